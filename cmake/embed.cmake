@@ -1,0 +1,39 @@
+# Puts data files into the program, so that it predicts without any file beside it: the assembler's .incbin copies each
+# file, and a generated table names them. See src/core/embedded.hpp for reading them.
+
+file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+     ${PROJECT_SOURCE_DIR}/data/devices/*.json ${PROJECT_SOURCE_DIR}/data/profiles/*.json
+     ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt)
+list(SORT embedded_files)
+
+set(assembly ".section .note.GNU-stack,\"\",@progbits\n.section .rodata\n")
+set(declarations "")
+set(entries "")
+set(index 0)
+set(dependencies "")
+foreach(file IN LISTS embedded_files)
+    string(APPEND assembly ".global ftax_file_${index}\n.global ftax_file_${index}_end\n"
+                           "ftax_file_${index}: .incbin \"${PROJECT_SOURCE_DIR}/${file}\"\nftax_file_${index}_end: .byte 0\n")
+    string(APPEND declarations "extern \"C\" const char ftax_file_${index}[], ftax_file_${index}_end[];\n")
+    string(APPEND entries "    {\"${file}\", {ftax_file_${index}, std::size_t(ftax_file_${index}_end - ftax_file_${index})}},\n")
+    list(APPEND dependencies ${PROJECT_SOURCE_DIR}/${file})
+    math(EXPR index "${index} + 1")
+endforeach()
+
+set(embedded_dir ${PROJECT_BINARY_DIR}/embedded)
+file(CONFIGURE OUTPUT ${embedded_dir}/files.S CONTENT "@assembly@" @ONLY)
+file(CONFIGURE OUTPUT ${embedded_dir}/table.cpp @ONLY CONTENT [[
+#include "src/core/embedded.hpp"
+
+@declarations@
+namespace ftax {
+std::span<const EmbeddedFile> embedded_files() {
+    static const EmbeddedFile files[] = {
+@entries@        {{}, {}}};
+    return std::span(files).first(std::size(files) - 1);
+}
+}  // namespace ftax
+]])
+set_source_files_properties(${embedded_dir}/files.S PROPERTIES OBJECT_DEPENDS "${dependencies}")
+add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp)
+target_include_directories(ftax_embedded PRIVATE ${PROJECT_SOURCE_DIR})

@@ -1,0 +1,13 @@
+# Installs the program, the libraries and headers, and a package file for find_package(ftax).
+include(CMakePackageConfigHelpers)
+
+set(ftax_libraries ftax ftax_core ftax_io ftax_graphs ftax_predictors ftax_embedded)
+install(TARGETS ftax_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS ${ftax_libraries} EXPORT ftaxTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/ftax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT ftaxTargets NAMESPACE ftax:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ftax)
+configure_package_config_file(cmake/ftaxConfig.cmake.in ${PROJECT_BINARY_DIR}/ftaxConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ftax)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ftaxConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ftaxConfig.cmake ${PROJECT_BINARY_DIR}/ftaxConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ftax)

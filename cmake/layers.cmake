@@ -1,0 +1,51 @@
+# The layers of the program (DESIGN.md): src/cli → {graphs, predictors, calibration} → core. One static library each;
+# a layer sees the public headers and what stands below it, so a forbidden include does not link.
+
+function(ftax_layer name)
+    cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "FOLDERS;LINK;PRIVATE_LINK")
+    set(sources)
+    foreach(folder IN LISTS layer_FOLDERS)
+        file(GLOB folder_sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+        list(APPEND sources ${folder_sources})
+    endforeach()
+    if(NOT sources)
+        set(sources ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
+    endif()
+    add_library(${name} STATIC ${sources})
+    target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+                                       PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} PUBLIC ${layer_LINK} PRIVATE ${layer_PRIVATE_LINK} $<BUILD_INTERFACE:ftax_options>)
+endfunction()
+
+include(cmake/embed.cmake)
+
+ftax_layer(ftax_core FOLDERS src/core PRIVATE_LINK fmt::fmt)
+ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 LINK ftax_core
+           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip onnx_proto
+                        protobuf::libprotobuf)
+ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/frameworks LINK ftax_core
+           PRIVATE_LINK fmt::fmt)
+if(FTAX_BUILD_FIT)
+    ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors
+               PRIVATE_LINK fmt::fmt Ceres::ceres Eigen3::Eigen)
+endif()
+ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)
+
+# Everything a program that predicts needs, under one name: find_package(ftax), link ftax::ftax.
+add_library(ftax INTERFACE)
+target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_io ftax_core)
+add_library(ftax::ftax ALIAS ftax)
+
+file(GLOB cli_sources CONFIGURE_DEPENDS src/cli/*.cpp)
+if(NOT FTAX_BUILD_FIT)
+    list(FILTER cli_sources EXCLUDE REGEX "src/cli/fit\\.cpp$")
+endif()
+add_executable(ftax_program src/main.cpp ${cli_sources})
+set_target_properties(ftax_program PROPERTIES OUTPUT_NAME ftax)
+target_include_directories(ftax_program PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(ftax_program PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
+                                                $<$<BOOL:${FTAX_BUILD_FIT}>:FTAX_WITH_FIT>)
+target_link_libraries(ftax_program PRIVATE ftax ftax_report $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> CLI11::CLI11 fmt::fmt
+                                           nlohmann_json::nlohmann_json Threads::Threads ftax_options)

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/parameter.hpp"
+#include "ftax/types.hpp"
+
+namespace ftax {
+
+/// Architecture generation: the level at which efficiency ratios are shared. Ordered by age.
+enum class Architecture : std::uint8_t { cpu, maxwell, pascal, volta, turing, ampere, ada, hopper, blackwell };
+
+[[nodiscard]] std::string_view name_of(Architecture architecture) noexcept;
+[[nodiscard]] std::optional<Architecture> architecture_from_name(std::string_view name) noexcept;
+
+/// Datasheet of a GPU (data/devices/SLUG.json, where each number names its source). SI units.
+struct DeviceSpec {
+    std::string slug;                  ///< "quadro-rtx-8000"
+    std::string name;                  ///< "NVIDIA Quadro RTX 8000"
+    std::vector<std::string> aliases;  ///< other spellings that resolve to this device
+    Architecture architecture = Architecture::turing;
+    int compute_capability_major = 0;
+    int compute_capability_minor = 0;
+    int sms = 0;  ///< streaming multiprocessors
+    double base_clock_hz = 0;
+    double boost_clock_hz = 0;
+    double memory_bytes = 0;
+    double memory_bandwidth_bytes_per_s = 0;
+    double l2_bytes = 0;
+    double shared_memory_per_sm_bytes = 0;
+    double registers_per_sm = 0;
+    int max_threads_per_sm = 0;
+    double power_limit_w = 0;
+    /// Dense peak rate of each math path at boost clock, indexed by MathPath; nullopt where the device has none.
+    std::array<std::optional<double>, math_path_count> peak_flops_per_s{};
+
+    [[nodiscard]] std::optional<double> peak(MathPath path) const { return peak_flops_per_s[static_cast<int>(path)]; }
+};
+
+/// A GPU with the parameters of the kernel models that hold for it: device values before those of its architecture
+/// before shared ones, each with its provenance. Parameters that no profile sets keep their ParameterSpec::initial.
+struct DeviceProfile {
+    DeviceSpec device;
+    std::vector<Parameter> parameters;  ///< sorted by name, unique
+    std::string version;                ///< of the profile file the parameters come from
+    std::vector<std::string> warnings;  ///< e.g. the profile was fitted on another card
+};
+
+/// All embedded datasheets, sorted by slug.
+[[nodiscard]] const std::vector<DeviceSpec>& device_specs();
+
+/// Finds a device by slug, name or alias, ignoring case and punctuation.
+/// Throws Error{usage} listing near names when there is none.
+[[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
+
+/// Composes the profile of a device from the embedded fitted parameters, or from `profile_path` when it is not empty.
+/// Throws Error{usage} for an unknown device, Error{profile} for an invalid file, naming the path to the field.
+[[nodiscard]] DeviceProfile device_profile(std::string_view device, const std::string& profile_path = {});
+
+}  // namespace ftax

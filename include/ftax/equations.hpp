@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cmath>
+
+/// The equations of the model, each in one place. Templated on the scalar: `double` predicts, `ceres::Jet` fits.
+namespace ftax::equations {
+
+/// Latency of a forward pass when host and device overlap perfectly.
+/// Source: Fernandez et al., "The Framework Tax", EMNLP 2023, arXiv 2302.06117, section 3.
+template <class T>
+T closed_form_s(const T& host_s, const T& device_s) {
+    return host_s < device_s ? device_s : host_s;
+}
+
+/// Smooth maximum of two times that share one resource only in part: (a⁴ + b⁴)^¼, within 19 % of max(a, b).
+/// Source: exponent from fits on NeuSight's operator rows (KERNEL_NOTES.md: 3.3 to 4); 4 needs square roots only.
+template <class T>
+T smooth_maximum(const T& a, const T& b) {
+    using std::sqrt;
+    const T a2 = a * a;
+    const T b2 = b * b;
+    return sqrt(sqrt(a2 * a2 + b2 * b2));
+}
+
+/// Time when a kernel can start on the device: its launch has arrived and the kernel before it has ended.
+/// Source: CUDA stream order.
+template <class T>
+T kernel_start_s(const T& host_ready_s, const T& launch_latency_s, const T& device_free_s, const T& gap_s) {
+    const T arrived = host_ready_s + launch_latency_s;
+    const T free = device_free_s + gap_s;
+    return arrived < free ? free : arrived;
+}
+
+}  // namespace ftax::equations

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace ftax {
+
+/// What went wrong; the value is the exit code of the command-line program.
+enum class ErrorCode : int {
+    usage = 2,    ///< the caller asked for something that does not exist or left something open
+    model = 3,    ///< the model file is invalid
+    limit = 4,    ///< the input is larger than a limit that guards time and memory
+    refused = 5,  ///< the input asks for something unsafe
+    profile = 6,  ///< a device or framework profile, or a measurement file, is invalid
+};
+
+/// The one exception ftax throws. The message names file, node and field and is complete as printed.
+class Error : public std::runtime_error {
+  public:
+    Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+
+  private:
+    ErrorCode code_;
+};
+
+}  // namespace ftax

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph.hpp"
+
+namespace ftax {
+
+/// Window of a convolution or pooling; one value means the same in both directions.
+struct Window {
+    std::int64_t kernel = 1;
+    std::int64_t stride = 1;
+    std::int64_t pad = 0;
+    std::int64_t dilation = 1;
+    std::int64_t groups = 1;
+};
+
+/// Builds a Graph operator by operator, as a model's forward function would, and infers shapes on the way.
+///
+///     GraphBuilder net("tiny");
+///     auto x = net.input("x", {"batch", "3", "32", "32"});
+///     auto y = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1})));
+///     Graph graph = net.finish({net.linear(net.flatten(net.global_average_pool(y), 1), 10)});
+///
+/// Dimensions are expressions in text (see ExpressionPool::parse). Throws Error{model} naming the operator whose
+/// inputs do not fit. Module calls are recorded as PyTorch would make them (one per layer).
+class GraphBuilder {
+  public:
+    explicit GraphBuilder(std::string name);
+
+    TensorId input(std::string_view name, const std::vector<std::string>& shape, DType dtype = DType::f32);
+    TensorId weight(std::string_view name, const std::vector<std::string>& shape, DType dtype = DType::f32);
+
+    TensorId conv(TensorId x, std::int64_t out_channels, Window window = {}, bool bias = false);
+    TensorId linear(TensorId x, std::int64_t out_features, bool bias = true);
+    TensorId matmul(TensorId a, TensorId b);
+    TensorId batch_norm(TensorId x);
+    TensorId layer_norm(TensorId x);
+    TensorId softmax(TensorId x, std::int64_t axis = -1);
+    TensorId embedding(TensorId indices, std::int64_t rows, std::int64_t width);
+    TensorId max_pool(TensorId x, Window window);
+    TensorId average_pool(TensorId x, Window window);
+    TensorId global_average_pool(TensorId x);
+    /// Applies an elementwise function ("relu", "gelu", "add", …) to inputs that broadcast.
+    TensorId pointwise(std::string_view function, const std::vector<TensorId>& inputs);
+    TensorId relu(TensorId x) { return pointwise("relu", {x}); }
+    TensorId add(TensorId a, TensorId b) { return pointwise("add", {a, b}); }
+    TensorId concat(const std::vector<TensorId>& inputs, std::int64_t axis);
+    TensorId reshape(TensorId x, const std::vector<std::string>& shape);
+    TensorId flatten(TensorId x, std::int64_t first_axis);
+    TensorId transpose(TensorId x, const std::vector<std::int64_t>& perm);
+
+    /// Appends an operator with explicit output types: the general form the others are written in.
+    std::vector<TensorId> op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
+                             std::vector<Attribute> attributes, const std::vector<Tensor>& outputs);
+
+    [[nodiscard]] Graph& graph() noexcept { return graph_; }
+    [[nodiscard]] const std::vector<Expression>& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }
+    /// Ends the graph with the given outputs and returns it; the builder is empty afterwards.
+    Graph finish(const std::vector<TensorId>& outputs);
+
+  private:
+    Graph graph_;
+};
+
+}  // namespace ftax

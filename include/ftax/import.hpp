@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph.hpp"
+
+namespace ftax {
+
+/// Shape (and optionally type) the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224".
+struct InputShape {
+    std::string input;
+    std::vector<std::string> dims;  ///< integers or expressions of symbols
+    std::optional<DType> dtype;
+};
+
+/// Limits guard time and memory against hostile files; options say what to do with what is not modelled.
+struct ImportOptions {
+    std::vector<InputShape> input_shapes;             ///< overrides or completes what the file says
+    std::map<std::string, std::int64_t> trip_counts;  ///< loops by name
+    std::uint64_t max_bytes = 16ull << 30;
+    std::uint64_t max_nodes = 1'000'000;  ///< after inlining; an operator takes about 400 bytes of memory
+    bool strict = false;                  ///< turn warnings about unknown versions into errors
+    bool unsupported_is_error = false;    ///< an operator without a rule is an error, not memory-bound
+};
+
+/// Loads a model: a file (.onnx, .pt2, .pt, .txt; told apart by content, not by extension) or a zoo name ("bert",
+/// "resnet50"), optionally written `zoo:bert`. Throws Error with code model, limit or refused; usage when neither a
+/// file nor a zoo model of that name exists (the message lists near names).
+[[nodiscard]] Graph load_graph(const std::string& model, const ImportOptions& options = {});
+
+/// Names of the embedded zoo models, sorted.
+[[nodiscard]] std::vector<std::string> zoo_names();
+
+}  // namespace ftax

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ftax/types.hpp"
+
+namespace ftax {
+
+/// One measured whole-model latency (a row of a model measurement file; DESIGN.md §6, validate).
+struct Measurement {
+    std::string gpu;                            ///< as the file spells it
+    std::string framework = "pytorch-eager";
+    Precision precision = Precision::fp32;
+    std::string model;
+    std::int64_t batch = 1;
+    std::optional<std::int64_t> input;          ///< image side or sequence length
+    std::optional<std::int64_t> seq;
+    std::string run;                            ///< campaign; empty when the file does not say
+    std::string mode;                           ///< "inf" or "train"
+    std::string option;                         ///< "fusion" = torch.compile
+    std::string layout;                         ///< "nchw" or "nhwc"
+    double latency_s = 0;
+    std::size_t line = 0;                       ///< in the file, for messages
+};
+
+/// One measured operator (a row of an operator measurement file).
+struct OperatorMeasurement {
+    std::string gpu;
+    std::string op;                             ///< "linear", "bmm", "conv", "softmax", "ln", "add", "addu", …
+    Precision precision = Precision::fp32;
+    std::map<std::string, std::int64_t> shape;  ///< {"b": 6, "m": 27, "n": 390, "k": 21}
+    double latency_s = 0;
+    std::size_t line = 0;
+};
+
+}  // namespace ftax

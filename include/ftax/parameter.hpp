@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ftax {
+
+/// How far a fitted parameter is shared. Ratios are shared, so that a card nobody calibrated needs only its datasheet.
+enum class ParameterScope : std::uint8_t {
+    shared,        ///< one value for all GPUs
+    architecture,  ///< one value per architecture generation
+    device,        ///< one value per GPU model (sustained clock, bandwidth fraction)
+};
+
+/// What a kernel or framework model declares about one of its parameters.
+struct ParameterSpec {
+    double initial = 0;  ///< start of the fit and centre of its prior; also the value used when nothing was fitted
+    double lower = 0;
+    double upper = 0;
+    double prior_log_stddev = 0.5;  ///< width of the prior on log(value / initial)
+    ParameterScope scope = ParameterScope::shared;
+    std::string_view source;  ///< meaning, unit, and where `initial` comes from
+};
+
+/// A parameter with the value a fit or a datasheet gave it.
+struct Parameter {
+    std::string name;  ///< "gemm.fill_k", "clock.fp32"
+    double value = 0;
+    double relative_stddev = 0;  ///< standard deviation of log(value); 0 when unknown
+    std::string source;          ///< "fitted: neusight_ops.csv linear, 21 405 rows", "datasheet", "measured", "prior"
+};
+
+}  // namespace ftax

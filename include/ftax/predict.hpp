@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "ftax/framework.hpp"
+#include "ftax/graph.hpp"
+#include "ftax/types.hpp"
+
+namespace ftax {
+
+/// What limits an operator, or a whole run.
+enum class Bound : std::uint8_t {
+    host,           ///< the GPU waits for the CPU: framework-bound
+    compute,        ///< arithmetic
+    memory,         ///< bytes over bandwidth
+    latency_floor,  ///< the shortest time any kernel takes
+};
+[[nodiscard]] std::string_view name_of(Bound bound) noexcept;
+
+struct PredictOptions {
+    Precision precision = Precision::fp32;
+    bool channels_last = false;  ///< convolutions get NHWC activations
+    double padding = 0;          ///< share of padded tokens that frameworks with nested tensors skip
+};
+
+/// Prediction for one operator of the schedule.
+struct OpPrediction {
+    OpId op = no_op;     ///< first operator of a fused group; no_op for per-forward and module costs
+    HostKind host_kind = HostKind::light;
+    std::int32_t kernels = 0;
+    double host_s = 0;
+    double device_s = 0;
+    Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
+};
+
+/// When one scheduled operation occupied the CPU and the GPU, from the start of the forward pass.
+struct Span {
+    double host_start_s = 0, host_end_s = 0;
+    double device_start_s = 0, device_end_s = 0;  ///< equal when it launches no kernel
+};
+
+/// Share of the graph that ftax has a model for, from 0 to 1.
+struct Coverage {
+    double nodes = 1, flops = 1, time = 1;
+};
+
+struct Prediction {
+    double latency_s = 0;              ///< end of the simulated timeline: the answer
+    double low_s = 0, high_s = 0;      ///< 90 % interval
+    double host_s = 0;                 ///< Σ host dispatch
+    double device_s = 0;               ///< Σ kernel time
+    double closed_form_s = 0;          ///< max(host_s, device_s), see equations.hpp
+    Bound bound = Bound::host;
+    std::int64_t kernels = 0;
+    Coverage coverage;
+    std::vector<std::string> warnings; ///< extrapolation, unknown operators
+};
+
+/// Predicts one graph on one device under one framework. Construction lowers the graph (costly once, like a
+/// framework's own start); predict() binds shapes and simulates: microseconds, no allocation after the first call.
+class Predictor {
+  public:
+    /// Throws Error{usage} when the device lacks the precision.
+    Predictor(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options = {});
+    ~Predictor();
+    Predictor(Predictor&&) noexcept;
+    Predictor& operator=(Predictor&&) noexcept;
+
+    /// `graph` must outlive the predictor. Throws what bind() throws.
+    [[nodiscard]] Prediction predict(const ShapeBindings& bindings);
+    /// Per-operator detail and timeline of the last predict().
+    [[nodiscard]] const std::vector<OpPrediction>& operators() const;
+    [[nodiscard]] const std::vector<Span>& timeline() const;
+
+    [[nodiscard]] const DeviceProfile& device() const;
+    [[nodiscard]] const FrameworkProfile& framework() const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// Batch at which the framework stops being the bottleneck.
+struct Crossover {
+    double batch = 0;      ///< where Σ host = Σ device, interpolated; see equations.hpp
+    double low = 0, high = 0;  ///< 90 % interval
+    std::vector<std::pair<OpId, double>> causes;  ///< the largest shares of host time in seconds, largest first, at most three
+};
+
+/// Finds the crossover along the symbol `batch` between 1 and `largest`, the other symbols as bound.
+/// Returns nullopt when one side dominates over the whole range (Prediction::bound at both ends tells which).
+[[nodiscard]] std::optional<Crossover> find_crossover(Predictor& predictor, ShapeBindings bindings,
+                                                      std::int64_t largest = 4096);
+
+}  // namespace ftax

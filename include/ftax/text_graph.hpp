@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ftax/graph.hpp"
+
+namespace ftax {
+
+/// Reads a graph in ftax's text form, one statement a line:
+///
+///     # comment
+///     graph resnet18
+///     input %x f32[batch,3,224,224]
+///     weight %w f32[64,3,7,7]
+///     constant %axes i64[2]
+///     module layer1.0 torchvision.models.resnet.BasicBlock
+///     %1 f32[batch,64,112,112] = conv(%x, %w) {stride=[2,2] pad_begin=[3,3] pad_end=[3,3]} "aten::conv2d" @conv1
+///     %2 f32[batch,12,128,64]{98304,64,768,1} = transpose(%1) {perm=[0,2,1,3]}
+///     %3 f32[batch,4], %4 i64[batch,4] = sort(%2, _) {axis=1 function="topk"} "aten::topk" @head : topk_0
+///     output %3
+///
+/// `_` is an absent optional input, `{…}` behind a type holds strides of a tensor that is not contiguous, `?` in place
+/// of a shape means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name.
+/// `origin` names the text in errors (a file path). Throws Error{model} with line and column, Error{limit}.
+[[nodiscard]] Graph parse_text_graph(std::string_view text, std::string_view origin = "text graph");
+
+/// Prints what parse_text_graph reads; reading it back gives an equal graph.
+[[nodiscard]] std::string to_text(const Graph& graph);
+
+}  // namespace ftax

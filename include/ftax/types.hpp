@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ftax {
+
+/// Element type of a tensor as the model file states it.
+enum class DType : std::uint8_t {
+    unknown, f64, f32, f16, bf16, f8e4m3, f8e5m2, f4, i64, i32, i16, i8, i4, i2, u64, u32, u16, u8, u4, u2, boolean,
+    c64, c128, string,
+};
+
+/// Returns the size of one element in bits (sub-byte types are packed); `string` and `unknown` count as 0.
+[[nodiscard]] int bits_of(DType type) noexcept;
+/// Returns the short name used in text graphs and JSON ("f32", "i64", "bool").
+[[nodiscard]] std::string_view name_of(DType type) noexcept;
+/// Parses what name_of prints.
+[[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
+/// Tells whether the type is a real floating-point type, i.e. one that a run's precision replaces.
+[[nodiscard]] bool is_float(DType type) noexcept;
+
+/// Numeric precision of a run: what the user casts weights and activations to.
+enum class Precision : std::uint8_t {
+    fp32,  ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by default
+    tf32,  ///< f32 storage; matrix products and convolutions on TF32 tensor cores
+    fp16,  ///< weights and activations stored as f16 (`.half()`)
+    bf16,  ///< weights and activations stored as bf16
+    amp,   ///< autocast: f32 weights, matrix products and convolutions in f16, reductions and norms in f32
+};
+
+[[nodiscard]] std::string_view name_of(Precision precision) noexcept;
+[[nodiscard]] std::optional<Precision> precision_from_name(std::string_view name) noexcept;
+
+/// Arithmetic path of one kernel: which units of the GPU do the multiply-adds.
+enum class MathPath : std::uint8_t {
+    fp64,         ///< CUDA cores, double precision
+    fp32,         ///< CUDA cores, single precision; also f16 storage where the framework computes in f32 (Pascal)
+    tf32,         ///< tensor cores, f32 storage
+    fp16_tensor,  ///< tensor cores, f16 inputs, f32 accumulation
+    bf16_tensor,  ///< tensor cores, bf16 inputs, f32 accumulation
+    int8_tensor,  ///< tensor cores, int8 inputs, int32 accumulation
+};
+inline constexpr int math_path_count = 6;
+
+[[nodiscard]] std::string_view name_of(MathPath path) noexcept;
+
+}  // namespace ftax

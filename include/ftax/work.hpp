@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ftax/graph.hpp"
+
+namespace ftax {
+
+/// Arithmetic and traffic of one operator, as the algorithm needs them: each operand counted once.
+struct Work {
+    std::int64_t flops = 0;  ///< a multiply-add counts as two (so MACs = flops / 2 for contractions)
+    std::int64_t read_bytes = 0;
+    std::int64_t write_bytes = 0;
+};
+
+/// Computes the work of `op`. Views, shape arithmetic and identities have none; broadcast operands count once.
+/// Throws Error{limit} when a sum leaves int64.
+/// Source: FLOP counts follow torch.utils.flop_counter for contractions; one flop per element and function otherwise.
+[[nodiscard]] Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound);
+
+/// Sums the work of all operators. Throws Error{limit} when a sum leaves int64.
+[[nodiscard]] Work total_work(const Graph& graph, const BoundShapes& bound);
+
+}  // namespace ftax

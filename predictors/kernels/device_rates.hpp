@@ -1,0 +1,25 @@
+#pragma once
+
+#include "ftax/device.hpp"
+
+namespace ftax::kernels {
+
+/// What the kernel models need to know of a device for one math path. Counts are plain numbers; what a fit may scale
+/// is of type T: `double` predicts, `ceres::Jet` fits.
+template <class T>
+struct DeviceRates {
+    Architecture architecture = Architecture::turing;
+    MathPath path = MathPath::fp32;
+    double sms = 0;
+    double l2_bytes = 0;
+    double shared_memory_per_sm_bytes = 0;
+    double max_threads_per_sm = 0;
+    double boost_clock_hz = 0;
+    double power_limit_w = 0;
+    T flops_per_s{};            ///< sustained rate of `path`: datasheet × sustained-clock scalar
+    T fp32_flops_per_s{};       ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
+    T bandwidth_bytes_per_s{};  ///< sustained memory bandwidth: datasheet × bandwidth scalar
+    T floor_s{};                ///< shortest time of any kernel, start to end
+};
+
+}  // namespace ftax::kernels

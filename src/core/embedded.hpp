@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace ftax {
+
+/// A data file that the build put into the program.
+struct EmbeddedFile {
+    std::string_view path;  ///< relative to the repository: "data/devices/tesla-t4.json"
+    std::string_view content;
+};
+
+/// All embedded files, sorted by path.
+[[nodiscard]] std::span<const EmbeddedFile> embedded_files();
+
+}  // namespace ftax

@@ -1,0 +1,378 @@
+#include "ftax/expression.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "ftax/error.hpp"
+#include "src/core/checked_math.hpp"
+
+namespace ftax {
+namespace {
+
+enum class NodeKind : std::uint8_t { polynomial, symbol, floor_divide, ceil_divide, modulo, minimum, maximum };
+
+/// coefficient × product of atoms; an atom is a node that is not a polynomial. Atoms sorted, repeated for powers.
+struct Monomial {
+    std::int64_t coefficient = 0;
+    std::vector<std::uint32_t> atoms;
+    friend bool operator==(const Monomial&, const Monomial&) = default;
+};
+
+struct Node {
+    NodeKind kind = NodeKind::polynomial;
+    std::uint32_t a = 0, b = 0;       ///< operands, or the symbol's index in `a`
+    std::vector<Monomial> monomials;  ///< sorted by atoms; a constant has at most one, without atoms
+};
+
+bool by_atoms(const Monomial& x, const Monomial& y) { return x.atoms < y.atoms; }
+
+std::string key_of(const Node& node) {
+    if (node.kind != NodeKind::polynomial) return fmt::format("{}:{}:{}", static_cast<int>(node.kind), node.a, node.b);
+    std::string key = "p";
+    for (const Monomial& m : node.monomials) key += fmt::format("+{}*{}", m.coefficient, fmt::join(m.atoms, "*"));
+    return key;
+}
+
+}  // namespace
+
+struct ExpressionPool::Storage {
+    std::vector<Node> nodes;
+    std::unordered_map<std::string, std::uint32_t> ids;
+    std::vector<std::string> symbols;
+
+    std::uint32_t intern(Node node) {
+        auto [position, added] = ids.try_emplace(key_of(node), static_cast<std::uint32_t>(nodes.size()));
+        if (added) nodes.push_back(std::move(node));
+        return position->second;
+    }
+
+    /// A node as a sum of monomials: polynomials as they are, anything else as the monomial 1 × itself.
+    [[nodiscard]] std::vector<Monomial> terms(std::uint32_t id) const {
+        if (nodes[id].kind == NodeKind::polynomial) return nodes[id].monomials;
+        return {Monomial{1, {id}}};
+    }
+
+    Expression from_terms(std::vector<Monomial> monomials) {
+        std::sort(monomials.begin(), monomials.end(), by_atoms);
+        std::vector<Monomial> merged;
+        for (Monomial& m : monomials) {
+            if (!merged.empty() && merged.back().atoms == m.atoms) {
+                merged.back().coefficient = checked_add(merged.back().coefficient, m.coefficient);
+            } else {
+                merged.push_back(std::move(m));
+            }
+        }
+        std::erase_if(merged, [](const Monomial& m) { return m.coefficient == 0; });
+        if (merged.size() == 1 && merged[0].coefficient == 1 && merged[0].atoms.size() == 1) {
+            return {merged[0].atoms[0]};
+        }
+        return {intern({NodeKind::polynomial, 0, 0, std::move(merged)})};
+    }
+
+    Expression binary(NodeKind kind, Expression a, Expression b) { return {intern({kind, a.id, b.id, {}})}; }
+
+    [[nodiscard]] std::optional<std::int64_t> constant(std::uint32_t id) const {
+        const Node& node = nodes[id];
+        if (node.kind != NodeKind::polynomial) return std::nullopt;
+        if (node.monomials.empty()) return 0;
+        if (node.monomials.size() == 1 && node.monomials[0].atoms.empty()) return node.monomials[0].coefficient;
+        return std::nullopt;
+    }
+
+    /// True when every value of the expression is at least `bound`, given that symbols are at least 1.
+    [[nodiscard]] bool at_least(std::uint32_t id, std::int64_t bound) const {
+        std::int64_t least = 0;
+        for (const Monomial& m : terms(id)) {
+            if (m.coefficient < 0 && !m.atoms.empty()) return false;
+            for (const std::uint32_t atom : m.atoms) {
+                if (nodes[atom].kind != NodeKind::symbol) return m.coefficient >= 0 && bound <= 0 && nonnegative(atom);
+            }
+            least += m.coefficient;
+        }
+        return least >= bound;
+    }
+
+    [[nodiscard]] bool nonnegative(std::uint32_t atom) const {
+        const Node& node = nodes[atom];
+        switch (node.kind) {
+            case NodeKind::symbol: return true;
+            case NodeKind::polynomial: return at_least(atom, 0);
+            default: return at_least(node.a, 0) && at_least(node.b, 0);
+        }
+    }
+
+    /// Divides every monomial by the single monomial `divisor`, splitting off what does not divide:
+    /// quotient and remainder with p = quotient × divisor + remainder.
+    static std::pair<std::vector<Monomial>, std::vector<Monomial>> divide(const std::vector<Monomial>& p,
+                                                                          const Monomial& divisor) {
+        std::vector<Monomial> quotient;
+        std::vector<Monomial> remainder;
+        for (const Monomial& m : p) {
+            const bool atoms_divide =
+                std::includes(m.atoms.begin(), m.atoms.end(), divisor.atoms.begin(), divisor.atoms.end());
+            if (atoms_divide && m.coefficient % divisor.coefficient == 0) {
+                Monomial q{m.coefficient / divisor.coefficient, {}};
+                std::set_difference(m.atoms.begin(), m.atoms.end(), divisor.atoms.begin(), divisor.atoms.end(),
+                                    std::back_inserter(q.atoms));
+                quotient.push_back(std::move(q));
+            } else {
+                remainder.push_back(m);
+            }
+        }
+        return {std::move(quotient), std::move(remainder)};
+    }
+
+    /// Cancels the greatest common monomial of two term lists.
+    static void cancel_common_factor(std::vector<Monomial>& a, std::vector<Monomial>& b) {
+        std::vector<std::uint32_t> common = b.front().atoms;
+        std::int64_t factor = 0;
+        for (const auto* list : {&a, &b}) {
+            for (const Monomial& m : *list) {
+                std::vector<std::uint32_t> shared;
+                std::set_intersection(common.begin(), common.end(), m.atoms.begin(), m.atoms.end(),
+                                      std::back_inserter(shared));
+                common = std::move(shared);
+                factor = std::gcd(factor, m.coefficient);
+            }
+        }
+        const Monomial divisor{factor, common};
+        a = divide(a, divisor).first;
+        b = divide(b, divisor).first;
+    }
+
+    Expression quotient(NodeKind kind, Expression a, Expression b) {
+        const auto dividend = constant(a.id);
+        const auto divisor = constant(b.id);
+        if (divisor && *divisor == 0) throw Error(ErrorCode::model, "division by zero in a shape expression");
+        if (dividend && divisor) {
+            const std::int64_t value = kind == NodeKind::floor_divide ? floor_quotient(*dividend, *divisor)
+                                                                      : ceil_quotient(*dividend, *divisor);
+            return from_terms({{value, {}}});
+        }
+        if (dividend && *dividend == 0) return a;
+        if (a == b) return from_terms({{1, {}}});
+        std::vector<Monomial> p = terms(a.id);
+        std::vector<Monomial> q = terms(b.id);
+        if (q.size() > 1) {  // (k·q) / q for a sum q
+            const Monomial& lead = q.front();
+            auto [ratio, rest] = divide({p.front()}, lead);
+            if (rest.empty()) {
+                const Expression candidate = from_terms(ratio);
+                if (from_terms(product(terms(candidate.id), q)) == a) return candidate;
+            }
+        }
+        cancel_common_factor(p, q);
+        if (q.size() == 1) {
+            auto [whole, remainder] = divide(p, q.front());
+            if (remainder.empty()) return from_terms(std::move(whole));
+            if (!whole.empty()) {
+                // (x + k·d) / d = x/d + k holds for floor and ceiling alike
+                const Expression rest = quotient(kind, from_terms(std::move(remainder)), from_terms(std::move(q)));
+                for (Monomial& m : terms(rest.id)) whole.push_back(std::move(m));
+                return from_terms(std::move(whole));
+            }
+        }
+        return binary(kind, from_terms(std::move(p)), from_terms(std::move(q)));
+    }
+
+    static std::vector<Monomial> product(const std::vector<Monomial>& p, const std::vector<Monomial>& q) {
+        std::vector<Monomial> result;
+        result.reserve(p.size() * q.size());
+        for (const Monomial& x : p) {
+            for (const Monomial& y : q) {
+                Monomial m{checked_multiply(x.coefficient, y.coefficient), {}};
+                std::merge(x.atoms.begin(), x.atoms.end(), y.atoms.begin(), y.atoms.end(), std::back_inserter(m.atoms));
+                result.push_back(std::move(m));
+            }
+        }
+        return result;
+    }
+
+    [[nodiscard]] std::string print(std::uint32_t id) const {
+        const Node& node = nodes[id];
+        switch (node.kind) {
+            case NodeKind::symbol: return symbols[node.a];
+            case NodeKind::floor_divide: return fmt::format("({})//({})", print(node.a), print(node.b));
+            case NodeKind::ceil_divide: return fmt::format("ceildiv({},{})", print(node.a), print(node.b));
+            case NodeKind::modulo: return fmt::format("({})%({})", print(node.a), print(node.b));
+            case NodeKind::minimum: return fmt::format("min({},{})", print(node.a), print(node.b));
+            case NodeKind::maximum: return fmt::format("max({},{})", print(node.a), print(node.b));
+            case NodeKind::polynomial: break;
+        }
+        if (node.monomials.empty()) return "0";
+        std::string text;
+        // Highest powers first, the constant last, as people write them.
+        for (auto m = node.monomials.rbegin(); m != node.monomials.rend(); ++m) {
+            if (!text.empty() && m->coefficient > 0) text += '+';
+            if (m->atoms.empty()) {
+                text += std::to_string(m->coefficient);
+                continue;
+            }
+            if (m->coefficient == -1) {
+                text += '-';
+            } else if (m->coefficient != 1) {
+                text += fmt::format("{}*", m->coefficient);
+            }
+            for (std::size_t i = 0; i < m->atoms.size(); ++i) {
+                if (i > 0) text += '*';
+                const NodeKind kind = nodes[m->atoms[i]].kind;
+                const bool parenthesize = kind == NodeKind::floor_divide || kind == NodeKind::modulo;
+                text += parenthesize ? "(" + print(m->atoms[i]) + ")" : print(m->atoms[i]);
+            }
+        }
+        return text;
+    }
+};
+
+ExpressionPool::ExpressionPool() : storage_(std::make_unique<Storage>()) { storage_->from_terms({}); }
+ExpressionPool::~ExpressionPool() = default;
+ExpressionPool::ExpressionPool(const ExpressionPool& other) : storage_(std::make_unique<Storage>(*other.storage_)) {}
+ExpressionPool& ExpressionPool::operator=(const ExpressionPool& other) {
+    if (this != &other) storage_ = std::make_unique<Storage>(*other.storage_);
+    return *this;
+}
+ExpressionPool::ExpressionPool(ExpressionPool&&) noexcept = default;
+ExpressionPool& ExpressionPool::operator=(ExpressionPool&&) noexcept = default;
+
+Expression ExpressionPool::constant(std::int64_t value) { return storage_->from_terms({{value, {}}}); }
+
+Expression ExpressionPool::symbol(std::string_view name) {
+    auto found = std::find(storage_->symbols.begin(), storage_->symbols.end(), name);
+    if (found == storage_->symbols.end()) found = storage_->symbols.emplace(found, name);
+    const auto index = static_cast<std::uint32_t>(found - storage_->symbols.begin());
+    return {storage_->intern({NodeKind::symbol, index, 0, {}})};
+}
+
+Expression ExpressionPool::add(Expression a, Expression b) {
+    std::vector<Monomial> sum = storage_->terms(a.id);
+    for (Monomial& m : storage_->terms(b.id)) sum.push_back(std::move(m));
+    return storage_->from_terms(std::move(sum));
+}
+
+Expression ExpressionPool::subtract(Expression a, Expression b) { return add(a, multiply(constant(-1), b)); }
+
+Expression ExpressionPool::multiply(Expression a, Expression b) {
+    return storage_->from_terms(Storage::product(storage_->terms(a.id), storage_->terms(b.id)));
+}
+
+Expression ExpressionPool::floor_divide(Expression a, Expression b) {
+    return storage_->quotient(NodeKind::floor_divide, a, b);
+}
+
+Expression ExpressionPool::ceil_divide(Expression a, Expression b) {
+    return storage_->quotient(NodeKind::ceil_divide, a, b);
+}
+
+Expression ExpressionPool::modulo(Expression a, Expression b) {
+    const auto x = constant_value(a);
+    const auto y = constant_value(b);
+    if (y && *y == 0) throw Error(ErrorCode::model, "modulo by zero in a shape expression");
+    if (x && y) return constant(*x - checked_multiply(floor_quotient(*x, *y), *y));
+    const auto divisor = storage_->terms(b.id);
+    if (divisor.size() == 1 && Storage::divide(storage_->terms(a.id), divisor.front()).second.empty()) return constant(0);
+    return storage_->binary(NodeKind::modulo, a, b);
+}
+
+Expression ExpressionPool::minimum(Expression a, Expression b) {
+    if (a == b) return a;
+    const Expression difference = subtract(b, a);
+    if (storage_->at_least(difference.id, 0)) return a;
+    if (storage_->at_least(subtract(a, b).id, 0)) return b;
+    return storage_->binary(NodeKind::minimum, {std::min(a.id, b.id)}, {std::max(a.id, b.id)});
+}
+
+Expression ExpressionPool::maximum(Expression a, Expression b) {
+    if (a == b) return a;
+    const Expression difference = subtract(b, a);
+    if (storage_->at_least(difference.id, 0)) return b;
+    if (storage_->at_least(subtract(a, b).id, 0)) return a;
+    return storage_->binary(NodeKind::maximum, {std::min(a.id, b.id)}, {std::max(a.id, b.id)});
+}
+
+std::optional<std::int64_t> ExpressionPool::constant_value(Expression e) const { return storage_->constant(e.id); }
+std::string ExpressionPool::to_string(Expression e) const { return storage_->print(e.id); }
+const std::vector<std::string>& ExpressionPool::symbols() const noexcept { return storage_->symbols; }
+std::size_t ExpressionPool::size() const noexcept { return storage_->nodes.size(); }
+
+std::vector<std::string> ExpressionPool::symbols_of(Expression e) const {
+    std::vector<bool> needed(e.id + 1, false);
+    needed[e.id] = true;
+    std::vector<std::string> result;
+    for (std::uint32_t id = e.id + 1; id-- > 0;) {  // operands have smaller ids than what uses them
+        if (!needed[id]) continue;
+        const Node& node = storage_->nodes[id];
+        if (node.kind == NodeKind::symbol) {
+            result.push_back(storage_->symbols[node.a]);
+        } else if (node.kind == NodeKind::polynomial) {
+            for (const Monomial& m : node.monomials) {
+                for (const std::uint32_t atom : m.atoms) needed[atom] = true;
+            }
+        } else {
+            needed[node.a] = needed[node.b] = true;
+        }
+    }
+    std::reverse(result.begin(), result.end());
+    return result;
+}
+
+void ExpressionPool::evaluate(std::span<const std::int64_t> symbol_values, std::vector<std::int64_t>& values) const {
+    const std::vector<Node>& nodes = storage_->nodes;
+    values.resize(nodes.size());
+    for (std::size_t id = 0; id < nodes.size(); ++id) {
+        const Node& node = nodes[id];
+        std::int64_t value = 0;
+        switch (node.kind) {
+            case NodeKind::symbol: value = symbol_values[node.a]; break;
+            case NodeKind::polynomial:
+                for (const Monomial& m : node.monomials) {
+                    std::int64_t term = m.coefficient;
+                    for (const std::uint32_t atom : m.atoms) term = checked_multiply(term, values[atom]);
+                    value = checked_add(value, term);
+                }
+                break;
+            case NodeKind::minimum: value = std::min(values[node.a], values[node.b]); break;
+            case NodeKind::maximum: value = std::max(values[node.a], values[node.b]); break;
+            default: {
+                const std::int64_t a = values[node.a];
+                const std::int64_t b = values[node.b];
+                if (b == 0) throw Error(ErrorCode::model, fmt::format("division by zero in shape expression {}",
+                                                                     storage_->print(static_cast<std::uint32_t>(id))));
+                if (node.kind == NodeKind::floor_divide) value = floor_quotient(a, b);
+                if (node.kind == NodeKind::ceil_divide) value = ceil_quotient(a, b);
+                if (node.kind == NodeKind::modulo) value = a - checked_multiply(floor_quotient(a, b), b);
+            }
+        }
+        values[id] = value;
+    }
+}
+
+Expression ExpressionPool::import(const ExpressionPool& other, Expression e,
+                                  const std::map<std::string, Expression, std::less<>>& replace) {
+    const Node& node = other.storage_->nodes[e.id];
+    const auto operand = [&](std::uint32_t id) { return import(other, {id}, replace); };
+    switch (node.kind) {
+        case NodeKind::symbol: {
+            const std::string& name = other.storage_->symbols[node.a];
+            const auto found = replace.find(name);
+            return found == replace.end() ? symbol(name) : found->second;
+        }
+        case NodeKind::floor_divide: return floor_divide(operand(node.a), operand(node.b));
+        case NodeKind::ceil_divide: return ceil_divide(operand(node.a), operand(node.b));
+        case NodeKind::modulo: return modulo(operand(node.a), operand(node.b));
+        case NodeKind::minimum: return minimum(operand(node.a), operand(node.b));
+        case NodeKind::maximum: return maximum(operand(node.a), operand(node.b));
+        case NodeKind::polynomial: break;
+    }
+    Expression sum = constant(0);
+    for (const Monomial& m : node.monomials) {
+        Expression term = constant(m.coefficient);
+        for (const std::uint32_t atom : m.atoms) term = multiply(term, operand(atom));
+        sum = add(sum, term);
+    }
+    return sum;
+}
+
+}  // namespace ftax

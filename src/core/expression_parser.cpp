@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+
+#include "ftax/error.hpp"
+#include "ftax/expression.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::size_t max_length = 4096;
+constexpr int max_depth = 64;
+
+/// Recursive descent over: sum = product {(+|-) product}, product = factor {(*|//|/|%) factor},
+/// factor = [-] primary [** integer], primary = integer | name | name(sum, …) | (sum).
+class ExpressionParser {
+  public:
+    ExpressionParser(ExpressionPool& pool, std::string_view text) : pool_(pool), text_(text) {}
+
+    Expression parse() {
+        if (text_.size() > max_length) {
+            throw Error(ErrorCode::limit, fmt::format("shape expression longer than {} characters", max_length));
+        }
+        const Expression result = sum();
+        if (position_ != text_.size()) fail("unexpected character");
+        return result;
+    }
+
+  private:
+    [[noreturn]] void fail(std::string_view what) const {
+        throw Error(ErrorCode::model, fmt::format("shape expression '{}': {} at character {}", text_, what, position_ + 1));
+    }
+
+    void skip_spaces() {
+        while (position_ < text_.size() && text_[position_] == ' ') ++position_;
+    }
+
+    bool accept(std::string_view token) {
+        skip_spaces();
+        if (!text_.substr(position_).starts_with(token)) return false;
+        position_ += token.size();
+        skip_spaces();
+        return true;
+    }
+
+    void expect(std::string_view token) {
+        if (!accept(token)) fail(fmt::format("expected '{}'", token));
+    }
+
+    Expression sum() {
+        if (++depth_ > max_depth) {
+            throw Error(ErrorCode::limit, fmt::format("shape expression nested deeper than {} levels", max_depth));
+        }
+        Expression result = product();
+        while (true) {
+            if (accept("+")) {
+                result = pool_.add(result, product());
+            } else if (accept("-")) {
+                result = pool_.subtract(result, product());
+            } else {
+                break;
+            }
+        }
+        --depth_;
+        return result;
+    }
+
+    Expression product() {
+        Expression result = factor();
+        while (true) {
+            if (accept("//") || accept("/")) {
+                result = pool_.floor_divide(result, factor());
+            } else if (accept("*")) {
+                result = pool_.multiply(result, factor());
+            } else if (accept("%")) {
+                result = pool_.modulo(result, factor());
+            } else {
+                return result;
+            }
+        }
+    }
+
+    Expression factor() {
+        if (accept("-")) {
+            if (++depth_ > max_depth) throw Error(ErrorCode::limit, "shape expression nested too deeply");
+            const Expression negated = pool_.multiply(pool_.constant(-1), factor());
+            --depth_;
+            return negated;
+        }
+        const Expression base = primary();
+        if (!accept("**")) return base;
+        const std::int64_t exponent = integer();
+        if (exponent < 0 || exponent > 8) fail("exponent outside 0 to 8");
+        Expression power = pool_.constant(1);
+        for (std::int64_t i = 0; i < exponent; ++i) power = pool_.multiply(power, base);
+        return power;
+    }
+
+    std::int64_t integer() {
+        std::int64_t value = 0;
+        const char* begin = text_.data() + position_;
+        const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+        if (error == std::errc::result_out_of_range) {
+            throw Error(ErrorCode::limit, fmt::format("shape expression '{}': integer out of range", text_));
+        }
+        if (error != std::errc{}) fail("expected an integer");
+        position_ += static_cast<std::size_t>(end - begin);
+        skip_spaces();
+        return value;
+    }
+
+    Expression primary() {
+        skip_spaces();
+        if (accept("(")) {
+            const Expression inner = sum();
+            expect(")");
+            return inner;
+        }
+        if (position_ >= text_.size()) fail("expected a number or a name");
+        const char c = text_[position_];
+        if (std::isdigit(static_cast<unsigned char>(c))) return pool_.constant(integer());
+        if (!std::isalpha(static_cast<unsigned char>(c)) && c != '_') fail("expected a number or a name");
+        const std::size_t begin = position_;
+        const auto in_name = [](char ch) { return std::isalnum(static_cast<unsigned char>(ch)) || ch == '_' || ch == '.'; };
+        while (position_ < text_.size() && in_name(text_[position_])) ++position_;
+        const std::string_view name = text_.substr(begin, position_ - begin);
+        if (accept("(")) return call(name);
+        return pool_.symbol(name);
+    }
+
+    Expression call(std::string_view name) {
+        // Conversions that sympy prints around integers mean nothing here, but decide how a division rounds.
+        if (name == "CeilToInt" || name == "ceiling") {
+            if (accept("IntTrueDiv(")) {
+                const auto [a, b] = pair();
+                expect(")");
+                return pool_.ceil_divide(a, b);
+            }
+            const Expression inner = sum();
+            expect(")");
+            return inner;
+        }
+        if (name == "FloorToInt" || name == "floor" || name == "ToFloat" || name == "TruncToInt") {
+            const Expression inner = sum();
+            expect(")");
+            return inner;
+        }
+        if (name == "Max" || name == "max" || name == "Min" || name == "min") {
+            const bool largest = name[1] == 'a';
+            Expression result = sum();
+            while (accept(",")) {
+                const Expression next = sum();
+                result = largest ? pool_.maximum(result, next) : pool_.minimum(result, next);
+            }
+            expect(")");
+            return result;
+        }
+        const auto [a, b] = pair();
+        if (name == "FloorDiv" || name == "CleanDiv" || name == "IntTrueDiv") return pool_.floor_divide(a, b);
+        if (name == "ceildiv" || name == "CeilDiv") return pool_.ceil_divide(a, b);
+        if (name == "Mod" || name == "PythonMod") return pool_.modulo(a, b);
+        fail(fmt::format("unknown function {}", name));
+    }
+
+    std::pair<Expression, Expression> pair() {
+        const Expression a = sum();
+        expect(",");
+        const Expression b = sum();
+        expect(")");
+        return {a, b};
+    }
+
+    ExpressionPool& pool_;
+    std::string_view text_;
+    std::size_t position_ = 0;
+    int depth_ = 0;
+};
+
+}  // namespace
+
+Expression ExpressionPool::parse(std::string_view text) { return ExpressionParser(*this, text).parse(); }
+
+}  // namespace ftax

@@ -1,0 +1,167 @@
+#include "ftax/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+#include "src/core/checked_math.hpp"
+
+namespace ftax {
+namespace {
+
+const AttributeValue* find_attribute(const Op& op, std::string_view name) {
+    for (const Attribute& attribute : op.attributes) {
+        if (attribute.name == name) return &attribute.value;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::int64_t Op::integer(std::string_view attribute, std::int64_t fallback) const {
+    const AttributeValue* value = find_attribute(*this, attribute);
+    const auto* number = value ? std::get_if<std::int64_t>(value) : nullptr;
+    return number ? *number : fallback;
+}
+
+std::span<const std::int64_t> Op::integers(std::string_view attribute) const {
+    const AttributeValue* value = find_attribute(*this, attribute);
+    const auto* list = value ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
+    if (!list) return {};
+    return *list;
+}
+
+std::string_view Op::text(std::string_view attribute) const {
+    const AttributeValue* value = find_attribute(*this, attribute);
+    const auto* text = value ? std::get_if<std::string>(value) : nullptr;
+    if (!text) return {};
+    return *text;
+}
+
+void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    std::vector<std::int64_t> symbol_values(symbols.size());
+    std::string unbound;
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+        const auto found = bindings.find(symbols[i]);
+        if (found == bindings.end()) {
+            unbound += fmt::format("{}{} ({})", unbound.empty() ? "" : ", ", symbols[i],
+                                   symbols[i] == "batch" ? std::string("--batch N")
+                                                         : fmt::format("--dim {}=N", symbols[i]));
+            continue;
+        }
+        if (found->second < 1) {
+            throw Error(ErrorCode::usage, fmt::format("symbol {} must be at least 1, not {}", symbols[i], found->second));
+        }
+        symbol_values[i] = found->second;
+    }
+    if (!unbound.empty()) {
+        throw Error(ErrorCode::usage, fmt::format("{}: give a value to the dynamic dimension {}", graph.name, unbound));
+    }
+    for (const auto& [name, value] : bindings) {
+        if (std::find(symbols.begin(), symbols.end(), name) == symbols.end()) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: no dynamic dimension is called {} (there {}: {})", graph.name, name,
+                                    symbols.size() == 1 ? "is" : "are", fmt::join(symbols, ", ")));
+        }
+    }
+    graph.expressions.evaluate(symbol_values, bound.values);
+    for (const Tensor& tensor : graph.tensors) {
+        for (const Expression dim : tensor.shape) {
+            if (bound[dim] < 0) {
+                throw Error(ErrorCode::model,
+                            fmt::format("{}: tensor {} has a negative dimension: {} = {}", graph.name, tensor.name,
+                                        graph.expressions.to_string(dim), bound[dim]));
+            }
+        }
+    }
+}
+
+BoundShapes bind(const Graph& graph, const ShapeBindings& bindings) {
+    BoundShapes bound;
+    bind(graph, bindings, bound);
+    return bound;
+}
+
+std::int64_t element_count(const Tensor& tensor, const BoundShapes& bound) {
+    std::int64_t count = 1;
+    for (const Expression dim : tensor.shape) count = checked_multiply(count, bound[dim]);
+    return count;
+}
+
+std::int64_t byte_count(const Tensor& tensor, const BoundShapes& bound) {
+    const std::int64_t bits = checked_multiply(element_count(tensor, bound), bits_of(tensor.dtype));
+    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+}
+
+TensorType bound_type(const Tensor& tensor, const BoundShapes& bound) {
+    TensorType type{tensor.dtype, {}};
+    for (const Expression dim : tensor.shape) type.shape.push_back(bound[dim]);
+    return type;
+}
+
+bool sort_topologically(Graph& graph) {
+    const std::size_t count = graph.ops.size();
+    std::vector<std::uint32_t> missing(count, 0);
+    std::vector<std::vector<OpId>> readers(count);
+    for (OpId id = 0; id < count; ++id) {
+        for (const TensorId input : graph.ops[id].inputs) {
+            if (input == no_tensor || graph.tensors[input].producer == no_op) continue;
+            readers[graph.tensors[input].producer].push_back(id);
+            ++missing[id];
+        }
+    }
+    // A stable order: among operators that are ready, the one that came first in the file goes first.
+    std::vector<OpId> heap;
+    const auto later = std::greater<OpId>{};
+    for (OpId id = 0; id < count; ++id) {
+        if (missing[id] == 0) heap.push_back(id);
+    }
+    std::vector<OpId> order;
+    order.reserve(count);
+    while (!heap.empty()) {
+        std::pop_heap(heap.begin(), heap.end(), later);
+        const OpId id = heap.back();
+        heap.pop_back();
+        order.push_back(id);
+        for (const OpId reader : readers[id]) {
+            if (--missing[reader] > 0) continue;
+            heap.push_back(reader);
+            std::push_heap(heap.begin(), heap.end(), later);
+        }
+    }
+    if (order.size() < count) {
+        // Walk backwards along unfinished producers until an operator repeats: that walk contains a cycle.
+        OpId at = static_cast<OpId>(std::find_if(missing.begin(), missing.end(), [](auto m) { return m > 0; }) -
+                                    missing.begin());
+        std::vector<OpId> walk;
+        while (std::find(walk.begin(), walk.end(), at) == walk.end()) {
+            walk.push_back(at);
+            for (const TensorId input : graph.ops[at].inputs) {
+                const OpId producer = input == no_tensor ? no_op : graph.tensors[input].producer;
+                if (producer != no_op && missing[producer] > 0) {
+                    at = producer;
+                    break;
+                }
+            }
+        }
+        std::string cycle = graph.ops[at].name;
+        for (auto step = std::find(walk.begin(), walk.end(), at) + 1; step != walk.end(); ++step) {
+            cycle = graph.ops[*step].name + " → " + cycle;
+        }
+        throw Error(ErrorCode::model,
+                    fmt::format("{}: the graph has a cycle: {} → {}", graph.name, graph.ops[at].name, cycle));
+    }
+    if (std::is_sorted(order.begin(), order.end())) return false;
+    std::vector<Op> sorted;
+    sorted.reserve(count);
+    for (const OpId id : order) sorted.push_back(std::move(graph.ops[id]));
+    graph.ops = std::move(sorted);
+    for (OpId id = 0; id < count; ++id) {
+        for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
+    }
+    return true;
+}
+
+}  // namespace ftax

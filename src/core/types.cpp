@@ -1,0 +1,96 @@
+#include "ftax/types.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ftax/device.hpp"
+#include "ftax/framework.hpp"
+#include "ftax/graph.hpp"
+#include "ftax/predict.hpp"
+
+namespace ftax {
+namespace {
+
+struct DTypeRow {
+    DType type;
+    std::string_view name;
+    int bits;
+    bool real;
+};
+constexpr std::array dtype_rows{
+    DTypeRow{DType::unknown, "unknown", 0, false}, DTypeRow{DType::f64, "f64", 64, true},
+    DTypeRow{DType::f32, "f32", 32, true},         DTypeRow{DType::f16, "f16", 16, true},
+    DTypeRow{DType::bf16, "bf16", 16, true},       DTypeRow{DType::f8e4m3, "f8e4m3", 8, true},
+    DTypeRow{DType::f8e5m2, "f8e5m2", 8, true},    DTypeRow{DType::f4, "f4", 4, true},
+    DTypeRow{DType::i64, "i64", 64, false},        DTypeRow{DType::i32, "i32", 32, false},
+    DTypeRow{DType::i16, "i16", 16, false},        DTypeRow{DType::i8, "i8", 8, false},
+    DTypeRow{DType::i4, "i4", 4, false},           DTypeRow{DType::i2, "i2", 2, false},
+    DTypeRow{DType::u64, "u64", 64, false},        DTypeRow{DType::u32, "u32", 32, false},
+    DTypeRow{DType::u16, "u16", 16, false},        DTypeRow{DType::u8, "u8", 8, false},
+    DTypeRow{DType::u4, "u4", 4, false},           DTypeRow{DType::u2, "u2", 2, false},
+    DTypeRow{DType::boolean, "bool", 8, false},    DTypeRow{DType::c64, "c64", 64, false},
+    DTypeRow{DType::c128, "c128", 128, false},     DTypeRow{DType::string, "string", 0, false},
+};
+
+constexpr std::array<std::string_view, 5> precision_names{"fp32", "tf32", "fp16", "bf16", "amp"};
+constexpr std::array<std::string_view, math_path_count> math_path_names{"fp64",        "fp32",        "tf32",
+                                                                       "fp16_tensor", "bf16_tensor", "int8_tensor"};
+constexpr std::array<std::string_view, 9> architecture_names{"cpu",    "maxwell", "pascal", "volta",    "turing",
+                                                            "ampere", "ada",     "hopper", "blackwell"};
+constexpr std::array<std::string_view, host_kind_count> host_kind_names{
+    "conv", "conv_depthwise", "conv_grouped", "batch_norm", "gemm",       "bmm",     "layer_norm", "light",
+    "view", "module_call",    "fused",        "engine",     "graph_node", "forward", "synchronize"};
+constexpr std::array<std::string_view, 4> bound_names{"host", "compute", "memory", "floor"};
+constexpr std::array<std::string_view, op_kind_count> op_kind_names{
+    "conv",       "conv_transpose", "linear",    "matmul",      "attention",     "recurrent",
+    "batch_norm", "layer_norm",     "group_norm", "instance_norm", "rms_norm",   "local_response_norm",
+    "softmax",    "log_softmax",    "pointwise", "cast",        "reduce",        "cumulative",
+    "sort",       "pool",           "global_pool", "resize",    "embedding",     "gather",
+    "scatter",    "reshape",        "transpose", "slice",       "split",         "expand",
+    "concat",     "pad",            "copy",      "fill",        "fft",           "quantize",
+    "dequantize", "nonzero",        "to_host",   "shape",       "identity",      "control",
+    "custom"};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return std::nullopt;
+    return static_cast<Enum>(found - names.begin());
+}
+
+}  // namespace
+
+int bits_of(DType type) noexcept { return dtype_rows[static_cast<std::size_t>(type)].bits; }
+std::string_view name_of(DType type) noexcept { return dtype_rows[static_cast<std::size_t>(type)].name; }
+bool is_float(DType type) noexcept { return dtype_rows[static_cast<std::size_t>(type)].real; }
+
+std::optional<DType> dtype_from_name(std::string_view name) noexcept {
+    for (const DTypeRow& row : dtype_rows) {
+        if (row.name == name) return row.type;
+    }
+    return std::nullopt;
+}
+
+std::string_view name_of(Precision precision) noexcept { return precision_names[static_cast<std::size_t>(precision)]; }
+std::optional<Precision> precision_from_name(std::string_view name) noexcept {
+    return find_name<Precision>(precision_names, name);
+}
+
+std::string_view name_of(MathPath path) noexcept { return math_path_names[static_cast<std::size_t>(path)]; }
+
+std::string_view name_of(Architecture architecture) noexcept {
+    return architecture_names[static_cast<std::size_t>(architecture)];
+}
+std::optional<Architecture> architecture_from_name(std::string_view name) noexcept {
+    return find_name<Architecture>(architecture_names, name);
+}
+
+std::string_view name_of(HostKind kind) noexcept { return host_kind_names[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(Bound bound) noexcept { return bound_names[static_cast<std::size_t>(bound)]; }
+
+std::string_view name_of(OpKind kind) noexcept { return op_kind_names[static_cast<std::size_t>(kind)]; }
+std::optional<OpKind> op_kind_from_name(std::string_view name) noexcept {
+    return find_name<OpKind>(op_kind_names, name);
+}
+
+}  // namespace ftax
