@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+
+/// What the kernel models see of an operator: numbers only, filled for each binding of the graph's symbols.
+namespace ftax::kernels {
+
+/// batch × (m × k)·(k × n); row-major C, as in neusight_ops.csv: n is the number of output columns.
+struct GemmShape {
+    std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    int element_bytes = 4;
+    bool bias = false;
+    bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
+};
+
+struct ConvShape {
+    std::int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
+    std::int64_t in_depth = 1, in_height = 1, in_width = 1;  ///< depth is 1 except for 3-D convolutions
+    std::int64_t out_depth = 1, out_height = 1, out_width = 1;
+    std::int64_t kernel_d = 1, kernel_h = 1, kernel_w = 1;
+    std::int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    int element_bytes = 4;
+    bool channels_last = false;
+    bool transposed = false;
+};
+
+/// Classes of kernels whose time is traffic; each has its own efficiency.
+enum class MemoryClass : std::uint8_t {
+    pointwise,       ///< cheap arithmetic: add, mul, relu, where, cast
+    transcendental,  ///< exp, tanh, gelu, pow, div, sigmoid…
+    copy,            ///< contiguous to contiguous, fill
+    transpose,       ///< copy that changes the order of dimensions; also repeat, pad, roll
+    reduce,
+    softmax,
+    layer_norm,      ///< also rms_norm
+    batch_norm,      ///< inference: scale and shift per channel
+    group_norm,      ///< also instance_norm, local_response_norm
+    pool,
+    gather,          ///< embedding, index, gather, scatter
+    concat,
+    resize,
+    sort,            ///< also cumulative scans
+};
+inline constexpr int memory_class_count = static_cast<int>(MemoryClass::sort) + 1;
+
+struct MemoryShape {
+    MemoryClass cls = MemoryClass::pointwise;
+    std::int64_t elements = 0;    ///< of the largest operand
+    std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions)
+    std::int64_t row_length = 1;  ///< elements of one row
+    std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
+    std::int64_t write_bytes = 0;
+    int element_bytes = 4;
+};
+
+enum class AttentionPath : std::uint8_t { math, memory_efficient, flash };
+
+struct AttentionShape {
+    std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;
+    int element_bytes = 2;
+    bool causal = false;
+    AttentionPath path = AttentionPath::flash;
+};
+
+}  // namespace ftax::kernels
