@@ -63,6 +63,8 @@ class GraphBuilder {
     Graph finish(const std::vector<TensorId>& outputs);
 
   private:
+    TensorId pool(TensorId x, const Window& window, bool maximum);
+
     Graph graph_;
 };
 

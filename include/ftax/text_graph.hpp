@@ -20,6 +20,8 @@ namespace ftax {
 ///     %3 f32[batch,4], %4 i64[batch,4] = sort(%2, _) {axis=1 function="topk"} "aten::topk" @head : topk_0
 ///     output %3
 ///
+/// Names that hold anything but letters, digits and `_./:-` are quoted (`%"a b"`, escapes \" \\ \xHH). Operators may
+/// stand in any order; they are sorted. `warning "text"` keeps what an importer had to assume.
 /// `_` is an absent optional input, `{…}` behind a type holds strides of a tensor that is not contiguous, `?` in place
 /// of a shape means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name.
 /// `origin` names the text in errors (a file path). Throws Error{model} with line and column, Error{limit}.

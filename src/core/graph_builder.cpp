@@ -1,0 +1,424 @@
+#include "ftax/graph_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "ftax/error.hpp"
+
+namespace ftax {
+namespace {
+
+/// Elementwise functions that PyTorch code usually calls through a module of their own.
+struct ActivationModule {
+    std::string_view function, type;
+};
+constexpr std::array activation_modules{
+    ActivationModule{"relu", "torch.nn.modules.activation.ReLU"},
+    ActivationModule{"relu6", "torch.nn.modules.activation.ReLU6"},
+    ActivationModule{"gelu", "torch.nn.modules.activation.GELU"},
+    ActivationModule{"silu", "torch.nn.modules.activation.SiLU"},
+    ActivationModule{"sigmoid", "torch.nn.modules.activation.Sigmoid"},
+    ActivationModule{"tanh", "torch.nn.modules.activation.Tanh"},
+    ActivationModule{"hardswish", "torch.nn.modules.activation.Hardswish"},
+    ActivationModule{"hardsigmoid", "torch.nn.modules.activation.Hardsigmoid"},
+};
+
+/// The layer that is being appended: its name for messages, and the shape rules that need the graph.
+class Layer {
+  public:
+    Layer(Graph& graph, std::string_view kind) : graph_(graph), name_(fmt::format("{}_{}", kind, graph.ops.size())) {}
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+    [[noreturn]] void fail(std::string_view what) const {
+        throw Error(ErrorCode::model, fmt::format("{}: {}: {}", graph_.name, name_, what));
+    }
+
+    [[nodiscard]] const Tensor& tensor(TensorId id) const {
+        if (id >= graph_.tensors.size()) fail("an input is no tensor of this graph");
+        return graph_.tensors[id];
+    }
+
+    [[nodiscard]] std::string print(const std::vector<Expression>& shape) const {
+        std::string text;
+        for (const Expression dim : shape) text += (text.empty() ? "" : ",") + graph_.expressions.to_string(dim);
+        return "[" + text + "]";
+    }
+
+    /// Shape of an input with at least `rank` dimensions.
+    [[nodiscard]] std::vector<Expression> shape_of(TensorId id, std::size_t rank = 0) const {
+        const Tensor& t = tensor(id);
+        if (t.shape.size() < rank) fail(fmt::format("needs at least {} dimensions, not {}", rank, print(t.shape)));
+        return t.shape;
+    }
+
+    [[nodiscard]] std::size_t axis_of(std::int64_t axis, std::size_t rank) const {
+        const auto dimensions = static_cast<std::int64_t>(rank);
+        if (axis < -dimensions || axis >= dimensions) fail(fmt::format("axis {} of {} dimensions", axis, rank));
+        return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
+    }
+
+    [[nodiscard]] Expression product(const std::vector<Expression>& dims) const {
+        Expression result = graph_.expressions.constant(1);
+        for (const Expression dim : dims) result = graph_.expressions.multiply(result, dim);
+        return result;
+    }
+
+    /// Output length of a window that slides over `length`: (length + 2 pad − dilation (kernel − 1) − 1) // stride + 1.
+    /// Source: torch.nn.Conv2d, torch.nn.MaxPool2d with ceil_mode=False.
+    [[nodiscard]] Expression slide(Expression length, const Window& w) const {
+        if (w.kernel < 1 || w.stride < 1 || w.dilation < 1 || w.pad < 0) {
+            fail(fmt::format("kernel {}, stride {} and dilation {} must be at least 1, pad {} at least 0", w.kernel,
+                             w.stride, w.dilation, w.pad));
+        }
+        ExpressionPool& pool = graph_.expressions;
+        const Expression span = pool.constant(2 * w.pad - w.dilation * (w.kernel - 1) - 1);
+        const Expression last = pool.floor_divide(pool.add(length, span), pool.constant(w.stride));
+        const Expression result = pool.add(last, pool.constant(1));
+        if (const auto known = pool.constant_value(result); known && *known < 1) {
+            fail(fmt::format("kernel {} does not fit into {} with pad {}", w.kernel, pool.to_string(length), w.pad));
+        }
+        return result;
+    }
+
+    /// Shape of an elementwise function of two inputs: dimensions agree from the right, 1 stretches.
+    [[nodiscard]] std::vector<Expression> broadcast(const std::vector<Expression>& a,
+                                                    const std::vector<Expression>& b) const {
+        const std::vector<Expression>& longer = a.size() < b.size() ? b : a;
+        const std::vector<Expression>& shorter = a.size() < b.size() ? a : b;
+        const Expression one = graph_.expressions.constant(1);
+        std::vector<Expression> result = longer;
+        for (std::size_t i = 1; i <= shorter.size(); ++i) {
+            Expression& dim = result[longer.size() - i];
+            const Expression other = shorter[shorter.size() - i];
+            if (dim == one) dim = other;
+            if (dim != other && other != one) fail(fmt::format("{} and {} do not broadcast", print(a), print(b)));
+        }
+        return result;
+    }
+
+    Tensor output(std::vector<Expression> shape, DType dtype) const {
+        Tensor result;
+        result.name = name_;
+        result.dtype = dtype;
+        result.shape = std::move(shape);
+        return result;
+    }
+
+    Tensor parameter(std::string_view suffix, std::vector<Expression> shape, DType dtype) const {
+        Tensor result = output(std::move(shape), dtype);
+        result.name = fmt::format("{}.{}", name_, suffix);
+        result.role = TensorRole::weight;
+        return result;
+    }
+
+  private:
+    Graph& graph_;
+    std::string name_;
+};
+
+TensorId append(Graph& graph, Tensor tensor) {
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
+
+void record_module(Graph& graph, const Layer& layer, std::string_view type) {
+    graph.module_calls.push_back({layer.name(), std::string(type)});
+}
+
+/// Attributes of a window over `dimensions` spatial dimensions.
+std::vector<Attribute> window_attributes(const Window& w, std::size_t dimensions, bool with_kernel) {
+    const auto all = [&](std::int64_t value) { return std::vector<std::int64_t>(dimensions, value); };
+    std::vector<Attribute> result;
+    if (with_kernel) result.push_back({"kernel", all(w.kernel)});
+    result.insert(result.end(), {{"stride", all(w.stride)}, {"pad_begin", all(w.pad)}, {"pad_end", all(w.pad)}});
+    return result;
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::string name) {
+    graph_.name = std::move(name);
+    graph_.format = "builder";
+    graph_.module_calls.push_back({"", graph_.name});
+}
+
+TensorId GraphBuilder::input(std::string_view name, const std::vector<std::string>& shape, DType dtype) {
+    const TensorId id = weight(name, shape, dtype);
+    graph_.tensors[id].role = TensorRole::input;
+    graph_.inputs.push_back(id);
+    return id;
+}
+
+TensorId GraphBuilder::weight(std::string_view name, const std::vector<std::string>& shape, DType dtype) {
+    Tensor tensor;
+    tensor.name = name;
+    tensor.dtype = dtype;
+    tensor.role = TensorRole::weight;
+    for (const std::string& dim : shape) tensor.shape.push_back(graph_.expressions.parse(dim));
+    return append(graph_, std::move(tensor));
+}
+
+TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window, bool bias) {
+    const Layer layer(graph_, "conv");
+    ExpressionPool& pool = graph_.expressions;
+    std::vector<Expression> shape = layer.shape_of(x, 3);
+    const DType dtype = layer.tensor(x).dtype;
+    const auto channels = pool.constant_value(shape[1]);
+    if (!channels) layer.fail("the number of input channels must be a number");
+    if (out_channels < 1) layer.fail(fmt::format("{} output channels", out_channels));
+    if (window.groups < 1 || *channels % window.groups != 0 || out_channels % window.groups != 0) {
+        layer.fail(fmt::format("{} groups do not divide {} input and {} output channels", window.groups, *channels,
+                               out_channels));
+    }
+    const Expression out = pool.constant(out_channels);
+    std::vector<Expression> filter(shape.size(), pool.constant(window.kernel));
+    filter[0] = out;
+    filter[1] = pool.constant(*channels / window.groups);
+    shape[1] = out;
+    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = layer.slide(shape[i], window);
+
+    const std::size_t dimensions = shape.size() - 2;
+    std::vector<Attribute> attributes = window_attributes(window, dimensions, false);
+    attributes.push_back({"dilation", std::vector<std::int64_t>(dimensions, window.dilation)});
+    attributes.push_back({"groups", window.groups});
+    std::vector<TensorId> inputs{x, append(graph_, layer.parameter("weight", filter, dtype))};
+    if (bias) inputs.push_back(append(graph_, layer.parameter("bias", {out}, dtype)));
+    record_module(graph_, layer, fmt::format("torch.nn.modules.conv.Conv{}d", dimensions));
+    return op(OpKind::conv, fmt::format("aten::conv{}d", dimensions), inputs, std::move(attributes),
+              {layer.output(std::move(shape), dtype)})[0];
+}
+
+TensorId GraphBuilder::linear(TensorId x, std::int64_t out_features, bool bias) {
+    const Layer layer(graph_, "linear");
+    std::vector<Expression> shape = layer.shape_of(x, 1);
+    const DType dtype = layer.tensor(x).dtype;
+    if (out_features < 1) layer.fail(fmt::format("{} output features", out_features));
+    const Expression out = graph_.expressions.constant(out_features);
+    std::vector<TensorId> inputs{x, append(graph_, layer.parameter("weight", {out, shape.back()}, dtype))};
+    if (bias) inputs.push_back(append(graph_, layer.parameter("bias", {out}, dtype)));
+    shape.back() = out;
+    record_module(graph_, layer, "torch.nn.modules.linear.Linear");
+    return op(OpKind::linear, "aten::linear", inputs, {}, {layer.output(std::move(shape), dtype)})[0];
+}
+
+TensorId GraphBuilder::matmul(TensorId a, TensorId b) {
+    const Layer layer(graph_, "matmul");
+    std::vector<Expression> x = layer.shape_of(a, 2);
+    std::vector<Expression> y = layer.shape_of(b, 2);
+    if (x.back() != y[y.size() - 2]) {
+        layer.fail(fmt::format("inner dimensions of {} and {} differ", layer.print(x), layer.print(y)));
+    }
+    const Expression rows = x[x.size() - 2];
+    const Expression columns = y.back();
+    x.erase(x.end() - 2, x.end());
+    y.erase(y.end() - 2, y.end());
+    std::vector<Expression> shape = layer.broadcast(x, y);
+    shape.insert(shape.end(), {rows, columns});
+    return op(OpKind::matmul, "aten::matmul", {a, b}, {}, {layer.output(std::move(shape), layer.tensor(a).dtype)})[0];
+}
+
+TensorId GraphBuilder::batch_norm(TensorId x) {
+    const Layer layer(graph_, "batch_norm");
+    const std::vector<Expression> shape = layer.shape_of(x, 2);
+    const DType dtype = layer.tensor(x).dtype;
+    std::vector<TensorId> inputs{x};
+    for (const std::string_view parameter : {"weight", "bias", "running_mean", "running_var"}) {
+        inputs.push_back(append(graph_, layer.parameter(parameter, {shape[1]}, dtype)));
+    }
+    const std::size_t dimensions = std::max<std::size_t>(shape.size() - 2, 1);
+    record_module(graph_, layer, fmt::format("torch.nn.modules.batchnorm.BatchNorm{}d", dimensions));
+    return op(OpKind::batch_norm, "aten::batch_norm", inputs, {}, {layer.output(shape, dtype)})[0];
+}
+
+TensorId GraphBuilder::layer_norm(TensorId x) {
+    const Layer layer(graph_, "layer_norm");
+    const std::vector<Expression> shape = layer.shape_of(x, 1);
+    const DType dtype = layer.tensor(x).dtype;
+    std::vector<TensorId> inputs{x};
+    for (const std::string_view parameter : {"weight", "bias"}) {
+        inputs.push_back(append(graph_, layer.parameter(parameter, {shape.back()}, dtype)));
+    }
+    record_module(graph_, layer, "torch.nn.modules.normalization.LayerNorm");
+    return op(OpKind::layer_norm, "aten::layer_norm", inputs, {{"axis", static_cast<std::int64_t>(shape.size()) - 1}},
+              {layer.output(shape, dtype)})[0];
+}
+
+TensorId GraphBuilder::softmax(TensorId x, std::int64_t axis) {
+    const Layer layer(graph_, "softmax");
+    const std::vector<Expression> shape = layer.shape_of(x, 1);
+    const auto position = static_cast<std::int64_t>(layer.axis_of(axis, shape.size()));
+    return op(OpKind::softmax, "aten::softmax", {x}, {{"axis", position}},
+              {layer.output(shape, layer.tensor(x).dtype)})[0];
+}
+
+TensorId GraphBuilder::embedding(TensorId indices, std::int64_t rows, std::int64_t width) {
+    const Layer layer(graph_, "embedding");
+    if (rows < 1 || width < 1) layer.fail(fmt::format("a table of {} rows and {} columns", rows, width));
+    if (is_float(layer.tensor(indices).dtype)) layer.fail("indices must be integers");
+    std::vector<Expression> shape = layer.shape_of(indices);
+    const Expression columns = graph_.expressions.constant(width);
+    const TensorId table =
+        append(graph_, layer.parameter("weight", {graph_.expressions.constant(rows), columns}, DType::f32));
+    shape.push_back(columns);
+    record_module(graph_, layer, "torch.nn.modules.sparse.Embedding");
+    return op(OpKind::embedding, "aten::embedding", {table, indices}, {},
+              {layer.output(std::move(shape), DType::f32)})[0];
+}
+
+TensorId GraphBuilder::pool(TensorId x, const Window& window, bool maximum) {
+    const Layer layer(graph_, maximum ? "max_pool" : "average_pool");
+    std::vector<Expression> shape = layer.shape_of(x, 3);
+    const std::size_t dimensions = shape.size() - 2;
+    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = layer.slide(shape[i], window);
+    std::vector<Attribute> attributes = window_attributes(window, dimensions, true);
+    attributes.insert(attributes.begin(), {"function", std::string(maximum ? "max" : "average")});
+    record_module(graph_, layer,
+                  fmt::format("torch.nn.modules.pooling.{}Pool{}d", maximum ? "Max" : "Avg", dimensions));
+    return op(OpKind::pool, fmt::format("aten::{}_pool{}d", maximum ? "max" : "avg", dimensions), {x},
+              std::move(attributes), {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
+}
+
+TensorId GraphBuilder::max_pool(TensorId x, Window window) {
+    return pool(x, window, true);
+}
+TensorId GraphBuilder::average_pool(TensorId x, Window window) {
+    return pool(x, window, false);
+}
+
+TensorId GraphBuilder::global_average_pool(TensorId x) {
+    const Layer layer(graph_, "global_average_pool");
+    std::vector<Expression> shape = layer.shape_of(x, 3);
+    std::fill(shape.begin() + 2, shape.end(), graph_.expressions.constant(1));
+    const std::size_t dimensions = shape.size() - 2;
+    record_module(graph_, layer, fmt::format("torch.nn.modules.pooling.AdaptiveAvgPool{}d", dimensions));
+    return op(OpKind::global_pool, fmt::format("aten::adaptive_avg_pool{}d", dimensions), {x},
+              {{"function", std::string("average")}}, {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
+}
+
+TensorId GraphBuilder::pointwise(std::string_view function, const std::vector<TensorId>& inputs) {
+    const Layer layer(graph_, function);
+    if (inputs.empty()) layer.fail("an elementwise function needs an input");
+    std::vector<Expression> shape = layer.shape_of(inputs[0]);
+    DType dtype = layer.tensor(inputs[0]).dtype;
+    for (const TensorId input : inputs) {
+        shape = layer.broadcast(shape, layer.shape_of(input));
+        if (!is_float(dtype)) dtype = layer.tensor(input).dtype;
+    }
+    const auto module = std::find_if(activation_modules.begin(), activation_modules.end(),
+                                     [&](const ActivationModule& m) { return m.function == function; });
+    if (module != activation_modules.end()) record_module(graph_, layer, module->type);
+    return op(OpKind::pointwise, fmt::format("aten::{}", function), inputs, {{"function", std::string(function)}},
+              {layer.output(std::move(shape), dtype)})[0];
+}
+
+TensorId GraphBuilder::concat(const std::vector<TensorId>& inputs, std::int64_t axis) {
+    const Layer layer(graph_, "concat");
+    if (inputs.empty()) layer.fail("nothing to join");
+    std::vector<Expression> shape = layer.shape_of(inputs[0]);
+    const std::size_t position = layer.axis_of(axis, shape.size());
+    Expression length;
+    for (const TensorId input : inputs) {
+        std::vector<Expression> next = layer.shape_of(input);
+        if (next.size() == shape.size()) {
+            length = graph_.expressions.add(length, next[position]);
+            next[position] = shape[position];
+        }
+        if (next != shape) {
+            layer.fail(fmt::format("{} and {} differ outside of axis {}", layer.print(shape),
+                                   layer.print(layer.shape_of(input)), position));
+        }
+    }
+    shape[position] = length;
+    return op(OpKind::concat, "aten::cat", inputs, {{"axis", static_cast<std::int64_t>(position)}},
+              {layer.output(std::move(shape), layer.tensor(inputs[0]).dtype)})[0];
+}
+
+TensorId GraphBuilder::reshape(TensorId x, const std::vector<std::string>& shape) {
+    const Layer layer(graph_, "reshape");
+    ExpressionPool& pool = graph_.expressions;
+    const Expression total = layer.product(layer.shape_of(x));
+    std::vector<Expression> dims;
+    for (const std::string& dim : shape) dims.push_back(pool.parse(dim));
+    const Expression rest = pool.constant(-1);
+    const auto inferred = std::find(dims.begin(), dims.end(), rest);
+    if (inferred != dims.end()) {
+        if (std::count(dims.begin(), dims.end(), rest) > 1) layer.fail("more than one dimension is -1");
+        *inferred = pool.constant(1);
+        const Expression known = layer.product(dims);
+        if (pool.constant_value(known) == 0) layer.fail("a dimension of 0 leaves -1 undetermined");
+        *inferred = pool.floor_divide(total, known);
+    }
+    if (layer.product(dims) != total) {
+        layer.fail(fmt::format("{} and {} differ in size", layer.print(layer.shape_of(x)), layer.print(dims)));
+    }
+    return op(OpKind::reshape, "aten::view", {x}, {}, {layer.output(std::move(dims), layer.tensor(x).dtype)})[0];
+}
+
+TensorId GraphBuilder::flatten(TensorId x, std::int64_t first_axis) {
+    const Layer layer(graph_, "flatten");
+    std::vector<Expression> shape = layer.shape_of(x, 1);
+    const auto first = shape.begin() + static_cast<std::ptrdiff_t>(layer.axis_of(first_axis, shape.size()));
+    const Expression tail = layer.product({first, shape.end()});
+    shape.erase(first, shape.end());
+    shape.push_back(tail);
+    return op(OpKind::reshape, "aten::flatten", {x}, {}, {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
+}
+
+TensorId GraphBuilder::transpose(TensorId x, const std::vector<std::int64_t>& perm) {
+    const Layer layer(graph_, "transpose");
+    const std::vector<Expression> shape = layer.shape_of(x);
+    std::vector<bool> seen(shape.size(), false);
+    std::vector<Expression> permuted;
+    for (const std::int64_t axis : perm) {
+        const std::size_t position = layer.axis_of(axis, shape.size());
+        if (seen[position]) layer.fail(fmt::format("[{}] is no permutation", fmt::join(perm, ",")));
+        seen[position] = true;
+        permuted.push_back(shape[position]);
+    }
+    if (permuted.size() != shape.size()) {
+        layer.fail(fmt::format("a permutation of {} axes for {} dimensions", perm.size(), shape.size()));
+    }
+    return op(OpKind::transpose, "aten::permute", {x}, {{"perm", perm}},
+              {layer.output(std::move(permuted), layer.tensor(x).dtype)})[0];
+}
+
+std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs,
+                                       std::vector<Attribute> attributes, const std::vector<Tensor>& outputs) {
+    const Layer layer(graph_, name_of(kind));
+    for (const TensorId input : inputs) {
+        if (input != no_tensor) static_cast<void>(layer.tensor(input));
+    }
+    const auto id = static_cast<OpId>(graph_.ops.size());
+    std::vector<TensorId> ids;
+    for (const Tensor& output : outputs) {
+        const TensorId added = append(graph_, output);
+        Tensor& tensor = graph_.tensors[added];
+        tensor.producer = id;
+        if (tensor.name.empty())
+            tensor.name = ids.empty() ? layer.name() : fmt::format("{}.{}", layer.name(), ids.size());
+        ids.push_back(added);
+    }
+    Op result;
+    result.kind = kind;
+    result.name = ids.empty() ? layer.name() : graph_.tensors[ids[0]].name;
+    result.source = source;
+    // A layer records its module call just before its operator.
+    const bool is_layer = !graph_.module_calls.empty() && graph_.module_calls.back().path == result.name;
+    if (is_layer) result.module = result.name;
+    result.inputs = inputs;
+    result.outputs = ids;
+    result.attributes = std::move(attributes);
+    graph_.ops.push_back(std::move(result));
+    return ids;
+}
+
+Graph GraphBuilder::finish(const std::vector<TensorId>& outputs) {
+    graph_.outputs = outputs;
+    return std::exchange(graph_, {});
+}
+
+}  // namespace ftax
