@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "predictors/lowering.hpp"
+
+namespace ftax {
+
+/// One framework: rewrites of the graph, then how the rewritten operators are launched. Each lives in a file of its own
+/// under predictors/frameworks/ and stands in the table of framework_model.cpp.
+struct FrameworkModel {
+    std::string_view name;
+    std::string_view description;
+    LoweringTraits traits;
+    /// Graph passes in order; each changes the graph as the framework's optimiser would.
+    std::span<void (*const)(Graph&)> rewrites;
+};
+
+/// Throws Error{usage} listing the frameworks when there is none of that name.
+[[nodiscard]] const FrameworkModel& framework_model(std::string_view name);
+[[nodiscard]] std::span<const FrameworkModel* const> framework_models();
+
+}  // namespace ftax

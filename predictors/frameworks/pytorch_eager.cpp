@@ -1,0 +1,13 @@
+#include "predictors/frameworks/frameworks.hpp"
+
+namespace ftax {
+
+// Eager PyTorch launches the graph as it stands, operator by operator: no rewrites, and the lowering's defaults.
+const FrameworkModel pytorch_eager{
+    .name = "pytorch-eager",
+    .description = "PyTorch eager: every operator dispatched from Python",
+    .traits = {},
+    .rewrites = {},
+};
+
+}  // namespace ftax

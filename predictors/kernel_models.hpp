@@ -1,0 +1,29 @@
+#pragma once
+
+#include "ftax/device.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/kernels/shapes.hpp"
+
+namespace ftax {
+
+struct KernelCost {
+    double seconds = 0;
+    Bound bound = Bound::latency_floor;
+};
+
+/// The kernel models of one device: the parameters of its profile resolved into typed form, once.
+class KernelModels {
+  public:
+    /// Throws Error{profile} for a parameter outside the bounds its model declares.
+    explicit KernelModels(const DeviceProfile& profile);
+
+    [[nodiscard]] KernelCost cost(const kernels::GemmShape& shape, MathPath path) const;
+    [[nodiscard]] KernelCost cost(const kernels::ConvShape& shape, MathPath path) const;
+    [[nodiscard]] KernelCost cost(const kernels::MemoryShape& shape) const;
+    [[nodiscard]] KernelCost cost(const kernels::AttentionShape& shape, MathPath path) const;
+
+  private:
+    DeviceSpec device_;
+};
+
+}  // namespace ftax

@@ -1,0 +1,229 @@
+#include "predictors/kernel_shapes.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "src/core/checked_math.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::size_t max_view_rank = 32;
+
+std::int64_t dim(const Tensor& tensor, const BoundShapes& bound, int index) {
+    const int rank = static_cast<int>(tensor.shape.size());
+    const int at = index < 0 ? index + rank : index;
+    return at >= 0 && at < rank ? bound[tensor.shape[at]] : 1;
+}
+
+int element_bytes(const Schedule& schedule, TensorId tensor) { return std::max(1, bits_of(schedule.storage[tensor]) / 8); }
+
+std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
+    if (!graph.tensors[id].known_shape) return 0;
+    const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(schedule.storage[id]));
+    return (bits + 7) / 8;
+}
+
+/// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
+std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
+    const Tensor& tensor = graph.tensors[id];
+    if (tensor.strides.empty()) return tensor_bytes(graph, schedule, bound, id);
+    std::int64_t bits = bits_of(schedule.storage[id]);
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+        if (bound[tensor.strides[i]] != 0) bits = checked_multiply(bits, bound[tensor.shape[i]]);
+    }
+    return (bits + 7) / 8;
+}
+
+/// Spatial dimensions d, h, w of an N,C,spatial… tensor; leading ones are 1 for 1-D and 2-D data.
+std::array<std::int64_t, 3> spatial(const Tensor& tensor, const BoundShapes& bound) {
+    std::array<std::int64_t, 3> result{1, 1, 1};
+    for (std::size_t i = tensor.shape.size(), at = 3; i > 2 && at > 0; --i) result[--at] = bound[tensor.shape[i - 1]];
+    return result;
+}
+
+/// The last two entries of a per-direction attribute; `fallback` where it has none. A 1-D window lies along w.
+std::array<std::int64_t, 2> window(const Op& op, std::string_view attribute, std::int64_t fallback) {
+    const auto values = op.integers(attribute);
+    std::array<std::int64_t, 2> result{fallback, fallback};
+    if (!values.empty()) result[1] = values.back();
+    if (values.size() > 1) result[0] = values[values.size() - 2];
+    return result;
+}
+
+/// Copies the dimensions longer than 1 with their strides, in order.
+struct StridedShape {
+    std::array<std::int64_t, max_view_rank> size{}, stride{};
+    std::size_t rank = 0;
+};
+StridedShape without_ones(const Tensor& tensor, const BoundShapes& bound) {
+    StridedShape result;
+    for (std::size_t i = 0; i < tensor.shape.size() && result.rank < max_view_rank; ++i) {
+        if (bound[tensor.shape[i]] == 1) continue;
+        result.size[result.rank] = bound[tensor.shape[i]];
+        result.stride[result.rank++] = bound[tensor.strides[i]];
+    }
+    return result;
+}
+
+/// Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl: a view exists when each group of old dimensions that a
+/// group of new dimensions covers is contiguous within itself.
+bool is_viewable(const Tensor& from, const Tensor& to, const BoundShapes& bound) {
+    if (from.strides.empty()) return true;
+    const StridedShape old = without_ones(from, bound);
+    if (old.rank == 0) return true;
+    auto new_dim = static_cast<std::ptrdiff_t>(to.shape.size()) - 1;
+    std::int64_t chunk = 1;
+    std::int64_t covered = 1;
+    for (std::size_t i = old.rank; i-- > 0;) {
+        chunk *= old.size[i];
+        const bool chunk_ends = i == 0 || old.stride[i - 1] != old.size[i] * old.stride[i];
+        if (!chunk_ends) continue;
+        while (new_dim >= 0 && (covered < chunk || bound[to.shape[new_dim]] == 1)) covered *= bound[to.shape[new_dim--]];
+        if (covered != chunk) return false;
+        chunk = covered = 1;
+    }
+    return true;
+}
+
+bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
+    if (tensor.strides.empty()) return true;
+    StridedShape dims;
+    for (std::size_t i = 0; i + 2 < tensor.shape.size() && dims.rank < max_view_rank; ++i) {
+        if (bound[tensor.shape[i]] == 1) continue;
+        dims.size[dims.rank] = bound[tensor.shape[i]];
+        dims.stride[dims.rank++] = bound[tensor.strides[i]];
+    }
+    for (std::size_t i = 0; i + 1 < dims.rank; ++i) {
+        if (dims.stride[i] != dims.size[i + 1] * dims.stride[i + 1]) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                              const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& a = graph.tensors[op.inputs[0]];
+    const Tensor& c = graph.tensors[op.outputs[0]];
+    kernels::GemmShape shape;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.n = dim(c, bound, -1);
+    shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
+    const std::int64_t rows = shape.n == 0 ? 0 : element_count(c, bound) / shape.n;
+    if (op.kind == OpKind::linear) {
+        shape.linear = true;
+        shape.bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+        shape.m = rows;
+        return shape;
+    }
+    const Tensor& b = graph.tensors[op.inputs[1]];
+    shape.bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+    // A matrix shared by the whole batch folds the batch into the rows: one GEMM instead of many.
+    const bool shared_right = b.shape.size() <= 2;
+    shape.linear = shared_right && b.role == TensorRole::weight;
+    shape.m = shared_right ? rows : dim(c, bound, -2);
+    shape.batch = shape.m == 0 ? 0 : rows / shape.m;
+    return shape;
+}
+
+kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                              const BoundShapes& bound, bool channels_last) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& x = graph.tensors[op.inputs[0]];
+    const Tensor& w = graph.tensors[op.inputs[1]];
+    const Tensor& y = graph.tensors[op.outputs[0]];
+    const auto in = spatial(x, bound);
+    const auto out = spatial(y, bound);
+    const auto filter = spatial(w, bound);
+    const auto stride = window(op, "stride", 1);
+    const auto dilation = window(op, "dilation", 1);
+    kernels::ConvShape shape;
+    shape.batch = dim(x, bound, 0);
+    shape.in_channels = dim(x, bound, 1);
+    shape.out_channels = dim(y, bound, 1);
+    shape.groups = std::max<std::int64_t>(1, op.integer("groups", 1));
+    shape.in_depth = in[0], shape.in_height = in[1], shape.in_width = in[2];
+    shape.out_depth = out[0], shape.out_height = out[1], shape.out_width = out[2];
+    shape.kernel_d = filter[0], shape.kernel_h = filter[1], shape.kernel_w = filter[2];
+    shape.stride_h = stride[0], shape.stride_w = stride[1];
+    shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.channels_last = channels_last;
+    shape.transposed = op.kind == OpKind::conv_transpose;
+    return shape;
+}
+
+kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                  const BoundShapes& bound) {
+    kernels::MemoryShape shape;
+    shape.cls = kernel.memory_class;
+    TensorId largest = no_tensor;
+    for (const TensorId id : kernel.writes) {
+        shape.write_bytes = checked_add(shape.write_bytes, tensor_bytes(graph, schedule, bound, id));
+        if (graph.tensors[id].known_shape) shape.elements = std::max(shape.elements, element_count(graph.tensors[id], bound));
+        if (largest == no_tensor) largest = id;
+    }
+    const std::int64_t output_elements = shape.elements;
+    for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
+        const TensorId id = kernel.reads[i];
+        std::int64_t bytes = read_bytes(graph, schedule, bound, id);
+        if (kernel.lookup && i == 0) {
+            bytes = std::min(bytes, shape.write_bytes);
+        } else if (graph.tensors[id].known_shape && element_count(graph.tensors[id], bound) > shape.elements) {
+            shape.elements = element_count(graph.tensors[id], bound);
+            largest = id;
+        }
+        shape.read_bytes = checked_add(shape.read_bytes, bytes);
+    }
+    if (largest == no_tensor) return shape;
+    shape.element_bytes = element_bytes(schedule, largest);
+    const Op& op = graph.ops[kernel.op];
+    // Rows: what softmax and norms work on is the last dimension (or the named axis); a reduction's row is what
+    // becomes one output element.
+    const bool reduces = kernel.memory_class == kernels::MemoryClass::reduce || kernel.memory_class == kernels::MemoryClass::pool;
+    if (reduces && output_elements > 0) {
+        shape.rows = output_elements;
+        shape.row_length = std::max<std::int64_t>(1, shape.elements / output_elements);
+    } else {
+        const int axis = static_cast<int>(op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
+        shape.row_length = std::max<std::int64_t>(1, dim(graph.tensors[largest], bound, axis));
+        shape.rows = shape.elements / shape.row_length;
+    }
+    return shape;
+}
+
+kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                        const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& q = graph.tensors[op.inputs[0]];
+    const Tensor& k = graph.tensors[op.inputs[1]];
+    kernels::AttentionShape shape;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.head_dim = dim(q, bound, -1);
+    shape.q_length = dim(q, bound, -2);
+    shape.kv_length = dim(k, bound, -2);
+    shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
+    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
+    shape.batch = per_batch == 0 ? 0 : element_count(q, bound) / per_batch;
+    shape.causal = op.integer("causal", 0) != 0;
+    const bool half = shape.element_bytes == 2;
+    const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
+    // Source: torch.nn.functional.scaled_dot_product_attention: flash needs half precision and no mask, the
+    // memory-efficient kernel takes the rest.
+    shape.path = half && !masked ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
+    return shape;
+}
+
+bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    switch (kernel.condition) {
+        case LaunchCondition::always: return true;
+        case LaunchCondition::unless_viewable:
+            return !is_viewable(graph.tensors[kernel.reads[0]], graph.tensors[kernel.writes[0]], bound);
+        case LaunchCondition::unless_batch_merges: return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
+    }
+    return true;
+}
+
+}  // namespace ftax

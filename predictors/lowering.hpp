@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "ftax/device.hpp"
+#include "ftax/graph.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/schedule.hpp"
+
+namespace ftax {
+
+/// How a framework executes the operators of a (rewritten) graph one after another.
+struct LoweringTraits {
+    bool views_cost_host = true;       ///< reshape, transpose, slice … pass through the dispatcher
+    bool views_move_data = false;      ///< transposes and slices are kernels, not changed strides
+    bool module_calls = true;          ///< each nn.Module call costs host time
+    bool separate_conv_bias = true;    ///< a convolution's bias is a second kernel over its output
+    bool batched_matmul_copies = true; ///< operands whose leading dimensions do not merge are copied first
+    std::optional<HostKind> host_kind; ///< one host cost for everything (a compiled engine, a CUDA graph)
+};
+
+/// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.
+/// Throws Error{usage} when the device lacks the precision.
+[[nodiscard]] Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
+                             const LoweringTraits& traits);
+
+/// Element type that activations and weights have under a precision.
+[[nodiscard]] DType storage_type(Precision precision) noexcept;
+
+/// Units that do the multiply-adds of a convolution or matrix product.
+/// fp32 convolutions run on TF32 tensor cores where the device has them, matrix products do not: PyTorch's defaults
+/// `torch.backends.cudnn.allow_tf32 = True`, `torch.backends.cuda.matmul.allow_tf32 = False` since 1.12.
+/// Throws Error{usage} when the device lacks the precision.
+[[nodiscard]] MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution);
+
+}  // namespace ftax

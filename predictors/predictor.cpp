@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ftax/equations.hpp"
+#include "ftax/predict.hpp"
+#include "ftax/work.hpp"
+#include "predictors/framework_model.hpp"
+#include "predictors/host_costs.hpp"
+#include "predictors/kernel_models.hpp"
+#include "predictors/kernel_shapes.hpp"
+#include "predictors/timeline.hpp"
+
+namespace ftax {
+namespace {
+
+/// The graph as the framework's optimiser leaves it; nullopt where it does not touch it.
+std::optional<Graph> rewritten(const Graph& graph, const FrameworkModel& model) {
+    if (model.rewrites.empty()) return std::nullopt;
+    Graph result = graph;
+    for (const auto rewrite : model.rewrites) rewrite(result);
+    return result;
+}
+
+}  // namespace
+
+struct Predictor::State {
+    State(const Graph& source, DeviceProfile device_profile, FrameworkProfile framework_profile, PredictOptions run)
+        : device(std::move(device_profile)),
+          framework(std::move(framework_profile)),
+          options(run),
+          model(framework_model(framework.framework)),
+          own_graph(rewritten(source, model)),
+          graph(own_graph ? *own_graph : source),
+          schedule(lower(graph, device.device, options, model.traits)),
+          kernel_models(device),
+          costs(host_costs(framework, options.precision)) {}
+
+    DeviceProfile device;
+    FrameworkProfile framework;
+    PredictOptions options;
+    const FrameworkModel& model;
+    std::optional<Graph> own_graph;
+    const Graph& graph;
+    Schedule schedule;
+    KernelModels kernel_models;
+    HostCosts costs;
+
+    BoundShapes bound;
+    std::vector<TimedLaunch> launches;
+    std::vector<OpPrediction> operators;
+    std::vector<Span> spans;
+
+    KernelCost cost(const Kernel& kernel) const {
+        switch (kernel.cls) {
+            case KernelClass::gemm: return kernel_models.cost(gemm_shape(graph, schedule, kernel, bound), kernel.path);
+            case KernelClass::conv:
+                return kernel_models.cost(conv_shape(graph, schedule, kernel, bound, options.channels_last), kernel.path);
+            case KernelClass::attention:
+                return kernel_models.cost(attention_shape(graph, schedule, kernel, bound), kernel.path);
+            case KernelClass::memory: break;
+        }
+        return kernel_models.cost(memory_shape(graph, schedule, kernel, bound));
+    }
+
+    /// Costs one launch: its kernels on the device, its dispatch on the host.
+    void time_launch(const Launch& launch, TimedLaunch& timed, OpPrediction& prediction) const {
+        double longest_s = 0;
+        prediction = {.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host};
+        for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
+            const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
+            if (!is_launched(graph, kernel, bound)) continue;
+            const KernelCost kernel_cost = cost(kernel);
+            prediction.device_s += kernel_cost.seconds;
+            ++prediction.kernels;
+            if (kernel_cost.seconds >= longest_s) prediction.bound = kernel_cost.bound;
+            longest_s = std::max(longest_s, kernel_cost.seconds);
+        }
+        // What would have been a copy is a view for these shapes.
+        const bool became_view = launch.kernel_count > 0 && prediction.kernels == 0;
+        prediction.host_s = costs[became_view ? HostKind::view : launch.host_kind] +
+                            launch.module_calls * costs[HostKind::module_call];
+        timed = {prediction.host_s, prediction.device_s, prediction.kernels,
+                 launch.host_kind == HostKind::synchronize};
+    }
+
+    Prediction predict(const ShapeBindings& bindings) {
+        bind(graph, bindings, bound);
+        launches.resize(schedule.launches.size() + 1);
+        operators.resize(schedule.launches.size() + 1);
+        operators[0] = {.op = no_op, .host_kind = HostKind::forward, .host_s = costs[HostKind::forward], .bound = Bound::host};
+        launches[0] = {.host_s = costs[HostKind::forward]};
+        for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
+            time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
+        }
+        Prediction result;
+        double compute_s = 0;
+        double memory_s = 0;
+        double floor_s = 0;
+        for (const OpPrediction& op : operators) {
+            result.host_s += op.host_s;
+            result.device_s += op.device_s;
+            result.kernels += op.kernels;
+            if (op.bound == Bound::compute) compute_s += op.device_s;
+            if (op.bound == Bound::memory) memory_s += op.device_s;
+            if (op.bound == Bound::latency_floor) floor_s += op.device_s;
+        }
+        result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
+        result.latency_s = simulate(launches, {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s}, spans);
+        if (result.host_s >= result.device_s) {
+            result.bound = Bound::host;
+        } else if (compute_s >= memory_s && compute_s >= floor_s) {
+            result.bound = Bound::compute;
+        } else {
+            result.bound = memory_s >= floor_s ? Bound::memory : Bound::latency_floor;
+        }
+        set_coverage(result);
+        return result;
+    }
+
+    void set_coverage(Prediction& result) const {
+        std::size_t custom = 0;
+        for (const Op& op : graph.ops) custom += op.kind == OpKind::custom ? 1 : 0;
+        if (custom == 0) return;
+        double custom_s = 0;
+        for (const OpPrediction& op : operators) {
+            if (op.op != no_op && graph.ops[op.op].kind == OpKind::custom) custom_s += op.host_s + op.device_s;
+        }
+        const double total_s = result.host_s + result.device_s;
+        result.coverage.nodes = 1 - static_cast<double>(custom) / static_cast<double>(graph.ops.size());
+        result.coverage.time = total_s > 0 ? 1 - custom_s / total_s : 1;
+        result.warnings.push_back(fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom,
+                                              graph.ops.size()));
+    }
+};
+
+Predictor::Predictor(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options)
+    : state_(std::make_unique<State>(graph, std::move(device), std::move(framework), options)) {}
+Predictor::~Predictor() = default;
+Predictor::Predictor(Predictor&&) noexcept = default;
+Predictor& Predictor::operator=(Predictor&&) noexcept = default;
+
+Prediction Predictor::predict(const ShapeBindings& bindings) { return state_->predict(bindings); }
+const std::vector<OpPrediction>& Predictor::operators() const { return state_->operators; }
+const std::vector<Span>& Predictor::timeline() const { return state_->spans; }
+const DeviceProfile& Predictor::device() const { return state_->device; }
+const FrameworkProfile& Predictor::framework() const { return state_->framework; }
+
+}  // namespace ftax

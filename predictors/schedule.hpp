@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ftax/framework.hpp"
+#include "ftax/graph.hpp"
+#include "predictors/kernels/shapes.hpp"
+
+namespace ftax {
+
+enum class KernelClass : std::uint8_t { gemm, conv, memory, attention };
+
+/// When a kernel is launched at all: eager frameworks copy only what a view cannot express, and that depends on the
+/// bound shapes (with batch 1 more dimensions can be merged than with batch 2).
+enum class LaunchCondition : std::uint8_t {
+    always,
+    unless_viewable,      ///< a reshape of `reads[0]` to the shape of `writes[0]` needs a copy
+    unless_batch_merges,  ///< the leading dimensions of `reads[0]` cannot become one batch dimension (torch.matmul)
+};
+
+/// One kernel: which model times it and which tensors it touches. Dimensions are read when shapes are bound.
+struct Kernel {
+    KernelClass cls = KernelClass::memory;
+    kernels::MemoryClass memory_class = kernels::MemoryClass::pointwise;
+    MathPath path = MathPath::fp32;
+    LaunchCondition condition = LaunchCondition::always;
+    bool lookup = false;     ///< reads[0] is a table of which only as much is read as is written
+    OpId op = no_op;         ///< whose dimensions and attributes a contraction takes
+    std::vector<TensorId> reads, writes;
+};
+
+/// One thing the host does: dispatching an operator (with its kernels), a view, a module call, a synchronisation.
+struct Launch {
+    OpId op = no_op;
+    HostKind host_kind = HostKind::light;
+    std::uint32_t first_kernel = 0;
+    std::uint32_t kernel_count = 0;
+    std::uint32_t module_calls = 0;  ///< nn.Module calls that begin right before it
+};
+
+/// What one framework does with a graph, in the order in which the host does it. Independent of the bound shapes.
+struct Schedule {
+    std::vector<Launch> launches;
+    std::vector<Kernel> kernels;
+    std::vector<DType> storage;  ///< element type of every tensor under the run's precision
+};
+
+}  // namespace ftax

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ftax/predict.hpp"
+
+namespace ftax {
+
+/// One launch with its times, ready for simulation.
+struct TimedLaunch {
+    double host_s = 0;
+    double device_s = 0;       ///< sum of its kernels
+    std::int32_t kernels = 0;  ///< 0: host work only
+    bool synchronizes = false; ///< the host waits until the device has finished
+};
+
+struct TimelineOptions {
+    double launch_latency_s = 0;
+    double kernel_gap_s = 0;
+    /// Launches the driver accepts before the host blocks. Source: CUDA's launch queue, 1,024 entries.
+    std::int32_t queue_depth = 1024;
+    bool blocking = false;  ///< the device is the host itself (CPU): every operation is synchronous
+};
+
+/// Simulates a forward pass on two clocks, host and device, from its first operation to a final synchronisation.
+/// Returns the latency in seconds and fills `spans` (one per launch). Never less than the closed form's
+/// max(Σ host, Σ device).
+double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& options, std::vector<Span>& spans);
+
+}  // namespace ftax

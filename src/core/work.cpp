@@ -1,0 +1,220 @@
+#include "ftax/work.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ftax/error.hpp"
+#include "src/core/checked_math.hpp"
+
+namespace ftax {
+namespace {
+
+/// What the rules below may ask about one operator.
+struct OpView {
+    const Graph& graph;
+    const Op& op;
+    const BoundShapes& bound;
+
+    [[nodiscard]] const Tensor* input(std::size_t i) const {
+        if (i >= op.inputs.size() || op.inputs[i] == no_tensor) return nullptr;
+        return &graph.tensors[op.inputs[i]];
+    }
+    [[nodiscard]] const Tensor* output(std::size_t i) const {
+        return i < op.outputs.size() ? &graph.tensors[op.outputs[i]] : nullptr;
+    }
+    [[nodiscard]] std::int64_t elements(const Tensor* tensor) const {
+        return tensor && tensor->known_shape ? element_count(*tensor, bound) : 0;
+    }
+    [[nodiscard]] std::int64_t bytes(const Tensor* tensor) const {
+        return tensor && tensor->known_shape ? byte_count(*tensor, bound) : 0;
+    }
+    /// Dimension counted from the front, or from the back when negative; 1 when the tensor has no such dimension.
+    [[nodiscard]] std::int64_t dim(const Tensor* tensor, int index) const {
+        if (!tensor) return 1;
+        const int rank = static_cast<int>(tensor->shape.size());
+        const int at = index < 0 ? index + rank : index;
+        return at >= 0 && at < rank ? bound[tensor->shape[at]] : 1;
+    }
+    /// Elements of one slice tensor[0], e.g. the multiply-adds a filter needs per output element.
+    [[nodiscard]] std::int64_t slice_elements(const Tensor* tensor) const {
+        std::int64_t count = 1;
+        if (!tensor) return count;
+        for (std::size_t i = 1; i < tensor->shape.size(); ++i) count = checked_multiply(count, bound[tensor->shape[i]]);
+        return count;
+    }
+};
+
+std::int64_t twice(std::int64_t macs) { return checked_multiply(2, macs); }
+
+// Rules: floating-point operations of each kind. Contractions count 2 per multiply-add and leave the bias out, as
+// torch.utils.flop_counter does.
+
+std::int64_t no_flops(const OpView&) { return 0; }
+
+std::int64_t conv_flops(const OpView& v) {
+    return twice(checked_multiply(v.elements(v.output(0)), v.slice_elements(v.input(1))));
+}
+
+std::int64_t conv_transpose_flops(const OpView& v) {  // every input element meets K/groups × kernel weights
+    return twice(checked_multiply(v.elements(v.input(0)), v.slice_elements(v.input(1))));
+}
+
+std::int64_t contraction_flops(const OpView& v) {
+    const bool transposed = v.op.kind == OpKind::matmul && v.op.integer("transpose_a", 0) != 0;
+    return twice(checked_multiply(v.elements(v.output(0)), v.dim(v.input(0), transposed ? -2 : -1)));
+}
+
+std::int64_t attention_flops(const OpView& v) {  // q·kᵀ and p·v; softmax is counted like its own operator
+    const Tensor* q = v.input(0);
+    const Tensor* k = v.input(1);
+    const std::int64_t scores = checked_multiply(v.elements(q) / std::max<std::int64_t>(1, v.dim(q, -1)), v.dim(k, -2));
+    const std::int64_t per_score = checked_add(checked_add(v.dim(q, -1), v.dim(v.input(2), -1)), 2);
+    return twice(checked_multiply(scores, per_score));
+}
+
+std::int64_t recurrent_flops(const OpView& v) {
+    // Each step of each layer and direction multiplies input and state by the gate weights: 4 gates in an LSTM, 3 in a
+    // GRU, 1 in a plain RNN.
+    const std::string_view cell = v.op.text("cell");
+    const std::int64_t gates = cell == "lstm" ? 4 : cell == "gru" ? 3 : 1;
+    const std::int64_t hidden = v.op.integer("hidden", 1);
+    const std::int64_t directions = v.op.integer("directions", 1);
+    std::int64_t width = v.dim(v.input(0), -1);
+    std::int64_t macs = 0;
+    for (std::int64_t layer = 0; layer < v.op.integer("layers", 1); ++layer) {
+        macs = checked_add(macs, checked_multiply(checked_multiply(gates * hidden, checked_add(width, hidden)), directions));
+        width = checked_multiply(hidden, directions);
+    }
+    return twice(checked_multiply(macs, checked_multiply(v.dim(v.input(0), 0), v.dim(v.input(0), 1))));
+}
+
+template <int per_element>
+std::int64_t per_output(const OpView& v) {
+    return checked_multiply(per_element, v.elements(v.output(0)));
+}
+
+std::int64_t per_input(const OpView& v) { return v.elements(v.input(0)); }
+
+std::int64_t pool_flops(const OpView& v) {
+    std::int64_t window = 1;
+    for (const std::int64_t k : v.op.integers("kernel")) window = checked_multiply(window, k);
+    return checked_multiply(window, v.elements(v.output(0)));
+}
+
+std::int64_t fft_flops(const OpView& v) {  // 5 n log2 n, the usual count of the Cooley-Tukey algorithm
+    std::int64_t log2 = 0;
+    while ((std::int64_t{1} << log2) < v.dim(v.input(0), -1) && log2 < 62) ++log2;
+    return checked_multiply(5 * log2, v.elements(v.input(0)));
+}
+
+/// Which operands a kernel of the operator touches in memory.
+enum class Traffic : std::uint8_t {
+    none,        ///< a view or host work
+    operands,    ///< all inputs once, all outputs once
+    lookup,      ///< the rows that are looked up, the indices, the output
+    write_only,  ///< the output
+};
+
+struct WorkRule {
+    OpKind kind;
+    std::int64_t (*flops)(const OpView&);
+    Traffic traffic;
+};
+
+constexpr std::array<WorkRule, op_kind_count> rules{{
+    {OpKind::conv, conv_flops, Traffic::operands},
+    {OpKind::conv_transpose, conv_transpose_flops, Traffic::operands},
+    {OpKind::linear, contraction_flops, Traffic::operands},
+    {OpKind::matmul, contraction_flops, Traffic::operands},
+    {OpKind::attention, attention_flops, Traffic::operands},
+    {OpKind::recurrent, recurrent_flops, Traffic::operands},
+    {OpKind::batch_norm, per_output<2>, Traffic::operands},
+    {OpKind::layer_norm, per_output<8>, Traffic::operands},
+    {OpKind::group_norm, per_output<8>, Traffic::operands},
+    {OpKind::instance_norm, per_output<8>, Traffic::operands},
+    {OpKind::rms_norm, per_output<5>, Traffic::operands},
+    {OpKind::local_response_norm, per_output<8>, Traffic::operands},
+    {OpKind::softmax, per_output<5>, Traffic::operands},
+    {OpKind::log_softmax, per_output<5>, Traffic::operands},
+    {OpKind::pointwise, per_output<1>, Traffic::operands},
+    {OpKind::cast, no_flops, Traffic::operands},
+    {OpKind::reduce, per_input, Traffic::operands},
+    {OpKind::cumulative, per_input, Traffic::operands},
+    {OpKind::sort, per_input, Traffic::operands},
+    {OpKind::pool, pool_flops, Traffic::operands},
+    {OpKind::global_pool, per_input, Traffic::operands},
+    {OpKind::resize, per_output<4>, Traffic::operands},
+    {OpKind::embedding, no_flops, Traffic::lookup},
+    {OpKind::gather, no_flops, Traffic::lookup},
+    {OpKind::scatter, no_flops, Traffic::operands},
+    {OpKind::reshape, no_flops, Traffic::none},
+    {OpKind::transpose, no_flops, Traffic::none},
+    {OpKind::slice, no_flops, Traffic::none},
+    {OpKind::split, no_flops, Traffic::none},
+    {OpKind::expand, no_flops, Traffic::none},
+    {OpKind::concat, no_flops, Traffic::operands},
+    {OpKind::pad, no_flops, Traffic::operands},
+    {OpKind::copy, no_flops, Traffic::operands},
+    {OpKind::fill, no_flops, Traffic::write_only},
+    {OpKind::fft, fft_flops, Traffic::operands},
+    {OpKind::quantize, per_output<2>, Traffic::operands},
+    {OpKind::dequantize, per_output<2>, Traffic::operands},
+    {OpKind::nonzero, no_flops, Traffic::operands},
+    {OpKind::to_host, no_flops, Traffic::operands},
+    {OpKind::shape, no_flops, Traffic::none},
+    {OpKind::identity, no_flops, Traffic::none},
+    {OpKind::control, no_flops, Traffic::none},
+    {OpKind::custom, no_flops, Traffic::operands},
+}};
+
+constexpr bool rules_follow_op_kinds() {
+    for (int i = 0; i < op_kind_count; ++i) {
+        if (static_cast<int>(rules[i].kind) != i) return false;
+    }
+    return true;
+}
+static_assert(rules_follow_op_kinds());
+
+std::int64_t read_bytes(const OpView& v, Traffic traffic) {
+    std::int64_t total = 0;
+    if (traffic == Traffic::none || traffic == Traffic::write_only) return total;
+    for (std::size_t i = 0; i < v.op.inputs.size(); ++i) {
+        const Tensor* tensor = v.input(i);
+        if (!tensor) continue;
+        const bool table = traffic == Traffic::lookup && i == 0;
+        total = checked_add(total, table ? std::min(v.bytes(tensor), v.bytes(v.output(0))) : v.bytes(tensor));
+    }
+    return total;
+}
+
+}  // namespace
+
+Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
+    const WorkRule& rule = rules[static_cast<std::size_t>(op.kind)];
+    const OpView view{graph, op, bound};
+    try {
+        Work work{rule.flops(view), read_bytes(view, rule.traffic), 0};
+        if (rule.traffic == Traffic::none) return work;
+        for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+            work.write_bytes = checked_add(work.write_bytes, view.bytes(view.output(i)));
+        }
+        return work;
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what()));
+    }
+}
+
+Work total_work(const Graph& graph, const BoundShapes& bound) {
+    Work total;
+    for (const Op& op : graph.ops) {
+        const Work work = work_of(graph, op, bound);
+        total.flops = checked_add(total.flops, work.flops);
+        total.read_bytes = checked_add(total.read_bytes, work.read_bytes);
+        total.write_bytes = checked_add(total.write_bytes, work.write_bytes);
+    }
+    return total;
+}
+
+}  // namespace ftax
