@@ -27,7 +27,8 @@ struct ConvShape {
 /// Classes of kernels whose time is traffic; each has its own efficiency.
 enum class MemoryClass : std::uint8_t {
     pointwise,       ///< cheap arithmetic: add, mul, relu, where, cast
-    transcendental,  ///< exp, tanh, gelu, pow, div, sigmoid…
+    transcendental,  ///< exp, tanh, gelu, div, sigmoid…
+    power,           ///< pow with an exponent other than 2, 3, ½ and their inverses
     copy,            ///< contiguous to contiguous, fill
     transpose,       ///< copy that changes the order of dimensions; also repeat, pad, roll
     reduce,
@@ -46,8 +47,8 @@ inline constexpr int memory_class_count = static_cast<int>(MemoryClass::sort) + 
 struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
     std::int64_t elements = 0;    ///< of the largest operand
-    std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions)
-    std::int64_t row_length = 1;  ///< elements of one row
+    std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions); planes (resize)
+    std::int64_t row_length = 1;  ///< elements of one row; output pixels of one plane (resize)
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;

@@ -1,0 +1,219 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "ftax/equations.hpp"
+#include "ftax/parameter.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/shapes.hpp"
+
+/// Kernels whose time is traffic: floor + smooth maximum of traffic and the work of the multiprocessors.
+namespace ftax::kernels {
+
+template <class T>
+struct MemoryParameters {
+    T resident_footprint{}, l2_bytes_per_cycle{}, reread_l2_share{}, reread_sm_share{}, misaligned_traffic{};
+    T special_cycles{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
+    T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
+    T transcendental_flops{}, power_flops{};
+    T transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{}, gather_efficiency{};
+    T concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter.
+/// Source: initial values are those of a robust fit to softmax, layer norm and pointwise rows of neusight_ops.csv over
+/// five GPUs; where a specification names something else, that.
+template <class T, class Visit>
+void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    visit("memory.resident_footprint", p.resident_footprint,
+          ParameterSpec{1.0, 0.2, 3, 0.3, shared, "footprint / L2 at which half of the traffic still hits the L2"});
+    visit(
+        "memory.l2_bytes_per_cycle", p.l2_bytes_per_cycle,
+        ParameterSpec{20, 5, 64, 0.3, shared, "bytes per SM and clock from L2; 64 is the port's width (whitepapers)"});
+    visit("memory.reread_l2_share", p.reread_l2_share,
+          ParameterSpec{0.2, 0.02, 1, 0.4, shared, "share of the L2 that keeps rows for a second pass"});
+    visit("memory.reread_sm_share", p.reread_sm_share,
+          ParameterSpec{0.65, 0.05, 2, 0.4, shared, "share of the SMs' memories that keeps rows for a second pass"});
+    visit("memory.misaligned_traffic", p.misaligned_traffic,
+          ParameterSpec{0.1, 0.005, 0.5, 0.5, shared, "extra sectors when rows do not start on 32 bytes"});
+    visit("memory.special_cycles", p.special_cycles,
+          ParameterSpec{1, 0.5, 3, 0.3, architecture, "cost of layer norm and powf relative to Volta and later"});
+    visit("memory.layer_norm_block_cycles", p.layer_norm_block_cycles,
+          ParameterSpec{230, 20, 2000, 0.7, shared, "SM cycles per row (block of 128 threads), layer norm"});
+    visit("memory.layer_norm_step_cycles", p.layer_norm_step_cycles,
+          ParameterSpec{215, 20, 2000, 0.7, shared, "SM cycles per 512 elements of a row, layer norm"});
+    visit("memory.softmax_block_cycles", p.softmax_block_cycles,
+          ParameterSpec{700, 50, 5000, 0.7, shared, "SM cycles per row and 128 threads, softmax over 1,024 wide"});
+    visit("memory.softmax_step_cycles", p.softmax_step_cycles,
+          ParameterSpec{60, 2, 1000, 0.7, shared, "SM cycles per step of the row and 128 threads, same kernel"});
+    visit("memory.softmax_warp_cycles", p.softmax_warp_cycles,
+          ParameterSpec{20, 1, 500, 0.7, shared, "SM cycles per warp, softmax up to 1,024 wide"});
+    visit("memory.softmax_element_cycles", p.softmax_element_cycles,
+          ParameterSpec{1.7, 0.1, 50, 0.7, shared, "SM cycles per warp and element of a lane, same kernel"});
+    visit("memory.transcendental_flops", p.transcendental_flops,
+          ParameterSpec{10, 1, 60, 0.5, shared, "flops of one exp, tanh, erf or division"});
+    visit("memory.power_flops", p.power_flops, ParameterSpec{80, 10, 400, 0.5, shared, "flops of one powf"});
+    visit("memory.transpose_efficiency", p.transpose_efficiency,
+          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "traffic of strided copies; KERNEL_NOTES: strided read 0.65"});
+    visit("memory.reduce_efficiency", p.reduce_efficiency,
+          ParameterSpec{0.85, 0.1, 1, 0.3, shared, "prior: between pointwise and softmax"});
+    visit("memory.norm_efficiency", p.norm_efficiency,
+          ParameterSpec{0.9, 0.1, 1, 0.3, shared, "batch and group norm; prior: pointwise with per-channel operands"});
+    visit("memory.pool_efficiency", p.pool_efficiency,
+          ParameterSpec{0.6, 0.1, 1, 0.3, shared, "prior: overlapping windows reread through L1"});
+    visit("memory.gather_efficiency", p.gather_efficiency,
+          ParameterSpec{0.7, 0.1, 1, 0.3, shared, "prior: rows of whole sectors in random order"});
+    visit("memory.concat_efficiency", p.concat_efficiency,
+          ParameterSpec{0.75, 0.1, 1, 0.3, shared, "prior: batched copies of unequal length"});
+    visit("memory.resize_efficiency", p.resize_efficiency,
+          ParameterSpec{0.5, 0.05, 1, 0.5, shared, "prior: four reads and index arithmetic per output"});
+    visit("memory.resize_plane_cycles", p.resize_plane_cycles,
+          ParameterSpec{540, 100, 2000, 0.3, shared,
+                        "cycles per plane, in sequence; KERNEL_NOTES: 285 ns RTX 3090, 240 ns 4090"});
+    visit("memory.sort_efficiency", p.sort_efficiency,
+          ParameterSpec{0.15, 0.01, 1, 0.5, shared, "prior: several passes of a radix sort or scan"});
+}
+
+namespace memory_bound {
+
+/// Share of requests that miss a cache: (x^n)/(1 + x^n) with n = 2·halvings, x = working set / capacity.
+template <class T>
+T miss_share(const T& working_set, const T& capacity, bool sharp) {
+    const T x = working_set / capacity;
+    const T x2 = x * x;
+    const T power = sharp ? T(x2 * x2 * x2) : T(x2 * x2);
+    return power / (1.0 + power);
+}
+
+/// How a row kernel runs: threads of a block, passes over the row after the first, and SM cycles per row.
+template <class T>
+struct RowKernel {
+    double block_threads = 128;
+    double extra_passes = 0;
+    T cycles_per_row{};
+};
+
+/// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
+/// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
+template <class T>
+RowKernel<T> layer_norm(const MemoryShape& shape, const MemoryParameters<T>& p) {
+    const double steps = static_cast<double>((shape.row_length + 511) / 512);
+    return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.special_cycles};
+}
+
+/// Source: PyTorch 2.1 aten/src/ATen/native/cuda/PersistentSoftmax.cuh (up to 1,024 elements: one warp per row, two
+/// rows per warp up to 128, the row padded to a power of two in registers) and SoftMax.cu (cunn_SoftMaxForward: three
+/// passes, 16-byte vectors with a scalar remainder; SoftMax_getBlockSize).
+template <class T>
+RowKernel<T> softmax(const MemoryShape& shape, const MemoryParameters<T>& p) {
+    const auto length = static_cast<std::uint64_t>(std::max<std::int64_t>(shape.row_length, 1));
+    if (length <= 1024) {
+        const double lanes_elements = static_cast<double>(std::max<std::uint64_t>(std::bit_ceil(length) / 32, 1));
+        const double warps = length <= 128 ? 0.5 : 1.0;
+        return {128, 0, warps * (p.softmax_warp_cycles + p.softmax_element_cycles * lanes_elements)};
+    }
+    const std::uint64_t vector = 16 / static_cast<std::uint64_t>(std::clamp(shape.element_bytes, 1, 16));
+    const std::uint64_t most = std::min<std::uint64_t>(length / vector, 1024);
+    const std::uint64_t threads = std::max<std::uint64_t>(std::bit_ceil((most + 1) / 2), 32);
+    const std::uint64_t stride = threads * vector;
+    const std::uint64_t steps = length / stride + (length % stride + threads - 1) / threads;
+    const double blocks_of_128 = static_cast<double>(threads) / 128;
+    return {static_cast<double>(threads), 2,
+            blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
+}
+
+/// Warp instructions per clock relative to the four schedulers of an SM; only the P100's SM has two.
+/// Half of a row kernel's cycles are latency, which schedulers do not shorten, hence the root (fitted: 1.41).
+template <class T>
+T issue_slowdown(const DeviceRates<T>& device) {
+    using std::sqrt;
+    if (device.architecture != Architecture::pascal) return T(1.0);
+    return sqrt(256.0 * device.sms * device.boost_clock_hz / device.fp32_flops_per_s);
+}
+
+template <class T>
+T efficiency(MemoryClass cls, const MemoryParameters<T>& p) {
+    switch (cls) {
+        case MemoryClass::pointwise:
+        case MemoryClass::transcendental:
+        case MemoryClass::power:
+        case MemoryClass::copy:
+        case MemoryClass::softmax:
+        case MemoryClass::layer_norm:
+            break;
+        case MemoryClass::transpose:
+            return p.transpose_efficiency;
+        case MemoryClass::reduce:
+            return p.reduce_efficiency;
+        case MemoryClass::batch_norm:
+        case MemoryClass::group_norm:
+            return p.norm_efficiency;
+        case MemoryClass::pool:
+            return p.pool_efficiency;
+        case MemoryClass::gather:
+            return p.gather_efficiency;
+        case MemoryClass::concat:
+            return p.concat_efficiency;
+        case MemoryClass::resize:
+            return p.resize_efficiency;
+        case MemoryClass::sort:
+            return p.sort_efficiency;
+    }
+    return T(1.0);
+}
+
+}  // namespace memory_bound
+
+/// Time of a memory-bound kernel from its start to its end, in seconds.
+/// Traffic crosses the memory bus unless the kernel's footprint fits the L2; passes over a row after the first cost bus
+/// traffic only where the rows in flight exceed the caches.
+/// Source: DESIGN.md §4; the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
+template <class T>
+T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
+    using memory_bound::miss_share;
+    const double sm_hertz = device.sms * device.boost_clock_hz;
+    const auto rows = static_cast<double>(shape.rows);
+    const auto footprint_bytes = static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes);
+    if (footprint_bytes <= 0) return device.floor_s;
+
+    T traffic_bytes(footprint_bytes);
+    T work_s(0.0);
+    if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
+        const bool is_softmax = shape.cls == MemoryClass::softmax;
+        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, p);
+        const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
+        if (is_softmax && (shape.row_length * shape.element_bytes) % 32 != 0)
+            traffic_bytes *= 1.0 + p.misaligned_traffic;
+        if (kernel.extra_passes > 0) {
+            const double rows_in_flight = std::min(rows, device.sms * device.max_threads_per_sm / kernel.block_threads);
+            const T capacity = p.reread_l2_share * device.l2_bytes +
+                               p.reread_sm_share * (device.sms * device.shared_memory_per_sm_bytes);
+            traffic_bytes +=
+                kernel.extra_passes * rows * row_bytes * miss_share(T(rows_in_flight * row_bytes), capacity, true);
+        }
+        work_s = kernel.cycles_per_row * memory_bound::issue_slowdown(device) * (std::max(rows, device.sms) / sm_hertz);
+    } else if (shape.cls == MemoryClass::transcendental) {
+        work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+    } else if (shape.cls == MemoryClass::power) {
+        work_s = p.power_flops * p.special_cycles * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+    } else if (shape.cls == MemoryClass::resize) {
+        // A thread owns a pixel and walks over the planes (upsample_bilinear2d_out_frame, PyTorch
+        // UpSampleBilinear2d.cu).
+        const double waves =
+            std::max(static_cast<double>(shape.row_length) / (device.sms * device.max_threads_per_sm), 1.0);
+        work_s = p.resize_plane_cycles * (rows * waves / device.boost_clock_hz);
+    } else if (shape.cls == MemoryClass::group_norm) {
+        traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
+    }
+
+    const T bus = miss_share(T(footprint_bytes), T(p.resident_footprint * device.l2_bytes), false);
+    const T seconds_per_byte = bus / device.bandwidth_bytes_per_s + (1.0 - bus) / (p.l2_bytes_per_cycle * sm_hertz);
+    const T traffic_s = traffic_bytes * seconds_per_byte / memory_bound::efficiency(shape.cls, p);
+    return device.floor_s + equations::smooth_maximum(traffic_s, work_s);
+}
+
+}  // namespace ftax::kernels

@@ -1,0 +1,125 @@
+#include "predictors/kernels/memory_bound.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+/// A card with round numbers: 10 SMs at 1 GHz, 100 GB/s, 1 MB of L2, 2 µs floor.
+DeviceRates<double> round_device() {
+    DeviceRates<double> device;
+    device.architecture = Architecture::volta;
+    device.sms = 10;
+    device.l2_bytes = 1e6;
+    device.shared_memory_per_sm_bytes = 1e5;
+    device.max_threads_per_sm = 2048;
+    device.boost_clock_hz = 1e9;
+    device.flops_per_s = device.fp32_flops_per_s = 1.28e12;
+    device.bandwidth_bytes_per_s = 1e11;
+    device.floor_s = 2e-6;
+    return device;
+}
+
+MemoryParameters<double> initial_parameters() {
+    MemoryParameters<double> p;
+    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    return p;
+}
+
+MemoryShape rows_of(MemoryClass cls, std::int64_t rows, std::int64_t row_length) {
+    const std::int64_t bytes = rows * row_length * 4;
+    return {cls, rows * row_length, rows, row_length, bytes, bytes, 4};
+}
+
+}  // namespace
+
+TEST_CASE("a large copy takes the floor and its bytes over the bandwidth") {
+    const MemoryShape shape{MemoryClass::copy, 100'000'000, 1, 100'000'000, 400'000'000, 400'000'000, 4};
+    CHECK(memory_seconds(shape, round_device(), initial_parameters()) == doctest::Approx(2e-6 + 8e-3).epsilon(1e-3));
+}
+
+TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
+    const MemoryShape shape{MemoryClass::copy, 10'000, 1, 10'000, 40'000, 40'000, 4};
+    MemoryParameters<double> p = initial_parameters();
+    p.l2_bytes_per_cycle = 20;  // × 10 SMs × 1 GHz = 200 GB/s
+    CHECK(memory_seconds(shape, round_device(), p) == doctest::Approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
+}
+
+TEST_CASE("a broadcast operand counts by its own bytes only") {
+    const MemoryShape both{MemoryClass::pointwise, 10'000'000, 1, 1, 80'000'000, 40'000'000, 4};
+    const MemoryShape scalar{MemoryClass::pointwise, 10'000'000, 1, 1, 40'000'004, 40'000'000, 4};
+    const auto device = round_device();
+    const auto p = initial_parameters();
+    CHECK((memory_seconds(both, device, p) - device.floor_s) / (memory_seconds(scalar, device, p) - device.floor_s) ==
+          doctest::Approx(1.5).epsilon(1e-3));
+}
+
+TEST_CASE("an operator without bytes takes the floor") {
+    CHECK(memory_seconds(MemoryShape{}, round_device(), initial_parameters()) == round_device().floor_s);
+}
+
+TEST_CASE("rows that exceed the caches are read again from memory") {
+    // Rows so long that the work of the SMs is hidden: what remains is the number of passes over the memory bus.
+    auto device = round_device();
+    auto p = initial_parameters();
+    p.layer_norm_block_cycles = p.layer_norm_step_cycles = p.softmax_block_cycles = p.softmax_step_cycles = 1e-3;
+    const double pass_s = 4.0 * 4096 * 65536 / device.bandwidth_bytes_per_s;
+    CHECK(memory_seconds(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
+          doctest::Approx(3 * pass_s).epsilon(0.01));
+    CHECK(memory_seconds(rows_of(MemoryClass::softmax, 4096, 65536), device, p) ==
+          doctest::Approx(4 * pass_s).epsilon(0.01));
+    device.l2_bytes = 1e9;
+    p.resident_footprint = 1e-3;
+    CHECK(memory_seconds(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
+          doctest::Approx(2 * pass_s).epsilon(0.01));
+}
+
+TEST_CASE("softmax rows that start between sectors cost more") {
+    const auto p = initial_parameters();
+    const auto device = round_device();
+    CHECK(memory_seconds(rows_of(MemoryClass::softmax, 100'000, 767), device, p) >
+          memory_seconds(rows_of(MemoryClass::softmax, 100'000, 768), device, p));
+}
+
+TEST_CASE("bilinear upsampling of small maps is serial in the planes") {
+    auto p = initial_parameters();
+    p.resize_plane_cycles = 500;
+    const MemoryShape shape{MemoryClass::resize, 256 * 49, 256, 49, 256 * 16 * 4, 256 * 49 * 4, 4};
+    CHECK(memory_seconds(shape, round_device(), p) == doctest::Approx(2e-6 + 256 * 500e-9).epsilon(1e-3));
+}
+
+TEST_CASE("half the element size never takes longer and more rows never less") {
+    const auto device = round_device();
+    const auto p = initial_parameters();
+    for (int cls = 0; cls < memory_class_count; ++cls) {
+        double before = 0;
+        for (std::int64_t rows = 1; rows < 300'000; rows = rows * 3 / 2 + 1) {
+            MemoryShape shape = rows_of(static_cast<MemoryClass>(cls), rows, 768);
+            const double now = memory_seconds(shape, device, p);
+            CAPTURE(cls);
+            CAPTURE(rows);
+            CHECK(now >= before);
+            before = now;
+            shape.element_bytes = 2;
+            shape.read_bytes /= 2;
+            shape.write_bytes /= 2;
+            CHECK(memory_seconds(shape, device, p) <= now);
+        }
+    }
+}
+
+TEST_CASE("every parameter of the memory model has a name, a source and an initial value within its bounds") {
+    MemoryParameters<double> p;
+    visit_parameters(p, [](std::string_view name, double&, const ParameterSpec& spec) {
+        CAPTURE(std::string(name));
+        CHECK(name.starts_with("memory."));
+        CHECK_FALSE(spec.source.empty());
+        CHECK(spec.lower < spec.initial);
+        CHECK(spec.initial < spec.upper);
+    });
+}
