@@ -1,0 +1,386 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "ftax/equations.hpp"
+#include "ftax/parameter.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tiles.hpp"
+
+/// Time of a convolution's kernels. The algorithm is the cheapest of those cuDNN has for the shape and the math path.
+namespace ftax::kernels {
+
+enum class ConvAlgorithm : std::uint8_t {
+    implicit_gemm,      ///< CUDA cores, (batch·pixels) × (channels·taps) × out_channels
+    winograd_fused,     ///< F(2×2, 3×3) in one kernel behind a filter transform
+    winograd_nonfused,  ///< F(4×4, 3×3): transforms of data, filter and output around 36 matrix products
+    tensor_gemm,        ///< implicit GEMM on tensor cores in NHWC, between layout changes when activations are NCHW
+    grouped,            ///< CUDA cores, one narrow matrix product per group
+    depthwise,          ///< one filter per channel
+};
+
+[[nodiscard]] constexpr std::string_view name_of(ConvAlgorithm algorithm) {
+    constexpr std::array<std::string_view, 6> names = {"implicit-gemm", "winograd-fused", "winograd-nonfused",
+                                                       "tensor-gemm",   "grouped",        "depthwise"};
+    return names[static_cast<std::size_t>(algorithm)];
+}
+
+/// Ratios of the convolution kernels. Efficiencies are shares of the sustained rate in DeviceRates.
+template <class T>
+struct ConvParameters {
+    T wave_sharpness{};
+    T fill_steps{};
+    T latency_256{};
+    T latency_128{};
+    T latency_64{};
+    T winograd4_efficiency{};
+    T winograd2_efficiency{};
+    T operand_bandwidth{};
+    T filter4_bandwidth{};
+    T stream_bandwidth{};
+    T tensor_efficiency{};
+    T tensor_narrow_efficiency{};
+    T grouped_efficiency{};
+    T grouped_half_efficiency{};
+    T grouped_width{};
+    T grouped_odd_efficiency{};
+    T depthwise_rate{};
+    T depthwise_half_rate{};
+};
+
+/// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
+template <class T, class F>
+void visit_parameters(ConvParameters<T>& p, F&& f) {
+    using enum ParameterScope;
+    f("conv.wave_sharpness", p.wave_sharpness,
+      ParameterSpec{0.88, 0.05, 1, 0.3, shared, "share of blocks that start in whole waves; neusight_ops.csv conv"});
+    f("conv.fill_steps", p.fill_steps,
+      ParameterSpec{1.75, 0.1, 10, 0.5, shared,
+                    "start and end of a block in steps of its main loop (8 values of k on CUDA cores, 32 on tensor "
+                    "cores); neusight_ops.csv conv"});
+    f("conv.latency_256", p.latency_256,
+      ParameterSpec{0.63, 0.01, 6, 0.5, shared, "see wave_time, blocks of 256 threads; neusight_ops.csv conv"});
+    f("conv.latency_128", p.latency_128,
+      ParameterSpec{1.05, 0.01, 6, 0.5, shared, "see wave_time, blocks of 128 threads; neusight_ops.csv conv"});
+    f("conv.latency_64", p.latency_64,
+      ParameterSpec{1.9, 0.01, 6, 0.5, shared, "see wave_time, blocks of 64 threads; neusight_ops.csv conv"});
+    f("conv.winograd4_efficiency", p.winograd4_efficiency,
+      ParameterSpec{1.0, 0.3, 2, 0.3, shared,
+                    "rate of the 36 matrix products against implicit GEMM; neusight_ops.csv conv"});
+    f("conv.winograd2_efficiency", p.winograd2_efficiency,
+      ParameterSpec{0.85, 0.3, 2, 0.3, shared,
+                    "rate of the fused kernel's products against implicit GEMM; neusight_ops.csv conv"});
+    f("conv.operand_bandwidth", p.operand_bandwidth,
+      ParameterSpec{0.6, 0.1, 2, 0.5, shared,
+                    "share of the memory bandwidth that CUDA-core kernels and Winograd transforms reach; "
+                    "neusight_ops.csv conv"});
+    f("conv.filter4_bandwidth", p.filter4_bandwidth,
+      ParameterSpec{0.28, 0.05, 2, 0.5, shared,
+                    "share of the memory bandwidth that the 4x4 filter transform reaches: it writes 36 planes from "
+                    "9 strided reads; neusight_ops.csv conv"});
+    f("conv.stream_bandwidth", p.stream_bandwidth,
+      ParameterSpec{1.0, 0.2, 2, 0.5, shared,
+                    "share of the memory bandwidth of layout changes, tensor-core and depthwise kernels; "
+                    "framework_tax.csv eager CNNs"});
+    f("conv.tensor_efficiency", p.tensor_efficiency,
+      ParameterSpec{0.95, 0.2, 2, 0.3, architecture,
+                    "share of the tensor cores' sustained rate in the main loop, tile 128x128; framework_tax.csv"});
+    f("conv.tensor_narrow_efficiency", p.tensor_narrow_efficiency,
+      ParameterSpec{0.8, 0.2, 1.2, 0.3, shared, "rate of tile 128x64 against 128x128; framework_tax.csv fp16, tf32"});
+    f("conv.grouped_efficiency", p.grouped_efficiency,
+      ParameterSpec{0.43, 0.02, 2, 0.5, shared,
+                    "rate of grouped kernels, f32, wide groups; framework_tax.csv resnext50"});
+    f("conv.grouped_half_efficiency", p.grouped_half_efficiency,
+      ParameterSpec{1.2, 0.05, 6, 0.5, shared,
+                    "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
+    f("conv.grouped_width", p.grouped_width,
+      ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
+    f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
+      ParameterSpec{0.75, 0.2, 1.5, 0.3, shared,
+                    "factor when channels per group are no power of two: cuDNN has kernels of its own for 4, 8, 16 and "
+                    "32; timm_infer.csv RegNet"});
+    f("conv.depthwise_rate", p.depthwise_rate,
+      ParameterSpec{0.033, 0.004, 1, 0.5, architecture,
+                    "share of the f32 rate of PyTorch's depthwise kernel (f32): bound by loads, two per tap; "
+                    "framework_tax.csv mnasnet, mobilenet_v2"});
+    f("conv.depthwise_half_rate", p.depthwise_half_rate,
+      ParameterSpec{0.24, 0.01, 2, 0.5, shared,
+                    "the same for cuDNN's f16 depthwise kernels; framework_tax.csv, timm_infer.csv"});
+}
+
+/// What was chosen for a convolution and why it takes as long as it does.
+template <class T>
+struct ConvPlan {
+    T seconds{};
+    T compute_s{};  ///< arithmetic of the main kernel
+    T memory_s{};   ///< its traffic
+    ConvAlgorithm algorithm = ConvAlgorithm::implicit_gemm;
+    Tile tile;
+    double waves = 0;  ///< blocks / (SMs · resident blocks)
+    Bound bound = Bound::compute;
+};
+
+/// Counts of one convolution in which the algorithms are written.
+struct ConvCounts {
+    double rows = 0;       ///< batch · output pixels
+    double columns = 0;    ///< output channels of one group
+    double reduction = 0;  ///< input channels of one group · taps
+    double taps = 0;
+    double in_bytes = 0;  ///< rows of the input that are read
+    double out_bytes = 0;
+    double weight_bytes = 0;
+};
+
+/// Counts the equivalent matrix product. A transposed convolution is the data gradient of the convolution with swapped
+/// sides: each input pixel gives taps · out_channels products.
+/// Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", arXiv 1410.0759, section 3.
+inline ConvCounts conv_counts(const ConvShape& s) {
+    const auto d = [](std::int64_t v) { return static_cast<double>(v); };
+    ConvCounts c;
+    const double groups = d(s.groups);
+    const double in_pixels = d(s.batch) * d(s.in_depth) * d(s.in_height) * d(s.in_width);
+    const double out_pixels = d(s.batch) * d(s.out_depth) * d(s.out_height) * d(s.out_width);
+    c.taps = d(s.kernel_d) * d(s.kernel_h) * d(s.kernel_w);
+    if (s.transposed) {
+        c.rows = in_pixels;
+        c.columns = d(s.out_channels) / groups * c.taps;
+        c.reduction = d(s.in_channels) / groups;
+    } else {
+        c.rows = out_pixels;
+        c.columns = d(s.out_channels) / groups;
+        c.reduction = d(s.in_channels) / groups * c.taps;
+    }
+    const double rows_read = s.transposed || s.stride_h <= s.kernel_h ? 1.0 : d(s.kernel_h) / d(s.stride_h);
+    c.in_bytes = s.element_bytes * in_pixels * d(s.in_channels) * rows_read;
+    c.out_bytes = s.element_bytes * out_pixels * d(s.out_channels);
+    c.weight_bytes = s.element_bytes * d(s.in_channels) / groups * c.taps * d(s.out_channels);
+    return c;
+}
+
+inline bool is_depthwise(const ConvShape& s) {
+    return s.groups > 1 && s.groups == s.in_channels;
+}
+
+/// Tells whether cuDNN's Winograd kernels hold for the shape: 3×3, stride 1, one group, two dimensions.
+/// Source: cuDNN developer guide, cudnnConvolutionFwdAlgo_t.
+inline bool is_winograd(const ConvShape& s) {
+    return s.kernel_h == 3 && s.kernel_w == 3 && s.kernel_d == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+           s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 && !s.transposed;
+}
+
+/// Tiles of the matrix products inside the non-fused Winograd algorithm.
+/// Source: kernel names in neusight_ops.csv; Ada, Hopper and Blackwell run the Ampere kernels.
+inline std::span<const Tile> winograd_tiles(Architecture architecture) {
+    static constexpr std::array<Tile, 2> pascal = {{{64, 64, 64}, {32, 128, 256}}};
+    static constexpr std::array<Tile, 3> turing = {{{128, 64, 128}, {64, 64, 64}, {128, 32, 256}}};
+    static constexpr std::array<Tile, 1> ampere = {{{128, 128, 256}}};
+    if (architecture <= Architecture::volta) return pascal;  // Volta's names and tiles are those of Pascal
+    if (architecture == Architecture::turing) return turing;
+    return ampere;
+}
+
+/// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
+inline constexpr std::array<Tile, 3> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
+/// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels; those that fits tell apart.
+inline constexpr std::array<Tile, 2> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}}};
+
+/// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Pascal's and Ampere's kernels lay
+/// several images side by side where that leaves fewer ragged blocks; it is taken when it saves 15 %.
+/// Source: grids in neusight_ops.csv: exact in all rows of Volta and Turing, 96 % of Ampere's, 89 % of Pascal's.
+inline double winograd_fused_blocks(const ConvShape& s, Architecture architecture) {
+    const auto height = static_cast<double>(s.out_height);
+    const auto width = static_cast<double>(s.out_width);
+    struct Mosaic {
+        int down, across;
+    };
+    static constexpr std::array<Mosaic, 5> mosaics = {{{2, 2}, {1, 2}, {2, 1}, {4, 1}, {1, 4}}};
+    const std::size_t layouts = architecture <= Architecture::pascal   ? mosaics.size()
+                                : architecture >= Architecture::ampere ? 1
+                                                                       : 0;
+    const auto images = [&](double down, double across) {
+        return ceil_div(down * height, 8) * ceil_div(across * width, 16) / (down * across);
+    };
+    double fewest = images(1, 1);
+    double threshold = fewest / 1.15;
+    for (std::size_t i = 0; i < layouts; ++i) {
+        const auto [down, across] = mosaics[i];
+        if (s.batch % (down * across) != 0) continue;
+        const double blocks = images(down, across);
+        if (blocks < threshold) fewest = threshold = blocks;
+    }
+    return static_cast<double>(s.batch) * fewest * ceil_div(static_cast<double>(s.out_channels), 32);
+}
+
+template <class T>
+const T& latency_of(const ConvParameters<T>& p, int threads) {
+    return threads >= 256 ? p.latency_256 : threads >= 128 ? p.latency_128 : p.latency_64;
+}
+
+/// Returns the plan with the least arithmetic time among `tiles` for `count` products of rows × columns × reduction.
+/// A block computes 2·rows·columns·(reduction + fill) operations at its SM's share of the rate.
+/// Source: KERNEL_NOTES.md, GEMM and BMM; the main loop takes `step` values of the reduction at a time.
+template <class T>
+ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
+                          double step, const T& flops_per_s, double sms, const ConvParameters<T>& p,
+                          const T& narrow_efficiency) {
+    ConvPlan<T> best;
+    const T sm_rate = flops_per_s / sms;
+    const T depth = p.fill_steps * step + round_up(reduction, step);
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+        const Tile tile = tiles[i];
+        const double blocks = count * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns);
+        const double resident = resident_blocks(tile.threads);
+        T time = depth * (2.0 * tile.rows * tile.columns) / sm_rate *
+                 wave_time(blocks / sms, resident, latency_of(p, tile.threads), p.wave_sharpness);
+        if (tile.columns < 128) time /= narrow_efficiency;
+        if (i == 0 || time < best.compute_s) {
+            best.compute_s = time;
+            best.tile = tile;
+            best.waves = blocks / (sms * resident);
+        }
+    }
+    return best;
+}
+
+/// Completes a plan: `extra_s` is what runs before and after the main kernel, `kernels` how many are launched.
+template <class T>
+ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s, int kernels,
+                   const T& floor_s) {
+    plan.algorithm = algorithm;
+    plan.memory_s = memory_s;
+    const T main_s = equations::smooth_maximum(plan.compute_s, memory_s);
+    const T floors = floor_s * static_cast<double>(kernels);
+    plan.seconds = main_s + extra_s + floors;
+    plan.bound = plan.seconds < floors * 2.0           ? Bound::latency_floor
+                 : memory_s + extra_s < plan.compute_s ? Bound::compute
+                                                       : Bound::memory;
+    return plan;
+}
+
+template <class T>
+ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                               const ConvParameters<T>& p) {
+    const auto plan = cheapest_tile<T>(implicit_tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
+                                       rates.flops_per_s, rates.sms, p, T(1.0));
+    const T memory_s =
+        (c.in_bytes + c.out_bytes + c.weight_bytes) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
+    return finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s);
+}
+
+/// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
+/// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
+template <class T>
+ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                                const ConvParameters<T>& p) {
+    ConvPlan<T> plan;
+    plan.tile = {128, 32, 256};
+    const double blocks = winograd_fused_blocks(s, rates.architecture);
+    const T depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
+    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / (rates.flops_per_s / rates.sms * p.winograd2_efficiency) *
+                     wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
+    plan.waves = blocks / rates.sms;
+    const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
+    const T memory_s = (c.in_bytes + c.out_bytes) / bandwidth;
+    const T filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
+    return finish(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates.floor_s);
+}
+
+/// F(4×4, 3×3): 36 products for 16 outputs, each a matrix product of its own; the batch is padded to a multiple of 16.
+/// Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows).
+template <class T>
+ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                                   const ConvParameters<T>& p) {
+    const auto in_channels = static_cast<double>(s.in_channels);
+    const auto out_channels = static_cast<double>(s.out_channels);
+    const double patches = round_up(static_cast<double>(s.batch), 16) * ceil_div(static_cast<double>(s.out_height), 4) *
+                           ceil_div(static_cast<double>(s.out_width), 4);
+    const auto plan = cheapest_tile<T>(winograd_tiles(rates.architecture), 36, patches, out_channels, in_channels, 8,
+                                       rates.flops_per_s * p.winograd4_efficiency, rates.sms, p, T(1.0));
+    const double data_bytes = 36 * s.element_bytes * patches * in_channels;
+    const double product_bytes = 36 * s.element_bytes * patches * out_channels;
+    const T memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
+    const T transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
+                            5 * c.weight_bytes / p.filter4_bandwidth) /
+                           rates.bandwidth_bytes_per_s;
+    return finish(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates.floor_s);
+}
+
+/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back.
+/// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes.
+template <class T>
+ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                             const ConvParameters<T>& p) {
+    const double align = 16.0 / s.element_bytes;
+    const auto groups = static_cast<double>(s.groups);
+    const double taps = s.transposed ? 1 : c.taps;
+    const double padded = round_up(c.reduction / taps, align);
+    const double padding = padded * taps / c.reduction;
+    const auto plan =
+        cheapest_tile<T>(tensor_tiles, groups, c.rows, round_up(c.columns, align), padded * taps, 32,
+                         rates.flops_per_s * p.tensor_efficiency, rates.sms, p, p.tensor_narrow_efficiency);
+    const T bandwidth = rates.bandwidth_bytes_per_s * p.stream_bandwidth;
+    const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
+    if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);
+    const T layout_s = (c.in_bytes * (1 + padding) + 2 * c.out_bytes) / bandwidth;
+    return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 3, rates.floor_s);
+}
+
+/// One narrow product per group; a group of few output channels leaves most of a tile empty.
+/// Source: fits on framework_tax.csv (resnext50) and timm_infer.csv (ResNeXt, RegNet).
+template <class T>
+ConvPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                         const ConvParameters<T>& p) {
+    ConvPlan<T> plan;
+    const T& efficiency =
+        s.element_bytes < 4 && rates.path != MathPath::fp32 ? p.grouped_half_efficiency : p.grouped_efficiency;
+    const auto width = static_cast<std::int64_t>(c.columns);
+    const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
+    plan.compute_s = flops * (p.grouped_width + c.columns) / c.columns / (rates.fp32_flops_per_s * efficiency);
+    if ((width & (width - 1)) != 0) plan.compute_s /= p.grouped_odd_efficiency;
+    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
+    return finish(plan, ConvAlgorithm::grouped, memory_s, T(0.0), 1, rates.floor_s);
+}
+
+/// One filter per channel: loads of the taps bound PyTorch's f32 kernel, traffic cuDNN's f16 kernels.
+/// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
+template <class T>
+ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                           const ConvParameters<T>& p) {
+    ConvPlan<T> plan;
+    const T& rate = s.element_bytes < 4 && rates.path != MathPath::fp32 ? p.depthwise_half_rate : p.depthwise_rate;
+    const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
+    plan.compute_s = flops / (rates.fp32_flops_per_s * rate);
+    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.stream_bandwidth);
+    return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
+}
+
+/// Plans a convolution: the cheapest algorithm that exists for the shape on the math path of `rates`. Host time and a
+/// bias that the framework adds in a kernel of its own are not included.
+/// The non-fused Winograd algorithm is taken for f32 only: Pascal's f16 rows of framework_tax.csv fit without it.
+template <class T>
+ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    const ConvCounts c = conv_counts(s);
+    if (is_depthwise(s)) return plan_depthwise(c, s, rates, p);
+    if (s.groups > 1) return plan_grouped(c, s, rates, p);
+    if (rates.path != MathPath::fp32) return plan_tensor_gemm(c, s, rates, p);
+    auto best = plan_implicit_gemm(c, s, rates, p);
+    if (!is_winograd(s)) return best;
+    const auto fused = plan_winograd_fused(c, s, rates, p);
+    if (fused.seconds < best.seconds) best = fused;
+    if (s.element_bytes < 4) return best;
+    const auto nonfused = plan_winograd_nonfused(c, s, rates, p);
+    return nonfused.seconds < best.seconds ? nonfused : best;
+}
+
+/// Time of the kernels of a convolution, in seconds.
+template <class T>
+T conv_seconds(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    return plan_conv(s, rates, p).seconds;
+}
+
+}  // namespace ftax::kernels

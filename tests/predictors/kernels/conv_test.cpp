@@ -1,0 +1,204 @@
+#include "predictors/kernels/conv.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+ConvParameters<double> declared_parameters() {
+    ConvParameters<double> p;
+    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    return p;
+}
+
+/// Kernels without overhead: arithmetic at full rate, nothing to wait for.
+ConvParameters<double> ideal_parameters() {
+    ConvParameters<double> p;
+    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec&) { value = 1; });
+    p.wave_sharpness = p.fill_steps = p.latency_256 = p.latency_128 = p.latency_64 = p.grouped_width = 0;
+    return p;
+}
+
+DeviceRates<double> rates_of(Architecture architecture, MathPath path = MathPath::fp32) {
+    DeviceRates<double> rates;
+    rates.architecture = architecture;
+    rates.path = path;
+    rates.sms = 80;
+    rates.flops_per_s = path == MathPath::fp32 ? 14e12 : 112e12;
+    rates.fp32_flops_per_s = 14e12;
+    rates.bandwidth_bytes_per_s = 900e9;
+    rates.floor_s = 2e-6;
+    return rates;
+}
+
+/// A device that never waits for memory.
+DeviceRates<double> compute_only(Architecture architecture, MathPath path = MathPath::fp32) {
+    auto rates = rates_of(architecture, path);
+    rates.bandwidth_bytes_per_s = 1e30;
+    rates.floor_s = 0;
+    return rates;
+}
+
+ConvShape square(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t side, std::int64_t kernel,
+                 std::int64_t stride = 1, std::int64_t groups = 1) {
+    ConvShape s;
+    s.batch = batch, s.in_channels = in, s.out_channels = out, s.groups = groups;
+    s.in_height = s.in_width = side, s.out_height = s.out_width = side / stride;
+    s.kernel_h = s.kernel_w = kernel, s.stride_h = s.stride_w = stride;
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("a 1x1 convolution on an ideal device takes its multiply-adds") {
+    // 64 images of 32×32 pixels, 256 → 512 channels: 2 · 65,536 · 256 · 512 operations in 2,048 full 128×128 blocks.
+    const auto plan = plan_conv(square(64, 256, 512, 32, 1), compute_only(Architecture::volta), ideal_parameters());
+    CHECK(plan.algorithm == ConvAlgorithm::implicit_gemm);
+    CHECK(plan.seconds == doctest::Approx(2.0 * 65536 * 256 * 512 / 14e12));
+    CHECK(plan.bound == Bound::compute);
+}
+
+TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
+    const auto shape = square(64, 256, 256, 32, 3);
+    const auto counts = conv_counts(shape);
+    const double direct_s = 2.0 * (64 * 32 * 32) * 256 * (256 * 9) / 14e12;
+    const auto rates = compute_only(Architecture::ampere);
+    const auto p = ideal_parameters();
+    CHECK(plan_implicit_gemm(counts, shape, rates, p).seconds == doctest::Approx(direct_s));
+    CHECK(plan_winograd_fused(counts, shape, rates, p).seconds == doctest::Approx(direct_s * 4 / 9));
+    CHECK(plan_winograd_nonfused(counts, shape, rates, p).seconds == doctest::Approx(direct_s / 4));
+    CHECK(plan_conv(shape, rates, p).algorithm == ConvAlgorithm::winograd_nonfused);
+}
+
+TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
+    auto rates = rates_of(Architecture::ampere);
+    rates.flops_per_s = rates.fp32_flops_per_s = 1e30;
+    rates.floor_s = 0;
+    const auto p = ideal_parameters();
+    const auto shape = square(16, 8, 24, 8, 3);
+    const auto c = conv_counts(shape);
+    const double in = 4 * 16 * 8 * 64, out = 4 * 16 * 24 * 64, weights = 4 * 8 * 24 * 9;
+    CHECK(c.in_bytes == in);
+    CHECK(c.out_bytes == out);
+    CHECK(c.weight_bytes == weights);
+    CHECK(plan_implicit_gemm(c, shape, rates, p).seconds == doctest::Approx((in + out + weights) / 900e9));
+    // The filter is read in 9 and written in 16 planes.
+    CHECK(plan_winograd_fused(c, shape, rates, p).seconds == doctest::Approx((in + out + weights * 25 / 9) / 900e9));
+    // 64 patches of 4×4 become 36 planes of 64 · 8 inputs and 64 · 24 products, each written once and read once.
+    const double planes = 4 * 36 * 64 * (8 + 24);
+    CHECK(plan_winograd_nonfused(c, shape, rates, p).seconds ==
+          doctest::Approx((in + out + 2 * planes + (4 + 5) * weights) / 900e9));
+}
+
+TEST_CASE("blocks of the fused Winograd kernel follow the grids that were observed") {
+    ConvShape s = square(28, 57, 633, 15, 3);
+    CHECK(winograd_fused_blocks(s, Architecture::pascal) == 560 * 2);  // grid 560x2x1 on a P100
+    s = square(4, 69, 58, 68, 3);
+    CHECK(winograd_fused_blocks(s, Architecture::volta) == 8 * 9 * 5);
+    s = square(52, 1180, 12, 49, 3);
+    CHECK(winograd_fused_blocks(s, Architecture::ampere) == 13 * 7 * 13);  // four images side by side
+    CHECK(winograd_fused_blocks(s, Architecture::turing) == 52 * 7 * 4);
+}
+
+TEST_CASE("strided, dilated, grouped and transposed convolutions do not run as Winograd") {
+    CHECK(is_winograd(square(1, 64, 64, 56, 3)));
+    CHECK_FALSE(is_winograd(square(1, 64, 64, 56, 3, 2)));
+    CHECK_FALSE(is_winograd(square(1, 64, 64, 56, 5)));
+    CHECK_FALSE(is_winograd(square(1, 64, 64, 56, 3, 1, 32)));
+    auto s = square(1, 64, 64, 56, 3);
+    s.dilation_h = s.dilation_w = 2;
+    CHECK_FALSE(is_winograd(s));
+    s = square(1, 64, 64, 56, 3);
+    s.transposed = true;
+    CHECK_FALSE(is_winograd(s));
+}
+
+TEST_CASE("grouped and depthwise convolutions have their own kernels") {
+    const auto p = declared_parameters();
+    const auto rates = rates_of(Architecture::turing);
+    CHECK(plan_conv(square(8, 128, 128, 56, 3, 1, 32), rates, p).algorithm == ConvAlgorithm::grouped);
+    const auto depthwise = plan_conv(square(64, 96, 96, 112, 3, 1, 96), rates, p);
+    CHECK(depthwise.algorithm == ConvAlgorithm::depthwise);
+    // A channel multiplier is still one filter per channel.
+    CHECK(plan_conv(square(8, 32, 64, 56, 3, 1, 32), rates, p).algorithm == ConvAlgorithm::depthwise);
+}
+
+TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image") {
+    auto up = square(16, 256, 128, 32, 2);
+    up.transposed = true;
+    up.stride_h = up.stride_w = 2;
+    up.out_height = up.out_width = 64;
+    const auto plan = plan_conv(up, compute_only(Architecture::volta), ideal_parameters());
+    CHECK(plan.seconds == doctest::Approx(2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12));
+}
+
+TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
+    const auto p = declared_parameters();
+    const auto rates = rates_of(Architecture::ampere, MathPath::fp16_tensor);
+    auto nchw = square(64, 256, 256, 28, 1);
+    nchw.element_bytes = 2;
+    auto nhwc = nchw;
+    nhwc.channels_last = true;
+    const double saved_s = conv_seconds(nchw, rates, p) - conv_seconds(nhwc, rates, p);
+    // Input and output are each read and written once more, in two more kernels.
+    CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.stream_bandwidth) + 2 * 2e-6));
+    auto odd = nhwc;
+    odd.in_channels = 257;
+    auto padded = nhwc;
+    padded.in_channels = 264;
+    const auto fast = compute_only(Architecture::ampere, MathPath::fp16_tensor);
+    CHECK(conv_seconds(odd, fast, p) == conv_seconds(padded, fast, p));
+}
+
+TEST_CASE("more work never takes less time") {
+    const auto p = declared_parameters();
+    for (const auto architecture : {Architecture::pascal, Architecture::volta, Architecture::turing,
+                                    Architecture::ampere, Architecture::ada, Architecture::hopper}) {
+        for (const auto path : {MathPath::fp32, MathPath::fp16_tensor}) {
+            const auto rates = rates_of(architecture, path);
+            for (const std::int64_t kernel : {1, 3, 7}) {
+                double last = 0;
+                for (std::int64_t batch = 16; batch <= 1024; batch *= 2) {
+                    const double time = conv_seconds(square(batch, 64, 192, 28, kernel), rates, p);
+                    CHECK(time > last);
+                    last = time;
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a faster device is never slower") {
+    const auto p = declared_parameters();
+    for (const std::int64_t kernel : {1, 3, 5}) {
+        for (const std::int64_t channels : {3, 20, 64, 100, 512}) {
+            const auto shape = square(8, channels, 2 * channels, 14, kernel);
+            const auto rates = rates_of(Architecture::turing);
+            auto faster = rates;
+            faster.flops_per_s *= 1.1;
+            faster.fp32_flops_per_s *= 1.1;
+            auto wider = rates;
+            wider.bandwidth_bytes_per_s *= 1.1;
+            CHECK(conv_seconds(shape, faster, p) <= conv_seconds(shape, rates, p));
+            CHECK(conv_seconds(shape, wider, p) <= conv_seconds(shape, rates, p));
+        }
+    }
+}
+
+TEST_CASE("parameters are declared once, within bounds and with a source") {
+    ConvParameters<double> p;
+    std::set<std::string> names;
+    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        CHECK(names.emplace(name).second);
+        CHECK(spec.lower < spec.initial);
+        CHECK(spec.initial < spec.upper);
+        CHECK(spec.lower > 0);
+        CHECK_FALSE(spec.source.empty());
+    });
+    CHECK(names.size() * sizeof(double) == sizeof p);
+}

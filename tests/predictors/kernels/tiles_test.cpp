@@ -1,0 +1,29 @@
+#include "predictors/kernels/tiles.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace ftax::kernels;
+
+TEST_CASE("counts round up without error at whole quotients") {
+    CHECK(ceil_div(0, 128) == 0);
+    CHECK(ceil_div(1, 128) == 1);
+    CHECK(ceil_div(128, 128) == 1);
+    CHECK(ceil_div(129, 128) == 2);
+    CHECK(round_up(27, 8) == 32);
+    CHECK(ceil_div(9e15, 3) == 3e15);
+}
+
+TEST_CASE("sharp waves are steps and blunt ones are their mean") {
+    CHECK(wave_time(0.1, 1, 0.0, 1.0) == 1);
+    CHECK(wave_time(1.0, 1, 0.0, 1.0) == 1);
+    CHECK(wave_time(1.01, 1, 0.0, 1.0) == 2);
+    CHECK(wave_time(2.5, 1, 0.0, 0.0) == 2.5);
+    CHECK(wave_time(0.5, 1, 0.0, 0.0) == 1);
+}
+
+TEST_CASE("blocks that wait for each other's memory hide behind more resident blocks") {
+    // One block alone takes √(1 + 3²), four together √(16 + 9): 1.6 times as long for four times the work.
+    CHECK(wave_time(1, 4, 3.0, 1.0) == doctest::Approx(3.1623).epsilon(1e-4));
+    CHECK(wave_time(4, 4, 3.0, 1.0) == doctest::Approx(5.0));
+    CHECK(wave_time(8, 4, 3.0, 1.0) == doctest::Approx(10.0));
+}
