@@ -25,7 +25,7 @@ ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt:
 ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip onnx_proto
                         protobuf::libprotobuf)
-ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/frameworks LINK ftax_core
+ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/frameworks predictors/nas LINK ftax_core
            PRIVATE_LINK fmt::fmt)
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph_builder.hpp"
+#include "ftax/predict.hpp"
+
+/// Latency as a cost function for architecture search.
+namespace ftax::nas {
+
+/// One building block of a network. Its launches depend on these numbers alone (kind, widths, resolution, choice), so
+/// that a block that was timed once is never timed again.
+struct Block {
+    std::array<std::int16_t, 8> fields{};
+    friend bool operator==(const Block&, const Block&) = default;
+};
+
+/// A search space: how an architecture is written, which chain of blocks it is, and how each block is built.
+///
+///     class Plain final : public Space {  // three layers of 16, 32 or 64 channels, written "16-64-32"
+///       public:
+///         std::string_view name() const override { return "plain"; }
+///         std::vector<int> options() const override { return {3, 3, 3}; }
+///         void parse(std::string_view text, std::vector<int>& choices) const override;  // "16-64-32" → {0, 2, 1}
+///         void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
+///             std::int16_t in = 3;
+///             for (const int choice : choices) {
+///                 const auto out = static_cast<std::int16_t>(16 << choice);
+///                 chain.push_back({{in, out}});
+///                 in = out;
+///             }
+///         }
+///         std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int>) const override {
+///             return {net.input("x", {"batch", "3", "32", "32"})};
+///         }
+///         void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
+///             live[0] = net.relu(net.conv(live[0], block.fields[1], {.kernel = 3, .pad = 1}));
+///         }
+///     };
+class Space {
+  public:
+    virtual ~Space() = default;
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    /// Number of options of each choice.
+    [[nodiscard]] virtual std::vector<int> options() const = 0;
+    /// Reads an architecture. Throws Error{usage} saying what was expected and where.
+    virtual void parse(std::string_view text, std::vector<int>& choices) const = 0;
+    /// Appends the blocks of an architecture in execution order.
+    virtual void blocks(std::span<const int> choices, std::vector<Block>& chain) const = 0;
+    /// Declares the inputs of the network; they are the first live tensors.
+    virtual std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const = 0;
+    /// Appends one block. `live` holds the tensors that later blocks may read; live[0] is the output at the end.
+    virtual void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const = 0;
+};
+
+/// Names of the built-in spaces.
+[[nodiscard]] std::vector<std::string> space_names();
+/// Throws Error{usage} listing the spaces when there is none of that name.
+[[nodiscard]] const Space& space(std::string_view name);
+
+/// The whole network of an architecture, symbolic in `batch`. Throws Error{limit} beyond a million operators,
+/// Error{model} when the architecture has none.
+[[nodiscard]] Graph build_graph(const Space& space, std::span<const int> choices);
+
+/// Latency of architectures of one space on one device under one framework, for fixed batches.
+/// The timeline of a block is a linear map in the (max, +) algebra: the state is (host clock, device clock), and blocks
+/// compose like matrices. Each distinct block is timed once through Predictor; cost() then only composes, and equals
+/// the full predictor's timeline as long as the launch queue does not fill (1,024 launches ahead).
+class CostFunction {
+  public:
+    /// Throws Error{usage} when the device lacks the precision or a batch is below 1.
+    CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
+                 std::vector<std::int64_t> batches);
+    ~CostFunction();
+    CostFunction(CostFunction&&) noexcept;
+    CostFunction& operator=(CostFunction&&) noexcept;
+
+    /// Latency in seconds per batch, in the order of batches(). Thread-safe.
+    void cost(std::span<const int> choices, std::span<double> latency_s) const;
+    /// Costs many architectures on `threads` threads (0: all cores). `choices` and `latency_s` are row-major:
+    /// one architecture a row, options().size() choices, batches().size() latencies.
+    void cost(std::span<const int> choices, std::span<double> latency_s, unsigned threads) const;
+    /// Latency with each option of choice `site` instead of the one taken: rows of options, columns of batches.
+    void marginal_cost(std::span<const int> choices, std::size_t site, std::span<double> latency_s) const;
+
+    [[nodiscard]] const Space& space() const;
+    [[nodiscard]] const std::vector<std::int64_t>& batches() const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace ftax::nas

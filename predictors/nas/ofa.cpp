@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "ftax/error.hpp"
+#include "predictors/nas/spaces.hpp"
+
+namespace ftax::nas {
+namespace {
+
+/// Once-for-all MobileNetV3 (width 1.0): 5 stages of 2 to 4 inverted bottlenecks, each with its own kernel and
+/// expansion, at any resolution.
+/// Source: Cai et al., "Once-for-All", ICLR 2020, arXiv 1908.09791, section 4.1; widths, activations and squeeze-excite
+/// of MobileNetV3-Large (Howard et al., ICCV 2019, arXiv 1905.02244, table 1).
+struct Stage {
+    std::int16_t channels, stride;
+    bool hard_swish, squeeze_excite;
+};
+constexpr std::array<Stage, 5> stages{
+    {{24, 2, false, false}, {40, 2, false, true}, {80, 2, true, false}, {112, 1, true, true}, {160, 2, true, true}}};
+constexpr std::array<int, 3> kernels{3, 5, 7};
+constexpr std::array<int, 3> expansions{3, 4, 6};
+constexpr std::array<int, 3> depths{2, 3, 4};
+constexpr std::size_t blocks_per_stage = 4;
+constexpr std::size_t block_count = stages.size() * blocks_per_stage;
+constexpr int smallest_side = 32;
+constexpr int largest_side = 1024;
+
+// Choices: kernel of 20 blocks, expansion of 20 blocks, depth of 5 stages, image side (minus the smallest).
+constexpr std::size_t first_expansion = block_count;
+constexpr std::size_t first_depth = 2 * block_count;
+constexpr std::size_t resolution = first_depth + stages.size();
+
+enum Kind : std::int16_t { stem, bottleneck, head };
+
+/// Rounds channels to a multiple of 8 without losing more than 10 %. Source: MobileNet reference code.
+std::int64_t round_channels(double channels) {
+    const auto rounded = std::max<std::int64_t>(8, static_cast<std::int64_t>(channels + 4) / 8 * 8);
+    return rounded < 0.9 * channels ? rounded + 8 : rounded;
+}
+
+class OfaMobileNetV3 final : public Space {
+  public:
+    std::string_view name() const override { return "ofa"; }
+
+    std::vector<int> options() const override {
+        std::vector<int> result(2 * block_count, 3);
+        result.resize(resolution, static_cast<int>(depths.size()));
+        result.push_back(largest_side - smallest_side + 1);
+        return result;
+    }
+
+    /// {"ks":[20 of 3|5|7],"e":[20 of 3|4|6],"d":[5 of 2|3|4],"r":side}
+    void parse(std::string_view text, std::vector<int>& choices) const override {
+        choices.clear();
+        read_list(text, "ks", block_count, kernels, choices);
+        read_list(text, "e", block_count, expansions, choices);
+        read_list(text, "d", stages.size(), depths, choices);
+        const std::string_view side_text = value_of(text, "r");
+        int side = 0;
+        const auto [end, error] = std::from_chars(side_text.data(), side_text.data() + side_text.size(), side);
+        if (error != std::errc{} || side < smallest_side || side > largest_side) {
+            throw Error(ErrorCode::usage, fmt::format("ofa: expected \"r\" from {} to {} in '{}'", smallest_side, largest_side, text));
+        }
+        static_cast<void>(end);
+        choices.push_back(side - smallest_side);
+    }
+
+    void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
+        auto side = static_cast<std::int16_t>(choices[resolution] + smallest_side);
+        chain.push_back({{stem, side}});
+        side = halve(side);
+        std::int16_t channels = 16;
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            const int depth = depths[static_cast<std::size_t>(choices[first_depth + s])];
+            for (int i = 0; i < depth; ++i) {
+                const std::size_t at = s * blocks_per_stage + static_cast<std::size_t>(i);
+                const std::int16_t stride = i == 0 ? stages[s].stride : std::int16_t{1};
+                chain.push_back({{bottleneck, side, channels, static_cast<std::int16_t>(s), stride,
+                                  static_cast<std::int16_t>(kernels[static_cast<std::size_t>(choices[at])]),
+                                  static_cast<std::int16_t>(expansions[static_cast<std::size_t>(choices[first_expansion + at])])}});
+                if (stride == 2) side = halve(side);
+                channels = stages[s].channels;
+            }
+        }
+        chain.push_back({{head, side}});
+    }
+
+    std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const override {
+        const std::string side = std::to_string(choices[resolution] + smallest_side);
+        return {net.input("x", {"batch", "3", side, side})};
+    }
+
+    void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
+        TensorId x = live[0];
+        switch (block.fields[0]) {
+            case stem: {
+                x = hard_swish(net, net.batch_norm(net.conv(x, 16, {.kernel = 3, .stride = 2, .pad = 1})));
+                const TensorId deep = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1, .groups = 16})));
+                live = {net.add(net.batch_norm(net.conv(deep, 16)), x)};
+                return;
+            }
+            case bottleneck: live = {build_bottleneck(net, block, x)}; return;
+            default: {
+                x = hard_swish(net, net.batch_norm(net.conv(x, 960)));
+                x = hard_swish(net, net.conv(mean_over_image(net, x), 1280));
+                live = {net.linear(net.flatten(x, 1), 1000)};
+            }
+        }
+    }
+
+  private:
+    static std::int16_t halve(std::int16_t side) { return static_cast<std::int16_t>((side + 1) / 2); }
+
+    /// The text behind "key":, up to the end.
+    static std::string_view value_of(std::string_view text, std::string_view key) {
+        const std::string quoted = fmt::format("\"{}\":", key);
+        const std::size_t at = text.find(quoted);
+        if (at == std::string_view::npos) {
+            throw Error(ErrorCode::usage, fmt::format("ofa: expected {} in '{}'", quoted, text));
+        }
+        return text.substr(at + quoted.size());
+    }
+
+    static void read_list(std::string_view text, std::string_view key, std::size_t count, std::span<const int> allowed,
+                          std::vector<int>& choices) {
+        const std::string_view list = value_of(text, key);
+        const std::size_t end = list.find(']');
+        std::vector<int> values;
+        if (list.starts_with("[") && end != std::string_view::npos) parse_integers("ofa", list.substr(1, end - 1), ',', values);
+        if (values.size() != count) {
+            throw Error(ErrorCode::usage, fmt::format("ofa: expected \"{}\" to list {} numbers in '{}'", key, count, text));
+        }
+        for (const int value : values) {
+            const auto found = std::find(allowed.begin(), allowed.end(), value);
+            if (found == allowed.end()) {
+                throw Error(ErrorCode::usage, fmt::format("ofa: expected \"{}\" to hold {}, not {}, in '{}'", key,
+                                                          fmt::join(allowed, ", "), value, text));
+            }
+            choices.push_back(static_cast<int>(found - allowed.begin()));
+        }
+    }
+
+    // The reference code writes both activations out: x · relu6(x + 3) / 6 and relu6(x + 3) / 6.
+    static TensorId hard_sigmoid(GraphBuilder& net, TensorId x) {
+        return net.pointwise("div", {net.pointwise("relu6", {net.pointwise("add", {x})})});
+    }
+    static TensorId hard_swish(GraphBuilder& net, TensorId x) {
+        return net.pointwise("div", {net.pointwise("mul", {x, net.pointwise("relu6", {net.pointwise("add", {x})})})});
+    }
+
+    /// x.mean(3).mean(2), dimensions kept
+    static TensorId mean_over_image(GraphBuilder& net, TensorId x) {
+        for (const std::int64_t axis : {3, 2}) {
+            Tensor reduced = net.graph().tensors[x];
+            reduced.name.clear();
+            reduced.role = TensorRole::activation;
+            reduced.shape[static_cast<std::size_t>(axis)] = net.graph().expressions.constant(1);
+            x = net.op(OpKind::reduce, "aten::mean", {x},
+                       {{"function", std::string("mean")}, {"axes", std::vector<std::int64_t>{axis}}}, {reduced})[0];
+        }
+        return x;
+    }
+
+    static TensorId build_bottleneck(GraphBuilder& net, const Block& block, TensorId x) {
+        const auto [kind, side, in, stage_index, stride, kernel, expansion, unused] = block.fields;
+        const Stage& stage = stages[static_cast<std::size_t>(stage_index)];
+        const std::int64_t wide = round_channels(in * expansion);
+        const auto activate = [&](TensorId t) { return stage.hard_swish ? hard_swish(net, t) : net.relu(t); };
+        TensorId y = activate(net.batch_norm(net.conv(x, wide)));
+        y = activate(net.batch_norm(net.conv(
+            y, wide, {.kernel = kernel, .stride = stride, .pad = kernel / 2, .groups = wide})));
+        if (stage.squeeze_excite) {
+            const TensorId squeezed = net.relu(net.conv(mean_over_image(net, y), round_channels(double(wide / 4)), {}, true));
+            y = net.pointwise("mul", {y, hard_sigmoid(net, net.conv(squeezed, wide, {}, true))});
+        }
+        y = net.batch_norm(net.conv(y, stage.channels));
+        return in == stage.channels && stride == 1 ? net.add(y, x) : y;
+    }
+};
+
+}  // namespace
+
+const Space& ofa_mobilenet_v3_space() {
+    static const OfaMobileNetV3 space;
+    return space;
+}
+
+}  // namespace ftax::nas

@@ -1,0 +1,52 @@
+#include "predictors/nas/spaces.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "ftax/error.hpp"
+
+namespace ftax::nas {
+namespace {
+
+using SpaceGetter = const Space& (*)();
+constexpr std::array<SpaceGetter, 3> getters{nasbench201_space, fbnet_space, ofa_mobilenet_v3_space};
+
+}  // namespace
+
+std::vector<std::string> space_names() {
+    std::vector<std::string> names;
+    for (const SpaceGetter get : getters) names.emplace_back(get().name());
+    return names;
+}
+
+const Space& space(std::string_view name) {
+    for (const SpaceGetter get : getters) {
+        if (get().name() == name) return get();
+    }
+    throw Error(ErrorCode::usage,
+                fmt::format("no search space is called '{}'; there are: {}", name, fmt::join(space_names(), ", ")));
+}
+
+void parse_integers(std::string_view space, std::string_view text, char separator, std::vector<int>& values) {
+    const char* at = text.data();
+    const char* const end = text.data() + text.size();
+    while (true) {
+        int value = 0;
+        const auto [next, error] = std::from_chars(at, end, value);
+        if (error != std::errc{}) {
+            throw Error(ErrorCode::usage, fmt::format("{}: expected an integer at character {} of '{}'", space,
+                                                      at - text.data() + 1, text));
+        }
+        values.push_back(value);
+        if (next == end) return;
+        if (*next != separator) {
+            throw Error(ErrorCode::usage, fmt::format("{}: expected '{}' at character {} of '{}'", space, separator,
+                                                      next - text.data() + 1, text));
+        }
+        at = next + 1;
+    }
+}
+
+}  // namespace ftax::nas
