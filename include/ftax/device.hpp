@@ -27,7 +27,7 @@ struct DeviceSpec {
     int compute_capability_major = 0;
     int compute_capability_minor = 0;
     int sms = 0;  ///< streaming multiprocessors
-    double base_clock_hz = 0;
+    std::optional<double> base_clock_hz;  ///< nullopt where the maker names none
     double boost_clock_hz = 0;
     double memory_bytes = 0;
     double memory_bandwidth_bytes_per_s = 0;
@@ -56,9 +56,14 @@ struct DeviceProfile {
 
 /// Finds a device by slug, name or alias, ignoring case and punctuation.
 /// Throws Error{usage} listing near names when there is none.
-[[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
+[[nodiscard]] DeviceSpec device_spec(std::string_view name);
 
-/// Composes the profile of a device from the embedded fitted parameters, or from `profile_path` when it is not empty.
+/// Reads the datasheet of a card of the user's own (format: data/devices/README.md).
+/// Throws Error{usage} when the file cannot be read, Error{profile} naming the path to the field.
+[[nodiscard]] DeviceSpec read_device_spec(const std::string& path);
+
+/// Composes the profile of a device (a name, or the path of a datasheet ending in .json) from the embedded fitted
+/// parameters, or from `profile_path` when it is not empty.
 /// Throws Error{usage} for an unknown device, Error{profile} for an invalid file, naming the path to the field.
 [[nodiscard]] DeviceProfile device_profile(std::string_view device, const std::string& profile_path = {});
 

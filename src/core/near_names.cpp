@@ -1,0 +1,57 @@
+#include "src/core/near_names.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace ftax {
+namespace {
+
+/// Levenshtein distance. Source: Wagner and Fischer 1974, with one row of the table.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::string normalized_name(std::string_view name) {
+    std::string result;
+    for (const char c : name) {
+        if (c >= 'A' && c <= 'Z') {
+            result += static_cast<char>(c - 'A' + 'a');
+        } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            result += c;
+        }
+    }
+    return result;
+}
+
+std::vector<std::string> near_names(std::string_view name, std::span<const std::string> candidates, std::size_t count) {
+    constexpr std::size_t longest_compared = 256;
+    const std::string wanted = normalized_name(name.substr(0, longest_compared));
+    std::vector<std::pair<std::size_t, std::string>> ranked;
+    for (const std::string& candidate : candidates) {
+        const std::string have = normalized_name(candidate);
+        const std::size_t distance = edit_distance(wanted, have);
+        const bool contained = wanted.size() >= 2 && have.find(wanted) != std::string::npos;
+        if (contained || distance <= wanted.size() / 3) ranked.emplace_back(distance, candidate);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    std::vector<std::string> nearest;
+    for (auto& [distance, candidate] : ranked) {
+        if (nearest.size() == count) break;
+        nearest.push_back(std::move(candidate));
+    }
+    return nearest;
+}
+
+}  // namespace ftax

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ftax {
+
+/// Reduces a name to its lower-case letters and digits: "NVIDIA_A100-PCIE-40GB" → "nvidiaa100pcie40gb".
+[[nodiscard]] std::string normalized_name(std::string_view name);
+
+/// Finds the candidates a misspelt name may have meant, nearest first, at most `count`: those that contain it, and
+/// those within a third of its length in edit distance. Case and punctuation do not count.
+[[nodiscard]] std::vector<std::string> near_names(std::string_view name, std::span<const std::string> candidates,
+                                                  std::size_t count = 3);
+
+}  // namespace ftax

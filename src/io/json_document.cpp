@@ -1,0 +1,185 @@
+#include "src/io/json_document.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "src/io/escape.hpp"
+
+namespace ftax {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t deepest_level = 64;
+
+/// Follows the parser through the document: where it is, and which keys the open objects already have.
+class Position {
+  public:
+    explicit Position(const std::string& origin) : origin_(origin) {}
+
+    bool operator()(int, json::parse_event_t event, json& value) {
+        switch (event) {
+            case json::parse_event_t::object_start:
+            case json::parse_event_t::array_start:
+                if (open_.size() == deepest_level) {
+                    throw Error(ErrorCode::limit,
+                                fmt::format("{}: {}: nested deeper than {} levels", origin_, path(), deepest_level));
+                }
+                open_.push_back({event == json::parse_event_t::object_start, {}, {}, 0});
+                break;
+            case json::parse_event_t::key:
+                open_.back().key = value.get<std::string>();
+                if (!open_.back().keys.insert(open_.back().key).second) {
+                    throw Error(ErrorCode::profile, fmt::format("{}: {}: occurs twice", origin_, path()));
+                }
+                break;
+            case json::parse_event_t::object_end:
+            case json::parse_event_t::array_end:
+                open_.pop_back();
+                [[fallthrough]];
+            case json::parse_event_t::value:
+                if (!open_.empty()) ++open_.back().index;
+                break;
+        }
+        return true;
+    }
+
+    [[nodiscard]] std::string path() const {
+        std::string result;
+        for (const Level& level : open_) {
+            if (!level.object) {
+                result += fmt::format("[{}]", level.index);
+            } else if (!level.key.empty()) {
+                result += (result.empty() ? "" : ".") + escape_terminal(level.key);
+            }
+        }
+        return result.empty() ? "the document" : result;
+    }
+
+  private:
+    struct Level {
+        bool object = false;
+        std::string key;
+        std::set<std::string, std::less<>> keys;
+        std::size_t index = 0;
+    };
+    const std::string& origin_;
+    std::vector<Level> open_;
+};
+
+std::string line_and_column(std::string_view text, std::size_t byte) {
+    const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const std::size_t line_start = before.rfind('\n') + 1;
+    return fmt::format("{}:{}", line, before.size() - line_start + 1);
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& origin) {
+    Position position(origin);
+    try {
+        return json::parse(text, std::ref(position));
+    } catch (const json::parse_error& error) {
+        throw Error(ErrorCode::profile, fmt::format("{}:{}: {}: not valid JSON", origin,
+                                                    line_and_column(text, error.byte), position.path()));
+    } catch (const json::out_of_range&) {
+        throw Error(ErrorCode::profile,
+                    fmt::format("{}: {}: a number too large for a double", origin, position.path()));
+    }
+}
+
+std::string to_text(const nlohmann::ordered_json& value) {
+    return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+JsonField::JsonField(const json& value, std::string origin) : JsonField(value, std::move(origin), {}, {}) {}
+
+JsonField::JsonField(const json& value, std::string origin, std::string path, std::string key)
+    : value_(&value), origin_(std::move(origin)), path_(std::move(path)), key_(std::move(key)) {}
+
+void JsonField::fail(std::string_view what) const {
+    throw Error(ErrorCode::profile, fmt::format("{}: {}: {}", origin_, path_.empty() ? "the document" : path_, what));
+}
+
+std::optional<JsonField> JsonField::find(std::string_view key) const {
+    if (!value_->is_object()) fail("must be an object");
+    const auto found = value_->find(key);
+    if (found == value_->end()) return std::nullopt;
+    return JsonField(*found, origin_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key),
+                     std::string(key));
+}
+
+JsonField JsonField::operator[](std::string_view key) const {
+    if (const auto field = find(key)) return *field;
+    JsonField(*value_, origin_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), {})
+        .fail("is missing");
+}
+
+std::vector<JsonField> JsonField::elements() const {
+    std::vector<JsonField> result;
+    if (value_->is_array()) {
+        for (const json& element : *value_) {
+            result.push_back(JsonField(element, origin_, fmt::format("{}[{}]", path_, result.size()), {}));
+        }
+    } else if (value_->is_object()) {
+        for (const auto& [key, element] : value_->items()) {
+            const std::string shown = escape_terminal(key);
+            result.push_back(JsonField(element, origin_, path_.empty() ? shown : path_ + "." + shown, key));
+        }
+    } else {
+        fail("must be an array or an object");
+    }
+    return result;
+}
+
+void JsonField::allow(std::initializer_list<std::string_view> keys) const {
+    if (!value_->is_object()) fail("must be an object");
+    for (const JsonField& field : elements()) {
+        if (std::find(keys.begin(), keys.end(), field.key()) == keys.end()) {
+            field.fail(fmt::format("is not a known field; known are {}", fmt::join(keys, ", ")));
+        }
+    }
+}
+
+std::string JsonField::text() const {
+    if (!value_->is_string() || value_->get_ref<const std::string&>().empty()) fail("must be a text that is not empty");
+    return value_->get<std::string>();
+}
+
+std::vector<std::string> JsonField::texts() const {
+    if (!value_->is_array()) fail("must be an array");
+    std::vector<std::string> result;
+    for (const JsonField& element : elements()) result.push_back(element.text());
+    return result;
+}
+
+double JsonField::positive() const {
+    if (!value_->is_number() || !(value_->get<double>() > 0)) fail("must be a positive number");
+    return value_->get<double>();
+}
+
+double JsonField::not_negative() const {
+    if (!value_->is_number() || !(value_->get<double>() >= 0)) fail("must be a number that is not negative");
+    return value_->get<double>();
+}
+
+int JsonField::positive_count() const {
+    const double value = positive();
+    if (value != std::trunc(value) || value > std::numeric_limits<int>::max()) fail("must be a whole number");
+    return static_cast<int>(value);
+}
+
+void check_schema_version(const JsonField& root, int newest) {
+    const JsonField field = root["schema_version"];
+    const int version = field.positive_count();
+    if (version > newest) {
+        field.fail(fmt::format("is {}, newer than the {} this program knows: update ftax", version, newest));
+    }
+}
+
+}  // namespace ftax

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/error.hpp"
+
+namespace ftax {
+
+/// Parses JSON strictly: one value, no key twice in an object, no NaN, nothing beyond a double, at most 64 levels.
+/// Throws Error{profile} with line, column and the path to the field, Error{limit} when nested deeper.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin);
+
+/// Prints JSON the way all ftax files and reports are written: indented by two, invalid UTF-8 replaced, final newline.
+[[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
+
+/// A value inside a JSON document that knows where it stands, so that each complaint names the file and the field.
+/// Every function throws Error{profile} when the value is not what was asked for. The document must outlive it.
+class JsonField {
+  public:
+    JsonField(const nlohmann::json& value, std::string origin);
+
+    [[nodiscard]] JsonField operator[](std::string_view key) const;
+    [[nodiscard]] std::optional<JsonField> find(std::string_view key) const;
+    /// Elements of an array, or values of an object with key().
+    [[nodiscard]] std::vector<JsonField> elements() const;
+    [[nodiscard]] const std::string& key() const { return key_; }
+
+    /// Refuses keys that are not listed: a misspelt one would silently do nothing.
+    void allow(std::initializer_list<std::string_view> keys) const;
+
+    [[nodiscard]] std::string text() const;  ///< not empty
+    [[nodiscard]] std::vector<std::string> texts() const;
+    [[nodiscard]] double positive() const;
+    [[nodiscard]] double not_negative() const;
+    [[nodiscard]] int positive_count() const;
+
+    [[noreturn]] void fail(std::string_view what) const;
+
+  private:
+    JsonField(const nlohmann::json& value, std::string origin, std::string path, std::string key);
+
+    const nlohmann::json* value_;
+    std::string origin_;
+    std::string path_;
+    std::string key_;
+};
+
+/// Checks `schema_version` of a file against the newest one this program knows.
+/// Throws Error{profile} naming both versions when the file is newer.
+void check_schema_version(const JsonField& root, int newest);
+
+}  // namespace ftax

@@ -1,0 +1,163 @@
+#include "src/io/measurement_file.hpp"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "ftax/error.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/number.hpp"
+
+namespace ftax {
+namespace {
+
+/// The cells of one row by column name. An absent column reads as an empty cell; the first value that cannot be used
+/// becomes the row's problem.
+class RowReader {
+  public:
+    RowReader(const CsvTable& table, std::size_t row) : table_(table), cells_(table.row(row)) {}
+
+    [[nodiscard]] std::string_view text(std::string_view name) const {
+        const auto column = table_.column(name);
+        return column ? cells_[*column] : std::string_view{};
+    }
+
+    [[nodiscard]] std::string required_text(std::string_view name) {
+        if (text(name).empty()) report(fmt::format("no {}", name));
+        return std::string(text(name));
+    }
+
+    [[nodiscard]] std::optional<std::int64_t> count(std::string_view name) {
+        const std::string_view cell = text(name);
+        if (cell.empty()) return std::nullopt;
+        const auto value = parse_integer(cell);
+        if (!value || *value < 1) {
+            report(fmt::format("{} is not a positive whole number: {}", name, escape_terminal(cell)));
+            return std::nullopt;
+        }
+        return value;
+    }
+
+    [[nodiscard]] std::int64_t required_count(std::string_view name) {
+        if (text(name).empty()) report(fmt::format("no {}", name));
+        return count(name).value_or(1);
+    }
+
+    [[nodiscard]] double latency_s() {
+        const std::string_view cell = text("latency_ms");
+        const auto value = parse_number(cell);
+        if (!value || *value <= 0) {
+            report(cell.empty() ? "no latency_ms"
+                                : fmt::format("latency_ms is not a positive number: {}", escape_terminal(cell)));
+            return 0;
+        }
+        return *value * 1e-3;
+    }
+
+    [[nodiscard]] Precision precision() {
+        const std::string_view cell = text("precision");
+        if (cell.empty()) return Precision::fp32;
+        const auto precision = precision_from_name(cell);
+        if (!precision) report(fmt::format("unknown precision: {}", escape_terminal(cell)));
+        return precision.value_or(Precision::fp32);
+    }
+
+    void report(std::string problem) {
+        if (problem_.empty()) problem_ = std::move(problem);
+    }
+    [[nodiscard]] std::string take_problem() { return std::move(problem_); }
+
+  private:
+    const CsvTable& table_;
+    std::span<const std::string_view> cells_;
+    std::string problem_;
+};
+
+void require_columns(const CsvTable& table, std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) {
+        if (table.column(name)) continue;
+        throw Error(ErrorCode::profile,
+                    fmt::format("{}: no column {}; needed are {}", table.origin(), name, fmt::join(names, ", ")));
+    }
+}
+
+/// Parses "b=6 m=27 n=390 k=21".
+std::map<std::string, std::int64_t> parse_shape(RowReader& reader) {
+    std::map<std::string, std::int64_t> shape;
+    std::string_view rest = reader.text("shape");
+    if (rest.empty()) reader.report("no shape");
+    while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(' '), rest.size());
+        const std::string_view part = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        if (part.empty()) continue;
+        const std::size_t equals = part.find('=');
+        const auto value = equals == std::string_view::npos ? std::nullopt : parse_integer(part.substr(equals + 1));
+        if (!value || *value < 0 || !shape.emplace(part.substr(0, equals), *value).second) {
+            reader.report(fmt::format("shape is not a list of name=number: {}", escape_terminal(reader.text("shape"))));
+            break;
+        }
+    }
+    return shape;
+}
+
+Measurement read_model(RowReader& reader) {
+    Measurement row;
+    row.gpu = reader.required_text("gpu");
+    if (const std::string_view framework = reader.text("framework"); !framework.empty()) row.framework = framework;
+    row.precision = reader.precision();
+    row.model = reader.required_text("model");
+    row.batch = reader.required_count("batch");
+    row.input = reader.count("input");
+    if (!row.input) row.input = reader.count("img");
+    row.seq = reader.count("seq");
+    row.run = reader.text("run");
+    row.mode = reader.text("mode");
+    row.option = reader.text("option");
+    row.layout = reader.text("layout");
+    row.latency_s = reader.latency_s();
+    return row;
+}
+
+OperatorMeasurement read_operator(RowReader& reader) {
+    OperatorMeasurement row;
+    row.gpu = reader.required_text("gpu");
+    row.op = reader.required_text("op");
+    row.precision = reader.precision();
+    row.shape = parse_shape(reader);
+    row.latency_s = reader.latency_s();
+    return row;
+}
+
+template <class Row>
+MeasurementFile<Row> read_rows(CsvTable table, Row (*read)(RowReader&)) {
+    std::vector<Row> rows;
+    std::vector<std::string> problems;
+    rows.reserve(table.rows());
+    problems.reserve(table.rows());
+    for (std::size_t i = 0; i < table.rows(); ++i) {
+        RowReader reader(table, i);
+        rows.push_back(read(reader));
+        rows.back().line = table.line(i);
+        problems.push_back(reader.take_problem());
+    }
+    return {std::move(table), std::move(rows), std::move(problems)};
+}
+
+}  // namespace
+
+bool holds_operators(const CsvTable& table) {
+    return table.column("op").has_value();
+}
+
+MeasurementFile<Measurement> read_model_measurements(CsvTable table) {
+    require_columns(table, {"gpu", "model", "batch", "latency_ms"});
+    return read_rows<Measurement>(std::move(table), read_model);
+}
+
+MeasurementFile<OperatorMeasurement> read_operator_measurements(CsvTable table) {
+    require_columns(table, {"gpu", "op", "shape", "latency_ms"});
+    return read_rows<OperatorMeasurement>(std::move(table), read_operator);
+}
+
+}  // namespace ftax

@@ -1,0 +1,171 @@
+#include "src/io/profile_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "src/io/json_document.hpp"
+
+namespace ftax {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int newest_schema = 1;
+constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
+
+auto order_of(const ScopedParameter& p) {
+    return std::tie(p.parameter.name, p.scope, p.key);
+}
+const std::string& order_of(const Parameter& p) {
+    return p.name;
+}
+
+constexpr auto in_order = [](const auto& a, const auto& b) { return order_of(a) < order_of(b); };
+
+template <class P>
+void append_in_order(std::vector<P>& parameters, P parameter, const JsonField& field) {
+    if (!parameters.empty() && !in_order(parameters.back(), parameter)) {
+        const bool twice = !in_order(parameter, parameters.back());
+        field["name"].fail(twice ? "occurs twice" : "is out of order; parameters are sorted by name");
+    }
+    parameters.push_back(std::move(parameter));
+}
+
+Parameter parse_parameter(const JsonField& field) {
+    Parameter parameter;
+    parameter.name = field["name"].text();
+    parameter.value = field["value"].positive();
+    if (const auto spread = field.find("relative_stddev")) parameter.relative_stddev = spread->not_negative();
+    parameter.source = field["source"].text();
+    return parameter;
+}
+
+ScopedParameter parse_scoped_parameter(const JsonField& field) {
+    field.allow({"name", "architecture", "device", "value", "relative_stddev", "source"});
+    ScopedParameter scoped{parse_parameter(field), ParameterScope::shared, {}};
+    const auto architecture = field.find("architecture");
+    const auto device = field.find("device");
+    if (architecture && device) device->fail("cannot stand beside architecture");
+    if (architecture) {
+        scoped.scope = ParameterScope::architecture;
+        scoped.key = architecture->text();
+        if (!architecture_from_name(scoped.key)) architecture->fail("is not an architecture ftax knows");
+    } else if (device) {
+        scoped.scope = ParameterScope::device;
+        scoped.key = device->text();
+    }
+    return scoped;
+}
+
+std::vector<JsonField> parameter_fields(const JsonField& root) {
+    const JsonField field = root["parameters"];
+    std::vector<JsonField> fields = field.elements();
+    if (fields.empty()) field.fail("is empty");
+    return fields;
+}
+
+void check_kind(const JsonField& root, std::string_view kind) {
+    const JsonField field = root["kind"];
+    if (field.text() != kind) field.fail(fmt::format("is not \"{}\"", kind));
+}
+
+ordered_json to_json(const Parameter& parameter) {
+    ordered_json json{{"name", parameter.name}};
+    json["value"] = parameter.value;
+    if (parameter.relative_stddev > 0) json["relative_stddev"] = parameter.relative_stddev;
+    json["source"] = parameter.source;
+    return json;
+}
+
+ordered_json to_json(const ScopedParameter& scoped) {
+    ordered_json json = to_json(scoped.parameter);
+    if (scoped.scope != ParameterScope::shared) {
+        json[std::string(scope_names[static_cast<std::size_t>(scoped.scope)])] = scoped.key;
+    }
+    return json;
+}
+
+template <class P>
+ordered_json to_json(std::vector<P>& parameters) {
+    std::sort(parameters.begin(), parameters.end(), in_order);
+    ordered_json list = ordered_json::array();
+    for (const P& parameter : parameters) list.push_back(to_json(parameter));
+    return list;
+}
+
+}  // namespace
+
+DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin) {
+    const nlohmann::json document = parse_json(text, origin);
+    const JsonField root(document, origin);
+    check_schema_version(root, newest_schema);
+    check_kind(root, "device");
+    root.allow({"schema_version", "kind", "version", "fitted_on", "parameters"});
+    DeviceProfileFile profile;
+    profile.version = root["version"].text();
+    if (const auto devices = root.find("fitted_on")) profile.fitted_on = devices->texts();
+    for (const JsonField& field : parameter_fields(root)) {
+        append_in_order(profile.parameters, parse_scoped_parameter(field), field);
+    }
+    return profile;
+}
+
+FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
+    const nlohmann::json document = parse_json(text, origin);
+    const JsonField root(document, origin);
+    check_schema_version(root, newest_schema);
+    check_kind(root, "framework");
+    root.allow({"schema_version", "kind", "framework", "version", "host", "parameters"});
+    FrameworkProfile profile;
+    profile.framework = root["framework"].text();
+    profile.version = root["version"].text();
+    profile.host = root["host"].text();
+    for (const JsonField& field : parameter_fields(root)) {
+        field.allow({"name", "value", "relative_stddev", "source"});
+        append_in_order(profile.parameters, parse_parameter(field), field);
+    }
+    return profile;
+}
+
+std::string to_text(DeviceProfileFile profile) {
+    ordered_json json{{"schema_version", newest_schema}, {"kind", "device"}, {"version", profile.version}};
+    json["fitted_on"] = profile.fitted_on;
+    json["parameters"] = to_json(profile.parameters);
+    return to_text(json);
+}
+
+std::string to_text(FrameworkProfile profile) {
+    ordered_json json{{"schema_version", newest_schema}, {"kind", "framework"}, {"framework", profile.framework}};
+    json["version"] = profile.version;
+    json["host"] = profile.host;
+    json["parameters"] = to_json(profile.parameters);
+    return to_text(json);
+}
+
+DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
+    DeviceProfile profile{device, {}, file.version, {}};
+    for (const ScopedParameter& scoped : file.parameters) {
+        const bool holds =
+            scoped.scope == ParameterScope::shared ||
+            (scoped.scope == ParameterScope::architecture && scoped.key == name_of(device.architecture)) ||
+            (scoped.scope == ParameterScope::device && scoped.key == device.slug);
+        if (!holds) continue;
+        // Narrower scopes come later in the order of the file and replace wider ones.
+        if (!profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name) {
+            profile.parameters.back() = scoped.parameter;
+        } else {
+            profile.parameters.push_back(scoped.parameter);
+        }
+    }
+    if (std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) == file.fitted_on.end()) {
+        profile.warnings.push_back(fmt::format(
+            "{}: no measurement of this card went into the profile ({}); predicted from its datasheet", device.slug,
+            file.fitted_on.empty() ? "none of any" : fmt::format("{}", fmt::join(file.fitted_on, ", "))));
+    }
+    return profile;
+}
+
+}  // namespace ftax

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "ftax/framework.hpp"
+#include "ftax/parameter.hpp"
+
+namespace ftax {
+
+/// A parameter of the kernel models and how far its value reaches.
+struct ScopedParameter {
+    Parameter parameter;
+    ParameterScope scope = ParameterScope::shared;
+    std::string key;  ///< architecture or device slug; empty when shared
+};
+
+/// Content of a device profile file: the fitted parameters of the kernel models for any number of devices.
+struct DeviceProfileFile {
+    std::string version;
+    std::vector<std::string> fitted_on;       ///< slugs of the devices whose measurements went in
+    std::vector<ScopedParameter> parameters;  ///< sorted by name, then scope, then key; each once
+};
+
+/// Parse profile files (format: data/profiles/README.md). `origin` names the text in errors.
+/// Throws Error{profile} with the path to the field: a value that is not positive, none at all, out of order, twice,
+/// or a schema newer than this program.
+[[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
+[[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
+
+/// Print profile files so that the functions above read them back; parameters are put in order.
+[[nodiscard]] std::string to_text(DeviceProfileFile profile);
+[[nodiscard]] std::string to_text(FrameworkProfile profile);
+
+/// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else the shared.
+/// Adds a warning when no measurement of this device went into the profile.
+[[nodiscard]] DeviceProfile compose(const DeviceProfileFile& profile, const DeviceSpec& device);
+
+}  // namespace ftax

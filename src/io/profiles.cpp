@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/device.hpp"
+#include "ftax/error.hpp"
+#include "ftax/framework.hpp"
+#include "src/core/embedded.hpp"
+#include "src/core/near_names.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/file.hpp"
+#include "src/io/profile_file.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::string_view device_profile_path = "data/profiles/devices.json";
+constexpr std::string_view framework_folder = "data/profiles/frameworks/";
+constexpr std::string_view reference_host = "reference";
+constexpr std::uint64_t max_file_bytes = 64 << 20;
+
+const DeviceProfileFile& embedded_device_profile() {
+    static const DeviceProfileFile profile = [] {
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (file.path == device_profile_path) return parse_device_profile(file.content, std::string(file.path));
+        }
+        return DeviceProfileFile{"unfitted", {}, {}};
+    }();
+    return profile;
+}
+
+const std::vector<FrameworkProfile>& embedded_framework_profiles() {
+    static const std::vector<FrameworkProfile> profiles = [] {
+        std::vector<FrameworkProfile> result;
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (file.path.starts_with(framework_folder)) {
+                result.push_back(parse_framework_profile(file.content, std::string(file.path)));
+            }
+        }
+        return result;
+    }();
+    return profiles;
+}
+
+[[noreturn]] void fail_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
+    throw Error(ErrorCode::usage,
+                fmt::format("no {} is called {}; there is {}", what, escape_terminal(name), fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
+    const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
+    if (profile_path.empty()) return compose(embedded_device_profile(), spec);
+    return compose(parse_device_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path)), spec);
+}
+
+std::vector<std::string> framework_names() {
+    std::vector<std::string> names;
+    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
+        if (names.empty() || names.back() != profile.framework) names.push_back(profile.framework);
+    }
+    return names;
+}
+
+std::vector<std::string> host_names(std::string_view framework) {
+    std::vector<std::string> hosts;
+    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
+        if (profile.framework == framework) hosts.push_back(profile.host);
+    }
+    return hosts;
+}
+
+FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
+    if (!profile_path.empty()) {
+        FrameworkProfile profile =
+            parse_framework_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path));
+        if (profile.framework != framework) {
+            profile.warnings.push_back(fmt::format("{}: host costs of {}, used for {}", escape_terminal(profile_path),
+                                                   escape_terminal(profile.framework), framework));
+            profile.framework = framework;
+        }
+        return profile;
+    }
+    const std::string wanted = normalized_name(framework);
+    const std::string wanted_host = normalized_name(host.empty() ? reference_host : host);
+    std::vector<std::string> hosts;
+    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
+        if (normalized_name(profile.framework) != wanted) continue;
+        if (normalized_name(profile.host) == wanted_host) return profile;
+        hosts.push_back(profile.host);
+    }
+    if (hosts.empty()) fail_unknown("framework", framework, framework_names());
+    fail_unknown("host", host, hosts);
+}
+
+}  // namespace ftax

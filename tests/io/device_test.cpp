@@ -1,0 +1,149 @@
+#include "ftax/device.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "ftax/error.hpp"
+#include "src/core/near_names.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/device_file.hpp"
+
+using namespace ftax;
+
+namespace {
+
+std::string failure(const std::string& text) {
+    try {
+        static_cast<void>(parse_device(text, "card.json"));
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::profile);
+        return error.what();
+    }
+    return "accepted";
+}
+
+nlohmann::json t4() {
+    return nlohmann::json::parse(device_text("t4"));
+}
+
+}  // namespace
+
+TEST_CASE("every datasheet is consistent with itself") {
+    CHECK(device_specs().size() >= 50);
+    for (const DeviceSpec& device : device_specs()) {
+        CAPTURE(device.slug);
+        const auto json = nlohmann::json::parse(device_text(device.slug));
+        CHECK(json["slug"] == device.slug);
+        const double cores = device.sms * json["fp32_cores_per_sm"]["value"].get<double>();
+        CHECK(device.peak(MathPath::fp32).value() == doctest::Approx(cores * 2 * device.boost_clock_hz).epsilon(0.03));
+        CHECK(device.base_clock_hz.value_or(0) < device.boost_clock_hz);
+        CHECK(*device.peak(MathPath::fp64) < *device.peak(MathPath::fp32));
+        CHECK(device.l2_bytes < device.memory_bytes);
+        CHECK(device.memory_bandwidth_bytes_per_s < device.peak(MathPath::fp32).value());
+        // The narrower the type, the faster its tensor cores; fp32 accumulation never beats fp16 accumulation.
+        const auto& peaks = json["peak_flops_per_s"];
+        const char* ascending[] = {"fp32", "tf32", "fp16_tensor", "fp16_tensor_fp16_accumulate", "int8_tensor"};
+        double previous = 0;
+        for (const char* path : ascending) {
+            if (!peaks.contains(path)) continue;
+            CAPTURE(path);
+            CHECK(peaks[path]["value"].get<double>() >= previous);
+            previous = peaks[path]["value"].get<double>();
+        }
+    }
+}
+
+TEST_CASE("no spelling belongs to two devices, and none is given twice") {
+    std::set<std::string> seen;
+    for (const DeviceSpec& device : device_specs()) {
+        CHECK_MESSAGE(seen.insert(normalized_name(device.slug)).second, device.slug);
+        if (normalized_name(device.name) != normalized_name(device.slug)) {
+            CHECK_MESSAGE(seen.insert(normalized_name(device.name)).second, device.name);
+        }
+        for (const std::string& alias : device.aliases)
+            CHECK_MESSAGE(seen.insert(normalized_name(alias)).second, alias);
+    }
+}
+
+TEST_CASE("devices are found under the names that drivers, frameworks and data sets give them") {
+    const std::map<std::string, std::string> names{{"Tesla_V100-PCIE-32GB", "v100-pcie-32gb"},
+                                                   {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
+                                                   {"NVIDIA GeForce RTX 3090", "rtx-3090"},
+                                                   {"NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"},
+                                                   {"1080ti", "gtx-1080-ti"},
+                                                   {"titanx", "titan-x-pascal"},
+                                                   {"TITAN_XP", "titan-xp"},
+                                                   {"quadro rtx 8000", "quadro-rtx-8000"}};
+    for (const auto& [name, slug] : names) CHECK(device_spec(name).slug == slug);
+    CHECK(device_spec("T4").peak(MathPath::fp16_tensor).value() == doctest::Approx(65e12).epsilon(0.01));
+    CHECK_FALSE(device_spec("GTX 1080 Ti").peak(MathPath::fp16_tensor));
+}
+
+TEST_CASE("every GPU of the measurement files is a known device") {
+    const char* variable = std::getenv("FTAX_MEASUREMENTS");
+    const std::filesystem::path folder = variable ? variable : FTAX_SOURCE_DIR "/../shared/measurements";
+    if (!std::filesystem::exists(folder)) {
+        MESSAGE("skipped: no measurements at ", folder.string());
+        return;
+    }
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() != ".csv") continue;
+        const CsvTable table = read_csv(entry.path().string());
+        std::set<std::string_view> names;
+        if (const auto column = table.column("gpu")) {
+            for (std::size_t row = 0; row < table.rows(); ++row) names.insert(table.row(row)[*column]);
+        } else if (table.column("arch")) {
+            for (const std::string_view name : table.header().subspan(1)) names.insert(name.substr(0, name.rfind('_')));
+        } else {
+            continue;
+        }
+        ++files;
+        for (const std::string_view name : names) CHECK_NOTHROW(static_cast<void>(device_spec(name)));
+    }
+    CHECK(files >= 8);
+}
+
+TEST_CASE("an unknown device is a usage error that names near ones") {
+    try {
+        static_cast<void>(device_spec("quadro rtx 800"));
+        FAIL("found");
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::usage);
+        CHECK(std::string(error.what()).find("quadro-rtx-8000") != std::string::npos);
+    }
+    CHECK_THROWS_AS(static_cast<void>(device_spec("")), Error);
+    CHECK_THROWS_AS(static_cast<void>(device_text("../devices/t4")), Error);
+}
+
+TEST_CASE("BAD_INPUTS 41: a datasheet with an impossible value names the field") {
+    CHECK(failure(t4().dump()) == "accepted");
+    const auto changed = [](const char* pointer, nlohmann::json value) {
+        nlohmann::json device = t4();
+        device[nlohmann::json::json_pointer(pointer)] = std::move(value);
+        return failure(device.dump());
+    };
+    CHECK(changed("/sms/value", 0) == "card.json: sms.value: must be a positive number");
+    CHECK(changed("/sms/value", 2.5) == "card.json: sms.value: must be a whole number");
+    CHECK(changed("/l2_bytes/value", -1) == "card.json: l2_bytes.value: must be a positive number");
+    CHECK(changed("/l2_bytes/value", nullptr) == "card.json: l2_bytes.value: must be a positive number");
+    CHECK(changed("/l2_bytes/value", "4 MB") == "card.json: l2_bytes.value: must be a positive number");
+    CHECK(changed("/l2_bytes/source", "hearsay") ==
+          "card.json: l2_bytes.source: is neither a key of sources nor \"derived: …\"");
+    CHECK(changed("/peak_flops_per_s/fp32/value", 0) ==
+          "card.json: peak_flops_per_s.fp32.value: must be a positive number");
+    CHECK(changed("/slug", "") == "card.json: slug: must be a text that is not empty");
+    CHECK(changed("/aliases/0", 7) == "card.json: aliases[0]: must be a text that is not empty");
+    CHECK(changed("/architecture", "kepler") == "card.json: architecture: is not an architecture ftax knows");
+    CHECK(changed("/compute_capability", "7,5").find("compute_capability") != std::string::npos);
+    CHECK(changed("/sm_count", 40).find("card.json: sm_count: is not a known field") == 0);
+    nlohmann::json without = t4();
+    without["peak_flops_per_s"].erase("fp32");
+    CHECK(failure(without.dump()) == "card.json: peak_flops_per_s.fp32: is missing");
+    CHECK(failure("[]") == "card.json: the document: must be an object");
+}

@@ -1,0 +1,129 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ftax/error.hpp"
+#include "src/io/profile_file.hpp"
+
+using namespace ftax;
+using nlohmann::json;
+
+namespace {
+
+DeviceProfileFile example() {
+    DeviceProfileFile profile{"2026-11-21", {"t4"}, {}};
+    const auto add = [&](const char* name, double value, ParameterScope scope, const char* key) {
+        profile.parameters.push_back({{name, value, 0.05, "fitted: example"}, scope, key});
+    };
+    add("clock.fp32", 0.9, ParameterScope::shared, "");
+    add("clock.fp32", 0.8, ParameterScope::architecture, "turing");
+    add("clock.fp32", 0.7, ParameterScope::device, "t4");
+    add("gemm.fill_k", 8, ParameterScope::shared, "");
+    return profile;
+}
+
+json example_json() {
+    return json::parse(to_text(example()));
+}
+
+std::string failure(const std::string& text, ErrorCode code = ErrorCode::profile) {
+    try {
+        static_cast<void>(parse_device_profile(text, "p.json"));
+    } catch (const Error& error) {
+        CHECK(error.code() == code);
+        return error.what();
+    }
+    return "accepted";
+}
+
+std::string failure_of_change(const char* pointer, json value) {
+    json profile = example_json();
+    profile[json::json_pointer(pointer)] = std::move(value);
+    return failure(profile.dump());
+}
+
+double value_of(const DeviceProfile& profile, std::string_view name) {
+    for (const Parameter& parameter : profile.parameters) {
+        if (parameter.name == name) return parameter.value;
+    }
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a profile reads back as it was written") {
+    DeviceProfileFile shuffled = example();
+    std::swap(shuffled.parameters.front(), shuffled.parameters.back());
+    CHECK(to_text(shuffled) == to_text(example()));
+    CHECK(to_text(parse_device_profile(to_text(example()), "p.json")) == to_text(example()));
+    const FrameworkProfile framework{"pytorch-eager", "1.12", "reference", {{"host.conv", 93e-6, 0, "prior"}}, {}};
+    CHECK(to_text(parse_framework_profile(to_text(framework), "f.json")) == to_text(framework));
+}
+
+TEST_CASE("the narrowest value of a parameter holds for a device") {
+    const auto composed = [](std::string_view name) { return compose(example(), device_spec(name)); };
+    CHECK(value_of(composed("t4"), "clock.fp32") == 0.7);
+    CHECK(value_of(composed("rtx-2080-ti"), "clock.fp32") == 0.8);
+    CHECK(value_of(composed("a100"), "clock.fp32") == 0.9);
+    CHECK(composed("t4").parameters.size() == 2);
+    CHECK(value_of(composed("t4"), "gemm.fill_k") == 8);
+}
+
+TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {
+    CHECK(compose(example(), device_spec("t4")).warnings.empty());
+    const std::vector<std::string> warnings = compose(example(), device_spec("l4")).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("l4") != std::string::npos);
+    CHECK(warnings[0].find("t4") != std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 41: NaN, Inf, negative, zero, empty, unsorted and duplicate values name their field") {
+    CHECK(failure(example_json().dump()) == "accepted");
+    CHECK(failure_of_change("/parameters/1/value", -1) == "p.json: parameters[1].value: must be a positive number");
+    CHECK(failure_of_change("/parameters/1/value", 0) == "p.json: parameters[1].value: must be a positive number");
+    CHECK(failure_of_change("/parameters/1/value", nullptr) ==
+          "p.json: parameters[1].value: must be a positive number");
+    CHECK(failure_of_change("/parameters/1/value", "NaN") == "p.json: parameters[1].value: must be a positive number");
+    CHECK(failure_of_change("/parameters/2/relative_stddev", -0.1) ==
+          "p.json: parameters[2].relative_stddev: must be a number that is not negative");
+    CHECK(failure_of_change("/parameters/2/source", "") ==
+          "p.json: parameters[2].source: must be a text that is not empty");
+    CHECK(failure_of_change("/parameters/2/device", "") ==
+          "p.json: parameters[2].device: must be a text that is not empty");
+    CHECK(failure_of_change("/parameters/1/architecture", "kepler") ==
+          "p.json: parameters[1].architecture: is not an architecture ftax knows");
+    CHECK(failure_of_change("/parameters", json::array()) == "p.json: parameters: is empty");
+    CHECK(failure_of_change("/parameters", "none") == "p.json: parameters: must be an array or an object");
+    CHECK(failure_of_change("/kind", "framework") == "p.json: kind: is not \"device\"");
+
+    json unsorted = example_json();
+    std::swap(unsorted["parameters"][0], unsorted["parameters"][3]);
+    CHECK(failure(unsorted.dump()) == "p.json: parameters[1].name: is out of order; parameters are sorted by name");
+    json twice = example_json();
+    twice["parameters"].push_back(twice["parameters"][3]);
+    CHECK(failure(twice.dump()) == "p.json: parameters[4].name: occurs twice");
+    json missing = example_json();
+    missing["parameters"][0].erase("value");
+    CHECK(failure(missing.dump()) == "p.json: parameters[0].value: is missing");
+    CHECK(failure("{}") == "p.json: schema_version: is missing");
+}
+
+TEST_CASE("BAD_INPUTS 41, 36: text that is not strict JSON is refused where it stands") {
+    CHECK(failure("") == "p.json:1:1: the document: not valid JSON");
+    CHECK(failure(R"({"parameters": [{"value": NaN}]})") == "p.json:1:27: parameters[0].value: not valid JSON");
+    CHECK(failure(R"({"parameters": [{"value": Infinity}]})").find("parameters[0].value") != std::string::npos);
+    CHECK(failure(R"({"a": [1, 1e400]})") == "p.json: a[1]: a number too large for a double");
+    CHECK(failure(R"({"a": 1, "b": {"c": 1, "c": 2}})") == "p.json: b.c: occurs twice");
+    CHECK(failure("{\n\"a\": 1,\n\"b\" 2}").find("p.json:3:5: b") == 0);
+    CHECK(failure(R"({"a": "\ud800"})").find("p.json:1:") == 0);
+    CHECK(failure("{\"a\x1b[31m\": 1e400}") != "accepted");
+    CHECK(failure(std::string(100'000, '['), ErrorCode::limit).find("nested deeper than 64 levels") !=
+          std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 42: a profile newer than the program is refused with both versions") {
+    const std::string message = failure_of_change("/schema_version", 7);
+    CHECK(message == "p.json: schema_version: is 7, newer than the 1 this program knows: update ftax");
+    CHECK(failure_of_change("/schema_version", 0) == "p.json: schema_version: must be a positive number");
+    CHECK(failure_of_change("/schema_version", "1") == "p.json: schema_version: must be a positive number");
+}
