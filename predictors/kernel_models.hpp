@@ -2,7 +2,11 @@
 
 #include "ftax/device.hpp"
 #include "ftax/predict.hpp"
+#include "predictors/kernels/attention.hpp"
+#include "predictors/kernels/conv.hpp"
+#include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/sustained.hpp"
 
 namespace ftax {
 
@@ -23,7 +27,15 @@ class KernelModels {
     [[nodiscard]] KernelCost cost(const kernels::AttentionShape& shape, MathPath path) const;
 
   private:
+    [[nodiscard]] const kernels::DeviceRates<double>& rates(MathPath path) const {
+        return rates_[static_cast<int>(path)];
+    }
+
     DeviceSpec device_;
+    std::array<kernels::DeviceRates<double>, math_path_count> rates_;
+    kernels::ConvParameters<double> conv_;
+    kernels::MemoryParameters<double> memory_;
+    kernels::AttentionParameters<double> attention_;
 };
 
 }  // namespace ftax

@@ -31,6 +31,7 @@ struct DeviceSpec {
     double boost_clock_hz = 0;
     double memory_bytes = 0;
     double memory_bandwidth_bytes_per_s = 0;
+    std::optional<double> inline_ecc_share;  ///< of the memory that ECC inside GDDR takes; nullopt without it
     double l2_bytes = 0;
     double shared_memory_per_sm_bytes = 0;
     double registers_per_sm = 0;

@@ -121,6 +121,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
                 "boost_clock_hz",
                 "memory_bytes",
                 "memory_bandwidth_bytes_per_s",
+                "inline_ecc_share",
                 "l2_bytes",
                 "shared_memory_per_sm_bytes",
                 "registers_per_sm",
@@ -140,6 +141,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.boost_clock_hz = quantity(root["boost_clock_hz"]);
     device.memory_bytes = quantity(root["memory_bytes"]);
     device.memory_bandwidth_bytes_per_s = quantity(root["memory_bandwidth_bytes_per_s"]);
+    if (const auto share = root.find("inline_ecc_share")) device.inline_ecc_share = quantity(*share);
     device.l2_bytes = quantity(root["l2_bytes"]);
     device.shared_memory_per_sm_bytes = quantity(root["shared_memory_per_sm_bytes"]);
     device.registers_per_sm = quantity(root["registers_per_sm"]);

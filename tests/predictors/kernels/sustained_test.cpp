@@ -1,0 +1,43 @@
+#include "predictors/kernels/sustained.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+namespace {
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+SustainedParameters<double> initial(const DeviceSpec& device) {
+    SustainedParameters<double> p;
+    visit_parameters(p, device, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    return p;
+}
+
+}  // namespace
+
+TEST_CASE("rates are datasheet times sustained shares") {
+    const DeviceSpec& t4 = device_spec("t4");
+    SustainedParameters<double> p = initial(t4);
+    p.clock_fp32 = 0.5;
+    p.clock_tensor = 0.25;
+    p.bandwidth = 0.75;
+    const auto fp32 = device_rates(t4, MathPath::fp32, p);
+    CHECK(fp32.flops_per_s == doctest::Approx(0.5 * *t4.peak(MathPath::fp32)));
+    CHECK(fp32.bandwidth_bytes_per_s == doctest::Approx(0.75 * t4.memory_bandwidth_bytes_per_s));
+    const auto half = device_rates(t4, MathPath::fp16_tensor, p);
+    CHECK(half.flops_per_s == doctest::Approx(0.25 * *t4.peak(MathPath::fp16_tensor)));
+    CHECK(half.fp32_flops_per_s == fp32.flops_per_s);
+}
+
+TEST_CASE("a path the device lacks runs at the rate of its CUDA cores") {
+    const DeviceSpec& p4 = device_spec("p4");
+    const auto p = initial(p4);
+    CHECK(device_rates(p4, MathPath::fp16_tensor, p).flops_per_s == device_rates(p4, MathPath::fp32, p).flops_per_s);
+}
+
+TEST_CASE("GDDR with ECC is expected to sustain less than HBM") {
+    CHECK(expected_bandwidth_share(device_spec("l4")) < expected_bandwidth_share(device_spec("a100-pcie-40gb")));
+    CHECK(expected_bandwidth_share(device_spec("rtx-3090")) == expected_bandwidth_share(device_spec("a100-pcie-40gb")));
+}
