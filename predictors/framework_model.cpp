@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 
 namespace ftax {
@@ -21,14 +18,9 @@ const FrameworkModel& framework_model(std::string_view name) {
     for (const FrameworkModel* model : framework_models()) {
         if (model->name == name) return *model;
     }
-    throw Error(ErrorCode::usage,
-                fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
-}
-
-std::vector<std::string> framework_names() {
-    std::vector<std::string> names;
-    for (const FrameworkModel* model : framework_models()) names.emplace_back(model->name);
-    return names;
+    std::vector<std::string_view> names;
+    for (const FrameworkModel* model : framework_models()) names.push_back(model->name);
+    throw Error(ErrorCode::usage, fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(names, ", ")));
 }
 
 }  // namespace ftax

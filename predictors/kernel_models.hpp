@@ -1,41 +1,69 @@
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "ftax/device.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/attention.hpp"
 #include "predictors/kernels/conv.hpp"
+#include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/sustained.hpp"
 
 namespace ftax {
 
-struct KernelCost {
-    double seconds = 0;
-    Bound bound = Bound::latency_floor;
+/// All parameters of the device side. `double` predicts, `ceres::Jet` fits.
+template <class T>
+struct KernelParameters {
+    kernels::SustainedParameters<T> sustained;
+    kernels::GemmParameters<T> gemm;
+    kernels::ConvParameters<T> conv;
+    kernels::MemoryParameters<T> memory;
+    kernels::AttentionParameters<T> attention;
 };
 
-/// The kernel models of one device: the parameters of its profile resolved into typed form, once.
-class KernelModels {
-  public:
-    /// Throws Error{profile} for a parameter outside the bounds its model declares.
-    explicit KernelModels(const DeviceProfile& profile);
+/// Calls visit(name, field, ParameterSpec) for each parameter; some initial values depend on the device.
+template <class T, class Visit>
+void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& visit) {
+    visit_parameters(p.sustained, device, visit);
+    visit_parameters(p.gemm, visit);
+    visit_parameters(p.conv, visit);
+    visit_parameters(p.memory, visit);
+    visit_parameters(p.attention, visit);
+}
 
-    [[nodiscard]] KernelCost cost(const kernels::GemmShape& shape, MathPath path) const;
-    [[nodiscard]] KernelCost cost(const kernels::ConvShape& shape, MathPath path) const;
-    [[nodiscard]] KernelCost cost(const kernels::MemoryShape& shape) const;
-    [[nodiscard]] KernelCost cost(const kernels::AttentionShape& shape, MathPath path) const;
+/// The kernel models of one device with their parameters: the one place where a shape becomes a time.
+template <class T>
+struct KernelModels {
+    KernelParameters<T> parameters;
+    std::array<kernels::DeviceRates<T>, math_path_count> rates;
 
-  private:
-    [[nodiscard]] const kernels::DeviceRates<double>& rates(MathPath path) const {
-        return rates_[static_cast<int>(path)];
+    KernelModels(const DeviceSpec& device, const KernelParameters<T>& values) : parameters(values) {
+        for (int i = 0; i < math_path_count; ++i) {
+            rates[i] = kernels::device_rates(device, static_cast<MathPath>(i), parameters.sustained);
+        }
     }
 
-    DeviceSpec device_;
-    std::array<kernels::DeviceRates<double>, math_path_count> rates_;
-    kernels::ConvParameters<double> conv_;
-    kernels::MemoryParameters<double> memory_;
-    kernels::AttentionParameters<double> attention_;
+    [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
+
+    [[nodiscard]] T seconds(const kernels::GemmShape& shape, MathPath path) const {
+        return kernels::gemm_seconds(shape, at(path), parameters.gemm);
+    }
+    [[nodiscard]] T seconds(const kernels::ConvShape& shape, MathPath path) const {
+        return kernels::conv_seconds(shape, at(path), parameters.conv);
+    }
+    [[nodiscard]] T seconds(const kernels::MemoryShape& shape, MathPath) const {
+        return kernels::memory_seconds(shape, at(MathPath::fp32), parameters.memory);
+    }
+    [[nodiscard]] T seconds(const kernels::AttentionShape& shape, MathPath path) const {
+        return kernels::attention_seconds(shape, at(path), parameters.attention);
+    }
 };
+
+/// Resolves the parameters of a device profile; what it does not set keeps its initial value.
+/// Throws Error{profile} for a name no model has or a value outside the bounds its model declares.
+[[nodiscard]] KernelParameters<double> kernel_parameters(const DeviceProfile& profile);
 
 }  // namespace ftax

@@ -9,7 +9,7 @@
 #include "ftax/work.hpp"
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
-#include "predictors/kernel_models.hpp"
+#include "predictors/kernel_cost.hpp"
 #include "predictors/kernel_shapes.hpp"
 #include "predictors/timeline.hpp"
 
@@ -35,7 +35,7 @@ struct Predictor::State {
           own_graph(rewritten(source, model)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, model.traits)),
-          kernel_models(device),
+          kernel_models(device.device, kernel_parameters(device)),
           costs(host_costs(framework, options.precision)) {}
 
     DeviceProfile device;
@@ -45,7 +45,7 @@ struct Predictor::State {
     std::optional<Graph> own_graph;
     const Graph& graph;
     Schedule schedule;
-    KernelModels kernel_models;
+    KernelModels<double> kernel_models;
     HostCosts costs;
 
     BoundShapes bound;
@@ -54,15 +54,14 @@ struct Predictor::State {
     std::vector<Span> spans;
 
     KernelCost cost(const Kernel& kernel) const {
+        const auto of = [&](const auto& shape) { return kernel_cost(kernel_models, shape, kernel.path); };
         switch (kernel.cls) {
-            case KernelClass::gemm: return kernel_models.cost(gemm_shape(graph, schedule, kernel, bound), kernel.path);
-            case KernelClass::conv:
-                return kernel_models.cost(conv_shape(graph, schedule, kernel, bound, options.channels_last), kernel.path);
-            case KernelClass::attention:
-                return kernel_models.cost(attention_shape(graph, schedule, kernel, bound), kernel.path);
+            case KernelClass::gemm: return of(gemm_shape(graph, schedule, kernel, bound));
+            case KernelClass::conv: return of(conv_shape(graph, schedule, kernel, bound, options.channels_last));
+            case KernelClass::attention: return of(attention_shape(graph, schedule, kernel, bound));
             case KernelClass::memory: break;
         }
-        return kernel_models.cost(memory_shape(graph, schedule, kernel, bound));
+        return of(memory_shape(graph, schedule, kernel, bound));
     }
 
     /// Costs one launch: its kernels on the device, its dispatch on the host.
@@ -72,11 +71,11 @@ struct Predictor::State {
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
             const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
             if (!is_launched(graph, kernel, bound)) continue;
-            const KernelCost kernel_cost = cost(kernel);
-            prediction.device_s += kernel_cost.seconds;
+            const KernelCost one = cost(kernel);
+            prediction.device_s += one.seconds;
             ++prediction.kernels;
-            if (kernel_cost.seconds >= longest_s) prediction.bound = kernel_cost.bound;
-            longest_s = std::max(longest_s, kernel_cost.seconds);
+            if (one.seconds >= longest_s) prediction.bound = one.bound;
+            longest_s = std::max(longest_s, one.seconds);
         }
         // What would have been a copy is a view for these shapes.
         const bool became_view = launch.kernel_count > 0 && prediction.kernels == 0;
