@@ -10,7 +10,8 @@
 namespace ftax {
 
 std::span<const FrameworkModel* const> framework_models() {
-    static const FrameworkModel* const models[] = {&pytorch_eager};
+    static const FrameworkModel* const models[] = {&pytorch_eager, &torchscript,      &torch_compile,  &libtorch,
+                                                   &cuda_graph,    &onnxruntime_cuda, &torch_tensorrt, &tensorrt};
     return models;
 }
 

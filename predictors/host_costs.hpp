@@ -12,14 +12,16 @@ namespace ftax {
 /// Seconds the CPU spends per scheduled operation of each kind, resolved for one framework, host and precision.
 struct HostCosts {
     std::array<double, host_kind_count> seconds{};
+    double blas_call_s = 0;       ///< on top of an operator that goes through the BLAS library
     double launch_latency_s = 0;  ///< from the end of a launch call to the earliest start of the kernel
     double kernel_gap_s = 0;      ///< between two kernels of a stream
 
     [[nodiscard]] double operator[](HostKind kind) const { return seconds[static_cast<std::size_t>(kind)]; }
 };
 
-/// Composes the costs: shared cost per kind × host scalar (× the second scalar for matrix products) × what the kind
-/// costs more under half precision. Parameters that the profile does not set keep their initial values.
+/// Composes the costs: shared cost per kind × host scalar × what the kind costs more under half precision; the BLAS
+/// call, the second scalar of a host, stands beside them. Parameters that the profile does not set keep their initial
+/// values.
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
 
 /// Parameters of the host model with their initial values and meanings.

@@ -86,6 +86,16 @@ bool is_viewable(const Tensor& from, const Tensor& to, const BoundShapes& bound)
     return true;
 }
 
+bool is_contiguous(const Tensor& tensor, const BoundShapes& bound) {
+    if (tensor.strides.empty()) return true;
+    const StridedShape dims = without_ones(tensor, bound);
+    std::int64_t expected = 1;
+    for (std::size_t i = dims.rank; i-- > 0; expected *= dims.size[i]) {
+        if (dims.stride[i] != expected) return false;
+    }
+    return true;
+}
+
 bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     if (tensor.strides.empty()) return true;
     StridedShape dims;
@@ -221,6 +231,7 @@ bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bo
         case LaunchCondition::always: return true;
         case LaunchCondition::unless_viewable:
             return !is_viewable(graph.tensors[kernel.reads[0]], graph.tensors[kernel.writes[0]], bound);
+        case LaunchCondition::unless_contiguous: return !is_contiguous(graph.tensors[kernel.reads[0]], bound);
         case LaunchCondition::unless_batch_merges: return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
     }
     return true;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
+#include "predictors/rewrites.hpp"
 
 namespace ftax {
 namespace {
@@ -188,7 +189,8 @@ class Lowering {
             case Action::move: break;
         }
         cast_for_autocast(id);
-        begin_launch(id, rule.host_kind);
+        if (op.kind == OpKind::layer_norm || op.kind == OpKind::softmax) copy_uncontiguous_input(id);
+        begin_launch(id, host_kind(op, rule));
         Kernel kernel{.memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
         add_kernel(std::move(kernel));
@@ -222,7 +224,9 @@ class Lowering {
         const bool convolution = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
+        if (convolution) copy_uncontiguous_input(id);
         begin_launch(id, host_kind(op, rule));
+        schedule_.launches.back().blas_call = blas_call(op);
         Kernel kernel{.cls = convolution                       ? KernelClass::conv
                              : op.kind == OpKind::attention ? KernelClass::attention
                                                             : KernelClass::gemm,
@@ -233,11 +237,40 @@ class Lowering {
         add_kernel(std::move(kernel));
         const bool bias = convolution && op.inputs.size() > 2 && op.inputs[2] != no_tensor;
         if (bias && traits_.separate_conv_bias) {
+            begin_launch(id, HostKind::light);
             add_kernel({.op = id, .reads = {op.outputs[0], op.inputs[2]}, .writes = {op.outputs[0]}});
         }
     }
 
+    /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores and on Volta; fp32 kernels of Pascal and
+    /// Turing do not show it. Source: framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs each).
+    BlasCall blas_call(const Op& op) const {
+        if (op.kind == OpKind::linear) return BlasCall::always;
+        if (op.kind != OpKind::conv || op.integer("groups", 1) != 1) return BlasCall::never;
+        const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;
+        const bool pointwise = std::all_of(filter.begin() + 2, filter.end(), [&](Expression e) {
+            return graph_.expressions.constant_value(e) == 1;
+        });
+        const bool through_cublas = math_path(device_, options_.precision, true) != MathPath::fp32 ||
+                                    device_.architecture == Architecture::volta;
+        return pointwise && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
+    }
+
+    /// cuDNN, layer norm and softmax take contiguous tensors only and copy others first.
+    /// Source: aten/src/ATen/native/cudnn/ConvShared.cpp and cuda/layer_norm_kernel.cu, expect_contiguous.
+    void copy_uncontiguous_input(OpId id) {
+        const TensorId input = graph_.ops[id].inputs[0];
+        if (graph_.tensors[input].strides.empty() || traits_.views_move_data) return;
+        begin_launch(id, HostKind::light);
+        add_kernel({.memory_class = MemoryClass::transpose,
+                    .condition = LaunchCondition::unless_contiguous,
+                    .op = id,
+                    .reads = {input},
+                    .writes = {input}});
+    }
+
     HostKind host_kind(const Op& op, const LaunchRule& rule) const {
+        if (op.text("function") == rewrites::fused_function) return HostKind::fused;
         if (op.kind == OpKind::matmul) {
             const auto rank = [&](std::size_t i) { return graph_.tensors[op.inputs[i]].shape.size(); };
             return rank(0) > 2 || rank(1) > 2 ? HostKind::bmm : HostKind::gemm;

@@ -17,7 +17,7 @@ struct LoweringTraits {
     bool module_calls = true;          ///< each nn.Module call costs host time
     bool separate_conv_bias = true;    ///< a convolution's bias is a second kernel over its output
     bool batched_matmul_copies = true; ///< operands whose leading dimensions do not merge are copied first
-    std::optional<HostKind> host_kind; ///< one host cost for everything (a compiled engine, a CUDA graph)
+    std::optional<HostKind> host_kind{}; ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
 
 /// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.

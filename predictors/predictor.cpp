@@ -64,6 +64,11 @@ struct Predictor::State {
         return of(memory_shape(graph, schedule, kernel, bound));
     }
 
+    bool calls_blas(const Launch& launch) const {
+        if (launch.blas_call != BlasCall::at_batch_one) return launch.blas_call == BlasCall::always;
+        return bound[graph.tensors[graph.ops[launch.op].inputs[0]].shape[0]] == 1;
+    }
+
     /// Costs one launch: its kernels on the device, its dispatch on the host.
     void time_launch(const Launch& launch, TimedLaunch& timed, OpPrediction& prediction) const {
         double longest_s = 0;
@@ -77,10 +82,17 @@ struct Predictor::State {
             if (one.seconds >= longest_s) prediction.bound = one.bound;
             longest_s = std::max(longest_s, one.seconds);
         }
+        const bool skipped = launch.kernel_count > 0 && prediction.kernels == 0;
+        if (skipped && schedule.kernels[launch.first_kernel].condition != LaunchCondition::unless_viewable) {
+            timed = {};
+            return;
+        }
         // What would have been a copy is a view for these shapes.
-        const bool became_view = launch.kernel_count > 0 && prediction.kernels == 0;
-        prediction.host_s = costs[became_view ? HostKind::view : launch.host_kind] +
-                            launch.module_calls * costs[HostKind::module_call];
+        if (skipped) prediction.host_kind = HostKind::view;
+        prediction.module_calls = static_cast<std::int32_t>(launch.module_calls);
+        prediction.blas_call = calls_blas(launch);
+        prediction.host_s = costs[prediction.host_kind] + launch.module_calls * costs[HostKind::module_call] +
+                            (prediction.blas_call ? costs.blas_call_s : 0);
         timed = {prediction.host_s, prediction.device_s, prediction.kernels,
                  launch.host_kind == HostKind::synchronize};
     }

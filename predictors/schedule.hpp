@@ -17,6 +17,7 @@ enum class LaunchCondition : std::uint8_t {
     always,
     unless_viewable,      ///< a reshape of `reads[0]` to the shape of `writes[0]` needs a copy
     unless_batch_merges,  ///< the leading dimensions of `reads[0]` cannot become one batch dimension (torch.matmul)
+    unless_contiguous,    ///< `reads[0]` is not contiguous and the operator insists on it
 };
 
 /// One kernel: which model times it and which tensors it touches. Dimensions are read when shapes are bound.
@@ -30,6 +31,13 @@ struct Kernel {
     std::vector<TensorId> reads, writes;
 };
 
+/// Whether dispatching an operator goes through the BLAS library, whose heuristic query is slow on some hosts.
+enum class BlasCall : std::uint8_t {
+    never,
+    always,        ///< torch.nn.Linear: cublasLtMatmulAlgoGetHeuristic on every call
+    at_batch_one,  ///< cuDNN hands a pointwise convolution over one image to cuBLAS
+};
+
 /// One thing the host does: dispatching an operator (with its kernels), a view, a module call, a synchronisation.
 struct Launch {
     OpId op = no_op;
@@ -37,6 +45,7 @@ struct Launch {
     std::uint32_t first_kernel = 0;
     std::uint32_t kernel_count = 0;
     std::uint32_t module_calls = 0;  ///< nn.Module calls that begin right before it
+    BlasCall blas_call = BlasCall::never;
 };
 
 /// What one framework does with a graph, in the order in which the host does it. Independent of the bound shapes.

@@ -32,6 +32,8 @@ struct OpPrediction {
     OpId op = no_op;     ///< first operator of a fused group; no_op for per-forward and module costs
     HostKind host_kind = HostKind::light;
     std::int32_t kernels = 0;
+    std::int32_t module_calls = 0;  ///< nn.Module calls paid before it
+    bool blas_call = false;         ///< its dispatch queries the BLAS library
     double host_s = 0;
     double device_s = 0;
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none

@@ -1,0 +1,17 @@
+#include "predictors/frameworks/frameworks.hpp"
+#include "predictors/rewrites.hpp"
+
+namespace ftax {
+
+// torch.jit.trace or script, run by the profiling executor: no Python and no modules, runs of elementwise operators
+// and batch norms become kernels of the fuser.
+constexpr void (*passes[])(Graph&) = {rewrites::fuse_pointwise_and_batch_norm};
+
+const FrameworkModel torchscript{
+    .name = "torchscript",
+    .description = "TorchScript: profiling executor, elementwise operators fused",
+    .traits = {.module_calls = false},
+    .rewrites = passes,
+};
+
+}  // namespace ftax
