@@ -42,6 +42,14 @@ const std::vector<FrameworkProfile>& embedded_framework_profiles() {
     return profiles;
 }
 
+std::vector<std::string> calibrated_frameworks() {
+    std::vector<std::string> names;
+    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
+        if (names.empty() || names.back() != profile.framework) names.push_back(profile.framework);
+    }
+    return names;
+}
+
 [[noreturn]] void fail_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
     throw Error(ErrorCode::usage,
                 fmt::format("no {} is called {}; there is {}", what, escape_terminal(name), fmt::join(known, ", ")));
@@ -53,14 +61,6 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
     if (profile_path.empty()) return compose(embedded_device_profile(), spec);
     return compose(parse_device_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path)), spec);
-}
-
-std::vector<std::string> framework_names() {
-    std::vector<std::string> names;
-    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
-        if (names.empty() || names.back() != profile.framework) names.push_back(profile.framework);
-    }
-    return names;
 }
 
 std::vector<std::string> host_names(std::string_view framework) {
@@ -90,7 +90,7 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
         if (normalized_name(profile.host) == wanted_host) return profile;
         hosts.push_back(profile.host);
     }
-    if (hosts.empty()) fail_unknown("framework", framework, framework_names());
+    if (hosts.empty()) fail_unknown("framework with host costs", framework, calibrated_frameworks());
     fail_unknown("host", host, hosts);
 }
 
