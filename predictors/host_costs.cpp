@@ -33,8 +33,9 @@ constexpr std::array specs{
     HostParameterSpec{"host.scale", {1, 0.1, 10, 0.5, ParameterScope::device, "one scalar per host"}},
     // Bimodal over the hosts of framework_tax.csv: 2–10 µs on most, 58–108 µs on RTX 2080 Ti 1025, RTX A6000 fp32, V100
     // 1014 and 1025 fp32, where each torch.nn.Linear and each batch-1 pointwise convolution pays it alike.
-    HostParameterSpec{"host.blas_call",
-                      {5e-6, 1e-7, 1e-3, 0.7, ParameterScope::device, "second scalar of a host: one BLAS library call"}},
+    HostParameterSpec{
+        "host.blas_call",
+        {5e-6, 1e-7, 1e-3, 0.7, ParameterScope::device, "second scalar of a host: one BLAS library call"}},
     HostParameterSpec{"half.conv", {1.40, 0.5, 3, 0.3, ParameterScope::shared, study}},
     HostParameterSpec{"half.conv_depthwise", {1.18, 0.5, 3, 0.3, ParameterScope::shared, study}},
     HostParameterSpec{"half.conv_grouped", {1.37, 0.5, 3, 0.3, ParameterScope::shared, study}},
@@ -43,7 +44,9 @@ constexpr std::array specs{
     HostParameterSpec{"kernel_gap_s", cost(1e-6, guess)},
 };
 
-double value_of(const FrameworkProfile& profile, std::string_view name) {
+}  // namespace
+
+double host_parameter(const FrameworkProfile& profile, std::string_view name) {
     const auto fitted = std::find_if(profile.parameters.begin(), profile.parameters.end(),
                                      [&](const Parameter& p) { return p.name == name; });
     if (fitted != profile.parameters.end()) return fitted->value;
@@ -51,23 +54,23 @@ double value_of(const FrameworkProfile& profile, std::string_view name) {
     return spec == specs.end() ? 1.0 : spec->spec.initial;
 }
 
-}  // namespace
-
-std::span<const HostParameterSpec> host_parameter_specs() { return specs; }
+std::span<const HostParameterSpec> host_parameter_specs() {
+    return specs;
+}
 
 HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     HostCosts costs;
     const bool half = precision == Precision::fp16 || precision == Precision::bf16;
-    const double scale = value_of(profile, "host.scale");
+    const double scale = host_parameter(profile, "host.scale");
     for (int i = 0; i < host_kind_count; ++i) {
         const auto kind = static_cast<HostKind>(i);
         const std::string name(name_of(kind));
-        costs.seconds[i] = value_of(profile, "host." + name) * scale;
-        if (half) costs.seconds[i] *= value_of(profile, "half." + name);
+        costs.seconds[i] = host_parameter(profile, "host." + name) * scale;
+        if (half) costs.seconds[i] *= host_parameter(profile, "half." + name);
     }
-    costs.blas_call_s = value_of(profile, "host.blas_call");
-    costs.launch_latency_s = value_of(profile, "launch_latency_s");
-    costs.kernel_gap_s = value_of(profile, "kernel_gap_s");
+    costs.blas_call_s = host_parameter(profile, "host.blas_call");
+    costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
+    costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");
     return costs;
 }
 

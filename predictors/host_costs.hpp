@@ -24,6 +24,9 @@ struct HostCosts {
 /// values.
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
 
+/// Value of one parameter: the profile's, or its initial one; 1 for a name the model does not know (a factor).
+[[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
+
 /// Parameters of the host model with their initial values and meanings.
 struct HostParameterSpec {
     std::string_view name;

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ftax/framework.hpp"
+#include "ftax/measurement.hpp"
+#include "ftax/predict.hpp"
+
+namespace ftax {
+
+/// A measured row beside what the model says of it.
+struct AnchorRow {
+    double measured_s = 0;
+    double host_s = 0;      ///< predicted host time at host.scale = 1, without BLAS calls
+    double blas_calls = 0;  ///< operators whose dispatch goes through the BLAS library
+    double device_s = 0;    ///< predicted device time
+    std::string model;      ///< rows of one model are one witness, not many
+    std::string label;      ///< how messages call the row ("line 12: bert, batch 1")
+};
+
+/// What anchor rows say of one host.
+struct HostScalars {
+    double scale = 1;                    ///< host time of every operation against the profile's own host
+    double scale_relative_stddev = 0.5;  ///< of log(scale)
+    double blas_call_s = 0;              ///< the second scalar; its prior's median where the rows do not identify it
+    double blas_call_relative_stddev = 0;
+    std::size_t host_bound_rows = 0;    ///< rows that the predicted device time does not explain
+    std::vector<std::string> warnings;  ///< contradicting rows, by label; rows that say nothing
+};
+
+/// Estimates the scalars of one host, robustly, from however many rows there are; one is enough. Rows that the
+/// device explains only bound the host from above. Rows whose implied scale is more than a factor 3 away from what
+/// most rows say are named in `warnings` and left out, not averaged.
+/// Throws Error{usage} when there is no row.
+/// Source: maximum of the posterior on a refined grid; priors from the hosts of framework_tax.csv.
+[[nodiscard]] HostScalars fit_host(std::span<const AnchorRow> rows);
+
+/// Returns the profile with the scalars of an anchored host in place of its own.
+[[nodiscard]] FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host);
+
+/// Pairs a measurement with the last prediction that `predictor` made for it.
+[[nodiscard]] AnchorRow anchor_row(const Measurement& row, const Predictor& predictor, const Prediction& prediction);
+
+/// Measurements that share a host.
+struct HostKey {
+    std::string framework, run, gpu;
+    friend auto operator<=>(const HostKey&, const HostKey&) = default;
+};
+[[nodiscard]] HostKey host_key(const Measurement& row);
+
+/// Hosts by (framework, run, gpu), or (framework, gpu) where rows name no run. `predict` gives the anchor row of a
+/// measurement, or throws; rows without a prediction are named in the warnings of their host.
+/// Throws Error{usage} when there is no row.
+[[nodiscard]] std::map<HostKey, HostScalars> fit_hosts(std::span<const Measurement> rows,
+                                                       const std::function<AnchorRow(const Measurement&)>& predict);
+
+}  // namespace ftax
