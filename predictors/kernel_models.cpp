@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "predictors/operator_host.hpp"
 #include "predictors/profile_parameters.hpp"
 
 namespace ftax {
@@ -19,6 +20,7 @@ KernelParameters<double> kernel_parameters(const DeviceProfile& profile) {
         names.push_back(name);
     });
     for (const Parameter& p : profile.parameters) {
+        if (p.name.starts_with(operator_prefix)) continue;
         if (std::find(names.begin(), names.end(), p.name) == names.end()) {
             throw Error(ErrorCode::profile,
                         fmt::format("{}: no kernel model has a parameter {}", profile.device.slug, p.name));

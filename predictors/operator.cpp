@@ -1,0 +1,149 @@
+#include "predictors/operator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "predictors/kernel_cost.hpp"
+#include "predictors/lowering.hpp"
+#include "predictors/profile_parameters.hpp"
+
+namespace ftax {
+namespace {
+
+/// Shapes a convolution row was preceded by when the file does not say: half of neusight_ops.csv's campaigns.
+constexpr double mean_conv_order = 2500;
+
+/// Half width of the 90 % interval of log(latency) once the host is known.
+/// Source: left-out devices of neusight_ops.csv with their hosts known.
+constexpr double anchored_spread = 0.2;
+
+std::optional<std::int64_t> dimension(const OperatorMeasurement& row, const std::string& name) {
+    const auto at = row.shape.find(name);
+    if (at == row.shape.end()) return std::nullopt;
+    return at->second;
+}
+
+std::int64_t dimension_or(const OperatorMeasurement& row, const std::string& name, std::int64_t fallback) {
+    return dimension(row, name).value_or(fallback);
+}
+
+bool has_dimensions(const OperatorMeasurement& row, std::initializer_list<const char*> names) {
+    return std::all_of(names.begin(), names.end(), [&](const char* name) { return row.shape.contains(name); });
+}
+
+int element_bytes(Precision precision) {
+    return bits_of(storage_type(precision)) / 8;
+}
+
+kernels::MemoryClass memory_class(std::string_view op) {
+    using enum kernels::MemoryClass;
+    if (op == "softmax") return softmax;
+    if (op == "ln") return layer_norm;
+    if (op == "pow" || op == "powu") return power;
+    if (op == "div" || op == "divu" || op == "tanh" || op == "gelu") return transcendental;
+    return pointwise;
+}
+
+bool has_second_tensor(std::string_view op) {
+    return op == "add" || op == "mul" || op == "div" || op == "pow";
+}
+
+kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
+    kernels::MemoryShape shape;
+    shape.cls = memory_class(row.op);
+    shape.rows = dimension_or(row, "b", 1);
+    shape.row_length = dimension_or(row, "h", 1);
+    shape.elements = shape.rows * shape.row_length;
+    shape.element_bytes = element_bytes(row.precision);
+    shape.write_bytes = shape.elements * shape.element_bytes;
+    shape.read_bytes = shape.write_bytes * (has_second_tensor(row.op) ? 2 : 1);
+    return shape;
+}
+
+kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
+    kernels::GemmShape shape;
+    shape.batch = dimension_or(row, "b", 1);
+    shape.m = dimension_or(row, "m", 1);
+    shape.n = dimension_or(row, "n", 1);
+    shape.k = dimension_or(row, "k", 1);
+    shape.element_bytes = element_bytes(row.precision);
+    shape.linear = shape.bias = row.op == "linear";
+    return shape;
+}
+
+kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
+    kernels::ConvShape shape;
+    shape.batch = dimension_or(row, "b", 1);
+    shape.in_channels = dimension_or(row, "cin", 1);
+    shape.out_channels = dimension_or(row, "cout", 1);
+    shape.groups = dimension_or(row, "groups", 1);
+    shape.in_height = shape.in_width = dimension_or(row, "hw", 1);
+    shape.kernel_h = shape.kernel_w = dimension_or(row, "kernel", 1);
+    shape.stride_h = shape.stride_w = std::max<std::int64_t>(dimension_or(row, "stride", 1), 1);
+    shape.dilation_h = shape.dilation_w = dimension_or(row, "dilation", 1);
+    const std::int64_t reach = shape.dilation_h * (shape.kernel_h - 1) + 1;
+    const std::int64_t padded = shape.in_height + 2 * dimension_or(row, "pad", 0);
+    shape.out_height = shape.out_width = padded < reach ? 0 : (padded - reach) / shape.stride_h + 1;
+    shape.element_bytes = element_bytes(row.precision);
+    return shape;
+}
+
+}  // namespace
+
+std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
+    if (!operator_index(row.op)) return std::nullopt;
+    if (row.op == "conv") {
+        if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
+        return conv_shape(row);
+    }
+    if (row.op == "linear" || row.op == "bmm") {
+        if (!has_dimensions(row, {"m", "n", "k"})) return std::nullopt;
+        return gemm_shape(row);
+    }
+    if (!has_dimensions(row, {"b", "h"})) return std::nullopt;
+    return memory_shape(row);
+}
+
+OperatorModel::OperatorModel(const DeviceProfile& profile)
+    : device_(profile.device),
+      kernels_(profile.device, kernel_parameters(profile)),
+      host_(profile_parameters<OperatorHostParameters<double>>(profile)) {}
+
+std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasurement& row) const {
+    const auto shape = operator_shape(row);
+    if (!shape) return std::nullopt;
+    // Operator files state their precision exactly: fp32 is without TF32 also for convolutions.
+    const MathPath path = math_path(device_, row.precision, false);
+    const KernelCost cost = std::visit([&](const auto& s) { return kernel_cost(kernels_, s, path); }, *shape);
+    OperatorRowPrediction result;
+    result.kernel_s = cost.seconds;
+    result.host_s = host_.scale * host_.dispatch_s[*operator_index(row.op)];
+    if (row.op == "conv") result.host_s += host_.conv_growth_s * mean_conv_order;
+    result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
+    result.low_s = result.latency_s * std::exp(-host_.spread);
+    result.high_s = result.latency_s * std::exp(host_.spread);
+    result.bound = result.host_s >= result.kernel_s ? Bound::host : cost.bound;
+    return result;
+}
+
+void OperatorModel::anchor(std::span<const OperatorMeasurement> rows) {
+    std::vector<double> scales;
+    for (const OperatorMeasurement& row : rows) {
+        const auto predicted = predict(row);
+        if (!predicted || predicted->kernel_s * 2 > row.latency_s) continue;
+        // The scale that makes the row exact in either regime of operator_latency_s; the smaller one is consistent.
+        const double unit_s = predicted->host_s / host_.scale;
+        const double share = launch_share(row.op, host_);
+        scales.push_back(std::min(row.latency_s, (row.latency_s - predicted->kernel_s) / share) / unit_s);
+    }
+    if (scales.empty()) return;
+    const auto middle = scales.begin() + static_cast<std::ptrdiff_t>(scales.size() / 2);
+    std::nth_element(scales.begin(), middle, scales.end());
+    host_.scale = *middle;
+    host_.spread = std::min(host_.spread, anchored_spread);
+}
+
+}  // namespace ftax

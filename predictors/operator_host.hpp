@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ftax/parameter.hpp"
+
+/// Host side of single operators as measurement files time them: one call of an eager framework between two events on
+/// an idle GPU.
+namespace ftax {
+
+/// Begins the names of the parameters of this header: they live in device profiles beside those of the kernels.
+inline constexpr std::string_view operator_prefix = "operator.";
+
+/// Operators an operator file may name; a suffix u means that one operand is a scalar.
+inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul",    "div",  "pow",  "addu", "mulu",
+                                                                    "divu", "powu",   "relu", "tanh", "gelu", "softmax",
+                                                                    "ln",   "linear", "bmm",  "conv"};
+
+/// Returns the place of a name in operator_names.
+[[nodiscard]] inline std::optional<std::size_t> operator_index(std::string_view name) noexcept {
+    const auto at = std::find(operator_names.begin(), operator_names.end(), name);
+    if (at == operator_names.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - operator_names.begin());
+}
+
+/// Host side of an operator row.
+template <class T>
+struct OperatorHostParameters {
+    std::array<T, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
+    T scale{};                                          ///< of the host a GPU was measured in
+    T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{};
+    T conv_growth_s{};  ///< per convolution shape that ran before
+    T spread{};         ///< half the width of the 90 % interval of log(latency)
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter.
+template <class T, class Visit>
+void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    constexpr std::array<double, operator_names.size()> initial_s = {26.4e-6, 26.3e-6, 26.4e-6, 27e-6, 31.1e-6, 31.2e-6,
+                                                                     31.3e-6, 29.7e-6, 32.6e-6, 26e-6, 31.1e-6, 33.9e-6,
+                                                                     47.6e-6, 45e-6,   25e-6,   65e-6};
+    for (std::size_t i = 0; i < operator_names.size(); ++i) {
+        visit("operator.dispatch_s." + std::string(operator_names[i]), p.dispatch_s[i],
+              ParameterSpec{initial_s[i], 5e-6, 3e-4, 0.3, shared,
+                            "time of a call whose kernel is short; fastest rows of neusight_ops.csv"});
+    }
+    visit("operator.host_scale", p.scale,
+          ParameterSpec{1, 0.2, 5, 0.3, device,
+                        "dispatch time of the machine a GPU was measured in, A100's machine = 1"});
+    visit("operator.pointwise_launch_share", p.pointwise_launch_share,
+          ParameterSpec{0.53, 0.05, 1, 0.3, shared,
+                        "share of the call's host time that passes before its kernel starts"});
+    visit("operator.softmax_launch_share", p.softmax_launch_share,
+          ParameterSpec{0.63, 0.05, 1, 0.3, shared,
+                        "share of the call's host time that passes before its kernel starts"});
+    visit("operator.layer_norm_launch_share", p.layer_norm_launch_share,
+          ParameterSpec{0.76, 0.05, 1, 0.3, shared,
+                        "share of the call's host time that passes before its kernel starts"});
+    visit(
+        "operator.conv_growth_s", p.conv_growth_s,
+        ParameterSpec{8e-8, 1e-8, 1e-6, 0.5, shared, "host time per shape seen before; KERNEL_NOTES: 0.05 to 0.15 µs"});
+}
+
+/// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work
+/// that precedes the launch, the second event is recorded when both the host and the kernel are done.
+/// Source: CUDA stream order; neusight_ops.csv shows both regimes, flat at the host's time and linear with an offset.
+template <class T>
+T operator_latency_s(const T& host_s, const T& launch_share, const T& kernel_s) {
+    const T after_launch_s = launch_share * host_s + kernel_s;
+    return host_s < after_launch_s ? after_launch_s : host_s;
+}
+
+/// Share of the host's time that passes before the kernel starts. Matrix products and convolutions: all of it
+/// (KERNEL_NOTES: latency = host + kernel).
+template <class T>
+T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
+    if (name == "linear" || name == "bmm" || name == "conv") return T(1.0);
+    if (name == "softmax") return p.softmax_launch_share;
+    if (name == "ln") return p.layer_norm_launch_share;
+    return p.pointwise_launch_share;
+}
+
+}  // namespace ftax
