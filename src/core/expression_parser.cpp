@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <optional>
 
 #include "ftax/error.hpp"
 #include "ftax/expression.hpp"
@@ -90,11 +91,57 @@ class ExpressionParser {
         }
         const Expression base = primary();
         if (!accept("**")) return base;
-        const std::int64_t exponent = integer();
+        return power(base, integer());
+    }
+
+    Expression power(Expression base, std::int64_t exponent) {
         if (exponent < 0 || exponent > 8) fail("exponent outside 0 to 8");
-        Expression power = pool_.constant(1);
-        for (std::int64_t i = 0; i < exponent; ++i) power = pool_.multiply(power, base);
-        return power;
+        Expression result = pool_.constant(1);
+        for (std::int64_t i = 0; i < exponent; ++i) result = pool_.multiply(result, base);
+        return result;
+    }
+
+    // The forms of sympy's srepr, which torch.export 2.7 and later write: Add(a, b, …), Mul(a, Rational(1, 2), …),
+    // Integer(-3), Symbol('s77', positive=True, integer=True).
+
+    Expression sympy_chain(bool product) {
+        std::optional<Expression> result;
+        std::int64_t divisor = 1;
+        do {
+            Expression term = pool_.constant(1);
+            if (product && accept("Rational(")) {
+                term = signed_integer();
+                expect(",");
+                divisor = integer();
+                expect(")");
+            } else {
+                term = sum();
+            }
+            result = !result ? term : product ? pool_.multiply(*result, term) : pool_.add(*result, term);
+        } while (accept(","));
+        expect(")");
+        return divisor == 1 ? *result : pool_.floor_divide(*result, pool_.constant(divisor));
+    }
+
+    Expression signed_integer() {
+        const bool negative = accept("-");
+        const std::int64_t value = integer();
+        return pool_.constant(negative ? -value : value);
+    }
+
+    Expression wrapped_integer() {
+        const Expression value = signed_integer();
+        expect(")");
+        return value;
+    }
+
+    Expression sympy_symbol() {
+        expect("'");
+        const Expression symbol = sum();
+        expect("'");
+        while (position_ < text_.size() && text_[position_] != ')') ++position_;  // assumptions such as positive=True
+        expect(")");
+        return symbol;
     }
 
     std::int64_t integer() {
@@ -140,6 +187,16 @@ class ExpressionParser {
             const Expression inner = sum();
             expect(")");
             return inner;
+        }
+        if (name == "Add" || name == "Mul") return sympy_chain(name == "Mul");
+        if (name == "Integer") return wrapped_integer();
+        if (name == "Symbol") return sympy_symbol();
+        if (name == "Pow") {
+            const Expression base = sum();
+            expect(",");
+            const Expression exponent = sum();
+            expect(")");
+            return power(base, pool_.constant_value(exponent).value_or(-1));
         }
         if (name == "FloorToInt" || name == "floor" || name == "ToFloat" || name == "TruncToInt") {
             const Expression inner = sum();

@@ -84,3 +84,16 @@ TEST_CASE("an expression moves to another pool with its symbols replaced") {
     CHECK(moved == to.parse("max(2*(batch+1), m)//3 + (batch+1)*m"));
     CHECK(from.symbols_of(e) == std::vector<std::string>{"n", "m"});
 }
+
+TEST_CASE("sympy's srepr reads like its plain print") {
+    ExpressionPool pool;
+    const auto symbol = [](const std::string& name) { return "Symbol('" + name + "', positive=True, integer=True)"; };
+    CHECK(pool.parse(symbol("s77")) == pool.symbol("s77"));
+    CHECK(pool.parse("Mul(Integer(12), Pow(" + symbol("seq") + ", Integer(2)))") == pool.parse("12*seq*seq"));
+    CHECK(pool.parse("Add(" + symbol("batch") + ", Mul(Integer(-1), " + symbol("seq") + "), Integer(-3))") ==
+          pool.parse("batch-seq-3"));
+    CHECK(pool.parse("Mul(Rational(1, 2), " + symbol("seq") + ")") == pool.parse("seq//2"));
+    CHECK(pool.parse("FloorDiv(Add(" + symbol("h") + ", Integer(1)), Integer(2))") == pool.parse("(h+1)//2"));
+    CHECK_THROWS_AS(pool.parse("Pow(" + symbol("s0") + ", Integer(-1))"), Error);
+    CHECK_THROWS_AS(pool.parse("Symbol('s0"), Error);
+}
