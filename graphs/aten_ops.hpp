@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph.hpp"
+
+namespace ftax {
+
+/// One argument of an ATen call as a PyTorch file states it: a tensor, several tensors, or numbers. Arguments that keep
+/// their default are absent; numbers that are symbolic are left out, because shapes are known from the tensors.
+struct AtenArgument {
+    std::string name;
+    std::vector<TensorId> tensors;  ///< no_tensor where an optional tensor is None
+    std::vector<std::int64_t> integers;
+    std::optional<double> number;
+    std::string text;
+};
+
+/// One call of an ATen operator, free of the file format it was read from.
+struct AtenCall {
+    std::string target;  ///< "aten::conv2d"; the overload is left out
+    std::string name;
+    std::string module;
+    std::vector<AtenArgument> arguments;
+    std::vector<TensorId> outputs;
+
+    [[nodiscard]] const AtenArgument* find(std::string_view argument) const;
+    [[nodiscard]] TensorId tensor(std::string_view argument) const;  ///< no_tensor when absent
+    [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t fallback) const;
+    [[nodiscard]] std::span<const std::int64_t> integers(std::string_view argument) const;
+};
+
+/// Appends the canonical operators of one ATen call to `graph`; outputs must be tensors of the graph already. An operator
+/// without a row in the table becomes OpKind::custom. Throws Error{model} when a required argument is missing or wrong.
+void append_aten(Graph& graph, const AtenCall& call);
+
+/// Tells whether the table has a row for an operator, given as "aten::conv2d".
+[[nodiscard]] bool is_known_aten(std::string_view target) noexcept;
+
+}  // namespace ftax

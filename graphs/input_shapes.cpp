@@ -1,0 +1,58 @@
+#include "graphs/input_shapes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+
+namespace ftax {
+namespace {
+
+const Tensor& find_input(const Graph& graph, const InputShape& shape) {
+    std::vector<std::string> known;
+    for (const TensorId id : graph.inputs) {
+        if (graph.tensors[id].name == shape.input) return graph.tensors[id];
+        known.push_back(graph.tensors[id].name);
+    }
+    throw Error(ErrorCode::usage, fmt::format("no input '{}'; the model has: {}", shape.input, fmt::join(known, ", ")));
+}
+
+/// The symbol when the dimension is nothing else; empty for numbers and compound expressions.
+std::string bare_symbol(const ExpressionPool& pool, Expression dim) {
+    const auto symbols = pool.symbols_of(dim);
+    return symbols.size() == 1 && pool.to_string(dim) == symbols[0] ? symbols[0] : std::string{};
+}
+
+}  // namespace
+
+void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
+    if (shapes.empty()) return;
+    ExpressionPool pool;
+    std::map<std::string, Expression, std::less<>> replace;
+    for (const InputShape& shape : shapes) {
+        const Tensor& input = find_input(graph, shape);
+        if (shape.dims.size() != input.shape.size()) {
+            throw Error(ErrorCode::usage, fmt::format("input {} has {} dimensions, not {}", shape.input, input.shape.size(), shape.dims.size()));
+        }
+        for (std::size_t i = 0; i < shape.dims.size(); ++i) {
+            const Expression wanted = pool.parse(shape.dims[i]);
+            const std::string held = graph.expressions.to_string(input.shape[i]);
+            const std::string symbol = bare_symbol(graph.expressions, input.shape[i]);
+            if (symbol.empty() && pool.to_string(wanted) != held) {
+                throw Error(ErrorCode::usage, fmt::format("dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension", i, shape.input, held));
+            }
+            if (!symbol.empty() && !(replace.try_emplace(symbol, wanted).first->second == wanted)) {
+                throw Error(ErrorCode::usage, fmt::format("the shapes give {} two values", symbol));
+            }
+        }
+    }
+    for (Tensor& tensor : graph.tensors) {
+        for (Expression& dim : tensor.shape) dim = pool.import(graph.expressions, dim, replace);
+        for (Expression& stride : tensor.strides) stride = pool.import(graph.expressions, stride, replace);
+    }
+    graph.expressions = std::move(pool);
+}
+
+}  // namespace ftax

@@ -1,0 +1,450 @@
+#include "graphs/pt2/import_pt2.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ftax/error.hpp"
+#include "graphs/aten_ops.hpp"
+#include "graphs/pt2/archive.hpp"
+#include "graphs/pt2/json_document.hpp"
+#include "graphs/pt2/symbol_names.hpp"
+
+namespace ftax {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
+constexpr std::size_t max_rank = 32;
+constexpr int max_subgraph_depth = 64;
+
+/// Source: torch/_export/serde/schema.py, ScalarType.
+DType dtype_of(std::int64_t scalar_type) {
+    switch (scalar_type) {
+        case 1: return DType::u8;
+        case 2: return DType::i8;
+        case 3: return DType::i16;
+        case 4: return DType::i32;
+        case 5: return DType::i64;
+        case 6: return DType::f16;
+        case 7: return DType::f32;
+        case 8: return DType::f64;
+        case 10: return DType::c64;
+        case 11: return DType::c128;
+        case 12: return DType::boolean;
+        case 13: return DType::bf16;
+        case 28: return DType::u16;
+        case 29:
+        case 31: return DType::f8e4m3;
+        case 30:
+        case 32: return DType::f8e5m2;
+        default: return DType::unknown;
+    }
+}
+
+/// Value of an optional member; null when it is absent or null.
+const Json* member(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+/// "torch.ops.aten.conv2d.default" → "aten::conv2d"; operators of Python itself keep their name.
+std::string operator_name(const std::string& target) {
+    constexpr std::string_view prefix = "torch.ops.";
+    if (!target.starts_with(prefix)) return target;
+    const std::size_t space_end = target.find('.', prefix.size());
+    if (space_end == std::string::npos) return target;
+    const std::size_t name_end = target.find('.', space_end + 1);
+    return target.substr(prefix.size(), space_end - prefix.size()) + "::" +
+           target.substr(space_end + 1, name_end == std::string::npos ? name_end : name_end - space_end - 1);
+}
+
+/// Checks and bookkeeping on symbolic sizes launch nothing and read nothing.
+bool is_bookkeeping(std::string_view target) {
+    return target.starts_with("aten::sym_") || target.starts_with("aten::_assert") || target.starts_with("aten::_check");
+}
+
+/// One module of a call stack: its path and class, and a key that differs between calls of the same module.
+struct StackEntry {
+    std::string key, path, type;
+    friend bool operator==(const StackEntry&, const StackEntry&) = default;
+};
+
+/// Splits "key,path,type;key,path,type". torch appends @1, @2 … to the key of repeated calls.
+std::vector<StackEntry> parse_module_stack(const std::string& text) {
+    std::vector<StackEntry> stack;
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+        const std::size_t end = std::min(text.find(';', begin), text.size());
+        const std::string entry = text.substr(begin, end - begin);
+        const std::size_t first = entry.find(','), second = entry.find(',', first + 1);
+        if (second != std::string::npos && !entry.starts_with("_empty_nn_module_stack")) {
+            std::string path = entry.substr(first + 1, second - first - 1);
+            stack.push_back({entry.substr(0, first), path.substr(0, path.find('@')), entry.substr(second + 1)});
+        }
+        begin = end + 1;
+    }
+    return stack;
+}
+
+class Importer {
+  public:
+    Importer(Graph& graph, const ImportOptions& options) : graph_(graph), options_(options) {}
+
+    void import_program(const Json& program) {
+        check_schema(program);
+        const Json& module = program.at("graph_module");
+        const Json& graph = module.at("graph");
+        const Json& specs = module.at("signature").at("input_specs");
+        name_symbols(graph, specs);
+        Scope scope{graph, {}};
+        for (const Json& spec : specs) declare_input(scope, spec);
+        import_nodes(scope, 0);
+        for (const Json& output : graph.at("outputs")) {
+            if (const Json* tensor = member(output, "as_tensor")) graph_.outputs.push_back(lookup(scope, tensor->at("name")));
+        }
+    }
+
+    /// The calls that the exporter saw in the module stacks: modules that dispatch no operator are missing.
+    void take_module_calls_from_stacks() { graph_.module_calls = std::move(stack_calls_); }
+
+  private:
+    /// One (sub)graph of the file and the tensors its names stand for.
+    struct Scope {
+        const Json& graph;
+        std::unordered_map<std::string, TensorId> tensors;
+    };
+
+    void check_schema(const Json& program) const {
+        const Json* version = member(program, "schema_version");
+        const std::int64_t major = version ? version->at("major").get<std::int64_t>() : 0;
+        if (major > newest_schema) {
+            throw Error(ErrorCode::model, fmt::format("schema version {} is newer than {}; re-export with torch 2.4 to 2.11",
+                                                      major, newest_schema));
+        }
+    }
+
+    void name_symbols(const Json& graph, const Json& specs) {
+        for (const Json& spec : specs) {
+            const Json* tensor = user_tensor(spec);
+            if (!tensor) continue;
+            const std::string name = tensor->at("name");
+            const Json& meta = graph.at("tensor_values").at(name);
+            std::vector<std::string> dims;
+            for (const Json& size : meta.at("sizes")) dims.push_back(size_text(size));
+            symbols_.add_input(name, dims, !is_float(dtype_of(meta.at("dtype"))));
+        }
+        for (std::string& warning : symbols_.warnings()) graph_.warnings.push_back(std::move(warning));
+    }
+
+    static const Json* user_tensor(const Json& spec) {
+        const Json* input = member(spec, "user_input");
+        return input ? member(input->at("arg"), "as_tensor") : nullptr;
+    }
+
+    static std::string size_text(const Json& size) {
+        if (const Json* number = member(size, "as_int")) return std::to_string(number->get<std::int64_t>());
+        return size.at("as_expr").at("expr_str");
+    }
+
+    Expression size(const Json& size) {
+        if (const Json* number = member(size, "as_int")) {
+            if (number->get<std::int64_t>() < 0) throw Error(ErrorCode::model, "negative dimension or stride");
+            return graph_.expressions.constant(number->get<std::int64_t>());
+        }
+        const std::string& text = size.at("as_expr").at("expr_str").get_ref<const std::string&>();
+        const auto [known, fresh] = parsed_.try_emplace(text);
+        if (fresh) known->second = graph_.expressions.parse(symbols_.rename(text));
+        return known->second;
+    }
+
+    /// Drops strides that say no more than "row-major"; dimensions of length 1 may have any.
+    std::vector<Expression> strides_unless_contiguous(const std::vector<Expression>& shape, const Json& strides) {
+        std::vector<Expression> result;
+        for (const Json& stride : strides) result.push_back(size(stride));
+        if (result.size() != shape.size()) throw Error(ErrorCode::model, "a tensor has not as many strides as dimensions");
+        const Expression one = graph_.expressions.constant(1);
+        Expression step = one;
+        for (std::size_t i = shape.size(); i-- > 0;) {
+            if (shape[i] != one && result[i] != step) return result;
+            step = graph_.expressions.multiply(step, shape[i]);
+        }
+        return {};
+    }
+
+    TensorId declare(Scope& scope, const std::string& name, TensorRole role) {
+        const Json& meta = scope.graph.at("tensor_values").at(name);
+        Tensor tensor;
+        tensor.name = name;
+        tensor.role = role;
+        tensor.dtype = dtype_of(meta.at("dtype"));
+        for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
+        if (tensor.shape.size() > max_rank) throw Error(ErrorCode::limit, fmt::format("tensor '{}' has more than {} dimensions", name, max_rank));
+        if (const Json* strides = member(meta, "strides")) tensor.strides = strides_unless_contiguous(tensor.shape, *strides);
+        graph_.tensors.push_back(std::move(tensor));
+        const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
+        if (!scope.tensors.emplace(name, id).second) throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", name));
+        if (!used_names_.insert(name).second) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
+        return id;
+    }
+
+    static TensorId lookup(const Scope& scope, const std::string& name) {
+        const auto found = scope.tensors.find(name);
+        if (found == scope.tensors.end()) throw Error(ErrorCode::model, fmt::format("tensor '{}' is read before it is produced", name));
+        return found->second;
+    }
+
+    void declare_input(Scope& scope, const Json& spec) {
+        if (const Json* tensor = user_tensor(spec)) {
+            graph_.inputs.push_back(declare(scope, tensor->at("name"), TensorRole::input));
+        } else if (const Json* parameter = member(spec, "parameter")) {
+            declare_weight(scope, *parameter, "parameter_name");
+        } else if (const Json* buffer = member(spec, "buffer")) {
+            declare_weight(scope, *buffer, "buffer_name");
+        } else if (const Json* constant = member(spec, "tensor_constant")) {
+            declare_weight(scope, *constant, "tensor_constant_name");
+        }
+    }
+
+    void declare_weight(Scope& scope, const Json& spec, const char* name_key) {
+        const TensorId id = declare(scope, spec.at("arg").at("name"), TensorRole::weight);
+        std::string name = spec.at(name_key);
+        if (used_names_.insert(name).second) graph_.tensors[id].name = std::move(name);
+    }
+
+    void import_nodes(Scope& scope, int depth) {
+        if (depth > max_subgraph_depth) throw Error(ErrorCode::limit, fmt::format("subgraphs nested deeper than {}", max_subgraph_depth));
+        for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
+    }
+
+    void import_node(Scope& scope, const Json& node, int depth) {
+        AtenCall call;
+        call.target = operator_name(node.at("target"));
+        if (is_bookkeeping(call.target)) return;
+        if (graph_.ops.size() >= options_.max_nodes) {
+            throw Error(ErrorCode::limit, fmt::format("more than {} operators (--max-nodes)", options_.max_nodes));
+        }
+        note_modules(node, call);
+        if (call.target.starts_with("higher_order::")) return import_subgraph(scope, node, call, depth);
+        for (const Json& input : node.at("inputs")) add_argument(scope, input, call);
+        declare_outputs(scope, node, call);
+        // Arithmetic on sizes (mul, floordiv …) has no tensor on either side: PyTorch does it in Python.
+        if (call.outputs.empty() && !reads_tensor(call)) return;
+        const Json* name = member(node, "name");
+        call.name = name ? name->get<std::string>() : call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
+        if (!call.outputs.empty() && graph_.tensors[call.outputs[0]].name != call.name && !used_op_names_.insert(call.name).second) {
+            call.name = graph_.tensors[call.outputs[0]].name;
+        }
+        if (options_.unsupported_is_error && !is_known_aten(call.target)) {
+            throw Error(ErrorCode::model, fmt::format("{}: no rule for operator {}", call.name, call.target));
+        }
+        append_aten(graph_, call);
+    }
+
+    static bool reads_tensor(const AtenCall& call) {
+        return std::any_of(call.arguments.begin(), call.arguments.end(), [](const auto& a) { return !a.tensors.empty(); });
+    }
+
+    void declare_outputs(Scope& scope, const Json& node, AtenCall& call) {
+        const auto add = [&](const Json& tensor) { call.outputs.push_back(declare(scope, tensor.at("name"), TensorRole::activation)); };
+        for (const Json& output : node.at("outputs")) {
+            if (const Json* tensor = member(output, "as_tensor")) add(*tensor);
+            if (const Json* tensors = member(output, "as_tensors")) std::for_each(tensors->begin(), tensors->end(), add);
+            if (const Json* tensor = member(output, "as_optional_tensor")) {
+                if (const Json* present = member(*tensor, "as_tensor")) add(*present);
+            }
+            if (const Json* tensors = member(output, "as_optional_tensors")) {
+                for (const Json& tensor : *tensors) {
+                    if (const Json* present = member(tensor, "as_tensor")) add(*present);
+                }
+            }
+        }
+    }
+
+    void add_argument(const Scope& scope, const Json& input, AtenCall& call) {
+        AtenArgument argument;
+        argument.name = input.at("name");
+        const Json& value = input.at("arg");
+        if (!value.is_object() || value.empty()) throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", argument.name));
+        const std::string kind = value.begin().key();
+        const Json& held = value.begin().value();
+        const auto add_tensor = [&](const Json& tensor) { argument.tensors.push_back(lookup(scope, tensor.at("name"))); };
+        const auto add_optional = [&](const Json& tensor) {
+            const Json* present = member(tensor, "as_tensor");
+            present ? add_tensor(*present) : argument.tensors.push_back(no_tensor);
+        };
+        if (kind == "as_tensor") {
+            add_tensor(held);
+        } else if (kind == "as_tensors") {
+            std::for_each(held.begin(), held.end(), add_tensor);
+        } else if (kind == "as_optional_tensor") {
+            add_optional(held);
+        } else if (kind == "as_optional_tensors") {
+            std::for_each(held.begin(), held.end(), add_optional);
+        } else if (kind == "as_nested_tensors") {
+            for (const Json& tensors : held) std::for_each(tensors.begin(), tensors.end(), add_tensor);
+        } else if (kind == "as_int" || kind == "as_bool") {
+            argument.integers = {held.is_boolean() ? std::int64_t{held.get<bool>()} : held.get<std::int64_t>()};
+        } else if (kind == "as_ints") {
+            argument.integers = held.get<std::vector<std::int64_t>>();
+        } else if (kind == "as_sym_int") {
+            argument.integers = known_sizes(scope, Json::array({held}));
+        } else if (kind == "as_sym_ints") {
+            argument.integers = known_sizes(scope, held);
+        } else if (kind == "as_float" && held.is_number()) {
+            argument.number = held.get<double>();
+        } else if (kind == "as_string") {
+            argument.text = held.get<std::string>();
+        } else {
+            return;  // None, devices, layouts: nothing that changes the work
+        }
+        call.arguments.push_back(std::move(argument));
+    }
+
+    /// Sizes that are plain numbers; empty when one of them is symbolic.
+    std::vector<std::int64_t> known_sizes(const Scope& scope, const Json& sizes) {
+        std::vector<std::int64_t> result;
+        for (const Json& item : sizes) {
+            if (const Json* number = member(item, "as_int")) {
+                result.push_back(number->get<std::int64_t>());
+                continue;
+            }
+            const Json* value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
+            const Json* number = value ? member(*value, "as_int") : nullptr;
+            if (!number) return {};
+            result.push_back(number->get<std::int64_t>());
+        }
+        return result;
+    }
+
+    /// Runs the body of wrap_with_set_grad_enabled, wrap_with_autocast and the like in place. A body that runs under a
+    /// condition or repeatedly stays one opaque operator.
+    void import_subgraph(Scope& scope, const Json& node, AtenCall& call, int depth) {
+        const Json* body = nullptr;
+        std::vector<TensorId> operands;
+        int bodies = 0;
+        for (const Json& input : node.at("inputs")) {
+            const Json& value = input.at("arg");
+            if (const Json* graph = member(value, "as_graph")) {
+                body = &graph->at("graph");
+                ++bodies;
+            } else if (body) {
+                AtenCall reads;
+                add_argument(scope, input, reads);
+                if (reads.arguments.empty() || reads.arguments[0].tensors.empty()) {
+                    operands.push_back(no_tensor);
+                } else {
+                    operands.insert(operands.end(), reads.arguments[0].tensors.begin(), reads.arguments[0].tensors.end());
+                }
+            }
+        }
+        if (bodies != 1 || !call.target.starts_with("higher_order::wrap") || body->at("inputs").size() != operands.size()) {
+            std::erase(operands, no_tensor);
+            declare_outputs(scope, node, call);
+            call.name = call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
+            call.arguments = {{"operands", std::move(operands), {}, {}, {}}};
+            graph_.warnings.push_back(fmt::format("{}: the body of {} is not modelled", call.name, call.target));
+            return append_aten(graph_, call);
+        }
+        Scope inner{*body, {}};
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            const Json* tensor = member(body->at("inputs")[i], "as_tensor");
+            if (tensor && operands[i] != no_tensor) inner.tensors.emplace(tensor->at("name"), operands[i]);
+        }
+        import_nodes(inner, depth + 1);
+        std::vector<TensorId> results;
+        for (const Json& output : body->at("outputs")) {
+            if (const Json* tensor = member(output, "as_tensor")) results.push_back(lookup(inner, tensor->at("name")));
+        }
+        std::vector<std::string> names;
+        for (const Json& output : node.at("outputs")) {
+            if (const Json* tensor = member(output, "as_tensor")) names.push_back(tensor->at("name"));
+            if (const Json* tensors = member(output, "as_tensors")) {
+                for (const Json& tensor : *tensors) names.push_back(tensor.at("name"));
+            }
+        }
+        if (names.size() != results.size()) throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", call.target));
+        for (std::size_t i = 0; i < names.size(); ++i) scope.tensors.emplace(names[i], results[i]);
+    }
+
+    /// Sets the module path of a call and notes which modules began since the last one.
+    void note_modules(const Json& node, AtenCall& call) {
+        const Json* metadata = member(node, "metadata");
+        const Json* text = metadata ? member(*metadata, "nn_module_stack") : nullptr;
+        if (!text) return;
+        std::vector<StackEntry> stack = parse_module_stack(*text);
+        if (stack.empty()) return;
+        call.module = stack.back().path;
+        const auto differs = std::mismatch(stack.begin(), stack.end(), last_stack_.begin(), last_stack_.end()).first;
+        for (auto entry = differs; entry != stack.end(); ++entry) stack_calls_.push_back({entry->path, entry->type});
+        last_stack_ = std::move(stack);
+    }
+
+    Graph& graph_;
+    const ImportOptions& options_;
+    SymbolNames symbols_;
+    std::unordered_map<std::string, Expression> parsed_;
+    std::unordered_set<std::string> used_names_, used_op_names_;
+    std::vector<StackEntry> last_stack_;
+    std::vector<ModuleCall> stack_calls_;
+};
+
+/// Finds the program in the archive, or says what else the file is.
+std::string program_member(const Archive& archive) {
+    std::vector<std::string> programs;
+    bool compiled = false, script = false, pickle = false;
+    for (const std::string& name : archive.names()) {
+        const auto in_folder = [&](std::string_view folder) { return ("/" + name).find(folder) != std::string::npos; };
+        if (in_folder("/models/") && name.ends_with(".json")) programs.push_back(name);
+        if (name.ends_with("serialized_exported_program.json")) programs.push_back(name);
+        compiled = compiled || in_folder("/aotinductor/") || name.ends_with(".so") || name.ends_with(".cubin");
+        script = script || in_folder("/code/");
+        pickle = pickle || name.ends_with("data.pkl");
+    }
+    if (programs.size() == 1) return programs[0];
+    if (programs.size() > 1) throw Error(ErrorCode::model, fmt::format("holds {} programs; export one model per file", programs.size()));
+    if (compiled) throw Error(ErrorCode::model, "compiled by AOTInductor, which keeps no graph; re-export with torch.export.save");
+    if (script) throw Error(ErrorCode::model, "a TorchScript program; re-export with torch.export.save");
+    if (pickle) throw Error(ErrorCode::model, "holds weights, not a graph; export the model with torch.export.save");
+    throw Error(ErrorCode::model, "a ZIP archive without a torch.export program; export the model with torch.export.save");
+}
+
+/// Module calls as recorded beside the program by graphs/zoo/export.py: [[path, class], …].
+std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
+    std::vector<ModuleCall> calls;
+    for (const std::string& name : archive.names()) {
+        if (!name.ends_with("/extra/module_calls.json")) continue;
+        for (const Json& entry : parse_json_document(archive.read(name), name)) {
+            calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
+        }
+    }
+    return calls;
+}
+
+}  // namespace
+
+Graph import_pt2(const std::string& path, const ImportOptions& options) {
+    Archive archive(path, options.max_bytes);
+    Graph graph;
+    graph.name = std::filesystem::path(path).stem().string();
+    graph.format = "pt2";
+    try {
+        const std::string name = program_member(archive);
+        const Json program = parse_json_document(archive.read(name), name);
+        Importer importer(graph, options);
+        importer.import_program(program);
+        graph.module_calls = recorded_module_calls(archive);
+        if (graph.module_calls.empty()) importer.take_module_calls_from_stacks();
+    } catch (const Json::exception& error) {
+        throw Error(ErrorCode::model, fmt::format("{}: damaged program: {}", path, error.what()));
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+    }
+    return graph;
+}
+
+}  // namespace ftax

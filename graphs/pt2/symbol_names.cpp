@@ -1,0 +1,69 @@
+#include "graphs/pt2/symbol_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace ftax {
+namespace {
+
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+
+bool is_number(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// The symbol when the expression is nothing else: "s77" or "Symbol('s77', …)"; empty otherwise.
+std::string bare_symbol(std::string_view text) {
+    constexpr std::string_view wrapper = "Symbol('";
+    if (text.starts_with(wrapper)) {
+        text.remove_prefix(wrapper.size());
+        return std::string(text.substr(0, text.find('\'')));
+    }
+    const bool plain = !text.empty() && !is_number(text) && std::all_of(text.begin(), text.end(), is_name_character);
+    return std::string(plain ? text : std::string_view{});
+}
+
+/// torch's own numbered names: s0, s77.
+bool is_numbered(std::string_view symbol) { return symbol.size() > 1 && symbol[0] == 's' && is_number(symbol.substr(1)); }
+
+}  // namespace
+
+void SymbolNames::name(const std::string& symbol, const std::string& replacement, const std::string& where) {
+    const bool taken = std::any_of(names_.begin(), names_.end(), [&](const auto& n) { return n.second == replacement; });
+    if (taken || !names_.try_emplace(symbol, replacement).second) return;
+    warnings_.push_back(fmt::format("symbol {} ({}) is called {}", symbol, where, replacement));
+}
+
+void SymbolNames::add_input(const std::string& input, const std::vector<std::string>& dims, bool integers) {
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+        const std::string symbol = bare_symbol(dims[i]);
+        if (!is_numbered(symbol)) continue;
+        const std::string where = fmt::format("dimension {} of input {}", i, input);
+        if (i == 0) {
+            name(symbol, "batch", where);
+        } else if (i == 1 && integers && dims.size() == 2) {
+            name(symbol, "seq", where);
+        }
+    }
+}
+
+std::string SymbolNames::rename(std::string_view expression) const {
+    std::string result;
+    for (std::size_t i = 0; i < expression.size();) {
+        std::size_t end = i;
+        while (end < expression.size() && is_name_character(expression[end])) ++end;
+        if (end == i) {
+            result += expression[i++];
+            continue;
+        }
+        const std::string_view word = expression.substr(i, end - i);
+        const auto found = names_.find(word);
+        result += found == names_.end() ? word : std::string_view(found->second);
+        i = end;
+    }
+    return result;
+}
+
+}  // namespace ftax

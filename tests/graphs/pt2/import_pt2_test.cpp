@@ -1,0 +1,233 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+#include "tests/graphs/pt2/archives.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+const std::string symbolic_batch =
+    R"json({"as_expr": {"expr_str": "Symbol('s77', positive=True, integer=True)", "hint": {"as_int": 2}}})json";
+const std::string fixed_batch = R"({"as_int": 1})";
+
+Graph load_members(const std::vector<std::pair<std::string, std::string>>& members, const ImportOptions& options = {}) {
+    const TemporaryFile file("model.pt2", zip_bytes(members));
+    return load_graph(file.path(), options);
+}
+
+Graph load_program(const std::string& program, const ImportOptions& options = {}) {
+    return load_members({{"model/models/model.json", program}}, options);
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+    const std::size_t at = text.find(what);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, what.size(), with);
+}
+
+struct Failure {
+    ErrorCode code{};
+    std::string message;
+};
+
+template <typename Run>
+Failure failure_of(Run run) {
+    try {
+        run();
+    } catch (const Error& error) {
+        return {error.code(), error.what()};
+    }
+    return {};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a .pt2 program becomes operators with shapes, strides, modules and weights") {
+    const Graph graph = load_program(small_program(symbolic_batch));
+    REQUIRE(graph.ops.size() == 2);
+    const Op& conv = graph.ops[0];
+    CHECK(conv.kind == OpKind::conv);
+    CHECK(conv.source == "aten::conv2d");
+    CHECK(conv.module == "conv");
+    CHECK(conv.inputs.size() == 2);
+    CHECK(graph.tensors[conv.inputs[1]].name == "conv.weight");
+    CHECK(graph.tensors[conv.inputs[1]].role == TensorRole::weight);
+    CHECK(conv.integers("stride")[0] == 2);
+    CHECK(conv.integers("pad_end")[1] == 1);
+    CHECK(graph.ops[1].text("function") == "relu");
+    REQUIRE(graph.module_calls.size() == 2);
+    CHECK(graph.module_calls[1].path == "conv");
+    CHECK(graph.module_calls[1].type == "torch.nn.modules.conv.Conv2d");
+    // torch numbers its symbols; the first dimension of an input is the batch.
+    CHECK(graph.expressions.symbols() == std::vector<std::string>{"batch"});
+    REQUIRE(graph.warnings.size() == 1);
+    CHECK(contains(graph.warnings[0], "s77"));
+    // 2 FLOPs × 4·8·5·5 outputs × 27 weights each, one FLOP per element of the ReLU
+    CHECK(total_work(graph, bind(graph, {{"batch", 4}})).flops == 2 * 800 * 27 + 800);
+}
+
+TEST_CASE("archive layouts of torch 2.4 and of torch 2.11 hold the same graph") {
+    const std::string program = small_program(symbolic_batch);
+    const std::string plain = small_program(R"({"as_expr": {"expr_str": "s77", "hint": {"as_int": 2}}})");
+    const Graph newest = load_members({{"any name/models/model.json", program}, {"any name/archive_format", "pt2"}});
+    Graph oldest = load_members({{"serialized_exported_program.json", plain}, {"serialized_state_dict.pt", "weights"}});
+    CHECK(to_text(newest) == to_text(oldest));
+}
+
+TEST_CASE("module calls recorded beside the program replace those seen in it") {
+    const Graph graph = load_members({{"m/models/model.json", small_program(fixed_batch)},
+                                      {"m/extra/module_calls.json", R"([["","Net"],["conv","Conv2d"],["act","Identity"]])"}});
+    REQUIRE(graph.module_calls.size() == 3);
+    CHECK(graph.module_calls[2].type == "Identity");
+}
+
+TEST_CASE("a shape given by the user binds or renames symbols and cannot change what the file fixes") {
+    const auto with_shape = [](const std::string& batch, std::vector<std::string> dims) {
+        ImportOptions options;
+        options.input_shapes = {{"x", std::move(dims), std::nullopt}};
+        return load_program(small_program(batch), options);
+    };
+    CHECK(with_shape(symbolic_batch, {"4", "3", "10", "10"}).expressions.symbols().empty());
+    CHECK(with_shape(symbolic_batch, {"n", "3", "10", "10"}).expressions.symbols() == std::vector<std::string>{"n"});
+    CHECK(failure_of([&] { with_shape(symbolic_batch, {"4", "3", "20", "10"}); }).code == ErrorCode::usage);
+    CHECK(failure_of([&] { with_shape(symbolic_batch, {"4", "3"}); }).code == ErrorCode::usage);
+}
+
+TEST_CASE("an einsum becomes the matrix product that PyTorch makes of it") {
+    // bind,jnd->bnij: b and n are shared, i and j own, d summed
+    const std::string text = R"({"schema_version": {"major": 8}, "graph_module": {
+      "signature": {"input_specs": [{"user_input": {"arg": {"as_tensor": {"name": "q"}}}},
+                                    {"user_input": {"arg": {"as_tensor": {"name": "k"}}}}]},
+      "graph": {"inputs": [], "outputs": [{"as_tensor": {"name": "s"}}], "sym_int_values": {},
+        "tensor_values": {
+          "q": {"dtype": 7, "sizes": [{"as_int": 2}, {"as_int": 5}, {"as_int": 3}, {"as_int": 4}]},
+          "k": {"dtype": 7, "sizes": [{"as_int": 6}, {"as_int": 3}, {"as_int": 4}]},
+          "s": {"dtype": 7, "sizes": [{"as_int": 2}, {"as_int": 3}, {"as_int": 5}, {"as_int": 6}]}},
+        "nodes": [{"target": "torch.ops.aten.einsum.default", "metadata": {},
+          "inputs": [{"name": "equation", "arg": {"as_string": "bind,jnd->bnij"}},
+                     {"name": "tensors", "arg": {"as_tensors": [{"name": "q"}, {"name": "k"}]}}],
+          "outputs": [{"as_tensor": {"name": "s"}}]}]}}})";
+    const Graph graph = load_program(text);
+    std::int64_t flops = 0;
+    for (const Op& op : graph.ops) {
+        CHECK(op.kind != OpKind::custom);
+        flops += work_of(graph, op, bind(graph, {})).flops;
+    }
+    CHECK(flops == 2 * 2 * 3 * 5 * 6 * 4);
+}
+
+TEST_CASE("BAD_INPUTS 20: a dimension is an expression, and its hint is never taken for the value") {
+    const Graph graph = load_program(small_program(
+        R"json({"as_expr": {"expr_str": "Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(1))",
+                             "hint": {"as_int": 5}}})json"));
+    CHECK(graph.expressions.to_string(graph.tensors[graph.inputs[0]].shape[0]) == "2*s0+1");
+    CHECK(failure_of([&] { static_cast<void>(bind(graph, {})); }).code == ErrorCode::usage);
+}
+
+TEST_CASE("BAD_INPUTS 34: members are never extracted, whatever their names are") {
+    const Graph graph = load_members({{"../../escape.txt", "x"}, {"/absolute", "x"}, {"m/models/model.json", small_program(fixed_batch)}});
+    CHECK(graph.ops.size() == 2);
+    CHECK_FALSE(std::filesystem::exists(std::filesystem::temp_directory_path() / "../../escape.txt"));
+}
+
+TEST_CASE("BAD_INPUTS 35: a damaged archive is an invalid model") {
+    const std::string good = zip_bytes({{"m/models/model.json", small_program(fixed_batch)}});
+    const auto code_of = [](const std::string& bytes) {
+        const TemporaryFile file("damaged.pt2", bytes);
+        return failure_of([&] { static_cast<void>(load_graph(file.path())); }).code;
+    };
+    for (const std::size_t length : {std::size_t{2}, std::size_t{30}, good.size() / 2, good.size() - 1}) {
+        CHECK(code_of(good.substr(0, length)) == ErrorCode::model);
+    }
+    std::string wrong_checksum = good;
+    const std::size_t directory = good.rfind("PK\x01\x02");
+    wrong_checksum[directory + 16] ^= 1;
+    CHECK(code_of(wrong_checksum) == ErrorCode::model);
+    std::string encrypted = good;
+    encrypted[6] |= 1, encrypted[directory + 8] |= 1;
+    CHECK(code_of(encrypted) == ErrorCode::model);
+    std::string larger = good;  // claims a size the data does not have
+    larger[directory + 24] ^= 0x40;
+    CHECK(code_of(larger) == ErrorCode::model);
+}
+
+TEST_CASE("BAD_INPUTS 35: two members of one name are refused as ambiguous") {
+    std::string bytes = zip_bytes({{"m/models/model.json", small_program(fixed_batch)}, {"m/models/model.jsoX", "{}"}});
+    for (std::size_t at = bytes.find(".jsoX"); at != std::string::npos; at = bytes.find(".jsoX")) bytes[at + 4] = 'n';
+    const TemporaryFile file("twice.pt2", bytes);
+    const Failure failure = failure_of([&] { static_cast<void>(load_graph(file.path())); });
+    CHECK(failure.code == ErrorCode::model);
+}
+
+TEST_CASE("BAD_INPUTS 36: bombs in ZIP and JSON end at a limit") {
+    ImportOptions small;
+    small.max_bytes = 1 << 16;
+    const std::string padded = small_program(fixed_batch) + std::string(1 << 20, ' ');
+    CHECK(failure_of([&] { load_program(padded, small); }).code == ErrorCode::limit);
+    const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+    CHECK(failure_of([&] { load_program(deep); }).code == ErrorCode::limit);
+    ImportOptions few;
+    few.max_nodes = 1;
+    CHECK(failure_of([&] { load_program(small_program(fixed_batch), few); }).code == ErrorCode::limit);
+}
+
+TEST_CASE("BAD_INPUTS 36: JSON that is no JSON is an invalid model") {
+    for (const char* text : {"", "{", "NaN", "[1e400]", "{\"a\": \"\\ud800\"}", "{}", "[]", "\"x\"", "{\"graph_module\": 1}"}) {
+        CAPTURE(text);
+        CHECK(failure_of([&] { load_program(text); }).code == ErrorCode::model);
+    }
+}
+
+TEST_CASE("BAD_INPUTS 39: newer schemas and compiled models say what to do") {
+    const std::string newer = replaced(small_program(fixed_batch), "\"major\": 8", "\"major\": 9");
+    const Failure schema = failure_of([&] { load_program(newer); });
+    CHECK(schema.code == ErrorCode::model);
+    CHECK(contains(schema.message, "re-export"));
+    const Failure compiled = failure_of([&] { load_members({{"m/data/aotinductor/model/x.so", "\x7f" "ELF"}}); });
+    CHECK(compiled.code == ErrorCode::model);
+    CHECK(contains(compiled.message, "re-export"));
+}
+
+TEST_CASE("BAD_INPUTS 40: weights without a graph say what to do") {
+    const Failure state = failure_of([&] { load_members({{"archive/data.pkl", "\x80\x02}."}, {"archive/data/0", "w"}}); });
+    CHECK(state.code == ErrorCode::model);
+    CHECK(contains(state.message, "torch.export"));
+    const TemporaryFile pickle("weights.pt", std::string("\x80\x02}q\0.", 6));
+    const Failure legacy = failure_of([&] { static_cast<void>(load_graph(pickle.path())); });
+    CHECK(legacy.code == ErrorCode::model);
+    CHECK(contains(legacy.message, "torch.export"));
+}
+
+TEST_CASE("BAD_INPUTS 21, 22: wrong attributes and missing inputs name the node") {
+    const std::string good = small_program(fixed_batch);
+    for (const auto& [what, with] : std::vector<std::pair<std::string, std::string>>{
+             {"[2, 2]", "[0, 2]"},
+             {"[2, 2]", "[1, 1, 1]"},
+             {"[1, 1]", "[-1, 1]"},
+             {R"({"name": "weight", "arg": {"as_tensor": {"name": "p_conv_weight"}}},)", ""},
+             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {"as_tensor": {"name": "nowhere"}})"},
+             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {})"},
+             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": -8}, {"as_int": 5})"}}) {
+        CAPTURE(with);
+        CHECK(failure_of([&] { load_program(replaced(good, what, with)); }).code == ErrorCode::model);
+    }
+}
+
+TEST_CASE("BAD_INPUTS 25: an unknown operator stays in the graph as custom, or is an error when asked for") {
+    const std::string unknown = replaced(small_program(fixed_batch), "torch.ops.aten.relu.default", "torch.ops.mine.magic.default");
+    const Graph graph = load_program(unknown);
+    CHECK(graph.ops[1].kind == OpKind::custom);
+    CHECK(graph.ops[1].source == "mine::magic");
+    ImportOptions strict;
+    strict.unsupported_is_error = true;
+    CHECK(failure_of([&] { load_program(unknown, strict); }).code == ErrorCode::model);
+}
