@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Export a PyTorch model to a weightless .pt2 (or ONNX) file with symbolic `batch` and `seq`.
+
+    export.py torchvision:resnet50 timm:vit_base_patch32_224 transformers:BertModel -o DIR
+    export.py transformers:BertModel,hidden_size=1024,num_attention_heads=16 -o DIR
+    export.py zoo:bert | zoo: | FILE.py:FUNCTION          a row of models.tsv, all of them, or a user's own factory
+    export.py --onnx torchvision:resnet50 -o DIR
+
+The model is built on the meta device, so neither its weights nor the memory for them exist. The graph is torch.export's
+training IR: ATen operators as eager dispatches them, views and module paths included, no decomposition. The archive keeps the
+graph, drops weights and stack traces, names the symbols, and adds `extra/module_calls.json`: every nn.Module call in order
+(class and path), because modules that dispatch nothing (Identity) leave no trace in the graph yet cost host time.
+"""
+
+import argparse
+import contextlib
+import csv
+import functools
+import importlib.util
+import inspect
+import io
+import json
+import pathlib
+import re
+import sys
+import zipfile
+
+import torch
+from torch.export import Dim
+from torch.overrides import TorchFunctionMode
+
+MAX_BATCH = 65536
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Spec:
+    """Names one model: `source:model` plus options, some for the export, the rest for the model's configuration."""
+
+    EXPORT_KEYS = ("img", "samples", "seq", "decode", "control", "symbols")
+
+    def __init__(self, name, source, model, options):
+        self.name, self.source, self.model = name, source, model
+        self.export = {k: options.pop(k) for k in self.EXPORT_KEYS if k in options}
+        self.config = options
+
+    @classmethod
+    def parse(cls, text, name=None):
+        source, _, rest = text.partition(":")
+        model, *pairs = rest.split(",")
+        return cls(name or model, source, model, dict(parse_option(pair) for pair in pairs if pair))
+
+
+def parse_option(pair):
+    key, _, value = pair.partition("=")
+    with contextlib.suppress(json.JSONDecodeError):
+        return key, json.loads(value)
+    return key, value.split("|") if "|" in value else value
+
+
+def zoo_specs(wanted=""):
+    rows = csv.reader((HERE / "models.tsv").open(), delimiter="\t")
+    specs = [Spec.parse(",".join(row[1:]), row[0]) for row in rows if row and not row[0].startswith("#")]
+    found = [spec for spec in specs if wanted in ("", spec.name)]
+    return found or sys.exit(f"the zoo has no model '{wanted}'")
+
+
+# ---- models and their example inputs: (model, inputs, {input: {dimension: symbol}}) --------------------------------------
+
+
+def build_vision(model, img):
+    return model, {"x": torch.zeros(2, 3, img, img, device="meta")}, {"x": {0: "batch"}}
+
+
+def build_torchvision(spec):
+    import torchvision
+
+    model = torchvision.models.get_model(spec.model, weights=None, **spec.config)
+    return build_vision(model, spec.export.get("img", 224))
+
+
+def build_timm(spec):
+    import timm
+
+    model = timm.create_model(spec.model, pretrained=False, **spec.config)
+    config = model.default_cfg
+    size = (config if isinstance(config, dict) else vars(config)).get("input_size", (3, 224, 224))
+    return build_vision(model, spec.export.get("img", size[-1]))
+
+
+def build_transformers(spec):
+    import transformers
+
+    kind = getattr(transformers, spec.model)
+    config = kind.config_class(**{"attn_implementation": "eager", **spec.config})
+    config.return_dict = False
+    model = kind(config)
+    tokens = lambda: torch.zeros(2, spec.export.get("seq", 128), dtype=torch.long, device="meta")
+    if "samples" in spec.export:
+        inputs = {"input_values": torch.zeros(2, spec.export["samples"], device="meta")}
+        return model, inputs, {"input_values": {0: "batch"}}
+    if config.model_type in ("vit", "swin", "convnext", "resnet", "beit", "deit", "segformer", "levit", "van", "poolformer"):
+        size = getattr(config, "image_size", 224)
+        return model, {"pixel_values": torch.zeros(2, 3, size, size, device="meta")}, {"pixel_values": {0: "batch"}}
+    names = ["input_ids"] + ["decoder_input_ids"] * config.is_encoder_decoder
+    model = GreedyDecoding(model, spec.export["decode"]) if "decode" in spec.export else model
+    return model, {name: tokens() for name in names}, {name: {0: "batch", 1: "seq"} for name in names}
+
+
+def build_own(spec):
+    """Calls FILE.py:FUNCTION, which returns (model, inputs by name, {input: {dimension: symbol}})."""
+    module_spec = importlib.util.spec_from_file_location("own_model", spec.source)
+    module = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
+    return getattr(module, spec.model)()
+
+
+BUILDERS = {"torchvision": build_torchvision, "timm": build_timm, "transformers": build_transformers}
+
+
+class GreedyDecoding(torch.nn.Module):
+    """Generates `steps` tokens greedily with a growing key/value cache: one prompt pass, then one pass per token."""
+
+    def __init__(self, model, steps):
+        super().__init__()
+        self.model, self.steps = model, steps
+
+    def forward(self, input_ids):
+        past, tokens = None, [input_ids]
+        for _ in range(self.steps):
+            logits, past = self.model(tokens[-1], past_key_values=past, use_cache=True, return_dict=False)[:2]
+            tokens.append(logits[:, -1].argmax(-1, keepdim=True))
+        return torch.cat(tokens, 1)
+
+
+@contextlib.contextmanager
+def parameters_on_meta():
+    """Moves each parameter to the meta device as it is registered, so that initialisation costs neither time nor memory.
+
+    Building under `torch.device("meta")` would be simpler but breaks models that compute on numbers while they are built.
+    """
+    register = torch.nn.Module.register_parameter
+
+    def register_on_meta(module, name, parameter):
+        register(module, name, None if parameter is None else torch.nn.Parameter(parameter.to("meta"), requires_grad=False))
+
+    torch.nn.Module.register_parameter = register_on_meta
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register
+
+
+def build(spec):
+    with parameters_on_meta():
+        model, inputs, dims = BUILDERS.get(spec.source, build_own)(spec)
+    return model.to("meta").eval(), inputs, dims
+
+
+# ---- export ------------------------------------------------------------------------------------------------------------
+
+
+class ControlValues(TorchFunctionMode):
+    """Answers control flow on tensor values (`.item()`, `if tensor:`, `x in tensor`, `arange(tensor)`).
+
+    A file without data cannot know them, so they are noted in one real run (random weights, zero inputs) and replayed,
+    in order, while the model is traced.
+    """
+
+    ASKS = (torch.Tensor.item, torch.Tensor.__bool__, torch.Tensor.__int__)
+
+    def __init__(self):
+        super().__init__()
+        self.values, self.replay = [], None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func in self.ASKS:
+            return self.answer(args[0])
+        if func is torch.Tensor.__contains__:
+            return bool(self.answer((args[0] == args[1]).any()))
+        if func is torch.div and not any(isinstance(a, torch.Tensor) for a in args):
+            return args[0] // args[1]  # models divide sizes by torch.div(…, rounding_mode="trunc")
+        if func is torch.arange:
+            args = [self.answer(a) if isinstance(a, torch.Tensor) else a for a in args]
+        return func(*args, **(kwargs or {}))
+
+    def answer(self, tensor):
+        if self.replay is None:
+            self.values.append(tensor.item())
+            return self.values[-1]
+        if not isinstance(tensor, torch._subclasses.FakeTensor) and tensor.device.type == "meta":
+            return next(self.replay)
+        torch.ops.aten.item.default(tensor)  # stays in the graph: the host waits here
+        return next(self.replay)
+
+    @classmethod
+    @functools.lru_cache
+    def of(cls, spec):
+        """Runs the model once for real, or does nothing for a model without such control flow."""
+        control = cls()
+        if spec.export.get("control") == "replay":
+            model, inputs, _ = BUILDERS.get(spec.source, build_own)(spec)
+            with torch.no_grad(), control:
+                model.eval()(**{k: torch.zeros_like(v, device="cpu") for k, v in inputs.items()})
+        return control
+
+
+@contextlib.contextmanager
+def tracing(spec):
+    """Runs the model without gradients or data: constants made on the way land on the meta device too."""
+    control = ControlValues.of(spec)
+    control.replay = iter(control.values)
+    with torch.no_grad(), torch.device("meta"), control:
+        yield
+
+
+def export_program(spec, model, inputs, dims):
+    """Exports with every dimension in `dims` symbolic; falls back, one step at a time, to what the model allows."""
+    config = getattr(model, "config", None) or getattr(getattr(model, "model", None), "config", None)
+    positions = (getattr(config, "max_position_embeddings", None) or MAX_BATCH) - spec.export.get("decode", 0)
+    symbols = {"batch": Dim("batch", min=1, max=MAX_BATCH), "seq": Dim("seq", min=2, max=positions)}
+    attempts = [
+        ({"batch", "seq"}, {}),
+        ({"batch", "seq"}, {"prefer_deferred_runtime_asserts_over_guards": True}),
+        ({"batch"}, {}),
+        ({"batch"}, {"prefer_deferred_runtime_asserts_over_guards": True}),
+        (set(), {}),
+    ]
+    failures = []
+    for kept, options in attempts:
+        if not kept <= set(spec.export.get("symbols", ["batch", "seq"])):
+            continue
+        shapes = {k: {axis: symbols[s] for axis, s in axes.items() if s in kept} for k, axes in dims.items()}
+        try:
+            with tracing(spec):
+                program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False, **options)
+            return program, {k: {a: s for a, s in axes.items() if s in kept} for k, axes in dims.items()}, failures
+        except Exception as error:  # torch.export raises many types; each failed attempt is reported
+            failures.append(f"{sorted(kept)}: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}")
+    raise RuntimeError("; ".join(failures))
+
+
+def module_calls(spec, model, inputs):
+    """Lists every nn.Module call of one forward pass as [path, qualified class], in order."""
+    calls, hooks = [], []
+    for path, module in model.named_modules(remove_duplicate=True):
+        entry = [path, f"{type(module).__module__}.{type(module).__qualname__}"]
+        hooks.append(module.register_forward_pre_hook(lambda *_, entry=entry: calls.append(entry)))
+    try:
+        with tracing(spec):
+            model(**inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return calls
+
+
+def symbol_names(program, dims):
+    """Maps torch's names of symbols (s72) to ours (batch), by the inputs that carry them."""
+    names = {}
+    by_name = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+    for name, axes in dims.items():
+        for axis, symbol in axes.items():
+            size = by_name[name].shape[axis]
+            if isinstance(size, torch.SymInt):
+                names[str(size.node.expr)] = symbol
+    return names
+
+
+def rename_symbols(text, names):
+    if not names:
+        return text
+    return re.sub(r"\b(" + "|".join(map(re.escape, names)) + r")\b", lambda m: names[m.group(1)], text)
+
+
+def strip_node(node):
+    for key in ("stack_trace", "torch_fn", "source_fn_stack", "from_node"):
+        node.get("metadata", {}).pop(key, None)
+    return node
+
+
+def save(program, dims, calls, path):
+    """Writes the archive without weights, sample inputs and stack traces, with our symbol names."""
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, extra_files={"module_calls.json": json.dumps(calls, separators=(",", ":"))})
+    names = symbol_names(program, dims)
+    dropped = re.compile(r"/data/(weights|constants|sample_inputs)/")
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for item in old.namelist():
+            data = old.read(item)
+            if dropped.search("/" + item) and not item.endswith("_config.json"):
+                continue
+            if re.search(r"models/[^/]*\.json$|serialized_exported_program\.json$", item):
+                model = json.loads(rename_symbols(data.decode(), names))
+                for node in model["graph_module"]["graph"]["nodes"]:
+                    strip_node(node)
+                data = json.dumps(model, separators=(",", ":"))
+            new.writestr(re.sub(r"^[^/]*/", f"{path.stem}/", item), data)
+
+
+def save_onnx(program, path):
+    """Writes an ONNX file whose initializers keep name, type and shape but no data."""
+    import onnx
+
+    model = torch.onnx.export(program, dynamo=True, external_data=False).model_proto
+    for tensor in model.graph.initializer:
+        if tensor.dims:
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="weights-not-included")
+    onnx.save(model, path)
+
+
+def describe(inputs, dims):
+    shape = lambda k, v: "x".join(str(dims.get(k, {}).get(axis, n)) for axis, n in enumerate(v.shape))
+    return " ".join(f"{k}:{shape(k, v)}:{str(v.dtype).removeprefix('torch.')}" for k, v in inputs.items())
+
+
+def export_spec(spec, folder, onnx=False):
+    """Exports one model and returns its row of the manifest."""
+    model, inputs, dims = build(spec)
+    calls = module_calls(spec, model, inputs)
+    program, dims, failures = export_program(spec, model, inputs, dims)
+    if onnx:
+        save_onnx(program, folder / f"{spec.name}.onnx")
+    else:
+        save(program, dims, calls, folder / f"{spec.name}.pt2")
+    symbols = sorted({s for axes in dims.values() for s in axes.values()})
+    options = ",".join(f"{k}={v}" for k, v in {**spec.export, **spec.config}.items())
+    return program, calls, [spec.name, f"{spec.source}:{spec.model}", options, describe(inputs, dims), ",".join(symbols), " | ".join(failures)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="SOURCE:MODEL[,option=value…]")
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("."), help="folder to write to")
+    parser.add_argument("--onnx", action="store_true", help="write ONNX instead of .pt2")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for text in arguments.models:
+        for spec in zoo_specs(text[4:]) if text.startswith("zoo:") else [Spec.parse(text)]:
+            try:
+                print("\t".join(export_spec(spec, arguments.output, arguments.onnx)[2]), flush=True)
+            except Exception as error:  # one model must not stop the others
+                failed += 1
+                print(f"{spec.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
