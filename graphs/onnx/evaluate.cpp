@@ -1,0 +1,296 @@
+#include <algorithm>
+#include <numeric>
+
+#include "graphs/onnx/rules.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+/// Dimensions as numbers; evaluation runs only where all are constants and the tensors small.
+std::optional<Sizes> sizes_of(Node& n, const Dims& dims) {
+    Sizes sizes;
+    for (const Expression dim : dims) {
+        const auto size = n.math().constant_value(dim);
+        if (!size) return std::nullopt;
+        sizes.push_back(*size);
+    }
+    return sizes;
+}
+
+std::optional<Sizes> output_sizes(Node& n, std::size_t output) {
+    if (output >= n.outputs.size() || !n.outputs[output].dims) return std::nullopt;
+    return sizes_of(n, *n.outputs[output].dims);
+}
+
+std::int64_t count_of(const Sizes& sizes) { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>{}); }
+
+/// Row-major position of a multi-index in a tensor whose shape is broadcast (aligned at the end) to the index's.
+std::size_t position(const Sizes& index, const Sizes& sizes) {
+    std::int64_t at = 0;
+    const std::size_t shift = index.size() - sizes.size();
+    for (std::size_t d = 0; d < sizes.size(); ++d) at = at * sizes[d] + (sizes[d] == 1 ? 0 : index[shift + d]);
+    return static_cast<std::size_t>(at);
+}
+
+/// Fills output `o` by asking `element` for each multi-index in row-major order.
+template <class Element>
+void fill(Node& n, std::size_t o, const Sizes& sizes, Element element) {
+    Scalars result;
+    const std::int64_t count = count_of(sizes);
+    result.reserve(static_cast<std::size_t>(count));
+    Sizes index(sizes.size(), 0);
+    for (std::int64_t i = 0; i < count; ++i) {
+        result.push_back(element(index));
+        for (std::size_t d = sizes.size(); d-- > 0;) {
+            if (++index[d] < sizes[d]) break;
+            index[d] = 0;
+        }
+    }
+    n.outputs[o].value = std::move(result);
+}
+
+std::int64_t axis_attribute(const Node& n) {
+    for (const Attribute& attribute : n.op_attributes) {
+        if (attribute.name == "axis") return std::get<std::int64_t>(attribute.value);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void evaluate_elementwise(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    if (!sizes) return;
+    const bool integral = !is_float(n.dtype(0));
+    std::vector<Sizes> input_sizes;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+        const auto own = sizes_of(n, n.dims(i));
+        if (!own || own->size() > sizes->size()) return;
+        input_sizes.push_back(*own);
+    }
+    std::vector<Scalar> operands(n.inputs.size());
+    fill(n, 0, *sizes, [&](const Sizes& index) {
+        for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = (*n.value(i))[position(index, input_sizes[i])];
+        return n.math().apply(n.function, operands, integral);
+    });
+}
+
+void evaluate_cast(Node& n) {
+    Scalars result = *n.value(0);
+    const DType to = n.outputs[0].dtype;
+    if (!is_float(to) && (is_float(n.dtype(0)) || to == DType::boolean)) {
+        const std::string_view step = to == DType::boolean ? "cast_to_boolean" : "cast_to_integer";
+        for (Scalar& scalar : result) scalar = n.math().apply(step, {scalar}, false);
+    }
+    n.outputs[0].value = std::move(result);
+}
+
+void evaluate_copy(Node& n) { n.outputs[0].value = *n.value(0); }
+
+void evaluate_transpose(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    const auto input = sizes_of(n, n.dims(0));
+    if (!sizes || !input) return;
+    const auto& perm = std::get<Sizes>(n.op_attributes.front().value);
+    fill(n, 0, *sizes, [&](const Sizes& index) {
+        Sizes source(index.size());
+        for (std::size_t d = 0; d < index.size(); ++d) source[static_cast<std::size_t>(perm[d])] = index[d];
+        return (*n.value(0))[position(source, *input)];
+    });
+}
+
+void evaluate_slice(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    const auto input = sizes_of(n, n.dims(0));
+    if (!sizes || !input) return;
+    const Sizes starts = n.opset < 10 ? n.integers("starts").value_or(Sizes{}) : n.integers_of(1).value_or(Sizes{});
+    Sizes axes, steps;
+    for (const Attribute& attribute : n.op_attributes) {
+        if (attribute.name == "axes") axes = std::get<Sizes>(attribute.value);
+        if (attribute.name == "step") steps = std::get<Sizes>(attribute.value);
+    }
+    if (starts.size() != axes.size()) return;
+    Sizes begin(input->size(), 0), step(input->size(), 1);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const auto d = static_cast<std::size_t>(axes[i]);
+        if (!steps.empty()) step[d] = steps[i];
+        const std::int64_t size = (*input)[d];
+        const std::int64_t wrapped = starts[i] < 0 ? std::max(starts[i], -size) + size : starts[i];
+        begin[d] = std::clamp<std::int64_t>(wrapped, 0, std::max<std::int64_t>(0, step[d] < 0 ? size - 1 : size));
+    }
+    fill(n, 0, *sizes, [&](const Sizes& index) {
+        Sizes source = index;
+        for (std::size_t d = 0; d < source.size(); ++d) source[d] = begin[d] + index[d] * step[d];
+        return (*n.value(0))[position(source, *input)];
+    });
+}
+
+void evaluate_concat(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    if (!sizes) return;
+    const auto axis = static_cast<std::size_t>(axis_attribute(n));
+    std::vector<Sizes> parts;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+        const auto part = sizes_of(n, n.dims(i));
+        if (!part) return;
+        parts.push_back(*part);
+    }
+    // Each part contributes a run of `chunk` elements to every outer index.
+    const std::int64_t outer = std::accumulate(sizes->begin(), sizes->begin() + static_cast<std::ptrdiff_t>(axis),
+                                               std::int64_t{1}, std::multiplies<>{});
+    Scalars result;
+    for (std::int64_t o = 0; o < outer; ++o) {
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            const std::int64_t chunk = count_of(parts[i]) / outer;
+            const auto begin = n.value(i)->begin() + o * chunk;
+            result.insert(result.end(), begin, begin + chunk);
+        }
+    }
+    n.outputs[0].value = std::move(result);
+}
+
+void evaluate_expand(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    const auto input = sizes_of(n, n.dims(0));
+    if (!sizes || !input) return;
+    fill(n, 0, *sizes, [&](const Sizes& index) { return (*n.value(0))[position(index, *input)]; });
+}
+
+void evaluate_tile(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    const auto input = sizes_of(n, n.dims(0));
+    if (!sizes || !input) return;
+    fill(n, 0, *sizes, [&](const Sizes& index) {
+        Sizes source = index;
+        for (std::size_t d = 0; d < source.size(); ++d) source[d] %= (*input)[d];
+        return (*n.value(0))[position(source, *input)];
+    });
+}
+
+void evaluate_gather(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    const auto data = sizes_of(n, n.dims(0));
+    const auto shape = sizes_of(n, n.dims(1));
+    const auto indices = n.integers_of(1);
+    if (!sizes || !data || !shape || !indices) return;
+    const auto axis = static_cast<std::size_t>(axis_attribute(n));
+    const std::int64_t size = (*data)[axis];
+    for (const std::int64_t i : *indices) {
+        if (i < -size || i >= size) return;
+    }
+    fill(n, 0, *sizes, [&](const Sizes& index) {
+        const auto first = index.begin() + static_cast<std::ptrdiff_t>(axis);
+        const auto last = first + static_cast<std::ptrdiff_t>(shape->size());
+        const std::int64_t picked = (*indices)[position(Sizes(first, last), *shape)];
+        Sizes source(index.begin(), first);
+        source.push_back(picked < 0 ? picked + size : picked);
+        source.insert(source.end(), last, index.end());
+        return (*n.value(0))[position(source, *data)];
+    });
+}
+
+void evaluate_reduce(Node& n) {
+    const auto input = sizes_of(n, n.dims(0));
+    const auto sizes = output_sizes(n, 0);
+    if (!input || !sizes || n.outputs[0].alias != no_tensor) return;
+    const std::string_view step = n.function == "prod" ? "mul" : n.function == "sum" ? "add" : n.function;
+    if (step != "mul" && step != "add" && step != "min" && step != "max") return;
+    Sizes axes;
+    for (const Attribute& attribute : n.op_attributes) {
+        if (attribute.name == "axes") axes = std::get<Sizes>(attribute.value);
+    }
+    Sizes reduced = *input;  // the output's shape with keepdims
+    for (const std::int64_t axis : axes) reduced[static_cast<std::size_t>(axis)] = 1;
+    std::vector<std::optional<Scalar>> sums(static_cast<std::size_t>(count_of(reduced)));
+    Sizes index(input->size(), 0);
+    for (const Scalar& scalar : *n.value(0)) {
+        auto& sum = sums[position(index, reduced)];
+        sum = sum ? n.math().apply(step, {*sum, scalar}, !is_float(n.dtype(0))) : scalar;
+        for (std::size_t d = index.size(); d-- > 0;) {
+            if (++index[d] < (*input)[d]) break;
+            index[d] = 0;
+        }
+    }
+    Scalars result;
+    for (const auto& sum : sums) result.push_back(sum.value_or(n.math().integer(step == "mul" ? 1 : 0)));
+    n.outputs[0].value = std::move(result);
+}
+
+void evaluate_split(Node& n) {
+    const auto input = sizes_of(n, n.dims(0));
+    if (!input) return;
+    const auto axis = static_cast<std::size_t>(axis_attribute(n));
+    std::int64_t begin = 0;
+    for (std::size_t o = 0; o < n.output_count(); ++o) {
+        const auto sizes = output_sizes(n, o);
+        if (!sizes) return;
+        fill(n, o, *sizes, [&](const Sizes& index) {
+            Sizes source = index;
+            source[axis] += begin;
+            return (*n.value(0))[position(source, *input)];
+        });
+        begin += (*sizes)[axis];
+    }
+}
+
+void evaluate_cumulative(Node& n) {
+    const bool plain = n.integer("exclusive", 0) == 0 && n.integer("reverse", 0) == 0 && n.function == "sum";
+    if (n.rank(0) != 1 || !plain) return;
+    Scalars result = *n.value(0);
+    for (std::size_t i = 1; i < result.size(); ++i) {
+        result[i] = n.math().apply("add", {result[i - 1], result[i]}, !is_float(n.dtype(0)));
+    }
+    n.outputs[0].value = std::move(result);
+}
+
+void evaluate_nonzero(Node& n) {
+    const auto input = sizes_of(n, n.dims(0));
+    if (!input) return;
+    std::vector<Sizes> found;
+    Sizes index(input->size(), 0);
+    for (const Scalar& scalar : *n.value(0)) {
+        const Scalar truth = n.math().apply("cast_to_boolean", {scalar}, false);
+        const auto known = n.math().number(truth);
+        if (!known) return;
+        if (*known != 0) found.push_back(index);
+        for (std::size_t d = index.size(); d-- > 0;) {
+            if (++index[d] < (*input)[d]) break;
+            index[d] = 0;
+        }
+    }
+    Scalars result;
+    for (std::size_t d = 0; d < input->size(); ++d) {
+        for (const Sizes& at : found) result.push_back(n.math().integer(at[d]));
+    }
+    n.outputs[0].dims = Dims{n.math().constant(static_cast<std::int64_t>(input->size())),
+                             n.math().constant(static_cast<std::int64_t>(found.size()))};
+    n.outputs[0].value = std::move(result);
+}
+
+void evaluate_range(Node& n) {
+    const auto sizes = output_sizes(n, 0);
+    if (!sizes || count_of(*sizes) > max_followed_elements) return;
+    const Scalar start = n.value(0)->at(0);
+    const Scalar step = n.value(2)->at(0);
+    fill(n, 0, *sizes, [&](const Sizes& index) {
+        const Scalar offset = n.math().apply("mul", {n.math().integer(index[0]), step}, false);
+        return n.math().apply("add", {start, offset}, false);
+    });
+}
+
+void evaluate_scatter_nd(Node& n) {
+    // Exporters patch single entries of a shape vector.
+    const auto indices = n.integers_of(1);
+    if (n.rank(0) != 1 || !indices || n.value(2)->size() != indices->size()) return;
+    Scalars result = *n.value(0);
+    for (std::size_t i = 0; i < indices->size(); ++i) {
+        const std::int64_t at = (*indices)[i] < 0 ? (*indices)[i] + static_cast<std::int64_t>(result.size()) : (*indices)[i];
+        if (at < 0 || at >= static_cast<std::int64_t>(result.size())) return;
+        result[static_cast<std::size_t>(at)] = (*n.value(2))[i];
+    }
+    n.outputs[0].value = std::move(result);
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,366 @@
+#include "graphs/onnx/importer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+#include "graphs/onnx/module_paths.hpp"
+#include "graphs/onnx/node_order.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+constexpr std::int64_t newest_known_opset = 25;
+constexpr std::int64_t oldest_supported_opset = 7;
+constexpr std::int64_t newest_known_ir = 13;
+
+std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
+    std::vector<std::string_view> names;
+    for (const ValueRecord& value : values) names.push_back(value.name);
+    return names;
+}
+
+std::string source_of(const NodeRecord& record) {
+    return record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
+}
+
+}  // namespace
+
+Importer::Importer(const ModelRecord& model, const ImportOptions& options, std::string directory)
+    : model_(model), options_(options), functions_(model, options.max_nodes) {
+    construction_.options = &options;
+    construction_.directory = std::move(directory);
+    construction_.graph.format = "onnx";
+    construction_.graph.name = std::string(model.graph.name);
+}
+
+Graph Importer::run() {
+    check_versions();
+    scopes_.push_back(main_scope());
+    const Scope* main = scopes_.front().get();
+    scopes_.front()->finish = [this, main](Scope&) { finish_graph(*main); };
+    run_scopes();
+    return std::move(construction_.graph);
+}
+
+void Importer::check_versions() {
+    if (!model_.has_graph) throw Error(ErrorCode::model, "the file holds no graph");
+    if (!model_.ir_version || *model_.ir_version < 1) throw Error(ErrorCode::model, "ir_version is missing or zero");
+    const auto complain = [&](std::string message) {
+        if (options_.strict) throw Error(ErrorCode::model, message);
+        construction_.warn(std::move(message));
+    };
+    if (*model_.ir_version > newest_known_ir) {
+        complain(fmt::format("IR version {} is newer than {}, the newest ftax knows", *model_.ir_version, newest_known_ir));
+    }
+    if (model_.opsets.empty()) throw Error(ErrorCode::model, "the model imports no operator set");
+    for (const OpsetRecord& imported : model_.opsets) {
+        if (!imported.domain.empty() && imported.domain != "ai.onnx") continue;
+        if (imported.version < 1) throw Error(ErrorCode::model, fmt::format("operator set version {}", imported.version));
+        if (imported.version > newest_known_opset) {
+            complain(fmt::format("operator set {} is newer than {}, the newest ftax knows: its rules are used", imported.version,
+                                 newest_known_opset));
+        }
+        if (imported.version < oldest_supported_opset) {
+            complain(fmt::format("operator set {} is older than {}: read as far as it means the same", imported.version,
+                                 oldest_supported_opset));
+        }
+    }
+}
+
+void Importer::add_inputs(Scope& scope) {
+    for (const TensorRecord& record : model_.graph.initializers) {
+        const TensorId id = construction_.add_record(std::string(record.name), record);
+        if (!scope.names.emplace(record.name, id).second) {
+            throw Error(ErrorCode::model, fmt::format("two initializers are called '{}'", record.name));
+        }
+    }
+    std::vector<std::pair<std::string_view, TypeRecord>> inputs;
+    for (const ValueRecord& input : model_.graph.inputs) {
+        // Up to IR version 3 initializers are listed as inputs too.
+        if (!scope.names.contains(input.name)) inputs.emplace_back(input.name, type_of(input));
+    }
+    dimension_names_ = std::make_unique<DimensionNames>(inputs, options_.input_shapes, construction_.graph.warnings);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const auto& [name, type] = inputs[i];
+        DType dtype = dtype_from_onnx(type.element_type);
+        for (const InputShape& given : options_.input_shapes) {
+            if (given.input == name && given.dtype) dtype = *given.dtype;
+        }
+        auto dims = dimension_names_->shape(i, construction_.graph.expressions);
+        if (!dims && type.kind == TypeRecord::Kind::tensor) {
+            throw Error(ErrorCode::usage, fmt::format("input '{}' has no shape; give it with --shapes {}:…", name, name));
+        }
+        const TensorId id = construction_.add_tensor(std::string(name), dtype, TensorRole::input, std::move(dims));
+        construction_.notes[id].is_sequence = type.kind == TypeRecord::Kind::sequence;
+        if (!scope.names.emplace(name, id).second) throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", name));
+        construction_.graph.inputs.push_back(id);
+    }
+}
+
+std::unique_ptr<Scope> Importer::main_scope() {
+    auto scope = std::make_unique<Scope>();
+    scope->nodes = &model_.graph.nodes;
+    scope->opsets = &model_.opsets;
+    add_inputs(*scope);
+    for (const ValueRecord& value : model_.graph.value_info) scope->declared.emplace(value.name, &value);
+    for (const ValueRecord& value : model_.graph.outputs) scope->declared.emplace(value.name, &value);
+    order_scope(*scope, names_of(model_.graph.outputs), "the graph");
+    return scope;
+}
+
+void Importer::order_scope(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what) {
+    const auto is_outer = [&](std::string_view name) {
+        // What only value_info knows is a weight whose initializer was stripped.
+        return scope.declared.contains(name) || (scope.outer && lookup(*scope.outer, name) != no_tensor);
+    };
+    NodeOrder order = order_nodes(*scope.nodes, outputs, scope.names, is_outer);
+    if (!order.sorted) construction_.warn(fmt::format("the nodes of {} were not in execution order; sorted", what));
+    for (const std::string_view name : order.dangling_in_dead) {
+        construction_.warn(fmt::format("'{}' is read by an unused node, but nothing produces it", name));
+    }
+    scope.order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order.live));
+}
+
+void Importer::run_scopes() {
+    while (!scopes_.empty()) {
+        Scope& scope = *scopes_.back();
+        if (scope.next < scope.order->size()) {
+            const std::uint32_t index = (*scope.order)[scope.next++];
+            import_node(scope, (*scope.nodes)[index], index);
+            continue;
+        }
+        const std::unique_ptr<Scope> done = std::move(scopes_.back());
+        scopes_.pop_back();
+        done->finish(*done);
+    }
+}
+
+TensorId Importer::lookup(const Scope& scope, std::string_view name) {
+    for (const Scope* at = &scope; at; at = at->outer) {
+        const auto found = at->names.find(name);
+        if (found != at->names.end()) return found->second;
+    }
+    return no_tensor;
+}
+
+TensorId Importer::resolve(Scope& scope, std::string_view name) {
+    if (name.empty()) return no_tensor;
+    const TensorId known = lookup(scope, name);
+    if (known != no_tensor) return known;
+    const auto declared = scope.declared.find(name);
+    if (declared == scope.declared.end()) throw Error(ErrorCode::model, fmt::format("nothing produces '{}'", name));
+    const TypeRecord type = type_of(*declared->second);
+    std::optional<Dims> dims;
+    if (type.shape) {
+        dims.emplace();
+        for (const DimRecord& dim : *type.shape) dims->push_back(dimension_names_->declared(dim, construction_.graph.expressions));
+    }
+    construction_.warn(fmt::format("'{}' has no initializer; its declared type makes it a weight", name));
+    const TensorId id = construction_.add_tensor(tensor_name(scope, name), dtype_from_onnx(type.element_type), TensorRole::weight, std::move(dims));
+    scope.names.emplace(name, id);
+    return id;
+}
+
+std::int64_t Importer::opset(const Scope& scope, std::string_view domain) const {
+    for (const std::vector<OpsetRecord>* opsets : {scope.opsets, &model_.opsets}) {
+        for (const OpsetRecord& imported : *opsets) {
+            if (imported.domain == domain || (domain.empty() && imported.domain == "ai.onnx")) return imported.version;
+        }
+    }
+    // Operators of other domains follow the conventions of the newest default operator set.
+    return newest_known_opset;
+}
+
+std::string Importer::tensor_name(const Scope& scope, std::string_view name) const {
+    return scope.prefix.empty() ? std::string(name) : fmt::format("{}/{}", scope.prefix, name);
+}
+
+std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) {
+    std::string name = record.name.empty() ? fmt::format("{}_{}", record.op_type, unnamed_++) : std::string(record.name);
+    if (!scope.prefix.empty()) name = fmt::format("{}/{}", scope.prefix, name);
+    while (!op_names_.insert(name).second) name = fmt::format("{}_{}", name, unnamed_++);
+    return name;
+}
+
+void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t index) {
+    if (++nodes_seen_ > options_.max_nodes) {
+        throw Error(ErrorCode::limit, fmt::format("more than {} nodes once bodies are inlined (--max-nodes)", options_.max_nodes));
+    }
+    if (record.outputs.empty()) throw Error(ErrorCode::model, fmt::format("{} has no output", title_of(record, index)));
+    Call call{record, {}, {}, unique_name(scope, record)};
+    for (AttributeRecord& attribute : attributes_of(record)) {
+        if (!attribute.reference.empty()) {
+            const auto& given = scope.call_attributes;
+            const auto found = std::find_if(given.begin(), given.end(), [&](const auto& a) { return a.name == attribute.reference; });
+            if (found == given.end()) continue;  // an optional attribute that the call leaves out
+            const std::string_view name = attribute.name;
+            attribute = *found;
+            attribute.name = name;
+        }
+        call.attributes.push_back(std::move(attribute));
+    }
+    for (const std::string_view name : record.inputs) call.inputs.push_back(resolve(scope, name));
+    if (const FunctionRecord* function = functions_.find(record)) return call_function(scope, std::move(call), *function);
+    if (record.domain.empty() && has_body(record)) {
+        if (!import_control(scope, call)) apply_unknown(scope, std::move(call), OpKind::control);
+        return;
+    }
+    if (const OpRow* row = find_row(record.domain, record.op_type)) return apply_row(scope, std::move(call), *row);
+    if (options_.unsupported_is_error) {
+        throw Error(ErrorCode::model, fmt::format("{}: no rule for this operator", title_of(record, index)));
+    }
+    construction_.warn(fmt::format("{}: no rule for operator {}; modelled as memory-bound", title_of(record, index), source_of(record)));
+    apply_unknown(scope, std::move(call), OpKind::custom);
+}
+
+void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
+    Node node(construction_, call.record, std::move(call.attributes), std::move(call.inputs), opset(scope, call.record.domain),
+              std::move(call.name));
+    node.kind = row.kind;
+    node.function = row.function;
+    bool unranked = false;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(row.required_inputs) || i < node.inputs.size(); ++i) {
+        if (i < static_cast<std::size_t>(row.required_inputs)) static_cast<void>(node.tensor(i));  // throws when missing
+        unranked = unranked || (node.has(i) && !node.ranked(i));
+    }
+    if (unranked && !(row.flags & any_rank)) {
+        for (std::size_t i = 0; i < node.output_count(); ++i) {
+            node.unknown_output(i, node.has(0) ? node.dtype(0) : DType::unknown);
+        }
+    } else {
+        row.rule(node);
+    }
+    settle(scope, node, &row);
+}
+
+void Importer::apply_unknown(Scope& scope, Call call, OpKind kind) {
+    Node node(construction_, call.record, std::move(call.attributes), std::move(call.inputs), opset(scope, call.record.domain),
+              std::move(call.name));
+    node.kind = kind;
+    settle(scope, node, nullptr);
+}
+
+void Importer::fill_from_declaration(const Scope& scope, Node& node) {
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+        Node::Output& output = node.outputs[i];
+        const bool complete = output.dims && std::all_of(output.dims->begin(), output.dims->end(), is_known);
+        if (complete || output.alias != no_tensor || output.is_sequence) continue;
+        const auto declared = scope.declared.find(node.record.outputs[i]);
+        if (declared == scope.declared.end()) continue;
+        const TypeRecord type = type_of(*declared->second);
+        if (output.dtype == DType::unknown) output.dtype = dtype_from_onnx(type.element_type);
+        if (!type.shape || type.kind != TypeRecord::Kind::tensor) continue;
+        if (!output.dims) output.dims = Dims(type.shape->size(), unknown_dim);
+        for (std::size_t d = 0; d < type.shape->size() && d < output.dims->size(); ++d) {
+            Expression& dim = (*output.dims)[d];
+            if (!is_known(dim)) dim = dimension_names_->declared((*type.shape)[d], construction_.graph.expressions);
+        }
+    }
+}
+
+void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
+    ShapeMath& math = construction_.math;
+    bool folded = row && !(row->flags & never_folded);
+    bool known = folded;
+    for (std::size_t i = 0; i < node.inputs.size() && folded; ++i) {
+        if (!node.has(i)) continue;
+        folded = construction_.is_folded(node.inputs[i]);
+        known = known && folded && row->evaluate && node.value(i) != nullptr;
+    }
+    fill_from_declaration(scope, node);
+    if (folded && known && row->evaluate && node.outputs[0].dims && !node.outputs[0].value && node.outputs[0].alias == no_tensor) {
+        const auto count = math.static_count(*node.outputs[0].dims);
+        const bool sized_by_values = row->kind == OpKind::nonzero;
+        if (sized_by_values || (count && *count <= max_followed_elements)) row->evaluate(node);
+    }
+
+    std::vector<TensorId> live;
+    for (std::size_t i = 0; i < node.output_count(); ++i) {
+        const std::string_view name = node.record.outputs[i];
+        if (name.empty()) continue;
+        Node::Output& output = node.outputs[i];
+        TensorId id = output.alias;
+        const bool complete = output.dims && std::all_of(output.dims->begin(), output.dims->end(), is_known);
+        if (id != no_tensor) {
+            // nothing to add
+        } else if (output.value) {
+            id = construction_.add_constant(tensor_name(scope, name), output.dtype, *output.dims, std::move(*output.value));
+        } else if (output.is_sequence) {
+            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation, std::nullopt);
+            construction_.notes[id].is_sequence = true;
+            if (output.sequence) construction_.notes[id].sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
+        } else if (folded && complete && math.static_count(*output.dims)) {
+            const bool small = *math.static_count(*output.dims) <= 1;
+            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, small ? TensorRole::constant : TensorRole::weight,
+                                          std::move(output.dims));
+        } else {
+            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation, std::move(output.dims));
+            live.push_back(id);
+        }
+        scope.names[name] = id;
+    }
+    if (live.empty()) return;
+    Op op;
+    op.kind = node.kind;
+    op.name = node.name;
+    op.source = source_of(node.record);
+    op.module = module_of(node.record, scope.module);
+    op.inputs = std::move(node.op_inputs);
+    op.attributes = std::move(node.op_attributes);
+    if (!node.function.empty()) op.attributes.insert(op.attributes.begin(), {"function", std::string(node.function)});
+    for (const TensorId id : live) construction_.graph.tensors[id].producer = static_cast<OpId>(construction_.graph.ops.size());
+    op.outputs = std::move(live);
+    construction_.graph.ops.push_back(std::move(op));
+}
+
+void Importer::call_function(Scope& scope, Call call, const FunctionRecord& function) {
+    auto inner = std::make_unique<Scope>();
+    inner->nodes = &function.nodes;
+    inner->opsets = &function.opsets;
+    inner->prefix = call.name;
+    inner->module = module_of(call.record, scope.module);
+    inner->body_depth = scope.body_depth;
+    for (std::size_t i = 0; i < function.inputs.size(); ++i) {
+        inner->names.emplace(function.inputs[i], i < call.inputs.size() ? call.inputs[i] : no_tensor);
+    }
+    inner->call_attributes = std::move(call.attributes);
+    for (const AttributeRecord& fallback : function.defaults) inner->call_attributes.push_back(fallback);
+    auto& order = function_orders_[&function];
+    if (!order) {
+        order_scope(*inner, function.outputs, fmt::format("function '{}'", function.name));
+        order = inner->order;
+    }
+    inner->order = order;
+    const NodeRecord& record = call.record;
+    Scope& caller = scope;
+    inner->finish = [&caller, &record, &function](Scope& done) {
+        for (std::size_t i = 0; i < record.outputs.size() && i < function.outputs.size(); ++i) {
+            caller.names[record.outputs[i]] = lookup(done, function.outputs[i]);
+        }
+    };
+    scopes_.push_back(std::move(inner));
+}
+
+void Importer::finish_graph(const Scope& scope) {
+    Graph& graph = construction_.graph;
+    for (const ValueRecord& output : model_.graph.outputs) {
+        const TensorId id = lookup(scope, output.name);
+        if (id == no_tensor) throw Error(ErrorCode::model, fmt::format("nothing produces the graph output '{}'", output.name));
+        if (const auto* members = construction_.notes[id].sequence.get()) {
+            graph.outputs.insert(graph.outputs.end(), members->begin(), members->end());
+        } else {
+            graph.outputs.push_back(id);
+        }
+    }
+    // A dimension that only a run can tell makes the whole shape unknown to the Graph.
+    for (Tensor& tensor : graph.tensors) {
+        if (std::all_of(tensor.shape.begin(), tensor.shape.end(), is_known)) continue;
+        tensor.known_shape = false;
+        tensor.shape.clear();
+    }
+    record_module_calls(graph, model_.graph.nodes);
+}
+
+}  // namespace ftax::onnx_import

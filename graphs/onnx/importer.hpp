@@ -1,0 +1,94 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "graphs/onnx/function_calls.hpp"
+#include "graphs/onnx/node.hpp"
+#include "graphs/onnx/symbols.hpp"
+
+namespace ftax::onnx_import {
+
+/// A list of nodes being imported: the main graph, the body of a function, or one pass of an If, Loop or Scan body.
+struct Scope {
+    const std::vector<NodeRecord>* nodes = nullptr;
+    std::shared_ptr<const GraphRecord> body;            ///< keeps the nodes of a body alive
+    std::shared_ptr<const std::vector<std::uint32_t>> order;
+    std::size_t next = 0;
+    std::unordered_map<std::string_view, TensorId> names;
+    std::unordered_map<std::string_view, const ValueRecord*> declared;  ///< types the file states for inner tensors
+    const Scope* outer = nullptr;                       ///< scope whose names a body sees
+    const std::vector<OpsetRecord>* opsets = nullptr;
+    std::vector<AttributeRecord> call_attributes;       ///< of the node that called this function
+    std::string prefix;                                 ///< path of calling nodes, for unique names
+    std::string module;                                 ///< module of the calling node, where the body says none
+    int body_depth = 0;
+    std::function<void(Scope&)> finish;                 ///< hands the results to the scope below
+};
+
+/// Turns a decoded model into a Graph: walks the scopes with an explicit stack and applies each operator's rule.
+class Importer {
+  public:
+    Importer(const ModelRecord& model, const ImportOptions& options, std::string directory);
+    Graph run();
+
+  private:
+    struct Call {  ///< a node with its operands looked up
+        const NodeRecord& record;
+        std::vector<AttributeRecord> attributes;
+        std::vector<TensorId> inputs;
+        std::string name;
+    };
+
+    void check_versions();
+    void add_inputs(Scope& scope);
+    std::unique_ptr<Scope> main_scope();
+    void order_scope(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what);
+    void run_scopes();
+    void finish_graph(const Scope& scope);
+
+    void import_node(Scope& scope, const NodeRecord& record, std::size_t index);
+    void apply_row(Scope& scope, Call call, const OpRow& row);
+    void apply_unknown(Scope& scope, Call call, OpKind kind);
+    void settle(Scope& scope, Node& node, const OpRow* row);
+    void fill_from_declaration(const Scope& scope, Node& node);
+    void call_function(Scope& scope, Call call, const FunctionRecord& function);
+
+    // control_flow.cpp
+    struct Iteration;
+    bool import_control(Scope& scope, Call& call);
+    bool import_if(Scope& scope, Call& call);
+    bool import_loop(Scope& scope, Call& call);
+    bool import_scan(Scope& scope, Call& call);
+    void next_iteration(const std::shared_ptr<Iteration>& state);
+    void finish_iterations(Iteration& state);
+    std::shared_ptr<const GraphRecord> body_of(const Call& call, std::string_view attribute) const;
+    std::unique_ptr<Scope> body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix);
+    TensorId slice_of(const std::string& name, TensorId tensor, std::size_t axis);
+    TensorId stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis, Expression count);
+
+    [[nodiscard]] static TensorId lookup(const Scope& scope, std::string_view name);
+    TensorId resolve(Scope& scope, std::string_view name);
+    [[nodiscard]] std::int64_t opset(const Scope& scope, std::string_view domain) const;
+    std::string unique_name(const Scope& scope, const NodeRecord& record);
+    std::string tensor_name(const Scope& scope, std::string_view name) const;
+
+    const ModelRecord& model_;
+    const ImportOptions& options_;
+    Functions functions_;
+    Construction construction_;
+    std::unique_ptr<DimensionNames> dimension_names_;
+    std::vector<std::unique_ptr<Scope>> scopes_;
+    std::unordered_map<const FunctionRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> function_orders_;
+    std::unordered_set<std::string> op_names_;
+    std::vector<std::string_view> current_outputs_;
+    std::uint64_t nodes_seen_ = 0;
+    std::uint64_t unnamed_ = 0;
+};
+
+}  // namespace ftax::onnx_import

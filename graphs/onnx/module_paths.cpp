@@ -1,0 +1,82 @@
+#include "graphs/onnx/module_paths.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace ftax::onnx_import {
+namespace {
+
+/// Entries of a Python list of strings: "['', 'layer1', 'layer1.0']".
+std::vector<std::string_view> python_strings(std::string_view text) {
+    std::vector<std::string_view> entries;
+    while (true) {
+        const std::size_t open = text.find('\'');
+        if (open == std::string_view::npos) return entries;
+        const std::size_t close = text.find('\'', open + 1);
+        if (close == std::string_view::npos) return entries;
+        entries.push_back(text.substr(open + 1, close - open - 1));
+        text.remove_prefix(close + 1);
+    }
+}
+
+/// "/layer1/layer1.0/conv1/Conv" → "layer1.0.conv1": a component that begins with the path before it replaces it.
+std::string path_of_name(std::string_view name) {
+    std::string path;
+    std::string_view last;
+    const std::size_t end = name.rfind('/');
+    if (!name.starts_with('/') || end == 0) return path;
+    std::string_view rest = name.substr(1, end - 1);
+    while (!rest.empty()) {
+        const std::size_t slash = rest.find('/');
+        const std::string_view component = rest.substr(0, slash);
+        rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+        const bool extends = !last.empty() && component.starts_with(last) && component.substr(last.size()).starts_with('.');
+        if (extends) path.resize(path.size() - last.size());
+        if (!path.empty() && path.back() != '.') path += '.';
+        path += component;
+        last = component;
+    }
+    return path;
+}
+
+}  // namespace
+
+std::string module_of(const NodeRecord& node, const std::string& fallback) {
+    const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
+    if (scopes.size() >= 2) return std::string(scopes[scopes.size() - 2]);  // the last entry is the operator itself
+    const std::string path = path_of_name(node.name);
+    return path.empty() ? fallback : path;
+}
+
+void record_module_calls(Graph& graph, const std::vector<NodeRecord>& nodes) {
+    std::map<std::string, std::string, std::less<>> types;
+    for (const NodeRecord& node : nodes) {
+        const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
+        const auto classes = python_strings(metadata_of(node, "pkg.torch.onnx.class_hierarchy"));
+        for (std::size_t i = 0; i + 1 < scopes.size() && i + 1 < classes.size(); ++i) types.emplace(scopes[i], classes[i]);
+    }
+    std::string previous;
+    bool any = false;
+    for (const Op& op : graph.ops) {
+        if (op.module == previous) continue;
+        // Every prefix of the path that the operator before was not inside is a new call.
+        std::size_t end = 0;
+        while (end < op.module.size()) {
+            end = std::min(op.module.find('.', end + 1), op.module.size());
+            const std::string_view path = std::string_view(op.module).substr(0, end);
+            const bool inside = std::string_view(previous).starts_with(path) &&
+                                (previous.size() == path.size() || previous[path.size()] == '.');
+            if (inside) continue;
+            // A list of modules ("layers" of "layers.0") is no call of its own.
+            const bool container = end < op.module.size() && std::isdigit(static_cast<unsigned char>(op.module[end + 1]));
+            const auto type = types.find(path);
+            if (container && type == types.end()) continue;
+            graph.module_calls.push_back({std::string(path), type == types.end() ? std::string{} : type->second});
+            any = true;
+        }
+        previous = op.module;
+    }
+    if (any) graph.module_calls.insert(graph.module_calls.begin(), {"", types.contains("") ? types.find("")->second : std::string{}});
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,256 @@
+#include "graphs/onnx/node.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+#include "graphs/onnx/external_data.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+constexpr std::size_t max_warnings = 100;  ///< a hostile file must not fill memory with complaints
+constexpr std::int64_t largest_constant = 1024;
+
+bool is_integral(DType type) { return !is_float(type) && type != DType::string && type != DType::unknown; }
+
+}  // namespace
+
+TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims) {
+    if (dims && dims->size() > max_rank) {
+        throw Error(ErrorCode::limit, fmt::format("tensor '{}' has rank {}; at most {} is read", name, dims->size(), max_rank));
+    }
+    Tensor tensor;
+    tensor.name = std::move(name);
+    tensor.dtype = dtype;
+    tensor.role = role;
+    tensor.known_shape = dims.has_value();
+    if (dims) tensor.shape = std::move(*dims);
+    graph.tensors.push_back(std::move(tensor));
+    notes.emplace_back();
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
+
+TensorId Construction::add_constant(std::string name, DType dtype, Dims dims, Scalars value) {
+    const TensorId id = add_tensor(std::move(name), dtype, TensorRole::constant, std::move(dims));
+    notes[id].value = std::make_unique<Scalars>(std::move(value));
+    return id;
+}
+
+TensorId Construction::add_record(std::string name, const TensorRecord& record) {
+    const DType dtype = dtype_from_onnx(record.data_type);
+    if (dtype == DType::unknown) {
+        warn(fmt::format("tensor '{}' has the unknown element type {}: its bytes count as 0", name, record.data_type));
+    }
+    Dims dims;
+    for (const std::int64_t dim : record.dims) {
+        if (dim < 0) throw Error(ErrorCode::model, fmt::format("initializer '{}' has the negative dimension {}", name, dim));
+        dims.push_back(math.constant(dim));
+    }
+    const auto count = math.static_count(dims);
+    const bool small = *count <= 1 || (is_integral(dtype) && *count <= largest_constant);
+    const TensorId id = add_tensor(std::move(name), dtype, small ? TensorRole::constant : TensorRole::weight, std::move(dims));
+    notes[id].record = &record;
+    return id;
+}
+
+const Scalars* Construction::value_of(TensorId tensor) {
+    TensorNotes& note = notes[tensor];
+    if (note.value || !note.record) return note.value.get();
+    const TensorRecord& record = *note.record;
+    const std::int64_t count = *math.static_count(graph.tensors[tensor].shape);
+    if (count > max_followed_elements) return nullptr;
+    note.record = nullptr;  // asked once; what is absent stays absent
+    std::string external;
+    if (record.external) {
+        auto bytes = read_external_data(*record.external, directory, count * bits_of(graph.tensors[tensor].dtype) / 8);
+        if (!bytes) return nullptr;
+        external = std::move(*bytes);
+    }
+    const auto numbers = read_numbers(record, count, external);
+    if (!numbers) return nullptr;
+    auto scalars = std::make_unique<Scalars>();
+    scalars->reserve(numbers->size());
+    for (const Number& number : *numbers) scalars->push_back(math.from(number));
+    note.value = std::move(scalars);
+    return note.value.get();
+}
+
+void Construction::warn(std::string message) {
+    if (graph.warnings.size() < max_warnings) graph.warnings.push_back(std::move(message));
+}
+
+bool Construction::is_folded(TensorId tensor) const {
+    const TensorRole role = graph.tensors[tensor].role;
+    return role == TensorRole::constant || role == TensorRole::weight;
+}
+
+Node::Node(Construction& construction_, const NodeRecord& record_, std::vector<AttributeRecord> attributes_,
+           std::vector<TensorId> inputs_, std::int64_t opset_, std::string name_)
+    : construction(construction_),
+      record(record_),
+      attributes(std::move(attributes_)),
+      inputs(std::move(inputs_)),
+      opset(opset_),
+      name(std::move(name_)),
+      op_inputs(inputs),
+      outputs(record_.outputs.size()) {}
+
+bool Node::has(std::size_t input) const noexcept { return input < inputs.size() && inputs[input] != no_tensor; }
+
+const Tensor& Node::tensor(std::size_t input) const {
+    if (!has(input)) fail(fmt::format("required input {} is missing", input));
+    return construction.graph.tensors[inputs[input]];
+}
+
+const Scalars* Node::value(std::size_t input) const {
+    return has(input) ? construction.value_of(inputs[input]) : nullptr;
+}
+
+std::optional<Dims> Node::expressions(std::size_t input) const {
+    const Scalars* scalars = value(input);
+    if (!scalars) return std::nullopt;
+    Dims result;
+    for (const Scalar& scalar : *scalars) result.push_back(ShapeMath::expression(scalar));
+    return result;
+}
+
+std::optional<std::vector<std::int64_t>> Node::integers_of(std::size_t input) const {
+    const auto dims = expressions(input);
+    if (!dims) return std::nullopt;
+    std::vector<std::int64_t> result;
+    for (const Expression e : *dims) {
+        const auto constant = math().constant_value(e);
+        if (!constant) return std::nullopt;
+        result.push_back(*constant);
+    }
+    return result;
+}
+
+std::optional<double> Node::scalar(std::size_t input) const {
+    const Scalars* scalars = value(input);
+    if (!scalars || scalars->size() != 1) return std::nullopt;
+    return math().number(scalars->front());
+}
+
+const AttributeRecord* Node::attribute(std::string_view key) const noexcept {
+    const auto found = std::find_if(attributes.begin(), attributes.end(), [&](const auto& a) { return a.name == key; });
+    return found == attributes.end() ? nullptr : &*found;
+}
+
+namespace {
+
+// AttributeProto.AttributeType. Files older than IR version 3 leave the type out.
+enum AttributeType : std::int64_t { untyped = 0, float_type = 1, int_type = 2, string_type = 3, floats_type = 6, ints_type = 7 };
+
+}  // namespace
+
+std::int64_t Node::integer(std::string_view key, std::int64_t fallback) const {
+    const AttributeRecord* found = attribute(key);
+    if (!found) return fallback;
+    if (found->type != int_type && found->type != untyped) fail(fmt::format("attribute '{}' is not an integer", key));
+    return found->integer;
+}
+
+std::int64_t Node::required_integer(std::string_view key) const {
+    if (!attribute(key)) fail(fmt::format("required attribute '{}' is missing", key));
+    return integer(key, 0);
+}
+
+double Node::real(std::string_view key, double fallback) const {
+    const AttributeRecord* found = attribute(key);
+    if (!found) return fallback;
+    if (found->type != float_type && found->type != untyped) fail(fmt::format("attribute '{}' is not a float", key));
+    return static_cast<double>(found->real);
+}
+
+std::string_view Node::text(std::string_view key, std::string_view fallback) const {
+    const AttributeRecord* found = attribute(key);
+    if (!found) return fallback;
+    if (found->type != string_type && found->type != untyped) fail(fmt::format("attribute '{}' is not a string", key));
+    return found->text;
+}
+
+std::optional<std::vector<std::int64_t>> Node::integers(std::string_view key) const {
+    const AttributeRecord* found = attribute(key);
+    if (!found) return std::nullopt;
+    if (found->type != ints_type && found->type != untyped) fail(fmt::format("attribute '{}' is not a list of integers", key));
+    return found->integers;
+}
+
+Node::List Node::list(std::string_view key, std::size_t input) const {
+    if (has(input)) return {true, integers_of(input)};
+    auto values = integers(key);
+    const bool given = values.has_value();
+    return {given, std::move(values)};
+}
+
+std::size_t Node::axis(std::int64_t value, std::size_t rank) const {
+    const auto signed_rank = static_cast<std::int64_t>(rank);
+    if (value < -signed_rank || value >= signed_rank) fail(fmt::format("axis {} does not exist in rank {}", value, rank));
+    return static_cast<std::size_t>(value < 0 ? value + signed_rank : value);
+}
+
+Expression Node::broadcast(Expression a, Expression b) const {
+    if (a == b) return a;
+    const auto x = math().constant_value(a);
+    const auto y = math().constant_value(b);
+    if (x == 1) return b;
+    if (y == 1) return a;
+    if (x && y) fail(fmt::format("dimensions {} and {} do not broadcast", *x, *y));
+    if (x) return a;  // a symbol beside a number other than 1 must equal it, or be 1
+    if (y) return b;
+    return math().maximum(a, b);
+}
+
+Dims Node::broadcast(const Dims& a, const Dims& b) const {
+    const Dims& longer = a.size() >= b.size() ? a : b;
+    const Dims& shorter = a.size() >= b.size() ? b : a;
+    Dims result = longer;
+    const std::size_t shift = longer.size() - shorter.size();
+    for (std::size_t i = 0; i < shorter.size(); ++i) result[shift + i] = broadcast(longer[shift + i], shorter[i]);
+    return result;
+}
+
+void Node::output(std::size_t index, DType dtype, Dims dims) {
+    if (index >= outputs.size()) return;
+    for (const Expression dim : dims) {
+        const auto constant = math().constant_value(dim);
+        if (constant && *constant < 0) {
+            fail(fmt::format("output '{}' gets the negative dimension {}", record.outputs[index], *constant));
+        }
+    }
+    outputs[index].dtype = dtype;
+    outputs[index].dims = std::move(dims);
+}
+
+void Node::unknown_output(std::size_t index, DType dtype) {
+    if (index < outputs.size()) outputs[index].dtype = dtype;
+}
+
+void Node::value_output(std::size_t index, DType dtype, Dims dims, Scalars value) {
+    output(index, dtype, std::move(dims));
+    if (index < outputs.size()) outputs[index].value = std::move(value);
+}
+
+void Node::drop_inputs_from(std::size_t first) {
+    if (op_inputs.size() > first) op_inputs.resize(first);
+}
+
+TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId>& step_inputs,
+                    std::vector<Attribute> step_attributes, DType dtype, Dims dims) {
+    const std::string step_name = fmt::format("{}/{}_{}", name, step, emitted_++);
+    Graph& graph = construction.graph;
+    const TensorId tensor = construction.add_tensor(step_name, dtype, TensorRole::activation, std::move(dims));
+    graph.tensors[tensor].producer = static_cast<OpId>(graph.ops.size());
+    std::string source = record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
+    graph.ops.push_back({op, step_name, std::move(source), {}, step_inputs, {tensor}, std::move(step_attributes)});
+    return tensor;
+}
+
+void Node::fail(std::string_view what) const {
+    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): {}", name, record.op_type, what));
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,180 @@
+#include "graphs/onnx/node_order.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <unordered_map>
+
+#include "ftax/error.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+constexpr std::uint32_t no_node = std::numeric_limits<std::uint32_t>::max();
+
+/// Names that the bodies of a node read, its own inner names included: those resolve to nothing outside.
+void append_captures(const NodeRecord& node, std::vector<std::string_view>& names) {
+    struct Body {
+        std::vector<Bytes> parts;
+        int depth;
+    };
+    std::vector<Body> open;
+    const auto open_bodies = [&](const NodeRecord& owner, int depth) {
+        if (!has_body(owner)) return;
+        if (depth > max_body_depth) {
+            throw Error(ErrorCode::limit, fmt::format("node '{}': bodies nested deeper than {} levels", node.name, max_body_depth));
+        }
+        for (AttributeRecord& attribute : attributes_of(owner)) {
+            if (!attribute.graph.empty()) open.push_back({std::move(attribute.graph), depth});
+        }
+    };
+    open_bodies(node, 1);
+    while (!open.empty()) {
+        const Body body = std::move(open.back());
+        open.pop_back();
+        const GraphRecord graph = read_graph(body.parts, std::numeric_limits<std::uint64_t>::max());
+        for (const NodeRecord& inner : graph.nodes) {
+            names.insert(names.end(), inner.inputs.begin(), inner.inputs.end());
+            open_bodies(inner, body.depth + 1);
+        }
+        for (const ValueRecord& output : graph.outputs) names.push_back(output.name);
+    }
+}
+
+/// Producers and readers of one scope as numbers.
+class Dependencies {
+  public:
+    Dependencies(const std::vector<NodeRecord>& nodes, const std::unordered_map<std::string_view, TensorId>& own,
+                 const std::function<bool(std::string_view)>& is_outer)
+        : first_(nodes.size() + 1) {
+        std::unordered_map<std::string_view, std::uint32_t> producers;
+        for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+            for (const std::string_view output : nodes[i].outputs) {
+                if (output.empty()) continue;
+                const auto [known, added] = producers.emplace(output, i);
+                if (!added || own.contains(output)) {
+                    throw Error(ErrorCode::model,
+                                fmt::format("'{}' has two producers: {} and {}", output, title_of(nodes[i], i),
+                                            added ? "an input or initializer" : title_of(nodes[known->second], known->second)));
+                }
+            }
+        }
+        std::vector<std::string_view> captures;
+        for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+            first_[i] = edges_.size();
+            const auto add = [&](std::string_view name, bool captured) {
+                if (name.empty()) return;
+                const auto producer = producers.find(name);
+                if (producer != producers.end()) {
+                    edges_.push_back(producer->second);
+                } else if (!captured && !own.contains(name) && !is_outer(name)) {
+                    dangling_.emplace_back(i, name);
+                }
+            };
+            for (const std::string_view input : nodes[i].inputs) add(input, false);
+            if (!has_body(nodes[i])) continue;
+            captures.clear();
+            append_captures(nodes[i], captures);
+            for (const std::string_view name : captures) add(name, true);
+        }
+        first_[nodes.size()] = edges_.size();
+        producers_ = std::move(producers);
+    }
+
+    [[nodiscard]] std::uint32_t producer(std::string_view name) const {
+        const auto found = producers_.find(name);
+        return found == producers_.end() ? no_node : found->second;
+    }
+    [[nodiscard]] std::size_t first_edge(std::uint32_t node) const { return first_[node]; }
+    [[nodiscard]] std::size_t last_edge(std::uint32_t node) const { return first_[node + 1]; }
+    [[nodiscard]] std::uint32_t edge(std::size_t index) const { return edges_[index]; }
+    [[nodiscard]] const std::vector<std::pair<std::uint32_t, std::string_view>>& dangling() const { return dangling_; }
+
+  private:
+    std::vector<std::size_t> first_;  ///< edges_[first_[i], first_[i + 1]): producers that node i reads
+    std::vector<std::uint32_t> edges_;
+    std::vector<std::pair<std::uint32_t, std::string_view>> dangling_;
+    std::unordered_map<std::string_view, std::uint32_t> producers_;
+};
+
+enum class Mark : std::uint8_t { unseen, open, done };
+
+}  // namespace
+
+bool has_body(const NodeRecord& node) noexcept {
+    return node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.op_type == "SequenceMap";
+}
+
+std::string title_of(const NodeRecord& node, std::size_t index) {
+    return node.name.empty() ? fmt::format("node {} ({})", index, node.op_type) : fmt::format("node '{}' ({})", node.name, node.op_type);
+}
+
+NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
+                      const std::unordered_map<std::string_view, TensorId>& own,
+                      const std::function<bool(std::string_view)>& is_outer) {
+    const Dependencies dependencies(nodes, own, is_outer);
+    std::vector<std::uint32_t> roots;
+    for (const std::string_view output : outputs) {
+        const std::uint32_t producer = dependencies.producer(output);
+        if (producer != no_node) {
+            roots.push_back(producer);
+        } else if (!own.contains(output) && !is_outer(output)) {
+            throw Error(ErrorCode::model, fmt::format("the graph output '{}' has no producer", output));
+        }
+    }
+    if (outputs.empty()) {
+        for (std::uint32_t i = 0; i < nodes.size(); ++i) roots.push_back(i);
+    }
+
+    // Depth-first over producers with an explicit stack; post-order is an execution order.
+    std::vector<Mark> marks(nodes.size(), Mark::unseen);
+    std::vector<std::uint32_t> post_order;
+    std::vector<std::pair<std::uint32_t, std::size_t>> stack;
+    for (const std::uint32_t root : roots) {
+        if (marks[root] != Mark::unseen) continue;
+        marks[root] = Mark::open;
+        stack.emplace_back(root, dependencies.first_edge(root));
+        while (!stack.empty()) {
+            auto& [node, next] = stack.back();
+            if (next == dependencies.last_edge(node)) {
+                marks[node] = Mark::done;
+                post_order.push_back(node);
+                stack.pop_back();
+                continue;
+            }
+            const std::uint32_t producer = dependencies.edge(next++);
+            if (marks[producer] == Mark::done) continue;
+            if (marks[producer] == Mark::open) {
+                std::string cycle = title_of(nodes[producer], producer);
+                for (auto step = stack.rbegin(); step->first != producer; ++step) {
+                    cycle = fmt::format("{} → {}", title_of(nodes[step->first], step->first), cycle);
+                    if (cycle.size() > 2000) break;  // a cycle through a million nodes need not be printed whole
+                }
+                throw Error(ErrorCode::model, fmt::format("the graph has a cycle: {} → {}", title_of(nodes[producer], producer), cycle));
+            }
+            marks[producer] = Mark::open;
+            stack.emplace_back(producer, dependencies.first_edge(producer));
+        }
+    }
+
+    NodeOrder order;
+    for (const auto& [node, name] : dependencies.dangling()) {
+        if (marks[node] == Mark::done) {
+            throw Error(ErrorCode::model, fmt::format("{} reads '{}', which nothing produces", title_of(nodes[node], node), name));
+        }
+        order.dangling_in_dead.push_back(name);
+    }
+    // Keep the file's order where it is one already: it is the order in which the exporter saw the program run.
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+        for (std::size_t e = dependencies.first_edge(i); marks[i] == Mark::done && e < dependencies.last_edge(i); ++e) {
+            order.sorted = order.sorted && dependencies.edge(e) < i;
+        }
+    }
+    order.live = std::move(post_order);
+    if (order.sorted) std::sort(order.live.begin(), order.live.end());
+    return order;
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "graphs/onnx/records.hpp"
+
+namespace ftax::onnx_import {
+
+/// Depth to which If, Loop and Scan bodies may be nested.
+inline constexpr int max_body_depth = 64;
+
+struct NodeOrder {
+    std::vector<std::uint32_t> live;  ///< indices of the nodes that the outputs need, every producer before its readers
+    bool sorted = true;               ///< the file had them in such an order
+    std::vector<std::string_view> dangling_in_dead;  ///< names without producer that only dead nodes read
+};
+
+/// Orders the nodes of one scope. `own` holds the scope's inputs and initializers, `is_outer` tells names that come from
+/// enclosing scopes. Without outputs every node is live.
+/// Throws Error{model} for a name with two producers, a name without any, and a cycle, which it prints.
+[[nodiscard]] NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
+                                    const std::unordered_map<std::string_view, TensorId>& own,
+                                    const std::function<bool(std::string_view)>& is_outer);
+
+/// Bodies of a node: the graphs in its attributes.
+[[nodiscard]] bool has_body(const NodeRecord& node) noexcept;
+
+/// How a node is called in messages.
+[[nodiscard]] std::string title_of(const NodeRecord& node, std::size_t index);
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,324 @@
+#include "graphs/onnx/records.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "ftax/error.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+constexpr int max_type_depth = 64;
+
+/// Hands every field of every part to `visit`; fields it does not know are skipped by not looking at them.
+template <class Visit>
+void for_each_field(const Bytes& message, Visit visit) {
+    WireReader reader(message);
+    Field field;
+    while (reader.next(field)) visit(field);
+}
+
+std::pair<std::string_view, std::string_view> read_entry(const Bytes& message) {
+    std::pair<std::string_view, std::string_view> entry;
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) entry.first = field.text();
+        if (field.number == 2) entry.second = field.text();
+    });
+    return entry;
+}
+
+OpsetRecord read_opset(const Bytes& message) {
+    OpsetRecord opset;
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) opset.domain = field.text();
+        if (field.number == 2) opset.version = field.integer();
+    });
+    return opset;
+}
+
+std::uint64_t unsigned_number(std::string_view text, std::string_view key, std::size_t offset) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+        throw Error(ErrorCode::model, fmt::format("byte {}: external data {} '{}' is not an unsigned 64-bit number",
+                                                  offset, key, text));
+    }
+    return value;
+}
+
+void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
+    bool external = false;
+    bool inline_payload = false;
+    std::optional<ExternalData> data;
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1: append_integers(field, tensor.dims); break;
+            case 2: tensor.data_type = field.integer(); break;
+            case 8: tensor.name = field.text(); break;
+            case 4: case 5: case 6: case 7: case 9: case 10: case 11:
+                inline_payload = inline_payload || field.type != WireType::length_delimited || !field.bytes.data.empty();
+                break;
+            case 13: {
+                if (!data) data.emplace();
+                const auto [key, value] = read_entry(field.message());
+                if (key == "location") data->location = value;
+                if (key == "offset") data->offset = unsigned_number(value, key, field.bytes.offset);
+                if (key == "length") data->length = unsigned_number(value, key, field.bytes.offset);
+                break;
+            }
+            case 14: external = field.integer() == 1; break;
+            default: break;
+        }
+    });
+    tensor.message.push_back(message);
+    if (external) {
+        if (!data || data->location.empty()) {
+            throw Error(ErrorCode::model,
+                        fmt::format("byte {}: initializer '{}' is external but names no location", message.offset, tensor.name));
+        }
+        if (inline_payload) {
+            throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' has both inline and external data",
+                                                      message.offset, tensor.name));
+        }
+        std::uint64_t end = 0;
+        if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end)) {
+            throw Error(ErrorCode::model, fmt::format("byte {}: external data of '{}' ends beyond 2^64", message.offset,
+                                                      tensor.name));
+        }
+        tensor.external = data;
+    }
+}
+
+/// SparseTensorProto: {values, indices, dims}; the dense tensor is what operators see.
+void read_sparse_fields(const Bytes& message, TensorRecord& tensor) {
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) {
+            TensorRecord values;
+            read_tensor_fields(field.message(), values);
+            tensor.name = values.name;
+            tensor.data_type = values.data_type;
+        }
+        if (field.number == 3) append_integers(field, tensor.dims);
+    });
+}
+
+NodeRecord read_node(const Bytes& message) {
+    NodeRecord node;
+    node.message = message;
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1: node.inputs.push_back(field.text()); break;
+            case 2: node.outputs.push_back(field.text()); break;
+            case 3: node.name = field.text(); break;
+            case 4: node.op_type = field.text(); break;
+            case 7: node.domain = field.text(); break;
+            case 8: node.overload = field.text(); break;
+            default: break;
+        }
+    });
+    if (node.domain == "ai.onnx") node.domain = {};
+    return node;
+}
+
+void add_node(const Bytes& message, std::vector<NodeRecord>& nodes, std::uint64_t max_nodes) {
+    if (nodes.size() >= max_nodes) {
+        throw Error(ErrorCode::limit, fmt::format("byte {}: more than {} nodes (--max-nodes)", message.offset, max_nodes));
+    }
+    nodes.push_back(read_node(message));
+}
+
+ValueRecord read_value(const Bytes& message) {
+    ValueRecord value{{}, message};
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) value.name = field.text();
+    });
+    return value;
+}
+
+void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t max_nodes) {
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1: add_node(field.message(), graph.nodes, max_nodes); break;
+            case 2: graph.name = field.text(); break;
+            case 5: read_tensor_fields(field.message(), graph.initializers.emplace_back()); break;
+            case 11: graph.inputs.push_back(read_value(field.message())); break;
+            case 12: graph.outputs.push_back(read_value(field.message())); break;
+            case 13: graph.value_info.push_back(read_value(field.message())); break;
+            case 15: {
+                TensorRecord& tensor = graph.initializers.emplace_back();
+                read_sparse_fields(field.message(), tensor);
+                break;
+            }
+            default: break;
+        }
+    });
+}
+
+AttributeRecord read_attribute(const Bytes& message) {
+    AttributeRecord attribute;
+    attribute.offset = message.offset;
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1: attribute.name = field.text(); break;
+            case 2: attribute.real = field.real(); break;
+            case 3: attribute.integer = field.integer(); break;
+            case 4: attribute.text = field.text(); break;
+            case 5: attribute.tensor.push_back(field.message()); break;
+            case 6: attribute.graph.push_back(field.message()); break;
+            case 7: append_floats(field, attribute.reals); break;
+            case 8: append_integers(field, attribute.integers); break;
+            case 9: attribute.texts.push_back(field.text()); break;
+            case 14: attribute.has_type_proto = true; break;
+            case 20: attribute.type = field.integer(); break;
+            case 21: attribute.reference = field.text(); break;
+            case 22:
+                attribute.tensor.push_back(field.message());
+                attribute.sparse = true;
+                break;
+            default: break;
+        }
+    });
+    return attribute;
+}
+
+FunctionRecord read_function(const Bytes& message, std::uint64_t max_nodes) {
+    FunctionRecord function;
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1: function.name = field.text(); break;
+            case 4: function.inputs.push_back(field.text()); break;
+            case 5: function.outputs.push_back(field.text()); break;
+            case 7: add_node(field.message(), function.nodes, max_nodes); break;
+            case 9: function.opsets.push_back(read_opset(field.message())); break;
+            case 10: function.domain = field.text(); break;
+            case 11: function.defaults.push_back(read_attribute(field.message())); break;
+            case 13: function.overload = field.text(); break;
+            default: break;
+        }
+    });
+    return function;
+}
+
+DimRecord read_dim(const Bytes& message) {
+    DimRecord dim;
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) dim.value = field.integer();
+        if (field.number == 2) dim.value = field.text();
+    });
+    return dim;
+}
+
+void read_tensor_type(const Bytes& message, TypeRecord& type) {
+    for_each_field(message, [&](const Field& field) {
+        if (field.number == 1) type.element_type = field.integer();
+        if (field.number != 2) return;
+        if (!type.shape) type.shape.emplace();
+        for_each_field(field.message(), [&](const Field& dim) {
+            if (dim.number == 1) type.shape->push_back(read_dim(dim.message()));
+        });
+    });
+}
+
+void read_type(const Bytes& message, TypeRecord& type, int depth) {
+    if (depth > max_type_depth) {
+        throw Error(ErrorCode::limit, fmt::format("byte {}: types nested deeper than {} levels", message.offset, max_type_depth));
+    }
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1:
+                if (type.kind == TypeRecord::Kind::none) type.kind = TypeRecord::Kind::tensor;
+                read_tensor_type(field.message(), type);
+                break;
+            case 4:
+                type.kind = TypeRecord::Kind::sequence;
+                for_each_field(field.message(), [&](const Field& element) {
+                    if (element.number == 1) read_type(element.message(), type, depth + 1);
+                });
+                break;
+            case 5: case 7: case 8: type.kind = TypeRecord::Kind::other; break;
+            case 9:  // an optional counts as what it may hold
+                for_each_field(field.message(), [&](const Field& element) {
+                    if (element.number == 1) read_type(element.message(), type, depth + 1);
+                });
+                break;
+            default: break;
+        }
+    });
+}
+
+}  // namespace
+
+ModelRecord read_model(Bytes message, std::uint64_t max_nodes) {
+    ModelRecord model;
+    for_each_field(message, [&](const Field& field) {
+        switch (field.number) {
+            case 1: model.ir_version = field.integer(); break;
+            case 2: model.producer_name = field.text(); break;
+            case 3: model.producer_version = field.text(); break;
+            case 7:
+                model.has_graph = true;
+                read_graph_fields(field.message(), model.graph, max_nodes);
+                break;
+            case 8: model.opsets.push_back(read_opset(field.message())); break;
+            case 25: model.functions.push_back(read_function(field.message(), max_nodes)); break;
+            default: break;
+        }
+    });
+    return model;
+}
+
+GraphRecord read_graph(const std::vector<Bytes>& parts, std::uint64_t max_nodes) {
+    GraphRecord graph;
+    for (const Bytes& part : parts) read_graph_fields(part, graph, max_nodes);
+    return graph;
+}
+
+std::vector<AttributeRecord> attributes_of(const NodeRecord& node) {
+    std::vector<AttributeRecord> attributes;
+    for_each_field(node.message, [&](const Field& field) {
+        if (field.number == 5) attributes.push_back(read_attribute(field.message()));
+    });
+    return attributes;
+}
+
+TensorRecord read_tensor(const std::vector<Bytes>& parts, bool sparse) {
+    TensorRecord tensor;
+    for (const Bytes& part : parts) {
+        if (sparse) {
+            read_sparse_fields(part, tensor);
+        } else {
+            read_tensor_fields(part, tensor);
+        }
+    }
+    return tensor;
+}
+
+TypeRecord type_of(const ValueRecord& value) {
+    TypeRecord type;
+    for_each_field(value.message, [&](const Field& field) {
+        if (field.number == 2) read_type(field.message(), type, 0);
+    });
+    return type;
+}
+
+std::string_view metadata_of(const NodeRecord& node, std::string_view key) {
+    std::string_view found;
+    for_each_field(node.message, [&](const Field& field) {
+        if (field.number != 9) return;
+        const auto [entry, value] = read_entry(field.message());
+        if (entry == key) found = value;
+    });
+    return found;
+}
+
+DType dtype_from_onnx(std::int64_t data_type) noexcept {
+    using enum DType;
+    constexpr std::array types{unknown, f32, u8,     i8,     u16,    i16,    i32,    i64,    string, boolean, f16, f64, u32, u64,
+                               c64,     c128, bf16,  f8e4m3, f8e4m3, f8e5m2, f8e5m2, u4,     i4,     f4,      u8,  u2,  i2};
+    return data_type < 0 || data_type >= static_cast<std::int64_t>(types.size()) ? unknown
+                                                                                 : types[static_cast<std::size_t>(data_type)];
+}
+
+}  // namespace ftax::onnx_import

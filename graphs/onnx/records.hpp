@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ftax/types.hpp"
+#include "graphs/onnx/wire_reader.hpp"
+
+namespace ftax::onnx_import {
+
+// The messages of onnx.proto as far as a latency model needs them. Text and payload stay views of the mapped file;
+// what few nodes need (attributes, types, tensor data) is decoded when asked for.
+
+struct ExternalData {
+    std::string_view location;
+    std::uint64_t offset = 0;
+    std::optional<std::uint64_t> length;
+};
+
+/// TensorProto without its payload.
+struct TensorRecord {
+    std::string_view name;
+    std::vector<std::int64_t> dims;
+    std::int64_t data_type = 0;
+    std::vector<Bytes> message;  ///< whole messages, for decoding the payload on demand; more than one are merged
+    std::optional<ExternalData> external;
+};
+
+struct DimRecord {
+    std::variant<std::monostate, std::int64_t, std::string_view> value;  ///< nothing, dim_value or dim_param
+};
+
+struct TypeRecord {
+    enum class Kind : std::uint8_t { none, tensor, sequence, other } kind = Kind::none;
+    std::int64_t element_type = 0;  ///< of a tensor, or of the tensors in a sequence
+    std::optional<std::vector<DimRecord>> shape;
+};
+
+/// ValueInfoProto; type_of() decodes the type.
+struct ValueRecord {
+    std::string_view name;
+    Bytes message;
+};
+
+/// NodeProto without its attributes; see attributes_of().
+struct NodeRecord {
+    std::string_view name, op_type, domain, overload;
+    std::vector<std::string_view> inputs, outputs;
+    Bytes message;
+};
+
+struct GraphRecord {
+    std::string_view name;
+    std::vector<NodeRecord> nodes;
+    std::vector<TensorRecord> initializers;  ///< sparse ones too, with their dense dims
+    std::vector<ValueRecord> inputs, outputs, value_info;
+};
+
+struct AttributeRecord {
+    std::string_view name, reference;  ///< reference: name of the function's attribute whose value is taken
+    std::int64_t type = 0;             ///< AttributeProto.AttributeType; 0 in very old files
+    std::size_t offset = 0;
+    std::int64_t integer = 0;
+    float real = 0;
+    std::string_view text;
+    std::vector<std::int64_t> integers;
+    std::vector<float> reals;
+    std::vector<std::string_view> texts;
+    std::vector<Bytes> tensor, graph;  ///< parts of one message, to be merged; empty when absent
+    bool sparse = false;               ///< `tensor` holds a SparseTensorProto
+    bool has_type_proto = false;
+};
+
+struct OpsetRecord {
+    std::string_view domain;
+    std::int64_t version = 0;
+};
+
+struct FunctionRecord {
+    std::string_view name, domain, overload;
+    std::vector<std::string_view> inputs, outputs;
+    std::vector<NodeRecord> nodes;
+    std::vector<AttributeRecord> defaults;
+    std::vector<OpsetRecord> opsets;
+};
+
+struct ModelRecord {
+    std::optional<std::int64_t> ir_version;
+    std::string_view producer_name, producer_version;
+    std::vector<OpsetRecord> opsets;
+    bool has_graph = false;
+    GraphRecord graph;
+    std::vector<FunctionRecord> functions;
+};
+
+/// Decodes a ModelProto. Throws Error{model} with byte offsets, Error{limit} beyond `max_nodes` nodes.
+[[nodiscard]] ModelRecord read_model(Bytes message, std::uint64_t max_nodes);
+/// Decodes a GraphProto given in parts that protobuf would merge.
+[[nodiscard]] GraphRecord read_graph(const std::vector<Bytes>& parts, std::uint64_t max_nodes);
+[[nodiscard]] std::vector<AttributeRecord> attributes_of(const NodeRecord& node);
+[[nodiscard]] TensorRecord read_tensor(const std::vector<Bytes>& parts, bool sparse = false);
+[[nodiscard]] TypeRecord type_of(const ValueRecord& value);
+/// Value of a key in the node's metadata_props; empty when it has none.
+[[nodiscard]] std::string_view metadata_of(const NodeRecord& node, std::string_view key);
+
+/// Maps TensorProto.DataType to an element type; numbers that this version does not know are DType::unknown.
+/// Source: onnx.proto of ONNX 1.19 (1 to 26).
+[[nodiscard]] DType dtype_from_onnx(std::int64_t data_type) noexcept;
+
+/// One element of a decoded tensor.
+using Number = std::variant<std::int64_t, double>;
+/// Decodes the payload of a small tensor. `external_bytes` replaces the payload of an external one.
+/// Returns nullopt when the payload is absent (stripped) or holds strings.
+/// Throws Error{model} when its size contradicts the dims.
+[[nodiscard]] std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std::int64_t count,
+                                                              std::string_view external_bytes = {});
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,330 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "graphs/onnx/rules.hpp"
+#include "graphs/onnx/window.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+/// conv and its quantised relatives: x at input `x`, w at input `w`.
+void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
+    const Dims& input = n.dims(x);
+    const Dims& weight = n.dims(w);
+    if (input.size() < 3) n.fail(fmt::format("input of rank {}; a convolution needs 3 or more", input.size()));
+    if (weight.size() != input.size()) n.fail(fmt::format("weight of rank {} for an input of rank {}", weight.size(), input.size()));
+    const std::int64_t groups = n.integer("group", 1);
+    if (groups < 1) n.fail(fmt::format("group {}", groups));
+    const auto channels = n.math().constant_value(input[1]);
+    const auto out_channels = n.math().constant_value(weight[0]);
+    const auto group_channels = n.math().constant_value(weight[1]);
+    if (channels && *channels % groups != 0) n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
+    if (out_channels && *out_channels % groups != 0) {
+        n.fail(fmt::format("group {} does not divide {} output channels", groups, *out_channels));
+    }
+    if (channels && group_channels && *channels != *group_channels * groups) {
+        n.fail(fmt::format("weight takes {} × {} channels, the input has {}", groups, *group_channels, *channels));
+    }
+    const WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
+    Dims result{input[0], weight[0]};
+    for (std::size_t i = 0; i < window.kernel.size(); ++i) result.push_back(window.output(n, input[i + 2], i, false));
+    window.write(n);
+    n.set("groups", groups);
+    n.output(0, dtype, std::move(result));
+}
+
+/// Batch dimensions and the product's m × n, with the vector forms of numpy.matmul.
+Dims matmul_dims(const Node& n, Dims a, Dims b, bool transpose_a, bool transpose_b) {
+    if (a.empty() || b.empty()) n.fail("an operand is a scalar");
+    const bool vector_a = a.size() == 1;
+    const bool vector_b = b.size() == 1;
+    if (vector_a) a.insert(a.begin(), n.math().constant(1));
+    if (vector_b) b.push_back(n.math().constant(1));
+    if (transpose_a && !vector_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
+    if (transpose_b && !vector_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
+    const auto k = n.math().constant_value(a.back());
+    const auto other_k = n.math().constant_value(b[b.size() - 2]);
+    if (k && other_k && *k != *other_k) n.fail(fmt::format("inner dimensions {} and {} differ", *k, *other_k));
+    Dims result = n.broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2));
+    if (!vector_a) result.push_back(a[a.size() - 2]);
+    if (!vector_b) result.push_back(b.back());
+    return result;
+}
+
+}  // namespace
+
+void conv(Node& n) { conv_shape(n, 0, 1, n.dtype(0)); }
+
+void conv_integer(Node& n) {
+    conv_shape(n, 0, 1, DType::i32);
+    n.drop_inputs_from(2);
+}
+
+void qlinear_conv(Node& n) {
+    conv_shape(n, 0, 3, n.dtype(7));
+    n.op_inputs = {n.inputs[0], n.inputs[3]};
+    if (n.has(8)) n.op_inputs.push_back(n.inputs[8]);
+}
+
+void deform_conv(Node& n) {
+    conv_shape(n, 0, 1, n.dtype(0));
+}
+
+void conv_transpose(Node& n) {
+    const Dims& input = n.dims(0);
+    const Dims& weight = n.dims(1);
+    if (input.size() < 3 || weight.size() != input.size()) n.fail("ranks of input and weight do not fit a convolution");
+    const std::int64_t groups = n.integer("group", 1);
+    if (groups < 1) n.fail(fmt::format("group {}", groups));
+    const auto channels = n.math().constant_value(input[1]);
+    if (channels && *channels % groups != 0) n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
+    WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
+    const std::size_t spatial = window.kernel.size();
+    const auto extra = n.integers("output_padding").value_or(std::vector<std::int64_t>(spatial, 0));
+    const auto wanted = n.integers("output_shape");
+    if (extra.size() != spatial || (wanted && wanted->size() < spatial)) n.fail("output_padding or output_shape has a wrong length");
+    ShapeMath& math = n.math();
+    Dims result{input[0], math.multiply(weight[1], groups)};
+    for (std::size_t i = 0; i < spatial; ++i) {
+        if (wanted) {
+            result.push_back(math.constant((*wanted)[wanted->size() - spatial + i]));
+            continue;
+        }
+        // (in − 1)·stride + dilated kernel + output padding − pads; with auto_pad the output is in·stride.
+        if (window.same_upper || window.same_lower) {
+            result.push_back(math.multiply(input[i + 2], window.stride[i]));
+            continue;
+        }
+        const Expression steps = math.multiply(math.add(input[i + 2], -1), window.stride[i]);
+        const Expression reach = math.add(math.multiply(math.add(window.kernel[i], -1), window.dilation[i]), 1);
+        result.push_back(math.add(math.add(steps, reach), extra[i] - window.pad_begin[i] - window.pad_end[i]));
+    }
+    window.write(n);
+    n.set("groups", groups);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void matmul(Node& n) {
+    n.output(0, n.dtype(0), matmul_dims(n, n.dims(0), n.dims(1), false, false));
+    n.drop_inputs_from(2);
+}
+
+void matmul_integer(Node& n) {
+    n.output(0, DType::i32, matmul_dims(n, n.dims(0), n.dims(1), false, false));
+    n.drop_inputs_from(2);
+}
+
+void qlinear_matmul(Node& n) {
+    n.output(0, n.dtype(7), matmul_dims(n, n.dims(0), n.dims(3), false, false));
+    n.op_inputs = {n.inputs[0], n.inputs[3]};
+}
+
+void fused_matmul(Node& n) {
+    const bool transpose_a = n.integer("transA", 0) != 0;
+    const bool transpose_b = n.integer("transB", 0) != 0;
+    n.output(0, n.dtype(0), matmul_dims(n, n.dims(0), n.dims(1), transpose_a, transpose_b));
+    n.set("transpose_a", std::int64_t{transpose_a});
+    n.set("transpose_b", std::int64_t{transpose_b});
+    n.drop_inputs_from(2);
+}
+
+void fused_conv(Node& n) {
+    conv_shape(n, 0, 1, n.dtype(0));
+    n.set("activation", std::string(n.text("activation")));
+}
+
+void gemm(Node& n) {
+    if (n.rank(0) != 2 || n.rank(1) != 2) n.fail("A and B must have rank 2");
+    const bool transpose_a = n.integer("transA", 0) != 0;
+    const bool transpose_b = n.integer("transB", 0) != 0;
+    const Dims result = matmul_dims(n, n.dims(0), n.dims(1), transpose_a, transpose_b);
+    n.output(0, n.dtype(0), result);
+    const bool plain = n.real("alpha", 1) == 1 && n.real("beta", 1) == 1 && !transpose_a;
+    const bool row_bias = !n.has(2) || n.rank(2) == 1 || (n.rank(2) == 2 && n.math().is_constant(n.dims(2)[0], 1));
+    if (plain && row_bias && n.construction.is_folded(n.inputs[1])) {
+        n.kind = OpKind::linear;
+        if (!transpose_b) n.set("transposed_weight", std::int64_t{0});
+        return;
+    }
+    n.set("transpose_a", std::int64_t{transpose_a});
+    n.set("transpose_b", std::int64_t{transpose_b});
+}
+
+namespace {
+
+/// Labels of an einsum operand; an ellipsis becomes one negative label per dimension it covers.
+std::vector<int> einsum_labels(const Node& n, std::string_view term, std::size_t rank, std::size_t ellipsis_rank) {
+    std::vector<int> labels;
+    for (std::size_t i = 0; i < term.size(); ++i) {
+        if (term.substr(i).starts_with("...")) {
+            for (std::size_t d = 0; d < ellipsis_rank; ++d) labels.push_back(-static_cast<int>(ellipsis_rank - d));
+            i += 2;
+        } else {
+            labels.push_back(term[i]);
+        }
+    }
+    if (labels.size() != rank) n.fail(fmt::format("einsum term '{}' does not fit rank {}", term, rank));
+    return labels;
+}
+
+std::vector<std::string_view> split_terms(std::string_view text) {
+    std::vector<std::string_view> terms;
+    while (true) {
+        const std::size_t comma = text.find(',');
+        terms.push_back(text.substr(0, comma));
+        if (comma == std::string_view::npos) return terms;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+/// Dimensions with the same role in a two-operand einsum, in output order.
+struct LabelGroups {
+    std::vector<int> batch, m, n, k;
+};
+
+/// Permutes and folds an operand to [batch, rows, columns], as torch.einsum does.
+TensorId to_matrix(Node& n, std::size_t input, const std::vector<int>& labels, const std::vector<std::vector<int>>& groups) {
+    ShapeMath& math = n.math();
+    std::vector<std::int64_t> perm;
+    Dims permuted, folded;
+    for (const auto& group : groups) {
+        Expression size = math.constant(1);
+        for (const int label : group) {
+            const auto at = std::find(labels.begin(), labels.end(), label) - labels.begin();
+            perm.push_back(at);
+            permuted.push_back(n.dims(input)[static_cast<std::size_t>(at)]);
+            size = math.multiply(size, permuted.back());
+        }
+        folded.push_back(size);
+    }
+    TensorId tensor = n.inputs[input];
+    if (!std::is_sorted(perm.begin(), perm.end())) {
+        tensor = n.emit(OpKind::transpose, "permute", {tensor}, {{"perm", perm}}, n.dtype(input), permuted);
+    }
+    if (folded != permuted) tensor = n.emit(OpKind::reshape, "reshape", {tensor}, {}, n.dtype(input), folded);
+    return tensor;
+}
+
+}  // namespace
+
+void einsum(Node& n) {
+    std::string equation(n.text("equation"));
+    std::erase(equation, ' ');
+    const std::size_t arrow = equation.find("->");
+    const auto terms = split_terms(std::string_view(equation).substr(0, arrow));
+    if (terms.size() != n.inputs.size()) n.fail(fmt::format("einsum '{}' for {} inputs", equation, n.inputs.size()));
+    std::size_t ellipsis_rank = 0;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+        const std::size_t letters = terms[i].size() - 3;
+        if (terms[i].find("...") != std::string_view::npos && n.rank(i) >= letters) {
+            ellipsis_rank = std::max(ellipsis_rank, n.rank(i) - letters);
+        }
+    }
+    std::map<int, Expression> sizes;
+    std::map<int, int> uses;
+    std::vector<std::vector<int>> labels;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+        labels.push_back(einsum_labels(n, terms[i], n.rank(i), ellipsis_rank));
+        for (std::size_t d = 0; d < labels[i].size(); ++d) {
+            const int label = labels[i][d];
+            const auto [known, added] = sizes.emplace(label, n.dims(i)[d]);
+            if (!added) known->second = n.broadcast(known->second, n.dims(i)[d]);
+            ++uses[label];
+        }
+    }
+    std::vector<int> result_labels;
+    if (arrow != std::string::npos) {
+        const std::string_view term = std::string_view(equation).substr(arrow + 2);
+        const bool dots = term.find("...") != std::string_view::npos;
+        result_labels = einsum_labels(n, term, dots ? term.size() - 3 + ellipsis_rank : term.size(), ellipsis_rank);
+    } else {  // implicit: the ellipsis, then the labels used once, in alphabetical order
+        for (const auto& [label, count] : uses) {
+            if (label < 0 || count == 1) result_labels.push_back(label);
+        }
+    }
+    Dims result;
+    for (const int label : result_labels) {
+        if (!sizes.contains(label)) n.fail(fmt::format("einsum '{}' has an output label that no input has", equation));
+        result.push_back(sizes.at(label));
+    }
+    n.output(0, n.dtype(0), result);
+
+    if (terms.size() != 2) {
+        n.kind = OpKind::reduce;
+        n.function = "einsum";
+        return;
+    }
+    const auto in = [](const std::vector<int>& list, int label) { return std::find(list.begin(), list.end(), label) != list.end(); };
+    LabelGroups groups;
+    for (const int label : result_labels) {
+        (in(labels[0], label) ? (in(labels[1], label) ? groups.batch : groups.m) : groups.n).push_back(label);
+    }
+    for (const int label : labels[0]) {
+        if (!in(result_labels, label) && in(labels[1], label)) groups.k.push_back(label);
+    }
+    const bool summed_alone = std::any_of(uses.begin(), uses.end(), [&](const auto& use) {
+        return use.second == 1 && !in(result_labels, use.first);
+    });
+    const bool repeated = labels[0].size() != groups.batch.size() + groups.m.size() + groups.k.size() ||
+                          labels[1].size() != groups.batch.size() + groups.n.size() + groups.k.size();
+    if (groups.k.empty() || summed_alone || repeated) {  // an outer product, a trace or a diagonal: one elementwise pass
+        n.kind = OpKind::pointwise;
+        n.function = "mul";
+        return;
+    }
+    const TensorId a = to_matrix(n, 0, labels[0], {groups.batch, groups.m, groups.k});
+    const TensorId b = to_matrix(n, 1, labels[1], {groups.batch, groups.k, groups.n});
+    const Tensor& left = n.construction.graph.tensors[a];
+    const Dims product{left.shape[0], left.shape[1], n.construction.graph.tensors[b].shape[2]};
+    Dims unfolded;
+    std::vector<int> order;
+    for (const auto* group : {&groups.batch, &groups.m, &groups.n}) {
+        for (const int label : *group) {
+            order.push_back(label);
+            unfolded.push_back(sizes.at(label));
+        }
+    }
+    if (unfolded == product && order == result_labels) {
+        n.op_inputs = {a, b};
+        return;
+    }
+    TensorId tensor = n.emit(OpKind::matmul, "bmm", {a, b}, {}, n.dtype(0), product);
+    std::vector<std::int64_t> perm;
+    for (const int label : result_labels) perm.push_back(std::find(order.begin(), order.end(), label) - order.begin());
+    if (std::is_sorted(perm.begin(), perm.end())) {
+        n.kind = OpKind::reshape;
+        n.op_inputs = {tensor};
+        return;
+    }
+    if (unfolded != product) tensor = n.emit(OpKind::reshape, "reshape", {tensor}, {}, n.dtype(0), unfolded);
+    n.kind = OpKind::transpose;
+    n.op_inputs = {tensor};
+    n.set("perm", perm);
+}
+
+void recurrent(Node& n) {
+    const Dims& x = n.dims(0);
+    const Dims& w = n.dims(1);
+    if (x.size() != 3 || w.size() != 3) n.fail("X and W must have rank 3");
+    const std::int64_t gates = n.function == "lstm" ? 4 : n.function == "gru" ? 3 : 1;
+    ShapeMath& math = n.math();
+    const Expression hidden = n.attribute("hidden_size") ? math.constant(n.integer("hidden_size", 0)) : math.floor_divide(w[1], gates);
+    const std::int64_t directions = n.text("direction", "forward") == "bidirectional" ? 2 : 1;
+    const bool batch_first = n.integer("layout", 0) == 1;
+    const Expression length = x[batch_first ? 1 : 0];
+    const Expression batch = x[batch_first ? 0 : 1];
+    const Expression d = math.constant(directions);
+    n.output(0, n.dtype(0), batch_first ? Dims{batch, length, d, hidden} : Dims{length, d, batch, hidden});
+    const Dims state = batch_first ? Dims{batch, d, hidden} : Dims{d, batch, hidden};
+    n.output(1, n.dtype(0), state);
+    n.output(2, n.dtype(0), state);
+    n.set("cell", std::string(n.function));
+    n.function = {};
+    if (const auto known = math.constant_value(hidden)) n.set("hidden", *known);
+    n.set("layers", std::int64_t{1});
+    n.set("directions", directions);
+}
+
+}  // namespace ftax::onnx_import

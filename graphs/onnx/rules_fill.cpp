@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "graphs/onnx/rules.hpp"
+
+namespace ftax::onnx_import {
+
+void constant(Node& n) {
+    ShapeMath& math = n.math();
+    const auto vector_of = [&](auto&& values, DType dtype) {
+        Scalars scalars;
+        for (const auto value : values) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, float>) {
+                scalars.push_back(math.from(static_cast<double>(value)));
+            } else {
+                scalars.push_back(math.integer(value));
+            }
+        }
+        n.value_output(0, dtype, {math.constant(static_cast<std::int64_t>(scalars.size()))}, std::move(scalars));
+    };
+    for (const AttributeRecord& attribute : n.attributes) {
+        if (!attribute.tensor.empty()) {
+            const TensorRecord& tensor =
+                n.construction.records.emplace_back(read_tensor(attribute.tensor, attribute.sparse));
+            n.output(0, dtype_from_onnx(tensor.data_type), {});
+            n.outputs[0].alias = n.construction.add_record(std::string(n.record.outputs[0]), tensor);
+            return;
+        }
+        if (attribute.name == "value_float") {
+            return n.value_output(0, DType::f32, {}, {math.from(n.real("value_float", 0))});
+        }
+        if (attribute.name == "value_int") return n.value_output(0, DType::i64, {}, {math.integer(n.integer("value_int", 0))});
+        if (attribute.name == "value_floats") return vector_of(attribute.reals, DType::f32);
+        if (attribute.name == "value_ints") return vector_of(attribute.integers, DType::i64);
+        if (attribute.name == "value_string") return n.value_output(0, DType::string, {}, Scalars(1));
+        if (attribute.name == "value_strings") {
+            const std::size_t count = attribute.texts.size();
+            return n.value_output(0, DType::string, {math.constant(static_cast<std::int64_t>(count))}, Scalars(count));
+        }
+    }
+    n.fail("has no value");
+}
+
+void shape(Node& n) {
+    const Dims& dims = n.dims(0);
+    const auto rank = static_cast<std::int64_t>(dims.size());
+    const auto clamped = [&](std::int64_t index) {
+        if (index < 0) index += rank;
+        return std::min(std::max<std::int64_t>(index, 0), rank);
+    };
+    const std::int64_t start = clamped(n.integer("start", 0));
+    const std::int64_t end = clamped(n.integer("end", rank));
+    Scalars value;
+    for (std::int64_t i = start; i < end; ++i) value.push_back(n.math().from(dims[static_cast<std::size_t>(i)]));
+    n.value_output(0, DType::i64, {n.math().constant(static_cast<std::int64_t>(value.size()))}, value);
+}
+
+void size(Node& n) { n.value_output(0, DType::i64, {}, {n.math().from(n.math().product(n.dims(0)))}); }
+
+void constant_of_shape(Node& n) {
+    DType dtype = DType::f32;
+    Scalar value = n.math().integer(0);
+    if (const AttributeRecord* given = n.attribute("value")) {
+        const TensorRecord tensor = read_tensor(given->tensor);
+        dtype = dtype_from_onnx(tensor.data_type);
+        const auto numbers = tensor.external ? std::nullopt : read_numbers(tensor, 1);
+        value = numbers ? n.math().from(numbers->front()) : Scalar{};
+    }
+    const auto dims = n.expressions(0);
+    n.drop_inputs_from(0);
+    if (!dims) {
+        const auto rank = n.ranked(0) && n.rank(0) == 1 ? n.math().constant_value(n.dims(0)[0]) : std::nullopt;
+        if (rank && *rank >= 0 && *rank <= static_cast<std::int64_t>(max_rank)) {
+            return n.output(0, dtype, Dims(static_cast<std::size_t>(*rank), unknown_dim));
+        }
+        return n.unknown_output(0, dtype);
+    }
+    n.output(0, dtype, *dims);
+    const auto count = n.math().static_count(*dims);
+    if (count && *count <= max_followed_elements) n.outputs[0].value = Scalars(static_cast<std::size_t>(*count), value);
+}
+
+void range(Node& n) {
+    ShapeMath& math = n.math();
+    const auto element = [&](std::size_t input) {
+        const Scalars* value = n.value(input);
+        return value && value->size() == 1 ? value->front() : Scalar{};
+    };
+    const Scalar span = math.apply("sub", {element(1), element(0)}, false);
+    const Scalar count = math.apply("ceil", {math.apply("div", {span, element(2)}, false)}, false);
+    n.drop_inputs_from(0);
+    Expression length = ShapeMath::expression(count);
+    if (const auto known = math.constant_value(length); known && *known < 0) length = math.constant(0);
+    n.output(0, n.dtype(0), {length});
+}
+
+void random_shape(Node& n) {
+    Dims dims;
+    const auto shape = n.integers("shape");
+    if (!shape) n.fail("required attribute 'shape' is missing");
+    for (const std::int64_t dim : *shape) dims.push_back(n.math().constant(dim));
+    n.output(0, dtype_from_onnx(n.integer("dtype", 1)), std::move(dims));
+}
+
+void random_like(Node& n) {
+    n.drop_inputs_from(0);
+    n.output(0, n.attribute("dtype") ? dtype_from_onnx(n.integer("dtype", 1)) : n.dtype(0), n.dims(0));
+}
+
+void eye_like(Node& n) { random_like(n); }
+
+void multinomial(Node& n) {
+    if (n.rank(0) != 2) n.fail("input must have rank 2");
+    n.output(0, dtype_from_onnx(n.integer("dtype", 6)), {n.dims(0)[0], n.math().constant(n.integer("sample_size", 1))});
+}
+
+void window_function(Node& n) {
+    const auto size = n.expressions(0);
+    n.drop_inputs_from(0);
+    n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)), {size && size->size() == 1 ? size->front() : unknown_dim});
+}
+
+void mel_weight_matrix(Node& n) {
+    const auto bins = n.expressions(0);
+    const auto length = n.expressions(1);
+    const auto one = [](const auto& values) { return values && values->size() == 1 ? values->front() : unknown_dim; };
+    ShapeMath& math = n.math();
+    n.drop_inputs_from(0);
+    n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)),
+             {math.add(math.floor_divide(one(length), 2), 1), one(bins)});
+}
+
+}  // namespace ftax::onnx_import

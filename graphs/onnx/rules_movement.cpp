@@ -1,0 +1,390 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "graphs/onnx/rules.hpp"
+
+namespace ftax::onnx_import {
+
+void reshape(Node& n) {
+    ShapeMath& math = n.math();
+    std::optional<Dims> target;
+    if (n.opset < 5 && n.attribute("shape")) {
+        target.emplace();
+        const auto list = n.integers("shape");
+        for (const std::int64_t dim : *list) target->push_back(math.constant(dim));
+    } else {
+        target = n.expressions(1);
+        if (!target && n.ranked(1) && n.rank(1) == 1) {  // the number of dims is known even where they are not
+            const auto rank = math.constant_value(n.dims(1)[0]);
+            if (rank && *rank >= 0 && *rank <= static_cast<std::int64_t>(max_rank)) {
+                target.emplace(static_cast<std::size_t>(*rank), unknown_dim);
+            }
+        }
+    }
+    n.drop_inputs_from(1);
+    if (!target) return n.unknown_output(0, n.dtype(0));
+    const bool ranked = n.ranked(0);
+    const bool zero_copies = n.integer("allowzero", 0) == 0;
+    std::optional<std::size_t> inferred;
+    std::vector<Expression> left;  // input dims not yet matched by an equal output dim
+    if (ranked) left = n.dims(0);
+    Dims rest;                     // output dims without an equal input dim
+    for (std::size_t i = 0; i < target->size(); ++i) {
+        Expression& dim = (*target)[i];
+        const auto constant = math.constant_value(dim);
+        if (constant == 0 && zero_copies) {
+            if (ranked && i >= n.rank(0)) n.fail(fmt::format("dimension {} copies an input dimension that does not exist", i));
+            dim = ranked ? n.dims(0)[i] : unknown_dim;
+        } else if (constant == -1) {
+            if (inferred) n.fail("two dimensions are -1");
+            inferred = i;
+            continue;
+        } else if (constant && *constant < 0) {
+            n.fail(fmt::format("dimension {} is {}", i, *constant));
+        }
+        const auto equal = std::find(left.begin(), left.end(), dim);
+        if (equal != left.end() && is_known(dim)) {
+            left.erase(equal);
+        } else {
+            rest.push_back(dim);
+        }
+    }
+    const Expression total = ranked ? math.product(left) : unknown_dim;
+    // Without a -1, a single unknown dimension follows from the others.
+    if (!inferred && std::count(target->begin(), target->end(), unknown_dim) == 1) {
+        inferred = static_cast<std::size_t>(std::find(target->begin(), target->end(), unknown_dim) - target->begin());
+        std::erase(rest, unknown_dim);
+    }
+    const Expression divisor = math.product(rest);
+    const auto total_value = math.constant_value(total);
+    const auto divisor_value = math.constant_value(divisor);
+    if (inferred) {
+        const bool empty = divisor_value == 0;
+        if (total_value && divisor_value && !empty && *total_value % *divisor_value != 0) {
+            n.fail(fmt::format("{} elements do not divide into {}", *total_value, *divisor_value));
+        }
+        (*target)[*inferred] = empty ? math.constant(0) : math.floor_divide(total, divisor);
+    } else if (total_value && divisor_value && *total_value != *divisor_value) {
+        n.fail(fmt::format("{} elements cannot become {}", *total_value, *divisor_value));
+    }
+    n.output(0, n.dtype(0), std::move(*target));
+}
+
+void flatten(Node& n) {
+    const Dims& input = n.dims(0);
+    const std::int64_t value = n.integer("axis", 1);
+    const std::size_t axis = value == static_cast<std::int64_t>(input.size()) ? input.size() : n.axis(value, input.size());
+    ShapeMath& math = n.math();
+    n.output(0, n.dtype(0), {math.product(input, 0, axis), math.product(input, axis, input.size())});
+}
+
+void squeeze(Node& n) {
+    const Dims& input = n.dims(0);
+    const Node::List axes = n.list("axes", 1);
+    n.drop_inputs_from(1);
+    if (axes.given && !axes.values) return n.unknown_output(0, n.dtype(0));
+    std::vector<bool> dropped(input.size(), false);
+    if (axes.given) {
+        for (const std::int64_t a : *axes.values) {
+            const std::size_t axis = n.axis(a, input.size());
+            const auto size = n.math().constant_value(input[axis]);
+            if (size && *size != 1) n.fail(fmt::format("axis {} has size {}, not 1", axis, *size));
+            dropped[axis] = true;
+        }
+    } else {
+        for (std::size_t i = 0; i < input.size(); ++i) dropped[i] = n.math().is_constant(input[i], 1);
+    }
+    Dims result;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        if (!dropped[i]) result.push_back(input[i]);
+    }
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void unsqueeze(Node& n) {
+    const Node::List axes = n.list("axes", 1);
+    n.drop_inputs_from(1);
+    if (!axes.given) n.fail("axes are missing");
+    if (!axes.values) return n.unknown_output(0, n.dtype(0));
+    std::vector<bool> added(n.rank(0) + axes.values->size(), false);
+    if (added.size() > max_rank) n.fail("rank above 32");
+    for (const std::int64_t a : *axes.values) {
+        const std::size_t axis = n.axis(a, added.size());
+        if (added[axis]) n.fail(fmt::format("axis {} is given twice", axis));
+        added[axis] = true;
+    }
+    Dims result;
+    auto next = n.dims(0).begin();
+    for (const bool one : added) result.push_back(one ? n.math().constant(1) : *next++);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void transpose(Node& n) {
+    const Dims& input = n.dims(0);
+    std::vector<std::int64_t> perm(input.size());
+    std::iota(perm.rbegin(), perm.rend(), 0);
+    if (const auto given = n.integers("perm")) perm = *given;
+    std::vector<std::int64_t> sorted = perm;
+    std::sort(sorted.begin(), sorted.end());
+    bool valid = perm.size() == input.size();
+    for (std::size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == static_cast<std::int64_t>(i);
+    if (!valid) n.fail(fmt::format("perm ({}) is not a permutation of {} axes", fmt::join(perm, ","), input.size()));
+    Dims result;
+    for (const std::int64_t axis : perm) result.push_back(input[static_cast<std::size_t>(axis)]);
+    n.set("perm", std::move(perm));
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+namespace {
+
+/// Exporters write "to the end" as one of several huge numbers.
+constexpr std::int64_t open_end = std::numeric_limits<std::int32_t>::max();
+
+/// Number of elements of dim[start:end:step]. A symbolic bound is taken to lie within the dimension, as the exported
+/// program had it.
+Expression sliced(ShapeMath& math, Expression dim, Expression start, Expression end, std::int64_t step) {
+    const auto size = math.constant_value(dim);
+    const auto clamp = [&](Expression bound, std::int64_t low, std::int64_t below_end) -> Expression {
+        const auto value = math.constant_value(bound);
+        if (value && size) {
+            const std::int64_t wrapped = *value < 0 ? std::max(*value, -*size - 1) + *size : *value;
+            return math.constant(std::clamp(wrapped, low, std::max(low, *size + below_end)));
+        }
+        if (!value) return math.at_least(math.multiply(bound, -1), math.constant(1)) ? math.add(dim, bound) : bound;
+        if (*value <= -open_end) return math.constant(low);
+        if (*value < 0) return math.add(dim, *value);
+        if (*value >= open_end) return math.add(dim, below_end);
+        return *value == 0 ? bound : math.minimum(bound, math.add(dim, below_end));
+    };
+    Expression length;
+    if (step > 0) {
+        length = math.subtract(clamp(end, 0, 0), clamp(start, 0, 0));
+    } else {
+        // INT_MIN as the end means "through element 0"
+        const auto value = math.constant_value(end);
+        const bool through = value && (size ? *value < -*size : *value <= -open_end);
+        length = math.subtract(clamp(start, -1, -1), through ? math.constant(-1) : clamp(end, -1, -1));
+        step = -step;
+    }
+    const Expression count = math.ceil_divide(length, math.constant(step));
+    const auto known = math.constant_value(count);
+    return known && *known < 0 ? math.constant(0) : count;
+}
+
+}  // namespace
+
+void slice(Node& n) {
+    const Dims& input = n.dims(0);
+    ShapeMath& math = n.math();
+    std::optional<Dims> starts, ends;
+    std::optional<std::vector<std::int64_t>> axes, steps;
+    if (n.opset < 10) {
+        const auto as_dims = [&](std::string_view key) {
+            const auto values = n.integers(key);
+            if (!values) n.fail(fmt::format("required attribute '{}' is missing", key));
+            Dims dims;
+            for (const std::int64_t value : *values) dims.push_back(math.constant(value));
+            return dims;
+        };
+        starts = as_dims("starts");
+        ends = as_dims("ends");
+        axes = n.integers("axes");
+    } else {
+        starts = n.expressions(1);
+        ends = n.expressions(2);
+        if (n.has(3)) {
+            axes = n.integers_of(3);
+            if (!axes) return n.output(0, n.dtype(0), Dims(input.size(), unknown_dim));
+        }
+        if (n.has(4)) steps = n.integers_of(4);
+    }
+    n.drop_inputs_from(1);
+    const std::size_t count = starts ? starts->size() : ends ? ends->size() : axes ? axes->size() : input.size();
+    if (!axes) {
+        axes.emplace(count);
+        std::iota(axes->begin(), axes->end(), 0);
+    }
+    if ((starts && starts->size() != axes->size()) || (ends && ends->size() != axes->size()) ||
+        (steps && steps->size() != axes->size())) {
+        n.fail("starts, ends, axes and steps differ in length");
+    }
+    Dims result = input;
+    const bool steps_unknown = n.has(4) && !steps;
+    for (std::size_t i = 0; i < axes->size(); ++i) {
+        const std::size_t axis = n.axis((*axes)[i], input.size());
+        (*axes)[i] = static_cast<std::int64_t>(axis);
+        const std::int64_t step = steps ? (*steps)[i] : 1;
+        if (step == 0) n.fail("step 0");
+        const bool known = starts && ends && is_known((*starts)[i]) && is_known((*ends)[i]) && is_known(input[axis]);
+        result[axis] = known && !steps_unknown ? sliced(math, input[axis], (*starts)[i], (*ends)[i], step) : unknown_dim;
+    }
+    n.set("axes", *axes);
+    if (steps && std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s != 1; })) {
+        n.set("step", *steps);
+        if (std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s < 0; })) n.kind = OpKind::copy;  // flip
+    }
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void split(Node& n) {
+    const Dims& input = n.dims(0);
+    const std::size_t axis = n.axis(n.integer("axis", 0), input.size());
+    ShapeMath& math = n.math();
+    std::optional<Dims> sizes;
+    bool given = false;
+    if (n.has(1)) {
+        given = true;
+        sizes = n.expressions(1);
+    } else if (const auto list = n.integers("split")) {
+        given = true;
+        sizes.emplace();
+        for (const std::int64_t size : *list) sizes->push_back(math.constant(size));
+    }
+    n.drop_inputs_from(1);
+    n.set("axis", static_cast<std::int64_t>(axis));
+    const auto count = static_cast<std::int64_t>(n.output_count());
+    if (sizes && sizes->size() != n.output_count()) n.fail(fmt::format("{} sizes for {} outputs", sizes->size(), count));
+    if (!given) {
+        if (n.integer("num_outputs", count) != count) n.fail("num_outputs is not the number of outputs");
+        // Equal chunks, the last one smaller (opset 18).
+        const Expression chunk = math.ceil_divide(input[axis], math.constant(count));
+        sizes.emplace(n.output_count(), chunk);
+        sizes->back() = math.subtract(input[axis], math.multiply(chunk, count - 1));
+    } else if (sizes) {
+        const auto sum = math.constant_value(std::accumulate(sizes->begin(), sizes->end(), math.constant(0),
+                                                             [&](Expression a, Expression b) { return math.add(a, b); }));
+        const auto whole = math.constant_value(input[axis]);
+        if (sum && whole && *sum != *whole) n.fail(fmt::format("parts of {} in all for a dimension of {}", *sum, *whole));
+    }
+    for (std::size_t i = 0; i < n.output_count(); ++i) {
+        Dims part = input;
+        part[axis] = sizes ? (*sizes)[i] : unknown_dim;
+        n.output(i, n.dtype(0), std::move(part));
+    }
+}
+
+void concat(Node& n) {
+    Dims result = n.dims(0);
+    if (result.empty()) n.fail("cannot concatenate scalars");
+    const std::size_t axis = n.axis(n.opset < 4 ? n.integer("axis", 1) : n.required_integer("axis"), result.size());
+    for (std::size_t i = 1; i < n.inputs.size(); ++i) {
+        const Dims& next = n.dims(i);
+        if (next.size() != result.size()) n.fail(fmt::format("inputs of ranks {} and {}", result.size(), next.size()));
+        for (std::size_t d = 0; d < result.size(); ++d) {
+            if (d == axis) {
+                result[d] = n.math().add(result[d], next[d]);
+                continue;
+            }
+            const auto x = n.math().constant_value(result[d]);
+            const auto y = n.math().constant_value(next[d]);
+            if (x && y && *x != *y) n.fail(fmt::format("inputs of sizes {} and {} along axis {}", *x, *y, d));
+            if (y && !x) result[d] = next[d];
+        }
+    }
+    n.set("axis", static_cast<std::int64_t>(axis));
+    n.output(0, n.dtype(0), std::move(result));
+    if (n.inputs.size() == 1) n.outputs[0].alias = n.inputs[0];
+}
+
+void expand(Node& n) {
+    auto target = n.expressions(1);
+    if (!target && n.ranked(1) && n.rank(1) == 1) {
+        const auto rank = n.math().constant_value(n.dims(1)[0]);
+        if (rank && *rank >= 0 && *rank <= static_cast<std::int64_t>(max_rank)) {
+            target.emplace(static_cast<std::size_t>(*rank), unknown_dim);
+        }
+    }
+    n.drop_inputs_from(1);
+    if (!target) return n.unknown_output(0, n.dtype(0));
+    n.output(0, n.dtype(0), n.broadcast(n.dims(0), *target));
+}
+
+void tile(Node& n) {
+    Dims result = n.dims(0);
+    if (n.opset < 6) {  // inputs tiles, axis
+        const auto tiles = n.expressions(1);
+        const auto axis = n.integers_of(2);
+        if (!tiles || !axis) return n.unknown_output(0, n.dtype(0));
+        const std::size_t at = n.axis(axis->at(0), result.size());
+        result[at] = n.math().multiply(result[at], tiles->at(0));
+    } else if (const auto repeats = n.expressions(1)) {
+        if (repeats->size() != result.size()) n.fail("repeats does not have one value per axis");
+        for (std::size_t i = 0; i < result.size(); ++i) result[i] = n.math().multiply(result[i], (*repeats)[i]);
+    } else {
+        result.assign(result.size(), unknown_dim);
+    }
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void pad(Node& n) {
+    Dims result = n.dims(0);
+    std::optional<Dims> pads;
+    if (n.opset < 11) {
+        const auto list = n.integers(n.opset < 2 ? "paddings" : "pads");
+        if (!list) n.fail("required attribute 'pads' is missing");
+        pads.emplace();
+        for (const std::int64_t p : *list) pads->push_back(n.math().constant(p));
+    } else {
+        pads = n.expressions(1);
+    }
+    std::vector<std::int64_t> axes(result.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    if (n.has(3)) {
+        const auto given = n.integers_of(3);
+        if (!given) return n.output(0, n.dtype(0), Dims(result.size(), unknown_dim));
+        axes = *given;
+    }
+    if (pads && pads->size() != 2 * axes.size()) n.fail("pads does not have two values per axis");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        Expression& dim = result[n.axis(axes[i], result.size())];
+        dim = pads ? n.math().add(n.math().add(dim, (*pads)[i]), (*pads)[axes.size() + i]) : unknown_dim;
+    }
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+namespace {
+
+/// Checks [N, C, H, W] and returns the block size.
+std::int64_t block_size(const Node& n) {
+    const std::int64_t block = n.required_integer("blocksize");
+    if (n.rank(0) != 4) n.fail("input must have rank 4");
+    if (block < 1 || block > (1 << 15)) n.fail(fmt::format("blocksize {}", block));
+    return block;
+}
+
+}  // namespace
+
+void depth_to_space(Node& n) {
+    const std::int64_t block = block_size(n);
+    const Dims& x = n.dims(0);
+    ShapeMath& math = n.math();
+    n.output(0, n.dtype(0), {x[0], math.floor_divide(x[1], block * block), math.multiply(x[2], block), math.multiply(x[3], block)});
+}
+
+void space_to_depth(Node& n) {
+    const std::int64_t block = block_size(n);
+    const Dims& x = n.dims(0);
+    ShapeMath& math = n.math();
+    n.output(0, n.dtype(0), {x[0], math.multiply(x[1], block * block), math.floor_divide(x[2], block), math.floor_divide(x[3], block)});
+}
+
+void center_crop_pad(Node& n) {
+    Dims result = n.dims(0);
+    const auto target = n.expressions(1);
+    std::vector<std::int64_t> axes(result.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    if (const auto given = n.integers("axes")) axes = *given;
+    if (target && target->size() != axes.size()) n.fail("shape does not have one value per axis");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        result[n.axis(axes[i], result.size())] = target ? (*target)[i] : unknown_dim;
+    }
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include "graphs/onnx/rules.hpp"
+#include "graphs/onnx/window.hpp"
+
+namespace ftax::onnx_import {
+
+void pool(Node& n) {
+    const Dims& input = n.dims(0);
+    if (input.size() < 3) n.fail(fmt::format("input of rank {}; pooling needs 3 or more", input.size()));
+    const WindowShape window = read_window(n, {});
+    if (window.kernel.size() != input.size() - 2) n.fail("kernel_shape does not fit the input's rank");
+    const bool ceil_mode = n.integer("ceil_mode", 0) != 0;
+    Dims result{input[0], input[1]};
+    for (std::size_t i = 0; i < window.kernel.size(); ++i) {
+        result.push_back(window.output(n, input[i + 2], i, ceil_mode));
+    }
+    window.write(n);
+    n.output(0, n.dtype(0), result);
+    n.output(1, DType::i64, result);
+}
+
+void global_pool(Node& n) {
+    Dims result = n.dims(0);
+    if (result.size() < 3) n.fail(fmt::format("input of rank {}; pooling needs 3 or more", result.size()));
+    for (std::size_t i = 2; i < result.size(); ++i) result[i] = n.math().constant(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void max_unpool(Node& n) {
+    const Dims& input = n.dims(0);
+    if (n.has(2)) {
+        const auto wanted = n.expressions(2);
+        if (wanted) return n.output(0, n.dtype(0), *wanted);
+        return n.output(0, n.dtype(0), Dims(input.size(), unknown_dim));
+    }
+    const WindowShape window = read_window(n, {});
+    if (input.size() != window.kernel.size() + 2) n.fail("kernel_shape does not fit the input's rank");
+    ShapeMath& math = n.math();
+    Dims result{input[0], input[1]};
+    for (std::size_t i = 0; i < window.kernel.size(); ++i) {
+        const Expression steps = math.multiply(math.add(input[i + 2], -1), window.stride[i]);
+        result.push_back(math.add(math.add(steps, window.kernel[i]), -window.pad_begin[i] - window.pad_end[i]));
+    }
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void roi_pool(Node& n) {
+    if (n.rank(0) < 2 || n.rank(1) < 1) n.fail("ranks of input and regions do not fit");
+    std::vector<std::int64_t> size{n.integer("output_height", 1), n.integer("output_width", 1)};
+    if (const auto pooled = n.integers("pooled_shape")) size = *pooled;
+    Dims result{n.dims(1)[0], n.dims(0)[1]};
+    for (const std::int64_t s : size) result.push_back(n.math().constant(s));
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+namespace {
+
+void set_interpolation(Node& n) {
+    const std::string_view mode = n.text("mode", "nearest");
+    const bool linear = mode == "linear" || mode == "bilinear";
+    n.function = linear ? "bilinear" : mode == "cubic" || mode == "bicubic" ? "bicubic" : "nearest";
+    n.drop_inputs_from(1);
+}
+
+/// dims scaled by factors that may be known as rationals or reals, rounded down.
+Expression scaled(const Node& n, Expression dim, const Scalar& scale) {
+    if (!is_known(dim)) return unknown_dim;
+    ShapeMath& math = n.math();
+    return ShapeMath::expression(math.apply("floor", {math.apply("mul", {math.from(dim), scale}, false)}, false));
+}
+
+}  // namespace
+
+void resize(Node& n) {
+    set_interpolation(n);
+    const Dims& input = n.dims(0);
+    const bool has_roi = n.opset >= 11;
+    const std::size_t scales_at = has_roi ? 2 : 1;
+    std::vector<std::size_t> axes;
+    if (const auto given = n.integers("axes")) {
+        for (const std::int64_t a : *given) axes.push_back(n.axis(a, input.size()));
+    } else {
+        for (std::size_t i = 0; i < input.size(); ++i) axes.push_back(i);
+    }
+    Dims result = input;
+    ShapeMath& math = n.math();
+    const bool empty_scales = !n.has(scales_at) || (n.ranked(scales_at) && math.static_count(n.dims(scales_at)) == 0);
+    if (n.has(3) && empty_scales) {
+        const auto sizes = n.expressions(3);
+        const std::string_view policy = n.text("keep_aspect_ratio_policy", "stretch");
+        if (sizes && sizes->size() != axes.size()) n.fail("sizes does not have one value per axis");
+        std::optional<double> ratio;  // one scale for all axes, when the aspect ratio is kept
+        if (policy != "stretch" && sizes) {
+            for (std::size_t i = 0; i < axes.size(); ++i) {
+                const auto in = math.constant_value(input[axes[i]]);
+                const auto out = math.constant_value((*sizes)[i]);
+                if (!in || !out || *in == 0) continue;
+                const double r = static_cast<double>(*out) / static_cast<double>(*in);
+                if (!ratio || (policy == "not_larger" ? r < *ratio : r > *ratio)) ratio = r;
+            }
+        }
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            Expression& dim = result[axes[i]];
+            if (!ratio) {
+                dim = sizes ? (*sizes)[i] : unknown_dim;
+            } else if (const auto in = math.constant_value(dim)) {
+                dim = math.constant(static_cast<std::int64_t>(static_cast<double>(*in) * *ratio + 0.5));
+            }
+        }
+    } else if (!empty_scales) {
+        const Scalars* scales = n.value(scales_at);
+        if (scales && scales->size() != axes.size()) n.fail("scales does not have one value per axis");
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            result[axes[i]] = scales ? scaled(n, result[axes[i]], (*scales)[i]) : unknown_dim;
+        }
+    } else {
+        n.fail("neither scales nor sizes is given");
+    }
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void upsample(Node& n) {
+    set_interpolation(n);
+    Dims result = n.dims(0);
+    if (const AttributeRecord* scales = n.attribute("scales")) {
+        if (scales->reals.size() != result.size()) n.fail("scales does not have one value per axis");
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            result[i] = scaled(n, result[i], n.math().from(static_cast<double>(scales->reals[i])));
+        }
+    } else if (const Scalars* values = n.value(1)) {
+        if (values->size() != result.size()) n.fail("scales does not have one value per axis");
+        for (std::size_t i = 0; i < result.size(); ++i) result[i] = scaled(n, result[i], (*values)[i]);
+    } else {
+        result.assign(result.size(), unknown_dim);
+    }
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void grid_sample(Node& n) {
+    const Dims& input = n.dims(0);
+    const Dims& grid = n.dims(1);
+    if (input.size() < 3 || grid.size() != input.size()) n.fail("ranks of input and grid do not fit");
+    Dims result{input[0], input[1]};
+    result.insert(result.end(), grid.begin() + 1, grid.end() - 1);
+    const std::string_view mode = n.text("mode", "bilinear");
+    n.function = mode == "nearest" ? "nearest" : mode == "bicubic" || mode == "cubic" ? "bicubic" : "bilinear";
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void affine_grid(Node& n) {
+    const auto size = n.expressions(1);
+    if (!size || size->size() < 4) return n.unknown_output(0, n.dtype(0));
+    Dims result{(*size)[0]};
+    result.insert(result.end(), size->begin() + 2, size->end());
+    result.push_back(n.math().constant(static_cast<std::int64_t>(size->size()) - 2));
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void col2im(Node& n) {
+    const Dims& input = n.dims(0);
+    const auto image = n.expressions(1);
+    const auto block = n.expressions(2);
+    if (input.size() != 3) n.fail("input must have rank 3");
+    if (!image || !block) return n.unknown_output(0, n.dtype(0));
+    Dims result{input[0], n.math().floor_divide(input[1], n.math().product(*block))};
+    result.insert(result.end(), image->begin(), image->end());
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,222 @@
+#include "graphs/onnx/scalar.hpp"
+
+#include <cmath>
+#include <numeric>
+
+namespace ftax::onnx_import {
+namespace {
+
+/// Beyond this a float constant is not the ratio that a shape computation means.
+constexpr std::int64_t largest_denominator = 1 << 20;
+
+std::optional<double> real_function(std::string_view name, double x) {
+    if (name == "sqrt") return std::sqrt(x);
+    if (name == "exp") return std::exp(x);
+    if (name == "log") return std::log(x);
+    if (name == "reciprocal") return 1 / x;
+    if (name == "floor") return std::floor(x);
+    if (name == "ceil") return std::ceil(x);
+    if (name == "round") return std::nearbyint(x);
+    if (name == "neg") return -x;
+    if (name == "abs") return std::fabs(x);
+    return std::nullopt;
+}
+
+std::optional<double> real_function(std::string_view name, double a, double b) {
+    if (name == "add") return a + b;
+    if (name == "sub") return a - b;
+    if (name == "mul") return a * b;
+    if (name == "div") return a / b;
+    if (name == "pow") return std::pow(a, b);
+    if (name == "min") return std::fmin(a, b);
+    if (name == "max") return std::fmax(a, b);
+    return std::nullopt;
+}
+
+}  // namespace
+
+Expression ShapeMath::add(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.add(a, b) : unknown_dim;
+}
+Expression ShapeMath::subtract(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.subtract(a, b) : unknown_dim;
+}
+Expression ShapeMath::multiply(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.multiply(a, b) : unknown_dim;
+}
+Expression ShapeMath::floor_divide(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.floor_divide(a, b) : unknown_dim;
+}
+Expression ShapeMath::ceil_divide(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.ceil_divide(a, b) : unknown_dim;
+}
+Expression ShapeMath::minimum(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.minimum(a, b) : unknown_dim;
+}
+Expression ShapeMath::maximum(Expression a, Expression b) {
+    return is_known(a) && is_known(b) ? pool_.maximum(a, b) : unknown_dim;
+}
+
+Expression ShapeMath::product(const Dims& dims, std::size_t begin, std::size_t end) {
+    Expression result = constant(1);
+    for (std::size_t i = begin; i < end; ++i) result = multiply(result, dims[i]);
+    return result;
+}
+
+std::optional<std::int64_t> ShapeMath::static_count(const Dims& dims) { return constant_value(product(dims)); }
+
+Scalar ShapeMath::from(Expression e) {
+    if (!is_known(e)) return {};
+    return {Scalar::Kind::rational, e, 1, 0};
+}
+
+Scalar ShapeMath::from(double value) {
+    for (std::int64_t denominator = 1; denominator <= largest_denominator; denominator *= 2) {
+        const double scaled = value * static_cast<double>(denominator);
+        if (std::fabs(scaled) >= 9e15) break;  // a double no longer tells neighbouring integers apart
+        if (scaled == std::floor(scaled)) return rational(constant(static_cast<std::int64_t>(scaled)), denominator);
+    }
+    return {Scalar::Kind::real, {}, 1, value};
+}
+
+Scalar ShapeMath::from(const Number& number) {
+    if (const auto* integral = std::get_if<std::int64_t>(&number)) return integer(*integral);
+    return from(std::get<double>(number));
+}
+
+Expression ShapeMath::expression(const Scalar& s) {
+    return s.kind == Scalar::Kind::rational && s.denominator == 1 ? s.numerator : unknown_dim;
+}
+
+std::optional<double> ShapeMath::number(const Scalar& s) const {
+    if (s.kind == Scalar::Kind::real) return s.real;
+    if (s.kind == Scalar::Kind::unknown) return std::nullopt;
+    const auto numerator = constant_value(s.numerator);
+    if (!numerator) return std::nullopt;
+    return static_cast<double>(*numerator) / static_cast<double>(s.denominator);
+}
+
+Scalar ShapeMath::rational(Expression numerator, std::int64_t denominator) {
+    if (!is_known(numerator) || denominator > largest_denominator) return {};
+    if (denominator > 1) {
+        const Expression quotient = pool_.floor_divide(numerator, constant(denominator));
+        if (pool_.multiply(quotient, constant(denominator)) == numerator) return from(quotient);
+    }
+    return {Scalar::Kind::rational, numerator, denominator, 0};
+}
+
+Scalar ShapeMath::rounded(const Scalar& s, bool up) {
+    if (s.kind != Scalar::Kind::rational) return {};
+    const Expression divisor = constant(s.denominator);
+    return from(up ? pool_.ceil_divide(s.numerator, divisor) : pool_.floor_divide(s.numerator, divisor));
+}
+
+Scalar ShapeMath::unary(std::string_view function, const Scalar& x) {
+    const auto value = number(x);
+    if (function == "cast_to_integer") {
+        return value ? rounded(from(std::trunc(*value)), false) : rounded(x, false);  // sizes are not negative
+    }
+    if (function == "cast_to_boolean") {
+        if (value) return integer(*value != 0);
+        return x.kind == Scalar::Kind::rational && at_least(x.numerator, constant(1)) ? integer(1) : Scalar{};
+    }
+    if (x.kind == Scalar::Kind::rational) {
+        if (function == "floor") return rounded(x, false);
+        if (function == "ceil") return rounded(x, true);
+        if (function == "neg") return rational(multiply(x.numerator, -1), x.denominator);
+        if (function == "abs" && at_least(x.numerator, constant(0))) return x;
+        if (function == "sign" && at_least(x.numerator, constant(1))) return integer(1);
+        if (function == "not" && constant_value(x.numerator)) return integer(*constant_value(x.numerator) == 0);
+        if (function == "round" && x.denominator == 1) return x;
+    }
+    if (!value) return {};
+    const auto result = real_function(function, *value);
+    return result ? from(*result) : Scalar{};
+}
+
+Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scalar& b) {
+    if (a.kind == Scalar::Kind::rational && b.kind == Scalar::Kind::rational) {
+        const Expression left = multiply(a.numerator, b.denominator);
+        const Expression right = multiply(b.numerator, a.denominator);
+        const auto proved = [&](Expression more, Expression less, std::int64_t margin) {
+            return at_least(subtract(more, less), constant(margin));
+        };
+        const bool above = proved(left, right, 1);
+        const bool below = proved(right, left, 1);
+        if (function == "equal") {
+            if (left == right) return integer(1);
+            return above || below ? integer(0) : Scalar{};
+        }
+        if (function == "greater") return above ? integer(1) : proved(right, left, 0) ? integer(0) : Scalar{};
+        if (function == "less") return below ? integer(1) : proved(left, right, 0) ? integer(0) : Scalar{};
+        if (function == "greater_equal") return proved(left, right, 0) ? integer(1) : below ? integer(0) : Scalar{};
+        if (function == "less_equal") return proved(right, left, 0) ? integer(1) : above ? integer(0) : Scalar{};
+        return {};
+    }
+    const auto x = number(a);
+    const auto y = number(b);
+    if (!x || !y) return {};
+    if (function == "equal") return integer(*x == *y);
+    if (function == "greater") return integer(*x > *y);
+    if (function == "less") return integer(*x < *y);
+    if (function == "greater_equal") return integer(*x >= *y);
+    return integer(*x <= *y);
+}
+
+Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scalar& b, bool integral) {
+    if (a.kind == Scalar::Kind::rational && b.kind == Scalar::Kind::rational) {
+        const auto x = constant_value(a.numerator);
+        const auto y = constant_value(b.numerator);
+        if (function == "add" || function == "sub") {
+            const std::int64_t multiple = std::lcm(a.denominator, b.denominator);
+            const Expression left = multiply(a.numerator, multiple / a.denominator);
+            const Expression right = multiply(b.numerator, multiple / b.denominator);
+            return rational(function == "add" ? add(left, right) : subtract(left, right), multiple);
+        }
+        if (function == "mul") {
+            return rational(multiply(a.numerator, b.numerator), a.denominator * b.denominator);
+        }
+        if (function == "div" && integral) {
+            if (y && *y == 0) return {};
+            return from(pool_.floor_divide(a.numerator, b.numerator));  // sizes are not negative: truncation is floor
+        }
+        if (function == "div" && y && *y > 0 && *y <= largest_denominator) {
+            return rational(multiply(a.numerator, b.denominator), a.denominator * *y);
+        }
+        if (function == "div" && a.denominator == 1 && b.denominator == 1 && !(y && *y == 0)) {
+            const Expression quotient = pool_.floor_divide(a.numerator, b.numerator);
+            if (pool_.multiply(quotient, b.numerator) == a.numerator) return from(quotient);
+        }
+        if (function == "mod" && integral && !(y && *y == 0)) return from(pool_.modulo(a.numerator, b.numerator));
+        const bool whole = a.denominator == 1 && b.denominator == 1;
+        if (function == "min" && whole) return from(minimum(a.numerator, b.numerator));
+        if (function == "max" && whole) return from(maximum(a.numerator, b.numerator));
+        if ((function == "and" || function == "or") && x && y) {
+            return integer(function == "and" ? *x != 0 && *y != 0 : *x != 0 || *y != 0);
+        }
+    }
+    const auto x = number(a);
+    const auto y = number(b);
+    if (!x || !y || (function == "div" && *y == 0)) return {};
+    const auto result = real_function(function, *x, *y);
+    return result ? from(*result) : Scalar{};
+}
+
+Scalar ShapeMath::apply(std::string_view function, const std::vector<Scalar>& operands, bool integral) {
+    if (function == "where") {
+        const auto condition = number(operands[0]);
+        if (condition) return *condition != 0 ? operands[1] : operands[2];
+        const Expression yes = expression(operands[1]);
+        return is_known(yes) && yes == expression(operands[2]) ? operands[1] : Scalar{};
+    }
+    if (function == "equal" || function == "greater" || function == "less" || function == "greater_equal" ||
+        function == "less_equal") {
+        return compare(function, operands[0], operands[1]);
+    }
+    if (operands.size() == 1) return unary(function, operands[0]);
+    Scalar result = operands[0];
+    for (std::size_t i = 1; i < operands.size(); ++i) result = binary(function, result, operands[i], integral);
+    return result;
+}
+
+}  // namespace ftax::onnx_import

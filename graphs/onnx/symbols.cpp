@@ -1,0 +1,209 @@
+#include "graphs/onnx/symbols.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "ftax/error.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+constexpr std::size_t max_symbols = 1000;
+
+constexpr std::array<std::string_view, 9> batch_names{"batch", "batch_size", "batchsize", "n", "b", "bs", "batch_axis",
+                                                      "num_batch", "batch_dim"};
+constexpr std::array<std::string_view, 10> sequence_names{"seq",     "sequence",     "sequence_length", "seq_len",   "seq_length",
+                                                          "seqlen",  "sequence_len", "max_seq_len",     "text_length", "num_tokens"};
+
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
+    std::string lower(name);
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return std::find(names.begin(), names.end(), lower) != names.end();
+}
+
+/// Turns any text into a name that shape expressions and command lines can hold.
+std::string identifier(std::string_view text) {
+    std::string name(text.substr(0, 100));
+    for (char& c : name) {
+        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
+    }
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front()))) name.insert(name.begin(), '_');
+    return name;
+}
+
+bool is_symbol(const ExpressionPool& pool, Expression e) {
+    const auto names = pool.symbols_of(e);
+    return names.size() == 1 && pool.to_string(e) == names.front();
+}
+
+}  // namespace
+
+DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+                               const std::vector<InputShape>& given, std::vector<std::string>& warnings) {
+    std::set<std::string, std::less<>> unnamed;  // symbols that stand for dimensions the file leaves open
+    const auto open_dim = [&](std::string_view input, std::size_t axis) {
+        const std::string name = fmt::format("{}_{}", identifier(input), axis);
+        unnamed.insert(name);
+        return file_.symbol(name);
+    };
+    const auto named_dim = [&](std::string_view text, std::string_view input, std::size_t axis) {
+        try {
+            const Expression e = file_.parse(text);
+            const auto constant = file_.constant_value(e);
+            return constant && *constant < 0 ? open_dim(input, axis) : e;
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::limit) throw;
+            spelled_.emplace(text, identifier(text));
+            return file_.symbol(spelled_.find(text)->second);
+        }
+    };
+    for (const auto& [name, type] : inputs) {
+        std::optional<Dims>& shape = shapes_.emplace_back();
+        if (type.kind != TypeRecord::Kind::tensor || !type.shape) continue;
+        shape.emplace();
+        for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
+            const auto& dim = (*type.shape)[axis].value;
+            if (const auto* value = std::get_if<std::int64_t>(&dim)) {
+                if (*value < 0) throw Error(ErrorCode::model, fmt::format("input '{}' has the negative dimension {}", name, *value));
+                shape->push_back(file_.constant(*value));
+            } else {
+                const auto* text = std::get_if<std::string_view>(&dim);
+                shape->push_back(text && !text->empty() ? named_dim(*text, name, axis) : open_dim(name, axis));
+            }
+        }
+        if (file_.symbols().size() > max_symbols) {
+            throw Error(ErrorCode::limit, fmt::format("the inputs have more than {} different dynamic dimensions", max_symbols));
+        }
+    }
+
+    // Which symbol is the batch: one that is called so, else the leading dynamic dimension that all inputs share.
+    std::vector<std::string> leading;
+    std::set<std::string> called_batch, called_sequence, integer_second;
+    bool second_differs = false;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!shapes_[i] || shapes_[i]->empty()) continue;
+        for (const Expression dim : *shapes_[i]) {
+            if (!is_symbol(file_, dim)) continue;
+            if (is_one_of(batch_names, file_.to_string(dim))) called_batch.insert(file_.to_string(dim));
+            if (is_one_of(sequence_names, file_.to_string(dim))) called_sequence.insert(file_.to_string(dim));
+        }
+        const Expression first = shapes_[i]->front();
+        if (is_symbol(file_, first)) leading.push_back(file_.to_string(first));
+        if (shapes_[i]->size() == 2 && !is_float(dtype_from_onnx(inputs[i].second.element_type))) {
+            const Expression second = (*shapes_[i])[1];
+            if (is_symbol(file_, second)) {
+                integer_second.insert(file_.to_string(second));
+            } else {
+                second_differs = true;
+            }
+        }
+    }
+    const auto rename = [&](const std::string& from, const std::string& to, bool guessed) {
+        if (from == to) return;
+        renamed_[from] = to;
+        if (guessed) warnings.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", from, to));
+    };
+    const bool all_unnamed = std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return unnamed.contains(s); });
+    if (called_batch.size() == 1) {
+        rename(*called_batch.begin(), "batch", false);
+    } else if (called_batch.empty() && !leading.empty()) {
+        const bool shared = std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return s == leading.front(); });
+        if (shared || all_unnamed) {
+            for (const std::string& symbol : std::set<std::string>(leading.begin(), leading.end())) rename(symbol, "batch", true);
+        }
+    }
+    if (called_sequence.size() == 1) {
+        rename(*called_sequence.begin(), "seq", false);
+    } else if (called_sequence.empty() && !integer_second.empty() && !second_differs) {
+        const bool open = std::all_of(integer_second.begin(), integer_second.end(), [&](const auto& s) { return unnamed.contains(s); });
+        if (integer_second.size() == 1 || open) {
+            for (const std::string& symbol : integer_second) {
+                if (!renamed_.contains(symbol)) rename(symbol, "seq", true);
+            }
+        }
+    }
+
+    input_symbols_ = file_.symbols().size();
+
+    // Shapes the user gave replace the file's, and what they say about a symbol holds wherever it occurs.
+    for (const InputShape& shape : given) {
+        const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == shape.input; });
+        if (found == inputs.end()) {
+            std::string names;
+            for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+            throw Error(ErrorCode::usage, fmt::format("no input is called '{}'; there are: {}", shape.input, names));
+        }
+        std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
+        if (dims && dims->size() != shape.dims.size()) {
+            throw Error(ErrorCode::usage, fmt::format("input '{}' has rank {}, the shape given has {}", shape.input, dims->size(),
+                                                      shape.dims.size()));
+        }
+        Dims replaced;
+        for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
+            const Expression wanted = file_.parse(shape.dims[axis]);
+            const std::string text = file_.to_string(wanted);
+            if (dims && is_symbol(file_, (*dims)[axis])) {
+                const std::string symbol = file_.to_string((*dims)[axis]);
+                const auto [known, added] = bound_.emplace(symbol, text);
+                if (!added && known->second != text) {
+                    throw Error(ErrorCode::model, fmt::format("input '{}' makes dimension '{}' {} where another input makes it {}",
+                                                              shape.input, symbol, text, known->second));
+                }
+                renamed_[symbol] = text;
+                replaced.push_back((*dims)[axis]);
+            } else {
+                if (dims && (*dims)[axis] != wanted) {
+                    warnings.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
+                                                   file_.to_string((*dims)[axis]), axis, text));
+                }
+                replaced.push_back(wanted);
+            }
+        }
+        dims = std::move(replaced);
+    }
+}
+
+Expression DimensionNames::convert(Expression e, ExpressionPool& pool) const {
+    std::map<std::string, Expression, std::less<>> replace;
+    for (const std::string& symbol : file_.symbols_of(e)) {
+        const auto found = renamed_.find(symbol);
+        replace.emplace(symbol, pool.parse(found == renamed_.end() ? symbol : found->second));
+    }
+    return pool.import(file_, e, replace);
+}
+
+std::optional<Dims> DimensionNames::shape(std::size_t index, ExpressionPool& pool) const {
+    if (!shapes_[index]) return std::nullopt;
+    Dims dims;
+    for (const Expression e : *shapes_[index]) dims.push_back(convert(e, pool));
+    return dims;
+}
+
+Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) const {
+    if (const auto* value = std::get_if<std::int64_t>(&dim.value)) return *value < 0 ? unknown_dim : pool.constant(*value);
+    const auto* text = std::get_if<std::string_view>(&dim.value);
+    if (!text || text->empty()) return unknown_dim;
+    ExpressionPool scratch;
+    try {
+        const auto spelled = spelled_.find(*text);
+        const Expression e = scratch.parse(spelled == spelled_.end() ? *text : std::string_view(spelled->second));
+        std::map<std::string, Expression, std::less<>> replace;
+        for (const std::string& symbol : scratch.symbols_of(e)) {
+            const auto& names = file_.symbols();
+            const auto end = names.begin() + static_cast<std::ptrdiff_t>(input_symbols_);
+            if (std::find(names.begin(), end, symbol) == end) return unknown_dim;
+            const auto found = renamed_.find(symbol);
+            replace.emplace(symbol, pool.parse(found == renamed_.end() ? symbol : found->second));
+        }
+        return pool.import(scratch, e, replace);
+    } catch (const Error&) {
+        return unknown_dim;  // a declaration is only a hint
+    }
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/import.hpp"
+#include "graphs/onnx/scalar.hpp"
+
+namespace ftax::onnx_import {
+
+/// Gives the dynamic dimensions of a model's inputs their names: the file's own, except that the leading dimension of
+/// all inputs is `batch` and a sequence length is `seq`.
+class DimensionNames {
+  public:
+    /// Reads all inputs (name and type) at once, since one name is decided by looking at all of them, and applies the
+    /// shapes the user gave. Adds to `warnings` what was guessed. Throws Error{usage} for a shape given to an unknown
+    /// input, Error{model} for a negative dimension or when two shapes give one symbol different values,
+    /// Error{limit} beyond 1000 symbols.
+    DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+                   const std::vector<InputShape>& given, std::vector<std::string>& warnings);
+
+    /// Shape of input `index` in the expressions of `pool`; nullopt when neither file nor user say it.
+    [[nodiscard]] std::optional<Dims> shape(std::size_t index, ExpressionPool& pool) const;
+    /// Dimension of an inner tensor as the file declares it; unknown_dim when it uses symbols that no input has.
+    [[nodiscard]] Expression declared(const DimRecord& dim, ExpressionPool& pool) const;
+
+  private:
+    [[nodiscard]] Expression convert(Expression e, ExpressionPool& pool) const;
+
+    ExpressionPool file_;                              ///< expressions in the file's own symbols
+    std::size_t input_symbols_ = 0;                    ///< how many of them the file's inputs have
+    std::vector<std::optional<Dims>> shapes_;          ///< of the inputs, in `file_`
+    std::map<std::string, std::string, std::less<>> renamed_;   ///< file's symbol → name or expression shown to the user
+    std::map<std::string, std::string, std::less<>> bound_;     ///< file's symbol → what the user's shapes make of it
+    std::map<std::string, std::string, std::less<>> spelled_;   ///< dim_param that is no expression → symbol in `file_`
+};
+
+}  // namespace ftax::onnx_import

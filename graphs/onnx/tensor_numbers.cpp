@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "ftax/error.hpp"
+#include "graphs/onnx/records.hpp"
+
+namespace ftax::onnx_import {
+namespace {
+
+/// Widens a float of `exponent_bits` and `mantissa_bits` with an IEEE-like bias; infinities and NaN of the small
+/// 8-bit types are not told apart, since shape arithmetic never meets them.
+double small_float(std::uint64_t bits, int exponent_bits, int mantissa_bits) {
+    const std::uint64_t mantissa = bits & ((1u << mantissa_bits) - 1);
+    const auto exponent = static_cast<int>((bits >> mantissa_bits) & ((1u << exponent_bits) - 1));
+    const bool negative = (bits >> (exponent_bits + mantissa_bits)) & 1;
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    const double fraction = static_cast<double>(mantissa) / (1 << mantissa_bits);
+    const double value = exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias);
+    return negative ? -value : value;
+}
+
+/// Interprets the low bits of `bits` as one element.
+std::optional<Number> number_from_bits(DType type, std::uint64_t bits) {
+    using enum DType;
+    const auto sign_extended = [&](int width) {
+        const int shift = 64 - width;
+        return static_cast<std::int64_t>(bits << shift) >> shift;
+    };
+    switch (type) {
+        case f64: return std::bit_cast<double>(bits);
+        case f32: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+        case f16: return small_float(bits, 5, 10);
+        case bf16: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16)));
+        case f8e4m3: return small_float(bits, 4, 3);
+        case f8e5m2: return small_float(bits, 5, 2);
+        case i64: case u64: return static_cast<std::int64_t>(bits);
+        case i32: return sign_extended(32);
+        case i16: return sign_extended(16);
+        case i8: return sign_extended(8);
+        case u32: return static_cast<std::int64_t>(bits & 0xffffffffu);
+        case u16: return static_cast<std::int64_t>(bits & 0xffffu);
+        case u8: return static_cast<std::int64_t>(bits & 0xffu);
+        case boolean: return static_cast<std::int64_t>((bits & 0xffu) != 0);
+        default: return std::nullopt;  // packed, complex and string elements: no shape depends on them
+    }
+}
+
+std::vector<std::uint64_t> words_of(std::string_view raw, std::size_t width) {
+    std::vector<std::uint64_t> words(raw.size() / width, 0);
+    for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], raw.data() + i * width, width);
+    return words;
+}
+
+/// Payload of the typed fields (float_data, int32_data, …) as bit patterns.
+std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string_view& raw) {
+    std::vector<std::uint64_t> words;
+    for (const Bytes& part : tensor.message) {
+        WireReader reader(part);
+        Field field;
+        while (reader.next(field)) {
+            switch (field.number) {
+                case 4: {
+                    std::vector<float> floats;
+                    append_floats(field, floats);
+                    for (const float f : floats) words.push_back(std::bit_cast<std::uint32_t>(f));
+                    break;
+                }
+                case 5: case 7: case 11: {
+                    std::vector<std::int64_t> integers;
+                    append_integers(field, integers);
+                    for (const std::int64_t i : integers) words.push_back(static_cast<std::uint64_t>(i));
+                    break;
+                }
+                case 9: raw = field.text(); break;
+                case 10:
+                    if (field.type == WireType::fixed64) {
+                        words.push_back(field.value);
+                    } else {
+                        for (const std::uint64_t word : words_of(field.text(), 8)) words.push_back(word);
+                    }
+                    break;
+                default: break;
+            }
+        }
+    }
+    return words;
+}
+
+}  // namespace
+
+std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std::int64_t count,
+                                                std::string_view external_bytes) {
+    const DType type = dtype_from_onnx(tensor.data_type);
+    const int bits = bits_of(type);
+    if (bits % 8 != 0 || !number_from_bits(type, 0)) return std::nullopt;
+    std::string_view raw = external_bytes;
+    std::vector<std::uint64_t> words;
+    if (!tensor.external) words = typed_payload(tensor, raw);
+    if (!raw.empty()) words = words_of(raw, static_cast<std::size_t>(bits / 8));
+    if (words.empty() && count > 0) return std::nullopt;
+    if (words.size() != static_cast<std::size_t>(count)) {
+        throw Error(ErrorCode::model, fmt::format("tensor '{}' holds {} elements, its dims say {}", tensor.name,
+                                                  words.size(), count));
+    }
+    std::vector<Number> numbers;
+    numbers.reserve(words.size());
+    for (const std::uint64_t word : words) numbers.push_back(*number_from_bits(type, word));
+    return numbers;
+}
+
+}  // namespace ftax::onnx_import

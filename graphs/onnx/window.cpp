@@ -1,0 +1,94 @@
+#include "graphs/onnx/window.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ftax::onnx_import {
+namespace {
+
+std::vector<std::int64_t> positive_list(const Node& n, std::string_view key, std::size_t length) {
+    auto values = n.integers(key).value_or(std::vector<std::int64_t>{});
+    if (values.empty()) values.assign(length, 1);
+    if (values.size() != length) n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), length));
+    for (const std::int64_t value : values) {
+        if (value < 1) n.fail(fmt::format("{} contains {}", key, value));
+    }
+    return values;
+}
+
+}  // namespace
+
+WindowShape read_window(const Node& n, const Dims& weight_kernel) {
+    WindowShape window;
+    window.kernel = weight_kernel;
+    if (const auto given = n.integers("kernel_shape"); given && !given->empty()) {
+        if (!weight_kernel.empty() && weight_kernel.size() != given->size()) n.fail("kernel_shape does not fit the weight's rank");
+        window.kernel.clear();
+        for (const std::int64_t size : *given) window.kernel.push_back(n.math().constant(size));
+    }
+    if (window.kernel.empty()) n.fail("required attribute 'kernel_shape' is missing");
+    for (const Expression size : window.kernel) {
+        const auto constant = n.math().constant_value(size);
+        if (constant && *constant < 1) n.fail(fmt::format("kernel of size {}", *constant));
+    }
+    const std::size_t spatial = window.kernel.size();
+    window.stride = positive_list(n, "strides", spatial);
+    window.dilation = positive_list(n, "dilations", spatial);
+    const std::string_view auto_pad = n.text("auto_pad", "NOTSET");
+    window.same_upper = auto_pad == "SAME_UPPER";
+    window.same_lower = auto_pad == "SAME_LOWER";
+    auto pads = n.integers("pads").value_or(std::vector<std::int64_t>{});
+    if (pads.empty() || auto_pad != "NOTSET") pads.assign(2 * spatial, 0);
+    if (pads.size() != 2 * spatial) n.fail(fmt::format("pads has {} values for {} spatial axes", pads.size(), spatial));
+    const auto half = pads.begin() + static_cast<std::ptrdiff_t>(spatial);
+    window.pad_begin.assign(pads.begin(), half);
+    window.pad_end.assign(half, pads.end());
+    return window;
+}
+
+Expression WindowShape::output(const Node& n, Expression in, std::size_t axis, bool ceil_mode) const {
+    ShapeMath& math = n.math();
+    const Expression step = math.constant(stride[axis]);
+    if (same_upper || same_lower) return math.ceil_divide(in, step);
+    const Expression reach = math.add(math.multiply(math.add(kernel[axis], -1), dilation[axis]), 1);
+    const Expression padded = math.add(in, pad_begin[axis] + pad_end[axis]);
+    const Expression slack = math.subtract(padded, reach);
+    if (!ceil_mode) return math.add(math.floor_divide(slack, step), 1);
+    const Expression windows = math.add(math.ceil_divide(slack, step), 1);
+    // The last window must begin inside the input or its left padding. Source: ONNX Pool shape inference, PyTorch.
+    const Expression last_start = math.multiply(math.add(windows, -1), stride[axis]);
+    const Expression limit = math.add(in, pad_begin[axis]);
+    if (math.at_least(last_start, limit)) return math.add(windows, -1);
+    return windows;
+}
+
+void WindowShape::write(Node& n) const {
+    std::vector<std::int64_t> begin = pad_begin;
+    std::vector<std::int64_t> end = pad_end;
+    if (same_upper || same_lower) {
+        // SAME pads what makes the output ceil(in / stride); with a dynamic size the pads of stride 1 stand in.
+        const Dims& input = n.dims(0);
+        for (std::size_t i = 0; i < kernel.size(); ++i) {
+            const std::int64_t reach = (n.math().constant_value(kernel[i]).value_or(1) - 1) * dilation[i] + 1;
+            std::int64_t total = reach - 1;
+            if (const auto in = n.math().constant_value(input[i + 2])) {
+                const std::int64_t out = (*in + stride[i] - 1) / stride[i];
+                total = std::max<std::int64_t>(0, (out - 1) * stride[i] + reach - *in);
+            }
+            begin[i] = same_upper ? total / 2 : total - total / 2;
+            end[i] = total - begin[i];
+        }
+    }
+    std::vector<std::int64_t> sizes;
+    for (const Expression size : kernel) sizes.push_back(n.math().constant_value(size).value_or(0));
+    if (n.kind == OpKind::pool) n.set("kernel", sizes);
+    n.set("stride", stride);
+    n.set("pad_begin", begin);
+    n.set("pad_end", end);
+    if (n.kind != OpKind::pool || std::any_of(dilation.begin(), dilation.end(), [](auto d) { return d != 1; })) {
+        n.set("dilation", dilation);
+    }
+}
+
+}  // namespace ftax::onnx_import

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "graphs/onnx/node.hpp"
+
+namespace ftax::onnx_import {
+
+/// Kernel, strides, pads and dilations of a convolution or pooling, checked.
+struct WindowShape {
+    Dims kernel;
+    std::vector<std::int64_t> stride, dilation, pad_begin, pad_end;
+    bool same_upper = false, same_lower = false;
+
+    /// Output size along spatial axis `axis` of an input of size `in`.
+    [[nodiscard]] Expression output(const Node& n, Expression in, std::size_t axis, bool ceil_mode) const;
+    /// Stores them as canonical attributes of the operator.
+    void write(Node& n) const;
+};
+
+/// Reads the window attributes. `weight_kernel` are the kernel dims of the weight, empty for a pooling, which must
+/// have the attribute kernel_shape. Throws Error{model} on zeros, negatives and wrong lengths.
+[[nodiscard]] WindowShape read_window(const Node& n, const Dims& weight_kernel);
+
+}  // namespace ftax::onnx_import
