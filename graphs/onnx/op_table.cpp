@@ -6,8 +6,6 @@
 namespace ftax::onnx_import {
 namespace {
 
-
-
 /// Every operator ftax knows, sorted by name:
 /// name, canonical kind, function, rule for types and attributes, required inputs, rule for known elements, flags.
 constexpr OpRow rows[] = {
@@ -153,7 +151,7 @@ constexpr OpRow rows[] = {
     {"ReduceSum", OpKind::reduce, "sum", reduce, 1, evaluate_reduce},
     {"ReduceSumSquare", OpKind::reduce, "sum_square", reduce, 1, evaluate_reduce},
     {"RegexFullMatch", OpKind::custom, "", same_boolean, 1},
-    {"Relu", OpKind::pointwise, "relu", same_as_first, 1},
+    {"Relu", OpKind::pointwise, "relu", same_as_first, 1, evaluate_elementwise},
     {"Reshape", OpKind::reshape, "", reshape, 1, evaluate_copy, any_rank},
     {"Resize", OpKind::resize, "", resize, 1},
     {"ReverseSequence", OpKind::copy, "", same_as_first, 2},

@@ -19,6 +19,7 @@ std::optional<double> real_function(std::string_view name, double x) {
     if (name == "round") return std::nearbyint(x);
     if (name == "neg") return -x;
     if (name == "abs") return std::fabs(x);
+    if (name == "relu") return std::fmax(x, 0.0);
     return std::nullopt;
 }
 
@@ -124,6 +125,7 @@ Scalar ShapeMath::unary(std::string_view function, const Scalar& x) {
         if (function == "floor") return rounded(x, false);
         if (function == "ceil") return rounded(x, true);
         if (function == "neg") return rational(multiply(x.numerator, -1), x.denominator);
+        if (function == "relu" && x.denominator == 1) return from(maximum(x.numerator, constant(0)));
         if (function == "abs" && at_least(x.numerator, constant(0))) return x;
         if (function == "sign" && at_least(x.numerator, constant(1))) return integer(1);
         if (function == "not" && constant_value(x.numerator)) return integer(*constant_value(x.numerator) == 0);

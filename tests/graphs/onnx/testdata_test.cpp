@@ -1,0 +1,136 @@
+#include <doctest/doctest.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "ftax/error.hpp"
+#include "graphs/importers.hpp"
+
+// Oracle: the models of libonnx-testdata with the inputs and outputs that ONNX's reference implementation recorded.
+
+using namespace ftax;
+
+namespace {
+
+const std::filesystem::path data_folder = "/usr/share/libonnx-testdata/data";
+
+std::string read_bytes(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::filesystem::path> model_files() {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(data_folder)) {
+        if (entry.path().filename() == "model.onnx") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+bool is_small_integer(const ::onnx::TensorProto& tensor) {
+    std::int64_t count = 1;
+    for (const std::int64_t dim : tensor.dims()) count *= dim;
+    const auto type = tensor.data_type();
+    const bool integral = type == ::onnx::TensorProto::INT64 || type == ::onnx::TensorProto::INT32 ||
+                          type == ::onnx::TensorProto::BOOL;
+    return count <= 64 && (integral || (type == ::onnx::TensorProto::FLOAT && count <= 4));
+}
+
+/// Numbers of the outputs that are tensors: sequences have no one shape to compare.
+std::vector<std::size_t> tensor_outputs(const std::string& bytes) {
+    ::onnx::ModelProto model;
+    REQUIRE(model.ParseFromString(bytes));
+    std::vector<std::size_t> result;
+    for (int i = 0; i < model.graph().output_size(); ++i) {
+        if (!model.graph().output(i).type().has_tensor_type()) return {};
+        result.push_back(static_cast<std::size_t>(i));
+    }
+    return result;
+}
+
+/// The model as an exporter writes it: small operands (shapes, axes, scales) as initializers instead of inputs, and
+/// without the declared shapes of outputs, which would give the answer away.
+std::string without_answers(const std::filesystem::path& path) {
+    ::onnx::ModelProto model;
+    REQUIRE(model.ParseFromString(read_bytes(path)));
+    ::onnx::GraphProto& graph = *model.mutable_graph();
+    graph.clear_value_info();
+    for (auto& output : *graph.mutable_output()) {
+        if (output.type().has_tensor_type()) output.mutable_type()->mutable_tensor_type()->clear_shape();
+    }
+    const auto folder = path.parent_path() / "test_data_set_0";
+    std::vector<std::string> known;
+    for (int i = 0; i < graph.input_size(); ++i) {
+        ::onnx::TensorProto value;
+        if (!graph.input(i).type().has_tensor_type()) continue;
+        if (!value.ParseFromString(read_bytes(folder / ("input_" + std::to_string(i) + ".pb"))) || !is_small_integer(value)) continue;
+        value.set_name(graph.input(i).name());
+        *graph.add_initializer() = value;
+        known.push_back(value.name());
+    }
+    return model.SerializeAsString();
+}
+
+}  // namespace
+
+TEST_CASE("every model of libonnx-testdata is imported or refused with a message") {
+    const auto files = model_files();
+    CHECK(files.size() >= 1072);
+    std::size_t imported = 0;
+    for (const auto& path : files) {
+        try {
+            const Graph graph = import_onnx(read_bytes(path), path.string(), {});
+            imported += !graph.outputs.empty();
+        } catch (const Error& error) {
+            MESSAGE(error.what());
+        }
+    }
+    MESSAGE(imported, " of ", files.size(), " models imported");
+    CHECK(imported >= files.size() * 99 / 100);
+}
+
+TEST_CASE("inferred output shapes equal those recorded in libonnx-testdata for at least 95 percent") {
+    std::size_t compared = 0, equal = 0;
+    for (const auto& path : model_files()) {
+        const auto folder = path.parent_path() / "test_data_set_0";
+        std::vector<std::vector<std::int64_t>> expected;
+        for (const std::size_t i : tensor_outputs(read_bytes(path))) {
+            ::onnx::TensorProto output;
+            REQUIRE(output.ParseFromString(read_bytes(folder / ("output_" + std::to_string(i) + ".pb"))));
+            expected.emplace_back(output.dims().begin(), output.dims().end());
+        }
+        if (expected.empty()) continue;
+        compared += expected.size();
+        std::string wrong;
+        try {
+            const Graph graph = import_onnx(without_answers(path), path.string(), {});
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                const Tensor* tensor = i < graph.outputs.size() ? &graph.tensors[graph.outputs[i]] : nullptr;
+                std::vector<std::int64_t> shape;
+                bool known = tensor && tensor->known_shape;
+                for (std::size_t d = 0; known && d < tensor->shape.size(); ++d) {
+                    const auto value = graph.expressions.constant_value(tensor->shape[d]);
+                    known = value.has_value();
+                    shape.push_back(value.value_or(0));
+                }
+                if (known && shape == expected[i]) {
+                    ++equal;
+                } else {
+                    wrong += known ? " differs" : " unknown";
+                }
+            }
+        } catch (const Error& error) {
+            wrong = error.what();
+        }
+        if (!wrong.empty()) MESSAGE(path.parent_path().filename().string(), ": ", wrong);
+    }
+    MESSAGE(equal, " of ", compared, " output shapes equal");
+    CHECK(compared >= 1000);
+    CHECK(static_cast<double>(equal) >= 0.95 * static_cast<double>(compared));
+}
