@@ -216,6 +216,8 @@ inline double winograd_fused_blocks(const ConvShape& s, Architecture architectur
     return static_cast<double>(s.batch) * fewest * ceil_div(static_cast<double>(s.out_channels), 32);
 }
 
+namespace convolution {
+
 template <class T>
 const T& latency_of(const ConvParameters<T>& p, int threads) {
     return threads >= 256 ? p.latency_256 : threads >= 128 ? p.latency_128 : p.latency_64;
@@ -359,21 +361,44 @@ ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Device
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
 }
 
+/// Plans the convolution with a given algorithm, which must hold for the shape.
+template <class T>
+ConvPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
+                           const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    switch (algorithm) {
+        case ConvAlgorithm::implicit_gemm:
+            return plan_implicit_gemm(c, s, rates, p);
+        case ConvAlgorithm::winograd_fused:
+            return plan_winograd_fused(c, s, rates, p);
+        case ConvAlgorithm::winograd_nonfused:
+            return plan_winograd_nonfused(c, s, rates, p);
+        case ConvAlgorithm::tensor_gemm:
+            return plan_tensor_gemm(c, s, rates, p);
+        case ConvAlgorithm::grouped:
+            return plan_grouped(c, s, rates, p);
+        case ConvAlgorithm::depthwise:
+            break;
+    }
+    return plan_depthwise(c, s, rates, p);
+}
+
+}  // namespace convolution
+
 /// Plans a convolution: the cheapest algorithm that exists for the shape on the math path of `rates`. Host time and a
 /// bias that the framework adds in a kernel of its own are not included.
 /// The non-fused Winograd algorithm is taken for f32 only: Pascal's f16 rows of framework_tax.csv fit without it.
 template <class T>
 ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     const ConvCounts c = conv_counts(s);
-    if (is_depthwise(s)) return plan_depthwise(c, s, rates, p);
-    if (s.groups > 1) return plan_grouped(c, s, rates, p);
-    if (rates.path != MathPath::fp32) return plan_tensor_gemm(c, s, rates, p);
-    auto best = plan_implicit_gemm(c, s, rates, p);
+    if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
+    if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
+    if (rates.path != MathPath::fp32) return convolution::plan_tensor_gemm(c, s, rates, p);
+    auto best = convolution::plan_implicit_gemm(c, s, rates, p);
     if (!is_winograd(s)) return best;
-    const auto fused = plan_winograd_fused(c, s, rates, p);
+    const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
     if (fused.seconds < best.seconds) best = fused;
     if (s.element_bytes < 4) return best;
-    const auto nonfused = plan_winograd_nonfused(c, s, rates, p);
+    const auto nonfused = convolution::plan_winograd_nonfused(c, s, rates, p);
     return nonfused.seconds < best.seconds ? nonfused : best;
 }
 

@@ -69,9 +69,9 @@ TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
     const double direct_s = 2.0 * (64 * 32 * 32) * 256 * (256 * 9) / 14e12;
     const auto rates = compute_only(Architecture::ampere);
     const auto p = ideal_parameters();
-    CHECK(plan_implicit_gemm(counts, shape, rates, p).seconds == doctest::Approx(direct_s));
-    CHECK(plan_winograd_fused(counts, shape, rates, p).seconds == doctest::Approx(direct_s * 4 / 9));
-    CHECK(plan_winograd_nonfused(counts, shape, rates, p).seconds == doctest::Approx(direct_s / 4));
+    CHECK(convolution::plan_implicit_gemm(counts, shape, rates, p).seconds == doctest::Approx(direct_s));
+    CHECK(convolution::plan_winograd_fused(counts, shape, rates, p).seconds == doctest::Approx(direct_s * 4 / 9));
+    CHECK(convolution::plan_winograd_nonfused(counts, shape, rates, p).seconds == doctest::Approx(direct_s / 4));
     CHECK(plan_conv(shape, rates, p).algorithm == ConvAlgorithm::winograd_nonfused);
 }
 
@@ -86,12 +86,13 @@ TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
     CHECK(c.in_bytes == in);
     CHECK(c.out_bytes == out);
     CHECK(c.weight_bytes == weights);
-    CHECK(plan_implicit_gemm(c, shape, rates, p).seconds == doctest::Approx((in + out + weights) / 900e9));
+    CHECK(convolution::plan_implicit_gemm(c, shape, rates, p).seconds == doctest::Approx((in + out + weights) / 900e9));
     // The filter is read in 9 and written in 16 planes.
-    CHECK(plan_winograd_fused(c, shape, rates, p).seconds == doctest::Approx((in + out + weights * 25 / 9) / 900e9));
+    CHECK(convolution::plan_winograd_fused(c, shape, rates, p).seconds ==
+          doctest::Approx((in + out + weights * 25 / 9) / 900e9));
     // 64 patches of 4×4 become 36 planes of 64 · 8 inputs and 64 · 24 products, each written once and read once.
     const double planes = 4 * 36 * 64 * (8 + 24);
-    CHECK(plan_winograd_nonfused(c, shape, rates, p).seconds ==
+    CHECK(convolution::plan_winograd_nonfused(c, shape, rates, p).seconds ==
           doctest::Approx((in + out + 2 * planes + (4 + 5) * weights) / 900e9));
 }
 

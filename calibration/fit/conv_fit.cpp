@@ -1,0 +1,293 @@
+#include "calibration/fit/conv_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "ftax/error.hpp"
+#include "predictors/kernels/sustained.hpp"
+
+namespace ftax::fit {
+namespace {
+
+using kernels::ConvAlgorithm;
+using kernels::ConvParameters;
+using kernels::DeviceRates;
+
+enum HostUnknown : std::size_t { host_start, host_slope, host_curvature };
+
+/// Values of every unknown, by what they belong to.
+struct ConvUnknowns {
+    LogFit::Block shared{};
+    std::map<Architecture, LogFit::Block> architectures{};
+    std::map<std::string, LogFit::Block> devices{};
+    std::map<std::string, LogFit::Block> hosts{};
+};
+
+using DeviceRows = std::map<std::string, std::vector<const ConvRow*>>;
+
+template <class T>
+ConvParameters<T> parameters_of(const T* shared, const T* architecture) {
+    ConvParameters<T> p;
+    visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec& spec) {
+        value = spec.scope == ParameterScope::architecture ? *architecture++ : *shared++;
+    });
+    return p;
+}
+
+template <class T>
+DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path, const T* sustained) {
+    kernels::SustainedParameters<T> p;
+    visit_parameters(p, device, [&](std::string_view, T& value, const ParameterSpec&) { value = *sustained++; });
+    return kernels::device_rates(device, path, p);
+}
+
+/// Host part in seconds: it grows with the number of plans the framework has cached, faster towards the end.
+/// Source: the shortest rows of neusight_ops.csv conv along `order`.
+template <class T>
+T host_seconds(double order, const T* host) {
+    const double thousands = order / 1000;
+    return host[host_start] + host[host_slope] * thousands + host[host_curvature] * (thousands * thousands);
+}
+
+/// Blocks: shared, architecture, device, host.
+struct ConvModel {
+    const ConvRow* row;
+
+    template <class T>
+    T operator()(T const* const* blocks) const {
+        const auto p = parameters_of(blocks[0], blocks[1]);
+        const auto rates = rates_of(*row->device, row->path, blocks[2]);
+        const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
+                                               *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
+                                         : kernels::plan_conv(row->shape, rates, p);
+        return plan.seconds + host_seconds(row->order, blocks[3]);
+    }
+};
+
+LogFit::Block declared(ParameterScope scope) {
+    LogFit::Block block;
+    ConvParameters<double> p;
+    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        const bool wanted = (spec.scope == ParameterScope::architecture) == (scope == ParameterScope::architecture);
+        if (wanted) block.push_back(unknown(std::string(name), spec));
+    });
+    return block;
+}
+
+/// Clock and bandwidth of a device; what f32 rows say nothing about stays as declared.
+LogFit::Block declared(const DeviceSpec& device) {
+    LogFit::Block block;
+    kernels::SustainedParameters<double> p;
+    visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        block.push_back(unknown(std::string(name), spec));
+        block.back().fixed = name != "clock.fp32" && name != "bandwidth";
+    });
+    return block;
+}
+
+ConvUnknowns unknowns_for(const DeviceRows& rows) {
+    ConvUnknowns unknowns{.shared = declared(ParameterScope::shared)};
+    for (const auto& [slug, of_device] : rows) {
+        unknowns.architectures[of_device.front()->device->architecture] = declared(ParameterScope::architecture);
+        unknowns.devices[slug] = declared(*of_device.front()->device);
+        unknowns.hosts[slug] = {{"host_start_s", 5e-5, 5e-6, 1e-3, 0.5},
+                                {"host_slope_s", 5e-5, 1e-7, 1e-3, 1.0},
+                                {"host_curvature_s", 5e-6, 1e-8, 1e-3, 1.0}};
+    }
+    return unknowns;
+}
+
+std::vector<double> values(const LogFit::Block& block) {
+    std::vector<double> result;
+    for (const Unknown& u : block) result.push_back(u.value);
+    return result;
+}
+
+void fix(LogFit::Block& block) {
+    for (Unknown& u : block) u.fixed = true;
+}
+
+/// Fits what is not fixed in `unknowns` to an even selection of `rows`.
+FitSummary fit_rows(const DeviceRows& rows, ConvUnknowns& unknowns, const ConvFitOptions& options) {
+    LogFit fit(options.fit);
+    const std::size_t shared = fit.add_block(unknowns.shared);
+    std::map<Architecture, std::size_t> architectures;
+    for (const auto& [architecture, block] : unknowns.architectures) architectures[architecture] = fit.add_block(block);
+    std::map<std::string, std::pair<std::size_t, std::size_t>> devices;
+    for (const auto& [slug, of_device] : rows) {
+        const auto& [device, host] =
+            devices[slug] = {fit.add_block(unknowns.devices.at(slug)), fit.add_block(unknowns.hosts.at(slug))};
+        const std::size_t architecture = architectures.at(of_device.front()->device->architecture);
+        const std::size_t count = std::min(of_device.size(), options.rows_per_device);
+        for (std::size_t i = 0; i < count; ++i) {
+            const ConvRow* row = of_device[i * of_device.size() / count];
+            fit.add_row(ConvModel{row}, row->latency_s, {shared, architecture, device, host});
+        }
+    }
+    const FitSummary summary = fit.solve();
+    unknowns.shared = fit.block(shared);
+    for (const auto& [architecture, index] : architectures) unknowns.architectures[architecture] = fit.block(index);
+    for (const auto& [slug, blocks] : devices) {
+        unknowns.devices[slug] = fit.block(blocks.first);
+        unknowns.hosts[slug] = fit.block(blocks.second);
+    }
+    return summary;
+}
+
+/// log(predicted / measured) of every row, the algorithm chosen by the model.
+std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ConvUnknowns& unknowns,
+                               const std::string& slug) {
+    const auto shared = values(unknowns.shared);
+    const auto architecture = values(unknowns.architectures.at(rows.front()->device->architecture));
+    const auto device = values(unknowns.devices.at(slug));
+    const auto host = values(unknowns.hosts.at(slug));
+    const double* blocks[] = {shared.data(), architecture.data(), device.data(), host.data()};
+    std::vector<double> errors;
+    for (const ConvRow* row : rows) {
+        ConvRow unseen = *row;
+        unseen.algorithm.reset();
+        errors.push_back(std::log(ConvModel{&unseen}(blocks) / row->latency_s));
+    }
+    return errors;
+}
+
+Fold fold_of(std::string name, const std::map<std::string, std::vector<double>>& errors) {
+    Fold fold{.name = std::move(name)};
+    for (const auto& [slug, of_device] : errors) {
+        fold.groups.push_back(summarize(slug, of_device));
+        fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
+    }
+    return fold;
+}
+
+/// Expects of a device the geometric mean of what the others showed.
+LogFit::Block expected(const std::map<std::string, LogFit::Block>& others) {
+    LogFit::Block mean = others.begin()->second;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+        double log_sum = 0;
+        for (const auto& [slug, block] : others) log_sum += std::log(block[i].value);
+        mean[i].value = std::exp(log_sum / static_cast<double>(others.size()));
+    }
+    return mean;
+}
+
+/// Leaves out one device at a time. What its host cost is no property of the device: `known` holds it.
+void add_left_out_folds(const DeviceRows& rows, const ConvUnknowns& known, const ConvFitOptions& options,
+                        FitReport& report) {
+    std::map<std::string, std::vector<double>> blind, host_known, measured;
+    for (const auto& [slug, of_device] : rows) {
+        DeviceRows others = rows;
+        others.erase(slug);
+        if (others.empty()) return;
+        ConvUnknowns unknowns = unknowns_for(others);
+        (void)fit_rows(others, unknowns, options);
+        const Architecture architecture = of_device.front()->device->architecture;
+        unknowns.architectures.try_emplace(architecture, declared(ParameterScope::architecture));
+
+        const LogFit::Block device = expected(unknowns.devices);
+        const LogFit::Block host = expected(unknowns.hosts);
+        unknowns.devices[slug] = device;
+        unknowns.hosts[slug] = host;
+        blind[slug] = log_errors(of_device, unknowns, slug);
+        unknowns.hosts[slug] = known.hosts.at(slug);
+        host_known[slug] = log_errors(of_device, unknowns, slug);
+
+        fix(unknowns.shared);
+        for (auto& [_, block] : unknowns.architectures) fix(block);
+        fix(unknowns.hosts.at(slug));
+        (void)fit_rows({{slug, of_device}}, unknowns, options);
+        measured[slug] = log_errors(of_device, unknowns, slug);
+    }
+    report.folds.push_back(fold_of("left out: datasheet, host of the others", blind));
+    report.folds.push_back(fold_of("left out: datasheet, host known", host_known));
+    report.folds.push_back(fold_of("left out: clock and bandwidth measured, host known", measured));
+}
+
+void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
+                    std::vector<ScopedParameter>& parameters) {
+    for (const Unknown& u : block) {
+        if (!u.fixed) parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
+    }
+}
+
+}  // namespace
+
+std::optional<ConvAlgorithm> conv_algorithm_from_kernel(std::string_view names) {
+    const auto has = [&](std::string_view part) { return names.find(part) != names.npos; };
+    if (has("winogradForwardData") || has("winogradforwarddata")) return ConvAlgorithm::winograd_nonfused;
+    if (has("_winograd_")) return ConvAlgorithm::winograd_fused;
+    if (has("fft")) return std::nullopt;
+    if (has("scudnn") || has("convolve_sgemm")) return ConvAlgorithm::implicit_gemm;
+    return std::nullopt;
+}
+
+ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order,
+                 std::string_view kernel_names) {
+    const auto dimension = [&](const std::string& name) {
+        const auto found = measured.shape.find(name);
+        if (found == measured.shape.end() || found->second < (name == "pad" ? 0 : 1)) {
+            throw Error(ErrorCode::profile,
+                        "line " + std::to_string(measured.line) + ": a conv row needs a shape with a positive " + name);
+        }
+        return found->second;
+    };
+    ConvRow row{.device = &device, .latency_s = measured.latency_s, .order = order};
+    kernels::ConvShape& s = row.shape;
+    s.batch = dimension("b");
+    s.in_channels = dimension("cin");
+    s.out_channels = dimension("cout");
+    s.kernel_h = s.kernel_w = dimension("kernel");
+    s.in_height = s.in_width = dimension("hw");
+    s.stride_h = s.stride_w = dimension("stride");
+    const std::int64_t padded = s.in_height + 2 * dimension("pad");
+    if (padded < s.kernel_h) {
+        throw Error(ErrorCode::profile,
+                    "line " + std::to_string(measured.line) + ": the kernel is larger than the padded input");
+    }
+    s.out_height = s.out_width = (padded - s.kernel_h) / s.stride_h + 1;
+    row.algorithm = conv_algorithm_from_kernel(kernel_names);
+    return row;
+}
+
+FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options) {
+    DeviceRows by_device;
+    for (const ConvRow& row : rows) by_device[row.device->slug].push_back(&row);
+    FitReport report{.kernel_class = "conv"};
+    if (by_device.empty()) return report;
+
+    ConvUnknowns unknowns = unknowns_for(by_device);
+    report.converged = fit_rows(by_device, unknowns, options).converged;
+
+    std::map<std::string, std::vector<double>> in_fit;
+    std::map<std::string, std::vector<double>> regions;
+    for (const auto& [slug, of_device] : by_device) {
+        in_fit[slug] = log_errors(of_device, unknowns, slug);
+        for (std::size_t i = 0; i < of_device.size(); ++i) {
+            const auto& algorithm = of_device[i]->algorithm;
+            regions[slug + " " + std::string(algorithm ? name_of(*algorithm) : "other")].push_back(in_fit[slug][i]);
+        }
+    }
+    report.folds.push_back(fold_of("in the fit", in_fit));
+    for (auto& [name, errors] : regions) report.regions.push_back(summarize(name, errors));
+    if (options.folds) add_left_out_folds(by_device, unknowns, options, report);
+
+    const std::string source = "fitted: conv rows, " + std::to_string(rows.size());
+    add_parameters(unknowns.shared, ParameterScope::shared, "", source, report.parameters);
+    for (const auto& [architecture, block] : unknowns.architectures) {
+        add_parameters(block, ParameterScope::architecture, std::string(name_of(architecture)), source,
+                       report.parameters);
+    }
+    for (const auto& [slug, block] : unknowns.devices) {
+        add_parameters(block, ParameterScope::device, slug, source, report.parameters);
+    }
+    for (const auto& [slug, block] : unknowns.hosts) {
+        add_parameters(block, ParameterScope::device, slug, source, report.nuisance);
+    }
+    return report;
+}
+
+}  // namespace ftax::fit

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "ftax/device.hpp"
+#include "ftax/measurement.hpp"
+#include "predictors/kernels/conv.hpp"
+
+namespace ftax::fit {
+
+/// One measured convolution. The time is what a stream sees of one call on an idle device: host time, then kernels.
+struct ConvRow {
+    const DeviceSpec* device = nullptr;  ///< must outlive the row
+    kernels::ConvShape shape{};
+    MathPath path = MathPath::fp32;
+    double latency_s = 0;
+    double order = 0;  ///< shapes run before in this campaign: the host part grows with it (KERNEL_NOTES.md)
+    std::optional<kernels::ConvAlgorithm> algorithm{};  ///< what ran, when known; used to fit, never to predict
+};
+
+/// Reads the algorithm from the names of the kernels that ran; nullopt for those the model does not have (FFT).
+[[nodiscard]] std::optional<kernels::ConvAlgorithm> conv_algorithm_from_kernel(std::string_view kernel_names);
+
+/// Builds a row from an operator measurement with the shape of NeuSight's conv rows (b, cin, cout, kernel, hw, stride,
+/// pad). Throws Error{profile} for a shape that lacks one of them or is no convolution.
+[[nodiscard]] ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order,
+                               std::string_view kernel_names);
+
+struct ConvFitOptions {
+    FitOptions fit;
+    std::size_t rows_per_device = 1500;  ///< spread evenly over the campaign; errors are taken over all rows
+    bool folds = true;                   ///< also leave out one device at a time
+};
+
+/// Fits the convolution model: shared ratios, clock and bandwidth of every device, host time of every campaign.
+/// The kernels are fitted with the algorithm that ran; errors are those of the model's own choice.
+[[nodiscard]] FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options = {});
+
+}  // namespace ftax::fit

@@ -1,0 +1,146 @@
+#include "calibration/fit/log_fit.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace ftax::fit {
+namespace {
+
+/// (x − centre) / stddev for one entry of a block.
+struct LogPrior {
+    int index;
+    double centre, stddev;
+    template <class T>
+    bool operator()(T const* const* block, T* residual) const {
+        residual[0] = (block[0][index] - centre) / stddev;
+        return true;
+    }
+};
+
+std::vector<std::vector<double>> log_values(const std::vector<LogFit::Block>& blocks) {
+    std::vector<std::vector<double>> logs;
+    for (const auto& block : blocks) {
+        auto& values = logs.emplace_back();
+        for (const Unknown& u : block) values.push_back(std::log(u.value));
+    }
+    return logs;
+}
+
+void scatter(std::vector<std::vector<double>>& logs, const std::vector<LogFit::Block>& blocks, std::mt19937& random) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        for (std::size_t i = 0; i < blocks[b].size(); ++i) {
+            const Unknown& u = blocks[b][i];
+            if (u.fixed) continue;
+            const double width = u.prior_log_stddev > 0 ? u.prior_log_stddev : 0.5;
+            const double moved = logs[b][i] + std::normal_distribution<>(0, width)(random);
+            logs[b][i] = std::clamp(moved, std::log(u.lower), std::log(u.upper));
+        }
+    }
+}
+
+}  // namespace
+
+std::size_t LogFit::add_block(Block block) {
+    blocks_.push_back(std::move(block));
+    return blocks_.size() - 1;
+}
+
+FitSummary LogFit::solve() {
+    auto current = log_values(blocks_);
+    const auto centre = current;
+
+    ceres::Problem::Options ownership;
+    ownership.cost_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
+    ownership.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
+    ceres::Problem problem(ownership);
+    ceres::SoftLOneLoss robust(1.0);
+    std::vector<std::unique_ptr<ceres::CostFunction>> priors;
+
+    std::vector<char> used(blocks_.size(), 0);
+    for (const Row& row : rows_) {
+        std::vector<double*> pointers;
+        for (const std::size_t b : row.blocks) {
+            pointers.push_back(current[b].data());
+            used[b] = 1;
+        }
+        problem.AddResidualBlock(row.cost.get(), &robust, pointers);
+    }
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        if (!used[b]) continue;
+        std::vector<int> constant;
+        for (std::size_t i = 0; i < blocks_[b].size(); ++i) {
+            const Unknown& u = blocks_[b][i];
+            const int index = static_cast<int>(i);
+            if (u.fixed) {
+                constant.push_back(index);
+                continue;
+            }
+            problem.SetParameterLowerBound(current[b].data(), index, std::log(u.lower));
+            problem.SetParameterUpperBound(current[b].data(), index, std::log(u.upper));
+            if (u.prior_log_stddev <= 0) continue;
+            auto prior = std::make_unique<ceres::DynamicAutoDiffCostFunction<LogPrior, jet_width>>(
+                new LogPrior{index, centre[b][i], u.prior_log_stddev});
+            prior->AddParameterBlock(static_cast<int>(blocks_[b].size()));
+            prior->SetNumResiduals(1);
+            problem.AddResidualBlock(prior.get(), nullptr, current[b].data());
+            priors.push_back(std::move(prior));
+        }
+        if (constant.size() == blocks_[b].size()) {
+            problem.SetParameterBlockConstant(current[b].data());
+        } else if (!constant.empty()) {
+            problem.SetManifold(current[b].data(),
+                                new ceres::SubsetManifold(static_cast<int>(blocks_[b].size()), constant));
+        }
+    }
+
+    ceres::Solver::Options solver;
+    solver.linear_solver_type = ceres::DENSE_NORMAL_CHOLESKY;
+    solver.max_num_iterations = options_.iterations;
+    solver.logging_type = ceres::SILENT;
+    solver.function_tolerance = 1e-7;
+
+    FitSummary summary;
+    auto best = current;
+    std::mt19937 random(options_.seed);
+    for (int start = 0; start < std::max(1, options_.starts); ++start) {
+        auto from = centre;
+        if (start > 0) scatter(from, blocks_, random);
+        for (std::size_t b = 0; b < current.size(); ++b) std::copy(from[b].begin(), from[b].end(), current[b].begin());
+        ceres::Solver::Summary solved;
+        ceres::Solve(solver, &problem, &solved);
+        if (summary.costs.empty() || solved.final_cost < summary.cost) {
+            summary.cost = solved.final_cost;
+            summary.converged = solved.termination_type == ceres::CONVERGENCE;
+            best = current;
+        }
+        summary.costs.push_back(solved.final_cost);
+    }
+    for (std::size_t b = 0; b < current.size(); ++b) std::copy(best[b].begin(), best[b].end(), current[b].begin());
+
+    ceres::Covariance::Options covariance_options;
+    covariance_options.algorithm_type = ceres::DENSE_SVD;
+    covariance_options.null_space_rank = -1;
+    ceres::Covariance covariance(covariance_options);
+    std::vector<std::pair<const double*, const double*>> wanted;
+    for (std::size_t b = 0; b < current.size(); ++b) {
+        if (used[b] && !problem.IsParameterBlockConstant(current[b].data())) {
+            wanted.emplace_back(current[b].data(), current[b].data());
+        }
+    }
+    const bool estimated = !wanted.empty() && covariance.Compute(wanted, &problem);
+    for (std::size_t b = 0; b < current.size(); ++b) {
+        const std::size_t size = blocks_[b].size();
+        std::vector<double> matrix(size * size, 0);
+        if (estimated && used[b] && !problem.IsParameterBlockConstant(current[b].data())) {
+            covariance.GetCovarianceBlock(current[b].data(), current[b].data(), matrix.data());
+        }
+        for (std::size_t i = 0; i < size; ++i) {
+            if (!blocks_[b][i].fixed) blocks_[b][i].value = std::exp(current[b][i]);
+            blocks_[b][i].relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
+        }
+    }
+    return summary;
+}
+
+}  // namespace ftax::fit

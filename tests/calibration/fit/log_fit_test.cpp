@@ -1,0 +1,70 @@
+#include "calibration/fit/log_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+using namespace ftax::fit;
+
+namespace {
+
+/// y = a·x + b
+struct Line {
+    double x;
+    template <class T>
+    T operator()(T const* const* blocks) const {
+        return blocks[0][0] * x + blocks[0][1];
+    }
+};
+
+LogFit::Block line_unknowns() {
+    return {{"slope", 1, 0.01, 100, 0}, {"offset", 1, 0.01, 100, 0}};
+}
+
+}  // namespace
+
+TEST_CASE("a fit recovers what made the rows") {
+    LogFit fit({});
+    const auto block = fit.add_block(line_unknowns());
+    for (int x = 1; x <= 40; ++x) fit.add_row(Line{double(x)}, 3.0 * x + 7.0, {block});
+    const auto summary = fit.solve();
+    CHECK(summary.converged);
+    CHECK(fit.block(block)[0].value == doctest::Approx(3).epsilon(1e-4));
+    CHECK(fit.block(block)[1].value == doctest::Approx(7).epsilon(1e-4));
+}
+
+TEST_CASE("a few rows that are three times too slow move it little") {
+    LogFit fit({});
+    const auto block = fit.add_block(line_unknowns());
+    for (int x = 1; x <= 100; ++x) fit.add_row(Line{double(x)}, (3.0 * x + 7.0) * (x % 20 == 0 ? 3 : 1), {block});
+    fit.solve();
+    CHECK(fit.block(block)[0].value == doctest::Approx(3).epsilon(0.02));
+    CHECK(fit.block(block)[1].value == doctest::Approx(7).epsilon(0.05));
+}
+
+TEST_CASE("bounds hold, fixed unknowns stay, and a prior decides what the rows leave open") {
+    LogFit fit({});
+    LogFit::Block block = line_unknowns();
+    block[0].upper = 2;
+    block[1].fixed = true;
+    const auto index = fit.add_block(block);
+    const auto unseen = fit.add_block({{"elsewhere", 5, 0.1, 50, 0.3}});
+    for (int x = 1; x <= 40; ++x) fit.add_row(Line{double(x)}, 3.0 * x + 1.0, {index, unseen});
+    fit.solve();
+    CHECK(fit.block(index)[0].value == doctest::Approx(2));
+    CHECK(fit.block(index)[1].value == 1);
+    CHECK(fit.block(unseen)[0].value == doctest::Approx(5));
+    CHECK(fit.block(unseen)[0].relative_stddev == doctest::Approx(0.3).epsilon(0.01));
+}
+
+TEST_CASE("the standard deviation shrinks with the square root of the rows") {
+    const auto stddev = [](int rows) {
+        LogFit fit({.row_log_stddev = 0.1});
+        const auto block = fit.add_block({{"level", 1, 0.1, 10, 0}});
+        for (int i = 0; i < rows; ++i) fit.add_row([](auto const* const* blocks) { return blocks[0][0]; }, 2.0, {block});
+        fit.solve();
+        return fit.block(block)[0].relative_stddev;
+    };
+    CHECK(stddev(100) == doctest::Approx(0.01).epsilon(0.01));
+    CHECK(stddev(400) == doctest::Approx(0.005).epsilon(0.01));
+}
