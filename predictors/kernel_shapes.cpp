@@ -110,8 +110,6 @@ bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     return true;
 }
 
-}  // namespace
-
 kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                               const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
@@ -224,6 +222,19 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     // memory-efficient kernel takes the rest.
     shape.path = half && !masked ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
     return shape;
+}
+
+}  // namespace
+
+KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound,
+                         bool channels_last) {
+    switch (kernel.cls) {
+        case KernelClass::gemm: return gemm_shape(graph, schedule, kernel, bound);
+        case KernelClass::conv: return conv_shape(graph, schedule, kernel, bound, channels_last);
+        case KernelClass::attention: return attention_shape(graph, schedule, kernel, bound);
+        case KernelClass::memory: break;
+    }
+    return memory_shape(graph, schedule, kernel, bound);
 }
 
 bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {

@@ -80,8 +80,8 @@ static_assert(rules_follow_op_kinds());
 
 /// Elementwise functions whose arithmetic is long enough to matter beside their traffic.
 bool is_transcendental(std::string_view function) {
-    static constexpr std::array<std::string_view, 20> names{
-        "exp", "log", "tanh", "sigmoid", "gelu", "erf", "pow", "div", "sqrt", "rsqrt", "silu", "mish", "softplus",
+    static constexpr std::array<std::string_view, 19> names{
+        "exp", "log", "tanh", "sigmoid", "gelu", "erf", "div", "sqrt", "rsqrt", "silu", "mish", "softplus",
         "elu", "selu", "sin", "cos", "atan", "hardsigmoid", "log1p"};
     return std::find(names.begin(), names.end(), function) != names.end();
 }
@@ -197,6 +197,7 @@ class Lowering {
     }
 
     static MemoryClass memory_class(const Op& op, const LaunchRule& rule) {
+        if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
         if (op.kind == OpKind::pointwise && is_transcendental(op.text("function"))) return MemoryClass::transcendental;
         return rule.memory_class;
     }

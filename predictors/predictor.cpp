@@ -54,14 +54,8 @@ struct Predictor::State {
     std::vector<Span> spans;
 
     KernelCost cost(const Kernel& kernel) const {
-        const auto of = [&](const auto& shape) { return kernel_cost(kernel_models, shape, kernel.path); };
-        switch (kernel.cls) {
-            case KernelClass::gemm: return of(gemm_shape(graph, schedule, kernel, bound));
-            case KernelClass::conv: return of(conv_shape(graph, schedule, kernel, bound, options.channels_last));
-            case KernelClass::attention: return of(attention_shape(graph, schedule, kernel, bound));
-            case KernelClass::memory: break;
-        }
-        return of(memory_shape(graph, schedule, kernel, bound));
+        return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, kernel.path); },
+                          kernel_shape(graph, schedule, kernel, bound, options.channels_last));
     }
 
     bool calls_blas(const Launch& launch) const {

@@ -11,6 +11,7 @@ struct GemmShape {
     int element_bytes = 4;
     bool bias = false;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
+    friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
 struct ConvShape {
@@ -22,6 +23,7 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
+    friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
 /// Classes of kernels whose time is traffic; each has its own efficiency.
@@ -52,6 +54,7 @@ struct MemoryShape {
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
+    friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 
 enum class AttentionPath : std::uint8_t { math, memory_efficient, flash };
@@ -61,6 +64,7 @@ struct AttentionShape {
     int element_bytes = 2;
     bool causal = false;
     AttentionPath path = AttentionPath::flash;
+    friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
 }  // namespace ftax::kernels

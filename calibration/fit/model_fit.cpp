@@ -1,0 +1,136 @@
+#include "calibration/fit/model_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace ftax::fit {
+namespace {
+
+constexpr double growth_per_doubling = 1.75;
+constexpr double above_flat_start = 1.5;
+
+const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope, std::string_view key) {
+    const auto found = std::find_if(file.parameters.begin(), file.parameters.end(), [&](const ScopedParameter& p) {
+        return p.parameter.name == name && p.scope == scope && p.key == key;
+    });
+    return found == file.parameters.end() ? nullptr : &*found;
+}
+
+std::string key_of(ParameterScope scope, const DeviceSpec& device) {
+    switch (scope) {
+        case ParameterScope::shared: return "";
+        case ParameterScope::architecture: return std::string(name_of(device.architecture));
+        case ParameterScope::device: break;
+    }
+    return device.slug;
+}
+
+/// Parameters of one scope that hold for a device, in the order of visit_parameters.
+LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start, double prior_scale) {
+    LogFit::Block block;
+    KernelParameters<double> parameters;
+    visit_parameters(parameters, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        if (spec.scope != scope) return;
+        Unknown u = unknown(std::string(name), spec);
+        if (const ScopedParameter* known = find(start, name, scope, key_of(scope, device))) {
+            u.value = known->parameter.value;
+            // What an operator fit has seen keeps close to it; what it has only taken from a prior does not.
+            if (known->parameter.relative_stddev > 0) {
+                u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * known->parameter.relative_stddev));
+            }
+        }
+        block.push_back(std::move(u));
+    });
+    return block;
+}
+
+/// The forward pass of one row as a function of the blocks shared, architecture, device.
+struct ForwardPass {
+    const ModelRow* row;
+
+    template <class T>
+    T operator()(T const* const* blocks) const {
+        KernelParameters<T> parameters;
+        std::size_t next[3] = {0, 0, 0};
+        visit_parameters(parameters, *row->device, [&](std::string_view, T& value, const ParameterSpec& spec) {
+            const auto scope = static_cast<std::size_t>(spec.scope);
+            value = blocks[scope][next[scope]++];
+        });
+        return sum_seconds(row->kernels, KernelModels<T>(*row->device, parameters));
+    }
+};
+
+}  // namespace
+
+FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start, const ModelFitOptions& options,
+                     DeviceProfileFile& fitted) {
+    LogFit fit(options.fit);
+    FitReport report;
+    report.kernel_class = "models";
+    if (rows.empty()) return report;
+
+    struct PlacedBlock {
+        std::size_t index;
+        ParameterScope scope;
+        std::size_t rows = 0;
+    };
+    std::map<std::string, PlacedBlock> placed;  // by scope and key
+    const auto place = [&](ParameterScope scope, const DeviceSpec& device) -> PlacedBlock& {
+        const std::string id = std::to_string(static_cast<int>(scope)) + key_of(scope, device);
+        const auto found = placed.find(id);
+        if (found != placed.end()) return found->second;
+        return placed.emplace(id, PlacedBlock{fit.add_block(make_block(scope, device, start, options.prior_scale)), scope})
+            .first->second;
+    };
+    for (const ModelRow& row : rows) {
+        std::vector<std::size_t> blocks;
+        for (const auto scope : {ParameterScope::shared, ParameterScope::architecture, ParameterScope::device}) {
+            PlacedBlock& block = place(scope, *row.device);
+            ++block.rows;
+            blocks.push_back(block.index);
+        }
+        fit.add_row(ForwardPass{&row}, row.latency_s, blocks);
+    }
+    report.converged = fit.solve().converged;
+
+    fitted = start;
+    for (const auto& [id, block] : placed) {
+        for (const Unknown& u : fit.block(block.index)) {
+            const std::string key = id.substr(1);
+            std::erase_if(fitted.parameters, [&](const ScopedParameter& p) {
+                return p.parameter.name == u.name && p.scope == block.scope && p.key == key;
+            });
+            const Parameter value{u.name, u.value, u.relative_stddev,
+                                  "fitted: " + std::to_string(block.rows) + " whole-model rows"};
+            fitted.parameters.push_back({value, block.scope, key});
+            report.parameters.push_back(value);
+        }
+    }
+
+    std::map<std::string, std::vector<double>> errors;
+    for (const ModelRow& row : rows) {
+        const DeviceProfile profile = compose(fitted, *row.device);
+        const double predicted = sum_seconds(row.kernels, KernelModels<double>(*row.device, kernel_parameters(profile)));
+        errors[row.group].push_back(std::log(predicted / row.latency_s));
+    }
+    Fold in_fit{.name = "in-fit"};
+    for (auto& [group, values] : errors) in_fit.groups.push_back(summarize(group, std::move(values)));
+    for (const ErrorSummary& group : in_fit.groups) in_fit.mean += group.mean / static_cast<double>(in_fit.groups.size());
+    report.folds.push_back(std::move(in_fit));
+    return report;
+}
+
+std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s) {
+    std::vector<bool> bound(batches.size(), false);
+    if (batches.size() < 2) return bound;
+    const double flat_s = *std::min_element(latency_s.begin(), latency_s.end());
+    for (std::size_t i = 1; i < batches.size(); ++i) {
+        const double doublings = std::log2(batches[i] / batches[i - 1]);
+        const double growth = std::pow(latency_s[i] / latency_s[i - 1], 1 / doublings);
+        bound[i] = growth >= growth_per_doubling && latency_s[i] > above_flat_start * flat_s;
+    }
+    return bound;
+}
+
+}  // namespace ftax::fit

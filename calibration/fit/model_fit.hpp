@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "ftax/device.hpp"
+#include "predictors/kernel_list.hpp"
+#include "src/io/profile_file.hpp"
+
+namespace ftax::fit {
+
+/// One measured forward pass whose latency is device time: the host ran ahead.
+struct ModelRow {
+    const DeviceSpec* device = nullptr;
+    std::vector<CountedKernel> kernels;  ///< of the forward pass, see list_kernels
+    double latency_s = 0;
+    std::string model;
+    std::string group;  ///< for the report: "rtx-a6000 fp16"
+};
+
+struct ModelFitOptions {
+    FitOptions fit;
+    /// Width of the priors around `start`, relative to what the fit of the operators left (Parameter::relative_stddev).
+    double prior_scale = 3;
+};
+
+/// Fits the kernel models to whole forward passes, starting from the parameters of an operator fit (`start`): what no
+/// operator row shows (tensor cores, layouts, memory classes, sustained clocks of cards without operator rows) moves
+/// far, what operators fixed moves little.
+/// Returns the new values with their scopes in `fitted`.
+[[nodiscard]] FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start,
+                                   const ModelFitOptions& options, DeviceProfileFile& fitted);
+
+/// Tells which points of one latency curve are compute-bound: latency grows at least 1.75-fold per doubling of the
+/// batch there and exceeds 1.5 times the flat start. `batches` ascending.
+/// Source: the bar of issue "kernel models" in DESIGN terms: rows whose latency the host does not decide.
+[[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s);
+
+}  // namespace ftax::fit

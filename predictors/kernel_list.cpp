@@ -1,0 +1,27 @@
+#include "predictors/kernel_list.hpp"
+
+#include <algorithm>
+
+#include "predictors/kernel_shapes.hpp"
+
+namespace ftax {
+
+std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,
+                                        bool channels_last) {
+    std::vector<CountedKernel> listed;
+    for (const Kernel& kernel : schedule.kernels) {
+        if (!is_launched(graph, kernel, bound)) continue;
+        const KernelShape shape = kernel_shape(graph, schedule, kernel, bound, channels_last);
+        const auto same = std::find_if(listed.begin(), listed.end(), [&](const CountedKernel& other) {
+            return other.path == kernel.path && other.shape == shape;
+        });
+        if (same == listed.end()) {
+            listed.push_back({shape, kernel.path, 1});
+        } else {
+            ++same->count;
+        }
+    }
+    return listed;
+}
+
+}  // namespace ftax
