@@ -104,7 +104,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
             const Parameter value{u.name, u.value, u.relative_stddev,
                                   "fitted: " + std::to_string(block.rows) + " whole-model rows"};
             fitted.parameters.push_back({value, block.scope, key});
-            report.parameters.push_back(value);
+            report.parameters.push_back(fitted.parameters.back());
         }
     }
 
