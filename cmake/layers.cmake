@@ -28,7 +28,7 @@ ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 LINK ftax_core
 ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/frameworks predictors/nas LINK ftax_core
            PRIVATE_LINK fmt::fmt)
 if(FTAX_BUILD_FIT)
-    ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors
+    ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io
                PRIVATE_LINK fmt::fmt Ceres::ceres Eigen3::Eigen)
 endif()
 ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)

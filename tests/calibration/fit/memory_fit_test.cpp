@@ -1,0 +1,102 @@
+#include "calibration/fit/memory_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "predictors/operator.hpp"
+
+namespace {
+
+using namespace ftax;
+
+OperatorMeasurement measured(std::string op, std::int64_t b, std::int64_t h) {
+    OperatorMeasurement m;
+    m.op = std::move(op);
+    m.shape = {{"b", b}, {"h", h}};
+    return m;
+}
+
+/// Rows as a card with these parameters would give them.
+std::vector<fit::MemoryRow> synthetic_rows(const DeviceSpec& device, std::vector<Parameter> parameters) {
+    DeviceProfile profile;
+    profile.device = device;
+    profile.parameters = std::move(parameters);
+    const OperatorModel truth(profile);
+    std::vector<fit::MemoryRow> rows;
+    for (const char* op : {"add", "tanh", "softmax", "ln"}) {
+        for (std::int64_t b = 16; b < 200'000; b = b * 3 / 2) {
+            OperatorMeasurement m = measured(op, b, 256 + b % 13 * 128);
+            m.latency_s = truth.predict(m)->latency_s;
+            rows.push_back(*fit::memory_row(m, device, "train", 5000));
+        }
+    }
+    return rows;
+}
+
+double value(const std::vector<ScopedParameter>& parameters, std::string_view name, std::string_view key) {
+    const auto at = std::find_if(parameters.begin(), parameters.end(),
+                                 [&](const ScopedParameter& p) { return p.parameter.name == name && p.key == key; });
+    REQUIRE(at != parameters.end());
+    return at->parameter.value;
+}
+
+fit::MemoryFitOptions one_start() {
+    fit::MemoryFitOptions options;
+    options.fit.starts = 1;
+    options.folds = false;
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("the fit recovers bandwidth and host of every device from synthetic rows") {
+    const DeviceSpec t4 = device_spec("t4");
+    const DeviceSpec v100 = device_spec("v100-pcie-32gb");
+    auto rows = synthetic_rows(t4, {{"bandwidth", 0.68, 0, ""}, {"operator.host_scale", 1.0, 0, ""}});
+    const auto more = synthetic_rows(v100, {{"bandwidth", 0.97, 0, ""}, {"operator.host_scale", 1.5, 0, ""}});
+    rows.insert(rows.end(), more.begin(), more.end());
+
+    const fit::FitReport report = fit::fit_memory(rows, one_start());
+    CHECK(value(report.parameters, "bandwidth", "t4") == doctest::Approx(0.68).epsilon(0.01));
+    CHECK(value(report.parameters, "bandwidth", "v100-pcie-32gb") == doctest::Approx(0.97).epsilon(0.01));
+    CHECK(value(report.nuisance, "operator.host_scale", "v100-pcie-32gb") /
+              value(report.nuisance, "operator.host_scale", "t4") ==
+          doctest::Approx(1.5).epsilon(0.01));
+    for (const fit::Fold& fold : report.folds) CHECK(fold.mean < 0.01);
+}
+
+TEST_CASE("rows at the idle clock are scored but not fitted") {
+    const DeviceSpec t4 = device_spec("t4");
+    auto rows = synthetic_rows(t4, {});
+    const std::size_t clean = rows.size();
+    for (std::size_t i = 0; i < clean; ++i) {
+        rows.push_back(rows[i]);
+        rows.back().idle_clock = true;
+        rows.back().latency_s *= 3;
+    }
+    const fit::FitReport report = fit::fit_memory(rows, one_start());
+    for (const fit::Fold& fold : report.folds) {
+        CAPTURE(fold.name);
+        if (fold.name.ends_with("without rows at the idle clock")) {
+            CHECK(fold.mean < 0.01);
+        } else {
+            CHECK(fold.mean == doctest::Approx(0.5 * 2 / 3).epsilon(0.02));
+        }
+    }
+}
+
+TEST_CASE("operators of other classes give no memory row") {
+    OperatorMeasurement bmm;
+    bmm.op = "bmm";
+    bmm.shape = {{"b", 1}, {"m", 2}, {"n", 3}, {"k", 4}};
+    CHECK_FALSE(fit::memory_row(bmm, device_spec("t4"), "train", 0));
+}
+
+TEST_CASE("the shorth is where most values agree") {
+    CHECK(fit::shorth({7}) == 7);
+    CHECK(fit::shorth({1.75, 1.0, 1.22, 0.98, 1.02}) == doctest::Approx(1.0));
+    CHECK(fit::shorth({1.0, 1.0, 1.0, 100.0}) == doctest::Approx(1.0));
+}
