@@ -1,0 +1,175 @@
+#include "src/io/machine.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "ftax/device.hpp"
+#include "ftax/error.hpp"
+#include "src/io/file.hpp"
+
+namespace ftax {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the value of the first line "KEY : VALUE" in a file of /proc or /sys; with an empty key the first line.
+std::optional<std::string> value_in(const fs::path& path, std::string_view key) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with(key)) continue;
+        const std::size_t start = key.empty() ? 0 : line.find_first_not_of(" \t:", key.size());
+        return start == std::string::npos ? std::string() : line.substr(start);
+    }
+    return std::nullopt;
+}
+
+Finding cpu() {
+    const std::string model = value_in("/proc/cpuinfo", "model name").value_or("unknown model");
+    Finding finding{"cpu",
+                    FindingState::present,
+                    fmt::format("{}, {} logical cores", model, std::thread::hardware_concurrency()),
+                    {}};
+    const auto governor = value_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "");
+    if (governor) finding.detail += ", governor " + *governor;
+    if (governor && *governor != "performance") {
+        finding.state = FindingState::limited;
+        finding.advice = "before measuring: cpupower frequency-set -g performance";
+    }
+    return finding;
+}
+
+Finding gpu(const std::string& model) {
+    try {
+        return {"gpu", FindingState::present, fmt::format("{} ({})", model, device_spec(model).slug), {}};
+    } catch (const Error&) {
+        return {"gpu", FindingState::limited, model, "ftax has no datasheet of it: see data/devices/README.md"};
+    }
+}
+
+std::vector<Finding> gpus() {
+    std::vector<Finding> findings;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
+        if (const auto model = value_in(entry.path() / "information", "Model")) findings.push_back(gpu(*model));
+    }
+    if (findings.empty()) {
+        findings.push_back({"gpu", FindingState::absent, "no NVIDIA GPU", "predicting needs none; measuring does"});
+    }
+    return findings;
+}
+
+Finding driver() {
+    const auto version = value_in("/proc/driver/nvidia/version", "NVRM version");
+    if (!version) return {"driver", FindingState::absent, "no NVIDIA kernel driver", {}};
+    return {"driver", FindingState::present, *version, {}};
+}
+
+/// What was loaded stays loaded: drivers do not like to be unloaded, and the program ends soon.
+Finding shared_library(std::string what, std::initializer_list<const char*> names, std::string advice) {
+    for (const char* name : names) {
+        if (::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return {std::move(what), FindingState::present, name, {}};
+    }
+    return {std::move(what), FindingState::absent, fmt::format("{} cannot be loaded", *names.begin()),
+            std::move(advice)};
+}
+
+/// CUPTI counts only for root unless the driver was told otherwise.
+/// Source: https://developer.nvidia.com/ERR_NVGPUCTRPERM
+Finding cupti() {
+    Finding finding = shared_library("cupti", {"libcupti.so", "libcupti.so.13", "libcupti.so.12"},
+                                     "install the CUDA toolkit; without it kernels are timed with CUDA events");
+    const auto admin_only = value_in("/proc/driver/nvidia/params", "RmProfilingAdminOnly");
+    if (finding.state == FindingState::present && admin_only == "1" && ::geteuid() != 0) {
+        finding.state = FindingState::limited;
+        finding.detail += ", for root only";
+        finding.advice = "run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0";
+    }
+    return finding;
+}
+
+/// Returns what a fixed command prints, or nullopt when it fails.
+std::optional<std::string> output_of(const char* command) {
+    struct Close {
+        int* status;
+        void operator()(std::FILE* pipe) const { *status = ::pclose(pipe); }
+    };
+    int status = 0;
+    std::string output;
+    {
+        const std::unique_ptr<std::FILE, Close> pipe(::popen(command, "r"), Close{&status});
+        if (!pipe) return std::nullopt;
+        std::array<char, 512> buffer;
+        while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
+            output.append(buffer.data(), got);
+        }
+    }
+    if (status != 0) return std::nullopt;
+    return output;
+}
+
+/// Prints the interpreter and, one a line, the packages found; imports none of them.
+constexpr const char* python_command =
+    "python3 -c \"\n"
+    "import sys, importlib.metadata as m\n"
+    "print(sys.version.split()[0], sys.executable)\n"
+    "for name in ('torch', 'torchvision', 'timm', 'transformers', 'onnx', 'onnxruntime'):\n"
+    "    try: print(name, m.version(name))\n"
+    "    except m.PackageNotFoundError: pass\n"
+    "\" 2>/dev/null";
+
+std::vector<Finding> python() {
+    const std::optional<std::string> output = output_of(python_command);
+    if (!output) {
+        return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
+    }
+    const std::size_t first_line = output->find('\n');
+    std::vector<Finding> findings{{"python", FindingState::present, output->substr(0, first_line), {}}};
+    std::string packages = output->substr(std::min(first_line + 1, output->size()));
+    while (!packages.empty() && packages.back() == '\n') packages.pop_back();
+    for (char& c : packages) c = c == '\n' ? ',' : c;
+    if (packages.find("torch ") == std::string::npos) {
+        findings.push_back({"torch", FindingState::absent, packages.empty() ? "not in this python" : packages,
+                            "only exporting models and measuring frameworks need it"});
+    } else {
+        findings.push_back({"torch", FindingState::present, packages, {}});
+    }
+    return findings;
+}
+
+Finding folder(std::string what, const std::string& path) {
+    if (is_writable_folder(path)) return {std::move(what), FindingState::present, path, {}};
+    return {std::move(what), FindingState::limited, path, "not writable: give outputs another folder"};
+}
+
+}  // namespace
+
+std::string_view name_of(FindingState state) noexcept {
+    constexpr std::array<std::string_view, 3> names{"present", "limited", "absent"};
+    return names[static_cast<std::size_t>(state)];
+}
+
+std::vector<Finding> examine_machine() {
+    std::vector<Finding> findings{cpu()};
+    for (Finding& finding : gpus()) findings.push_back(std::move(finding));
+    findings.push_back(driver());
+    findings.push_back(shared_library("cuda", {"libcuda.so.1"}, {}));
+    findings.push_back(cupti());
+    for (Finding& finding : python()) findings.push_back(std::move(finding));
+    std::error_code ignored;
+    findings.push_back(folder("working folder", fs::current_path(ignored).string()));
+    findings.push_back(folder("temporary folder", fs::temp_directory_path(ignored).string()));
+    return findings;
+}
+
+}  // namespace ftax
