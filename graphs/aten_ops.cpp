@@ -842,7 +842,7 @@ void append_aten(Graph& graph, const AtenCall& call) {
     }
     const OpKind kind = refined_kind(graph, call, *row, inputs);
     check_operands(call, kind, inputs);
-    if (row->name == "index") append_mask_lookup(graph, call);
+    if (row->name == "index" || row->name == "index_put") append_mask_lookup(graph, call);
     std::vector<Attribute> attributes;
     if (kind == row->kind) row->attributes({graph, call, attributes});
     const bool named = !row->function.empty() || kind == OpKind::pointwise;

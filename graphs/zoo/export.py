@@ -36,7 +36,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 class Spec:
     """Names one model: `source:model` plus options, some for the export, the rest for the model's configuration."""
 
-    EXPORT_KEYS = ("img", "samples", "seq", "decode", "control", "symbols")
+    EXPORT_KEYS = ("img", "samples", "seq", "decode", "control", "symbols", "attention", "unbacked")
 
     def __init__(self, name, source, model, options):
         self.name, self.source, self.model = name, source, model
@@ -46,7 +46,7 @@ class Spec:
     @classmethod
     def parse(cls, text, name=None):
         source, _, rest = text.partition(":")
-        model, *pairs = rest.split(",")
+        model, *pairs = re.split(r",(?![^(]*\))", rest)  # commas inside parentheses belong to the value
         return cls(name or model, source, model, dict(parse_option(pair) for pair in pairs if pair))
 
 
@@ -204,12 +204,40 @@ class ControlValues(TorchFunctionMode):
         return control
 
 
+def attention_of_2022(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **_):
+    """Attention as torch.nn.functional.multi_head_attention_forward computed it up to torch 1.12."""
+    batch = query.shape[:-2]
+    query, key, value = (x.flatten(0, -3) for x in (query / query.shape[-1] ** 0.5, key, value))
+    if attn_mask is None:
+        scores = torch.bmm(query, key.transpose(-2, -1))
+    else:
+        scores = torch.baddbmm(attn_mask.flatten(0, -3), query, key.transpose(-2, -1))
+    return torch.bmm(torch.softmax(scores, -1), value).unflatten(0, batch)
+
+
+@contextlib.contextmanager
+def replaced(owner, name, value):
+    held = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, held)
+
+
 @contextlib.contextmanager
 def tracing(spec):
     """Runs the model without gradients or data: constants made on the way land on the meta device too."""
     control = ControlValues.of(spec)
     control.replay = iter(control.values)
-    with torch.no_grad(), torch.device("meta"), control:
+    with contextlib.ExitStack() as stack:
+        for context in (torch.no_grad(), torch.device("meta"), control):
+            stack.enter_context(context)
+        # A module that converts itself on the way (`self.to(dtype)`) already is what it converts to.
+        stack.enter_context(replaced(torch.nn.Module, "_apply", lambda module, *_, **__: module))
+        if spec.export.get("attention") == 2022:
+            functional = torch.nn.functional
+            stack.enter_context(replaced(functional, "scaled_dot_product_attention", attention_of_2022))
         yield
 
 
@@ -231,32 +259,39 @@ def export_program(spec, model, inputs, dims):
             continue
         shapes = {k: {axis: symbols[s] for axis, s in axes.items() if s in kept} for k, axes in dims.items()}
         try:
-            with tracing(spec):
+            with tracing(spec), module_calls(model) as calls:
                 program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False, **options)
-            return program, {k: {a: s for a, s in axes.items() if s in kept} for k, axes in dims.items()}, failures
+            kept_dims = {k: {a: s for a, s in axes.items() if s in kept} for k, axes in dims.items()}
+            return program, calls, kept_dims, failures
         except Exception as error:  # torch.export raises many types; each failed attempt is reported
             failures.append(f"{sorted(kept)}: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}")
     raise RuntimeError("; ".join(failures))
 
 
-def module_calls(spec, model, inputs):
-    """Lists every nn.Module call of one forward pass as [path, qualified class], in order."""
+@contextlib.contextmanager
+def module_calls(model):
+    """Lists every nn.Module call of the forward passes inside as [path, qualified class], in order."""
     calls, hooks = [], []
     for path, module in model.named_modules(remove_duplicate=True):
         entry = [path, f"{type(module).__module__}.{type(module).__qualname__}"]
         hooks.append(module.register_forward_pre_hook(lambda *_, entry=entry: calls.append(entry)))
     try:
-        with tracing(spec):
-            model(**inputs)
+        yield calls
     finally:
         for hook in hooks:
             hook.remove()
-    return calls
 
 
-def symbol_names(program, dims):
-    """Maps torch's names of symbols (s72) to ours (batch), by the inputs that carry them."""
+def symbol_names(program, dims, spec):
+    """Maps torch's names of symbols (s72) to ours (batch), by the inputs that carry them.
+
+    Sizes that depend on data (u0) become what the option `unbacked` says they are for typical data.
+    """
     names = {}
+    if "unbacked" in spec.export:
+        sizes = {str(s) for node in program.graph.nodes for v in torch.utils._pytree.tree_leaves(node.meta.get("val"))
+                 for size in getattr(v, "shape", ()) if isinstance(size, torch.SymInt) for s in size.node.expr.free_symbols}
+        names = {size: f"({spec.export['unbacked']})" for size in sizes if size.startswith("u")}
     by_name = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
     for name, axes in dims.items():
         for axis, symbol in axes.items():
@@ -278,11 +313,10 @@ def strip_node(node):
     return node
 
 
-def save(program, dims, calls, path):
+def save(program, names, calls, path):
     """Writes the archive without weights, sample inputs and stack traces, with our symbol names."""
     buffer = io.BytesIO()
     torch.export.save(program, buffer, extra_files={"module_calls.json": json.dumps(calls, separators=(",", ":"))})
-    names = symbol_names(program, dims)
     dropped = re.compile(r"/data/(weights|constants|sample_inputs)/")
     with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
         for item in old.namelist():
@@ -318,12 +352,11 @@ def describe(inputs, dims):
 def export_spec(spec, folder, onnx=False):
     """Exports one model and returns its row of the manifest."""
     model, inputs, dims = build(spec)
-    calls = module_calls(spec, model, inputs)
-    program, dims, failures = export_program(spec, model, inputs, dims)
+    program, calls, dims, failures = export_program(spec, model, inputs, dims)
     if onnx:
         save_onnx(program, folder / f"{spec.name}.onnx")
     else:
-        save(program, dims, calls, folder / f"{spec.name}.pt2")
+        save(program, symbol_names(program, dims, spec), calls, folder / f"{spec.name}.pt2")
     symbols = sorted({s for axes in dims.values() for s in axes.values()})
     options = ",".join(f"{k}={v}" for k, v in {**spec.export, **spec.config}.items())
     return program, calls, [spec.name, f"{spec.source}:{spec.model}", options, describe(inputs, dims), ",".join(symbols), " | ".join(failures)]

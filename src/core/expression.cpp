@@ -87,10 +87,13 @@ struct ExpressionPool::Storage {
         std::int64_t least = 0;
         for (const Monomial& m : terms(id)) {
             if (m.coefficient < 0 && !m.atoms.empty()) return false;
+            bool at_least_one = true;  // a product of symbols; anything else that is not negative may be 0
             for (const std::uint32_t atom : m.atoms) {
-                if (nodes[atom].kind != NodeKind::symbol) return m.coefficient >= 0 && bound <= 0 && nonnegative(atom);
+                if (nodes[atom].kind == NodeKind::symbol) continue;
+                if (!nonnegative(atom)) return false;
+                at_least_one = false;
             }
-            least += m.coefficient;
+            if (at_least_one) least += m.coefficient;
         }
         return least >= bound;
     }

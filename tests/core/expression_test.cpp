@@ -85,6 +85,14 @@ TEST_CASE("an expression moves to another pool with its symbols replaced") {
     CHECK(from.symbols_of(e) == std::vector<std::string>{"n", "m"});
 }
 
+TEST_CASE("a minimum with a quotient keeps both sides") {
+    ExpressionPool pool;
+    const Expression e = pool.parse("min(64, seq//4)");
+    CHECK_FALSE(pool.constant_value(e).has_value());
+    CHECK_FALSE(pool.constant_value(pool.parse("max(2, batch*(seq//4))")).has_value());
+    CHECK(pool.parse("max(seq//4 + seq, 1)") == pool.parse("seq//4 + seq"));
+}
+
 TEST_CASE("sympy's srepr reads like its plain print") {
     ExpressionPool pool;
     const auto symbol = [](const std::string& name) { return "Symbol('" + name + "', positive=True, integer=True)"; };
