@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+
+#include "calibration/fit/fit_report.hpp"
+#include "ftax/device.hpp"
+#include "ftax/measurement.hpp"
+#include "src/io/profile_file.hpp"
+
+namespace ftax::fit {
+
+/// One measured matrix product or convolution.
+struct DispatchRow {
+    const DeviceSpec* device = nullptr;
+    const OperatorMeasurement* measured = nullptr;
+    double order = 0;  ///< rows of the campaign before it
+};
+
+/// Estimates what the host adds to matrix products and convolutions (KERNEL_NOTES: latency = host + kernel), the kernel
+/// models held as `kernels` has them: the median of latency − kernel over rows in which the host counts; for
+/// convolutions a line along `order`. Each device gets its own dispatch times, a device nobody measured what most of
+/// the others show. The profile must hold the devices' host scales (fit_memory).
+[[nodiscard]] FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels);
+
+}  // namespace ftax::fit

@@ -1,0 +1,44 @@
+#include "calibration/fit/dispatch_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "predictors/operator.hpp"
+
+using namespace ftax;
+
+TEST_CASE("host time of matrix products and convolutions is recovered from synthetic rows") {
+    const DeviceSpec t4 = device_spec("t4");
+    DeviceProfileFile file;
+    file.version = "test";
+    file.parameters = {{{"operator.host_scale", 1.25, 0, "test"}, ParameterScope::device, "t4"}};
+    const OperatorModel model(compose(file, t4));
+
+    std::vector<OperatorMeasurement> measured(800);
+    std::vector<fit::DispatchRow> rows;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+        OperatorMeasurement& m = measured[i];
+        const auto size = static_cast<std::int64_t>(i % 50 + 1);
+        m.op = i % 2 == 0 ? "bmm" : "conv";
+        m.shape = {{"b", 1},       {"m", size},   {"n", size}, {"k", size},   {"cin", size},
+                   {"cout", size}, {"kernel", 3}, {"hw", 8},   {"stride", 1}, {"pad", 1}};
+        const double order = static_cast<double>(i);
+        m.latency_s = model.predict(m)->kernel_s + (m.op == "bmm" ? 50e-6 : 100e-6 + 0.2e-6 * order);
+        if (i % 17 == 0) m.latency_s += 5e-3;  // a slow row now and then
+        rows.push_back({&t4, &m, order});
+    }
+    const fit::FitReport report = fit::fit_dispatch(rows, file);
+    const auto value = [&](std::string_view name, std::string_view key) {
+        const auto at = std::find_if(report.nuisance.begin(), report.nuisance.end(), [&](const ScopedParameter& p) {
+            return p.parameter.name == name && p.key == key;
+        });
+        REQUIRE(at != report.nuisance.end());
+        return at->parameter.value;
+    };
+    CHECK(value("operator.dispatch_s.bmm", "t4") == doctest::Approx(40e-6).epsilon(0.01));
+    CHECK(value("operator.dispatch_s.bmm", "") == doctest::Approx(40e-6).epsilon(0.01));
+    CHECK(value("operator.dispatch_s.conv", "t4") == doctest::Approx(80e-6).epsilon(0.03));
+    CHECK(value("operator.conv_growth_s", "t4") == doctest::Approx(0.2e-6).epsilon(0.05));
+}
