@@ -2,15 +2,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
+#include "graphs/file_format.hpp"
+#include "graphs/importers.hpp"
 #include "graphs/input_shapes.hpp"
+#include "graphs/mapped_file.hpp"
 #include "graphs/pt2/import_pt2.hpp"
 #include "src/core/embedded.hpp"
 
@@ -54,38 +55,22 @@ Graph load_zoo(std::string_view name) {
     fail_unknown(name);
 }
 
-enum class Format { zip, pickle, text, unknown };
-
-/// Tells formats apart by their first bytes.
-Format format_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::array<char, 256> head{};
-    file.read(head.data(), head.size());
-    const std::string_view bytes(head.data(), static_cast<std::size_t>(file.gcount()));
-    if (!file && bytes.empty()) throw Error(ErrorCode::model, fmt::format("{}: empty or unreadable file", path));
-    if (bytes.starts_with("PK")) return Format::zip;
-    if (bytes[0] == '\x80' && bytes.size() > 1 && bytes[1] <= 5) return Format::pickle;
-    const bool printable = std::all_of(bytes.begin(), bytes.end(), [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
-    return printable ? Format::text : Format::unknown;
-}
-
-Graph load_text(const std::string& path, const ImportOptions& options) {
-    if (std::filesystem::file_size(path) > options.max_bytes) {
-        throw Error(ErrorCode::limit, fmt::format("{}: larger than {} bytes (--max-bytes)", path, options.max_bytes));
-    }
-    std::ifstream file(path, std::ios::binary);
-    return parse_text_graph(std::string(std::istreambuf_iterator<char>(file), {}), path);
-}
-
 Graph load_file(const std::string& path, const ImportOptions& options) {
-    switch (format_of(path)) {
-        case Format::zip: return import_pt2(path, options);
-        case Format::text: return load_text(path, options);
-        case Format::pickle:
-            throw Error(ErrorCode::model, fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
-        case Format::unknown: break;
+    const MappedFile file(path);
+    if (file.bytes().size() > options.max_bytes) {
+        throw Error(ErrorCode::limit, fmt::format("{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(), options.max_bytes));
     }
-    throw Error(ErrorCode::model, fmt::format("{}: neither a .pt2 archive nor a text graph", path));
+    const FileFormat format = format_of(file.bytes());
+    switch (format) {
+        case FileFormat::zip: return import_pt2(path, options);
+        case FileFormat::onnx: return import_onnx(file.bytes(), path, options, [&] { file.release(); });
+        case FileFormat::text: return parse_text_graph(file.bytes(), path);
+        case FileFormat::pickle:
+            throw Error(ErrorCode::model, fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
+        default: break;
+    }
+    throw Error(ErrorCode::model, fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2 and text graphs", path,
+                                              description_of(format)));
 }
 
 }  // namespace

@@ -45,4 +45,8 @@ MappedFile::~MappedFile() {
     if (data_) ::munmap(const_cast<char*>(data_), size_);
 }
 
+void MappedFile::release() const noexcept {
+    if (data_) ::madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);
+}
+
 }  // namespace ftax

@@ -15,6 +15,8 @@ class MappedFile {
     MappedFile& operator=(const MappedFile&) = delete;
 
     [[nodiscard]] std::string_view bytes() const noexcept { return {data_, size_}; }
+    /// Gives back the memory of all pages read so far; they are read again when looked at.
+    void release() const noexcept;
 
   private:
     const char* data_ = nullptr;

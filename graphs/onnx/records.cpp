@@ -11,6 +11,7 @@ namespace ftax::onnx_import {
 namespace {
 
 constexpr int max_type_depth = 64;
+constexpr std::size_t release_interval_bytes = 16u << 20;
 
 /// Hands every field of every part to `visit`; fields it does not know are skipped by not looking at them.
 template <class Visit>
@@ -137,12 +138,21 @@ ValueRecord read_value(const Bytes& message) {
     return value;
 }
 
-void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t max_nodes) {
+void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t max_nodes,
+                       const std::function<void()>& release = {}) {
+    std::size_t passed = 0;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
             case 1: add_node(field.message(), graph.nodes, max_nodes); break;
             case 2: graph.name = field.text(); break;
-            case 5: read_tensor_fields(field.message(), graph.initializers.emplace_back()); break;
+            case 5:
+                read_tensor_fields(field.message(), graph.initializers.emplace_back());
+                passed += field.bytes.data.size();
+                if (release && passed > release_interval_bytes) {
+                    release();
+                    passed = 0;
+                }
+                break;
             case 11: graph.inputs.push_back(read_value(field.message())); break;
             case 12: graph.outputs.push_back(read_value(field.message())); break;
             case 13: graph.value_info.push_back(read_value(field.message())); break;
@@ -250,7 +260,7 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
 
 }  // namespace
 
-ModelRecord read_model(Bytes message, std::uint64_t max_nodes) {
+ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::function<void()>& release) {
     ModelRecord model;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
@@ -259,7 +269,7 @@ ModelRecord read_model(Bytes message, std::uint64_t max_nodes) {
             case 3: model.producer_version = field.text(); break;
             case 7:
                 model.has_graph = true;
-                read_graph_fields(field.message(), model.graph, max_nodes);
+                read_graph_fields(field.message(), model.graph, max_nodes, release);
                 break;
             case 8: model.opsets.push_back(read_opset(field.message())); break;
             case 25: model.functions.push_back(read_function(field.message(), max_nodes)); break;

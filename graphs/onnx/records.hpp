@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -97,8 +98,9 @@ struct ModelRecord {
     std::vector<FunctionRecord> functions;
 };
 
-/// Decodes a ModelProto. Throws Error{model} with byte offsets, Error{limit} beyond `max_nodes` nodes.
-[[nodiscard]] ModelRecord read_model(Bytes message, std::uint64_t max_nodes);
+/// Decodes a ModelProto. `release` is called now and then while payload is skipped: one look at a large file can map
+/// megabytes around it, which must not add up. Throws Error{model} with byte offsets, Error{limit} beyond `max_nodes`.
+[[nodiscard]] ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::function<void()>& release = {});
 /// Decodes a GraphProto given in parts that protobuf would merge.
 [[nodiscard]] GraphRecord read_graph(const std::vector<Bytes>& parts, std::uint64_t max_nodes);
 [[nodiscard]] std::vector<AttributeRecord> attributes_of(const NodeRecord& node);
