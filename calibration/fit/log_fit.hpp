@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,16 @@ class LogFit {
 
     /// Adds the residual log(model(unknowns) / measured). `model(T const* const* blocks) → T` sees the values of the
     /// named blocks (not their logarithms) in the order given here.
+    /// Throws std::length_error for more blocks or longer ones than a residual has room for.
     template <class Model>
     void add_row(Model model, double measured, const std::vector<std::size_t>& blocks) {
         std::vector<int> sizes;
-        for (const std::size_t b : blocks) sizes.push_back(static_cast<int>(blocks_[b].size()));
+        for (const std::size_t b : blocks) {
+            if (blocks.size() > max_blocks || blocks_[b].size() > max_block) {
+                throw std::length_error("a row depends on too many unknowns");
+            }
+            sizes.push_back(static_cast<int>(blocks_[b].size()));
+        }
         auto* cost = new ceres::DynamicAutoDiffCostFunction<Residual<Model>, jet_width>(
             new Residual<Model>{std::move(model), std::log(measured), row_log_stddev_, sizes});
         for (const int size : sizes) cost->AddParameterBlock(size);
@@ -96,7 +103,7 @@ class LogFit {
         }
     };
     static constexpr std::size_t max_blocks = 6;
-    static constexpr std::size_t max_block = 40;
+    static constexpr std::size_t max_block = 128;
 
     struct Row {
         std::unique_ptr<ceres::CostFunction> cost;

@@ -61,10 +61,20 @@ TEST_CASE("the standard deviation shrinks with the square root of the rows") {
     const auto stddev = [](int rows) {
         LogFit fit({.row_log_stddev = 0.1});
         const auto block = fit.add_block({{"level", 1, 0.1, 10, 0}});
-        for (int i = 0; i < rows; ++i) fit.add_row([](auto const* const* blocks) { return blocks[0][0]; }, 2.0, {block});
+        for (int i = 0; i < rows; ++i)
+            fit.add_row([](auto const* const* blocks) { return blocks[0][0]; }, 2.0, {block});
         fit.solve();
         return fit.block(block)[0].relative_stddev;
     };
     CHECK(stddev(100) == doctest::Approx(0.01).epsilon(0.01));
     CHECK(stddev(400) == doctest::Approx(0.005).epsilon(0.01));
+}
+
+TEST_CASE("a row that depends on more unknowns than it has room for is refused") {
+    LogFit fit({});
+    const auto level = [](auto const* const* blocks) { return blocks[0][0]; };
+    const auto wide = fit.add_block(LogFit::Block(1000, {"level", 1, 0.1, 10, 0}));
+    CHECK_THROWS_AS(fit.add_row(level, 2.0, {wide}), std::length_error);
+    const auto narrow = fit.add_block({{"level", 1, 0.1, 10, 0}});
+    CHECK_THROWS_AS(fit.add_row(level, 2.0, std::vector<std::size_t>(7, narrow)), std::length_error);
 }
