@@ -89,11 +89,24 @@ LogFit::Block declared(const DeviceSpec& device) {
     return block;
 }
 
-ConvUnknowns unknowns_for(const DeviceRows& rows) {
+/// Fixes what is known of a device.
+void hold(LogFit::Block& block, const std::vector<ScopedParameter>& held, const std::string& slug) {
+    for (const ScopedParameter& known : held) {
+        if (known.scope != ParameterScope::device || known.key != slug) continue;
+        for (Unknown& u : block) {
+            if (u.name != known.parameter.name) continue;
+            u.value = known.parameter.value;
+            u.fixed = true;
+        }
+    }
+}
+
+ConvUnknowns unknowns_for(const DeviceRows& rows, const ConvFitOptions& options) {
     ConvUnknowns unknowns{.shared = declared(ParameterScope::shared)};
     for (const auto& [slug, of_device] : rows) {
         unknowns.architectures[of_device.front()->device->architecture] = declared(ParameterScope::architecture);
         unknowns.devices[slug] = declared(*of_device.front()->device);
+        hold(unknowns.devices[slug], options.held, slug);
         unknowns.hosts[slug] = {{"host_start_s", 5e-5, 5e-6, 1e-3, 0.5},
                                 {"host_slope_s", 5e-5, 1e-7, 1e-3, 1.0},
                                 {"host_curvature_s", 5e-6, 1e-8, 1e-3, 1.0}};
@@ -183,12 +196,16 @@ void add_left_out_folds(const DeviceRows& rows, const ConvUnknowns& known, const
         DeviceRows others = rows;
         others.erase(slug);
         if (others.empty()) return;
-        ConvUnknowns unknowns = unknowns_for(others);
+        ConvUnknowns unknowns = unknowns_for(others, options);
         (void)fit_rows(others, unknowns, options);
         const Architecture architecture = of_device.front()->device->architecture;
         unknowns.architectures.try_emplace(architecture, declared(ParameterScope::architecture));
 
-        const LogFit::Block device = expected(unknowns.devices);
+        LogFit::Block device = declared(*of_device.front()->device);
+        const LogFit::Block mean = expected(unknowns.devices);
+        for (std::size_t i = 0; i < device.size(); ++i) {
+            if (!mean[i].fixed) device[i].value = mean[i].value;  // what was held has its datasheet's expectation
+        }
         const LogFit::Block host = expected(unknowns.hosts);
         unknowns.devices[slug] = device;
         unknowns.hosts[slug] = host;
@@ -259,7 +276,7 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     FitReport report{.kernel_class = "conv"};
     if (by_device.empty()) return report;
 
-    ConvUnknowns unknowns = unknowns_for(by_device);
+    ConvUnknowns unknowns = unknowns_for(by_device, options);
     report.converged = fit_rows(by_device, unknowns, options).converged;
 
     std::map<std::string, std::vector<double>> in_fit;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "calibration/fit/fit_report.hpp"
 #include "calibration/fit/log_fit.hpp"
@@ -33,8 +34,9 @@ struct ConvRow {
 
 struct ConvFitOptions {
     FitOptions fit;
-    std::size_t rows_per_device = 1500;  ///< spread evenly over the campaign; errors are taken over all rows
-    bool folds = true;                   ///< also leave out one device at a time
+    std::size_t rows_per_device = 1500;   ///< spread evenly over the campaign; errors are taken over all rows
+    bool folds = true;                    ///< also leave out one device at a time
+    std::vector<ScopedParameter> held{};  ///< device parameters that other rows determine better: kept as they are
 };
 
 /// Fits the convolution model: shared ratios, clock and bandwidth of every device, host time of every campaign.
