@@ -1,27 +1,372 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
 #include "ftax/equations.hpp"
 #include "ftax/parameter.hpp"
+#include "ftax/predict.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/gemm_tiles.hpp"
+#include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tiles.hpp"
 
+/// Time of a matrix product: the kernel cuBLAS would take, its blocks in waves over the SMs, its traffic behind an L2
+/// whose hits depend on how closely the blocks keep step, and a clock that may fall under the load.
 namespace ftax::kernels {
 
+/// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
 template <class T>
 struct GemmParameters {
-    T efficiency{};
+    T wave_sharpness{}, fill{}, latency_cycles{}, issue_latency{};
+    T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
+    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, misaligned_write{};
+    T reread{}, skew_waves{}, row_skew{}, column_skew{}, skew{};
+    T split_s{}, energy_scale{}, power_response_s{};
+    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{};
 };
 
+/// Calls visit(name, field, ParameterSpec) for each parameter.
+/// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs; where a
+/// specification names something else, that.
 template <class T, class Visit>
 void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
-    visit("gemm.efficiency", p.efficiency, ParameterSpec{0.85, 0.2, 1, 0.3, ParameterScope::shared, "share of the sustained rate"});
+    using enum ParameterScope;
+    visit("gemm.wave_sharpness", p.wave_sharpness,
+          ParameterSpec{0.86, 0.05, 1, 0.3, shared, "share of blocks that start in whole waves, see wave_time"});
+    visit("gemm.fill", p.fill,
+          ParameterSpec{8, 0.5, 80, 0.5, architecture,
+                        "start and end of a block, in values of the reduction (times 4 on tensor cores)"});
+    visit("gemm.latency_cycles", p.latency_cycles,
+          ParameterSpec{500, 40, 2500, 0.4, architecture, "cycles of one 8-deep main-loop step of a lone block"});
+    visit("gemm.issue_latency", p.issue_latency,
+          ParameterSpec{0.6, 0.02, 3, 0.4, architecture,
+                        "the same of a block with one warp per scheduler, in units of its arithmetic"});
+    visit("gemm.wide_efficiency", p.wide_efficiency,
+          ParameterSpec{0.92, 0.5, 1.3, 0.1, architecture, "main loop, 64 outputs per thread"});
+    visit("gemm.narrow_efficiency", p.narrow_efficiency,
+          ParameterSpec{0.85, 0.4, 1.3, 0.12, architecture, "main loop, 16 outputs per thread"});
+    visit("gemm.sliced_efficiency", p.sliced_efficiency,
+          ParameterSpec{0.78, 0.3, 1.3, 0.1, architecture, "main loop, kernels whose threads share the reduction"});
+    visit("gemm.linear_efficiency", p.linear_efficiency,
+          ParameterSpec{1, 0.6, 1.5, 0.1, architecture, "x·Wᵀ against A·B: both operands run along the reduction"});
+    visit("gemm.write_bandwidth", p.write_bandwidth,
+          ParameterSpec{0.85, 0.3, 1.8, 0.15, architecture, "result, share of the sustained bandwidth"});
+    visit("gemm.read_bandwidth", p.read_bandwidth,
+          ParameterSpec{1.1, 0.3, 1.8, 0.15, architecture, "operand whose rows are contiguous, likewise"});
+    visit("gemm.strided_bandwidth", p.strided_bandwidth,
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture,
+                        "operand read 32 bytes per row at a time, likewise; a DRAM page per row"});
+    visit("gemm.strided_reduction", p.strided_reduction,
+          ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
+    visit("gemm.misaligned_write", p.misaligned_write,
+          ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
+    visit("gemm.reread", p.reread,
+          ParameterSpec{6, 0.1, 50, 0.7, shared, "working set / L2 is this over when half of the re-reads miss"});
+    visit("gemm.skew_waves", p.skew_waves,
+          ParameterSpec{4.5, 0.05, 50, 0.7, shared, "waves after which blocks have half lost step"});
+    visit("gemm.row_skew", p.row_skew,
+          ParameterSpec{0.8, 0.02, 50, 0.7, shared, "see shared_traffic, operand of a block row"});
+    visit("gemm.column_skew", p.column_skew,
+          ParameterSpec{5, 0.05, 100, 0.7, shared, "see shared_traffic, operand of a block column"});
+    visit("gemm.skew", p.skew,
+          ParameterSpec{1, 0.01, 30, 1.0, device, "how far blocks of this card drift apart against others"});
+    visit("gemm.split_s", p.split_s,
+          ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared, "adding up the parts of a split reduction, besides traffic"});
+    visit("gemm.energy_scale", p.energy_scale,
+          ParameterSpec{1, 0.3, 3, 0.15, architecture, "energy per operation against energy_per_flop_j"});
+    visit("gemm.power_response_s", p.power_response_s,
+          ParameterSpec{5e-3, 1e-4, 1, 1.5, architecture, "load after which the clock has half fallen"});
+    visit("gemm.tensor_efficiency", p.tensor_efficiency,
+          ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
+                        "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
+    visit("gemm.tensor_latency_cycles", p.tensor_latency_cycles,
+          ParameterSpec{400, 50, 3000, 0.5, architecture,
+                        "as latency_cycles, step of 32; prior: global-memory latency, Jia et al., arXiv 1804.06826"});
+    visit("gemm.tensor_misaligned", p.tensor_misaligned,
+          ParameterSpec{0.4, 0.05, 1, 0.5, shared,
+                        "rate when n or k is no multiple of 16 bytes; prior: cuBLAS kernels for 2-byte alignment"});
+}
+
+/// What was chosen for a matrix product and why it takes as long as it does.
+template <class T>
+struct GemmPlan {
+    T seconds{};
+    T compute_s{};  ///< arithmetic in waves
+    T memory_s{};   ///< traffic
+    GemmTile tile{};
+    double split = 1;  ///< parts of the reduction
+    double waves = 0;  ///< blocks / (SMs · resident blocks)
+    Bound bound = Bound::compute;
+};
+
+namespace gemm {
+
+/// Kernel and split of the reduction.
+struct Choice {
+    const GemmTile* tile = nullptr;
+    double split = 1;
+};
+
+template <class T>
+double value_of(const T& x) {
+    if constexpr (requires { x.a; }) {
+        return x.a;
+    } else {
+        return x;
+    }
+}
+
+inline double blocks_along(std::int64_t extent, int log2) {
+    return static_cast<double>((extent + (std::int64_t{1} << log2) - 1) >> log2);
+}
+
+/// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm (8) and xmma kernels.
+inline double main_loop_step(MathPath path) {
+    return is_tensor(path) ? 32 : 8;
+}
+
+/// Chooses how many parts of at least 64 values the reduction falls into. Source: grids of neusight_ops.csv.
+inline double split_for(const GemmTile& tile, double blocks_per_sm, std::int64_t k, Architecture architecture) {
+    if (blocks_per_sm >= split_below(tile, architecture)) return 1;
+    const double longest = std::min(32.0, static_cast<double>(k / 64));
+    const double wanted = std::floor(1.5 * tile.resident / blocks_per_sm + 0.5);
+    return std::max(1.0, std::min(wanted, longest));
+}
+
+/// What one shape sees of the device: an SM's time per operation in each main loop, and the latencies of wave_time in
+/// units of a block's arithmetic, up to the tile: its main loop waits for memory, and a block of fewer than four warps
+/// leaves schedulers idle.
+template <class T>
+struct BlockRates {
+    std::array<T, gemm_loop_count> s_per_flop{};
+    T fill{};
+    T memory_latency{};
+    T issue_latency{};
+    double step = 8;
+};
+
+template <class T>
+BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    BlockRates<T> r;
+    const T sm_s_per_flop = rates.sms / rates.flops_per_s;
+    const T flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
+    r.step = main_loop_step(rates.path);
+    r.fill = p.fill * (r.step / 8);
+    if (is_tensor(rates.path)) {
+        const std::int64_t aligned = s.element_bytes >= 16 ? 1 : 16 / s.element_bytes;
+        const bool fits = s.n % aligned == 0 && s.k % aligned == 0;
+        r.s_per_flop.fill(sm_s_per_flop / (fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned)));
+        r.memory_latency = p.tensor_latency_cycles * flops_per_cycle * (0.5 / r.step);
+        r.issue_latency = p.issue_latency;
+        return r;
+    }
+    const T base = s.linear ? T(sm_s_per_flop / p.linear_efficiency) : sm_s_per_flop;
+    r.s_per_flop = {base / p.wide_efficiency, base / p.narrow_efficiency, base / p.sliced_efficiency, T(0.0)};
+    r.memory_latency = p.latency_cycles * flops_per_cycle * (0.5 / r.step);
+    r.issue_latency = p.issue_latency * flops_per_cycle * (1.0 / 128);
+    return r;
+}
+
+/// Time of the arithmetic: 2·tile·(reduction + fill) operations per block at its SM's share of the rate, in waves.
+template <class T>
+T compute_time(const GemmTile& tile, double blocks_per_sm, double part, const BlockRates<T>& r,
+               const GemmParameters<T>& p) {
+    const T memory = r.memory_latency * tile.inverse_work;
+    const T issue = r.issue_latency * tile.idle_schedulers;
+    const T block_s = (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
+    return block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
+                                                  T(memory * memory + issue * issue), p.wave_sharpness);
+}
+
+/// cuBLAS's own estimate on Pascal: padded arithmetic, partly in whole residencies, credited by tile.
+/// Source: kernel column of neusight_ops.csv linear: agrees in 70 % (P100) and 83 % (P4) of the rows, in 98 % and 84 %
+/// of those with more than 16 blocks per SM.
+inline double pascal_estimate(const GemmTile& tile, double blocks_per_sm, double part) {
+    constexpr double whole = 0.14, wide_credit = 1.04, flat_credit = 0.75;
+    const double residencies = std::ceil(blocks_per_sm * tile.inverse_resident) * tile.resident;
+    const double credit = tile.rows > 64 ? wide_credit : tile.rows < 64 ? flat_credit : 1;
+    return tile.area * ((1 - whole) * blocks_per_sm + whole * residencies) * (part + 8) / credit;
+}
+
+/// Chooses kernel and split: the least arithmetic time plus traffic through the L2 at twice the memory bandwidth,
+/// hits and drift left aside as cuBLAS does.
+inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
+    const bool batched = s.batch > 1 && !s.linear;
+    const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
+    const bool as_pascal = rates.architecture <= Architecture::pascal && !is_tensor(rates.path);
+    const BlockRates<double> r = block_rates(s, rates, p);
+    const double inverse_sms = 1 / rates.sms;
+    const auto k = static_cast<double>(s.k);
+    const double whole = round_up(k, r.step);
+    const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
+    Choice best{&tiles.front(), 1};
+    double least = std::numeric_limits<double>::infinity();
+    for (const GemmTile& tile : tiles) {
+        const double blocks = static_cast<double>(s.batch) * blocks_along(s.n, tile.columns_log2) *
+                              blocks_along(s.m, tile.rows_log2);
+        const double most = batched ? 1 : split_for(tile, blocks * inverse_sms, s.k, rates.architecture);
+        if (tiles.size() == 1) return {&tile, most};
+        for (const double split : {1.0, most}) {
+            const double part = split > 1 ? round_up(k / split, r.step) : whole;
+            const double per_sm = blocks * split * inverse_sms;
+            double score = 0;
+            if (as_pascal) {
+                score = pascal_estimate(tile, per_sm, part);
+            } else {
+                const double traffic_s = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
+                const double flops_s = 2 * tile.area * part * per_sm * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
+                // Arithmetic in waves takes at least this, which most of the small tiles fail.
+                if (traffic_s + flops_s >= least) continue;
+                score = traffic_s + compute_time(tile, per_sm, part, r, p);
+                if (split > 1) score += p.split_s;
+            }
+            if (score < least) {
+                least = score;
+                best = {&tile, split};
+            }
+            if (most == 1) break;
+        }
+    }
+    return best;
 }
 
 template <class T>
+DeviceRates<double> values_of(const DeviceRates<T>& rates) {
+    return {rates.architecture,
+            rates.path,
+            rates.sms,
+            rates.l2_bytes,
+            rates.shared_memory_per_sm_bytes,
+            rates.max_threads_per_sm,
+            rates.boost_clock_hz,
+            rates.power_limit_w,
+            value_of(rates.flops_per_s),
+            value_of(rates.fp32_flops_per_s),
+            value_of(rates.bandwidth_bytes_per_s),
+            value_of(rates.floor_s)};
+}
+
+template <class T>
+GemmParameters<double> values_of(GemmParameters<T> p) {
+    GemmParameters<double> values;
+    std::array<double, 32> list{};
+    std::size_t count = 0, next = 0;
+    visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { list[count++] = value_of(value); });
+    visit_parameters(values, [&](std::string_view, double& value, const ParameterSpec&) { value = list[next++]; });
+    return values;
+}
+
+template <class T>
+T miss_share(const T& working_set) {
+    return working_set / (1.0 + working_set);
+}
+
+/// Bytes of both operands that come from memory.
+template <class T>
+struct Traffic {
+    T rows{};     ///< A, m × k, shared by the blocks of a row
+    T columns{};  ///< B, k × n, shared by the blocks of a column
+};
+
+/// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks, launched along n.
+/// What they share is read once while they keep step; later bands re-read what has left the L2. In the first waves
+/// blocks run in step, later they start one after another: the data that passes between two neighbours' use of the same
+/// operand grows with the reduction and with the band, and where it exceeds the L2 every block reads for itself.
+/// Source: our fits to neusight_ops.csv linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off.
+template <class T>
+Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
+                          const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    const GemmTile& tile = *c.tile;
+    const double batches = static_cast<double>(s.batch) * c.split;
+    const double grid = grid_columns * grid_rows;
+    const double resident = rates.sms * tile.resident;
+    const double band = std::min(resident, grid);
+    const double across = std::min(grid_columns, band);
+    const double down = std::clamp(band / grid_columns, 1.0, grid_rows);
+    const double depth_bytes = part * s.element_bytes;
+    const double inverse_l2 = 1 / rates.l2_bytes;
+
+    const double band_values = std::min(down * tile.rows, static_cast<double>(s.m)) +
+                               std::min(across * tile.columns, static_cast<double>(s.n));
+    const double row_bytes = static_cast<double>(s.m) * depth_bytes;
+    const double column_bytes = static_cast<double>(s.n) * depth_bytes;
+    const T row_miss = miss_share(T(p.reread * (band_values * depth_bytes * inverse_l2)));
+    const T column_miss = miss_share(T(p.reread * (column_bytes * inverse_l2)));
+    const T rows_once = row_bytes * (1.0 + row_miss * (grid_columns / across - 1));
+    const T columns_once = column_bytes * (1.0 + column_miss * (grid_rows / down - 1));
+
+    const double waves = grid * batches / resident;
+    const T skew = p.skew * (waves * depth_bytes * inverse_l2 / band) / (p.skew_waves + waves);
+    const T column_lost = miss_share(T(skew * p.column_skew * (band_values * grid_columns)));
+    const T drifting_values = band_values + column_lost * ((band - across) * tile.columns);
+    const T row_lost = miss_share(T(skew * p.row_skew * drifting_values));
+
+    const double rows_alone = grid * tile.rows * depth_bytes;
+    const double columns_alone = grid * tile.columns * depth_bytes;
+    const T row_excess = rows_alone - rows_once;
+    const T column_excess = columns_alone - columns_once;
+    return {batches * (row_excess > 0.0 ? T(rows_once + row_lost * row_excess) : rows_once),
+            batches * (column_excess > 0.0 ? T(columns_once + column_lost * column_excess) : columns_once)};
+}
+
+/// Times one choice.
+template <class T>
+GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    const double grid_columns = blocks_along(s.n, c.tile->columns_log2);
+    const double grid_rows = blocks_along(s.m, c.tile->rows_log2);
+    const double part = round_up(static_cast<double>(s.k) / c.split, main_loop_step(rates.path));
+    const double blocks_per_sm = grid_columns * grid_rows * static_cast<double>(s.batch) * c.split / rates.sms;
+
+    GemmPlan<T> plan;
+    plan.tile = *c.tile;
+    plan.split = c.split;
+    plan.waves = blocks_per_sm * c.tile->inverse_resident;
+    plan.compute_s = compute_time(*c.tile, blocks_per_sm, part, block_rates(s, rates, p), p);
+
+    const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
+    const T strided_cost = 1.0 + (1.0 / p.strided_bandwidth - 1.0) * (part / (part + p.strided_reduction));
+    const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
+    const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
+    const bool aligned = s.n * s.element_bytes % 32 == 0;
+    const T write_cost = 1.0 / p.write_bandwidth;
+    const T read_s = operands.rows * strided_cost + operands.columns * (s.linear ? strided_cost : T(1.0 / p.read_bandwidth));
+    const T write_s = results * s.element_bytes * (aligned ? write_cost : T(write_cost * (1.0 + p.misaligned_write)));
+    plan.memory_s = (read_s + write_s) * per_byte_s;
+
+    T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
+    // The parts are f32; one reduction reads them and writes the result.
+    if (c.split > 1) whole_s += p.split_s + (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
+    whole_s = slowed_by_power(whole_s, plan.compute_s, excess_power(rates, p.energy_scale), p.power_response_s);
+    plan.seconds = rates.floor_s + whole_s;
+    plan.bound = whole_s < rates.floor_s              ? Bound::latency_floor
+                 : plan.memory_s < plan.compute_s ? Bound::compute
+                                                  : Bound::memory;
+    return plan;
+}
+
+}  // namespace gemm
+
+/// Chooses and times the kernel of a matrix product, without host time. The choice itself has no derivative.
+template <class T>
+GemmPlan<T> plan_gemm(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    if constexpr (std::is_same_v<T, double>) {
+        return gemm::plan_choice(s, gemm::choose(s, rates, p), rates, p);
+    } else {
+        return gemm::plan_choice(s, gemm::choose(s, gemm::values_of(rates), gemm::values_of(p)), rates, p);
+    }
+}
+
+/// Returns the time of a matrix product's kernels, host time excluded.
+template <class T>
 T gemm_seconds(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    const double flops = 2.0 * static_cast<double>(s.batch * s.m) * static_cast<double>(s.n * s.k);
-    const double bytes = s.element_bytes * static_cast<double>(s.batch * (s.m * s.k + s.m * s.n) + (s.linear ? 1 : s.batch) * s.k * s.n);
-    return rates.floor_s + equations::smooth_maximum(T(flops / (rates.flops_per_s * p.efficiency)), T(bytes / rates.bandwidth_bytes_per_s));
+    return plan_gemm(s, rates, p).seconds;
 }
 
 }  // namespace ftax::kernels

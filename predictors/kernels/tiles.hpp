@@ -35,17 +35,23 @@ inline double resident_blocks(int threads) {
 /// blocks are followed by the rest; `sharpness` 1 keeps these steps, 0 lets blocks start whenever another one ends.
 /// Source: fits on neusight_ops.csv (KERNEL_NOTES.md, GEMM and BMM), exponent 2 in place of 2.29: a square root.
 template <class T>
-T wave_time(double blocks_per_sm, double resident, const T& latency, const T& sharpness) {
+T wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident, const T& latency2,
+                               const T& sharpness) {
     using std::sqrt;
-    const T latency2 = latency * latency;
     const T full = sqrt(latency2 + resident * resident);
-    const auto whole_waves = static_cast<double>(static_cast<std::int64_t>(blocks_per_sm / resident));
-    const double rest = ceil_div(blocks_per_sm - whole_waves * resident, 1);
+    const double waves = blocks_per_sm * inverse_resident;
+    const auto whole_waves = static_cast<double>(static_cast<std::int64_t>(waves));
+    const double rest = std::ceil(blocks_per_sm - whole_waves * resident);
     T stepped = full * whole_waves;
     if (rest > 0) stepped += sqrt(latency2 + rest * rest);
-    const T spread = full * (blocks_per_sm / resident);
+    const T spread = full * waves;
     const T one = sqrt(latency2 + 1.0);
     return stepped * sharpness + (spread < one ? one : spread) * (1.0 - sharpness);
+}
+
+template <class T>
+T wave_time(double blocks_per_sm, double resident, const T& latency, const T& sharpness) {
+    return wave_time_of_squared_latency(blocks_per_sm, resident, 1 / resident, T(latency * latency), sharpness);
 }
 
 }  // namespace ftax::kernels
