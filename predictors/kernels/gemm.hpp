@@ -209,8 +209,8 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
     Choice best{&tiles.front(), 1};
     double least = std::numeric_limits<double>::infinity();
     for (const GemmTile& tile : tiles) {
-        const double blocks = static_cast<double>(s.batch) * blocks_along(s.n, tile.columns_log2) *
-                              blocks_along(s.m, tile.rows_log2);
+        const double blocks =
+            static_cast<double>(s.batch) * blocks_along(s.n, tile.columns_log2) * blocks_along(s.m, tile.rows_log2);
         const double most = batched ? 1 : split_for(tile, blocks * inverse_sms, s.k, rates.architecture);
         if (tiles.size() == 1) return {&tile, most};
         for (const double split : {1.0, most}) {
@@ -221,7 +221,8 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
                 score = pascal_estimate(tile, per_sm, part);
             } else {
                 const double traffic_s = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
-                const double flops_s = 2 * tile.area * part * per_sm * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
+                const double flops_s =
+                    2 * tile.area * part * per_sm * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
                 // Arithmetic in waves takes at least this, which most of the small tiles fail.
                 if (traffic_s + flops_s >= least) continue;
                 score = traffic_s + compute_time(tile, per_sm, part, r, p);
@@ -336,7 +337,8 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const bool aligned = s.n * s.element_bytes % 32 == 0;
     const T write_cost = 1.0 / p.write_bandwidth;
-    const T read_s = operands.rows * strided_cost + operands.columns * (s.linear ? strided_cost : T(1.0 / p.read_bandwidth));
+    const T read_s =
+        operands.rows * strided_cost + operands.columns * (s.linear ? strided_cost : T(1.0 / p.read_bandwidth));
     const T write_s = results * s.element_bytes * (aligned ? write_cost : T(write_cost * (1.0 + p.misaligned_write)));
     plan.memory_s = (read_s + write_s) * per_byte_s;
 
@@ -345,7 +347,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     if (c.split > 1) whole_s += p.split_s + (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
     whole_s = slowed_by_power(whole_s, plan.compute_s, excess_power(rates, p.energy_scale), p.power_response_s);
     plan.seconds = rates.floor_s + whole_s;
-    plan.bound = whole_s < rates.floor_s              ? Bound::latency_floor
+    plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute
                                                   : Bound::memory;
     return plan;

@@ -38,8 +38,9 @@ struct GemmTile {
     const double columns = 1 << columns_log2;
     const double rows = 1 << rows_log2;
     const double slices = loop == GemmLoop::sliced ? 4 : 1;
-    return {name, loop, columns_log2, rows_log2, resident, columns, rows, columns * rows,
-            1.0 / resident, 1.0 / (columns * rows * slices), 128.0 / threads};
+    return {name,           loop, columns_log2,   rows_log2,      resident,
+            columns,        rows, columns * rows, 1.0 / resident, 1.0 / (columns * rows * slices),
+            128.0 / threads};
 }
 
 /// CUDA-core kernels, f32. Source: names and block sizes in neusight_ops.csv (maxwell_sgemm_…, volta_sgemm_…,
@@ -73,8 +74,8 @@ inline constexpr std::array<GemmTile, 5> tensor_gemm_tiles = {
 [[nodiscard]] inline std::span<const GemmTile> gemm_tiles(Architecture architecture, MathPath path, bool batched) {
     using namespace sgemm;
     static constexpr std::array<GemmTile, 3> pascal = {t64x64, t32x128, t128x32};
-    static constexpr std::array<GemmTile, 7> volta = {t128x128, t128x64, t32x128, t128x32, t32x32, t64x32,
-                                                      t128x32_sliced};
+    static constexpr std::array<GemmTile, 7> volta = {t128x128, t128x64, t32x128,       t128x32,
+                                                      t32x32,   t64x32,  t128x32_sliced};
     static constexpr std::array<GemmTile, 8> turing = {t128x128, t128x64, t64x64, t32x128,
                                                        t128x32,  t32x32,  t64x32, t128x32_sliced};
     static constexpr std::array<GemmTile, 6> ampere = {t128x64, t32x128, t128x32, t32x32, t64x32, t128x32_sliced};

@@ -13,15 +13,23 @@ namespace ftax::kernels {
 /// RTX 5090 and RTX PRO 6000 4.8 to 5.5.
 [[nodiscard]] constexpr double energy_per_flop_j(Architecture architecture) {
     switch (architecture) {
-        case Architecture::cpu: return 0;
+        case Architecture::cpu:
+            return 0;
         case Architecture::maxwell:
-        case Architecture::pascal: return 22e-12;
-        case Architecture::volta: return 17.5e-12;
-        case Architecture::turing: return 16.5e-12;
-        case Architecture::ampere: return 9e-12;
-        case Architecture::ada: return 5.4e-12;
-        case Architecture::hopper: return 7e-12;
-        case Architecture::blackwell: return 5.2e-12;
+        case Architecture::pascal:
+            return 22e-12;
+        case Architecture::volta:
+            return 17.5e-12;
+        case Architecture::turing:
+            return 16.5e-12;
+        case Architecture::ampere:
+            return 9e-12;
+        case Architecture::ada:
+            return 5.4e-12;
+        case Architecture::hopper:
+            return 7e-12;
+        case Architecture::blackwell:
+            return 5.2e-12;
     }
     return 0;
 }

@@ -1,0 +1,442 @@
+#include "calibration/fit/gemm_fit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "predictors/kernels/gemm.hpp"
+#include "predictors/kernels/sustained.hpp"
+#include "predictors/operator.hpp"
+
+namespace ftax::fit {
+namespace {
+
+using kernels::DeviceRates;
+using kernels::GemmParameters;
+using kernels::SustainedParameters;
+
+/// Values of every unknown, by what they belong to.
+struct GemmUnknowns {
+    LogFit::Block shared{};
+    std::map<Architecture, LogFit::Block> architectures{};
+    std::map<std::string, LogFit::Block> devices{};
+    std::map<std::string, LogFit::Block> hosts{};
+};
+
+using DeviceRows = std::map<std::string, std::vector<const GemmRow*>>;
+
+enum HostUnknown : std::size_t { host_linear, host_bmm };
+
+/// Blocks: shared, architecture, device, host. A device's block begins with its sustained rates.
+enum BlockOrder : std::size_t { of_shared, of_architecture, of_device, of_host };
+
+/// What CUDA-core rows say nothing about.
+bool needs_tensor_cores(std::string_view name) {
+    return name.starts_with("gemm.tensor");
+}
+
+template <class T>
+DeviceRates<T> rates_of(const GemmRow& row, const T*& device) {
+    SustainedParameters<T> p;
+    visit_parameters(p, *row.device, [&](std::string_view, T& value, const ParameterSpec&) { value = *device++; });
+    return kernels::device_rates(*row.device, row.path, p);
+}
+
+template <class T>
+GemmParameters<T> parameters_of(const T* shared, const T* architecture, const T* device) {
+    GemmParameters<T> p;
+    visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec& spec) {
+        switch (spec.scope) {
+            case ParameterScope::shared:
+                value = *shared++;
+                break;
+            case ParameterScope::architecture:
+                value = *architecture++;
+                break;
+            case ParameterScope::device:
+                value = *device++;
+                break;
+        }
+    });
+    return p;
+}
+
+template <class T>
+const T& host_of(const GemmRow& row, const T* host) {
+    return host[row.shape.linear ? host_linear : host_bmm];
+}
+
+/// A row whose kernel is chosen.
+struct GemmModel {
+    const GemmRow* row;
+    kernels::gemm::Choice choice;
+
+    template <class T>
+    T operator()(T const* const* blocks) const {
+        const T* device = blocks[of_device];
+        const auto rates = rates_of(*row, device);
+        const auto p = parameters_of(blocks[of_shared], blocks[of_architecture], device);
+        return kernels::gemm::plan_choice(row->shape, choice, rates, p).seconds + host_of(*row, blocks[of_host]);
+    }
+};
+
+LogFit::Block declared(ParameterScope scope) {
+    LogFit::Block block;
+    GemmParameters<double> p;
+    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        if (spec.scope != scope) return;
+        block.push_back(unknown(std::string(name), spec));
+        block.back().fixed = needs_tensor_cores(name);
+    });
+    return block;
+}
+
+LogFit::Block declared_device(const DeviceSpec& device) {
+    LogFit::Block block;
+    SustainedParameters<double> p;
+    visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        block.push_back(unknown(std::string(name), spec));
+        block.back().fixed = name != "clock.fp32" && name != "bandwidth";
+    });
+    for (Unknown& u : declared(ParameterScope::device)) block.push_back(std::move(u));
+    return block;
+}
+
+LogFit::Block declared_host() {
+    return {{"operator.dispatch_s.linear", 48e-6, 5e-6, 3e-4, 0.5},
+            {"operator.dispatch_s.bmm", 28e-6, 5e-6, 3e-4, 0.5}};
+}
+
+GemmUnknowns unknowns_for(const DeviceRows& rows) {
+    GemmUnknowns unknowns{.shared = declared(ParameterScope::shared)};
+    for (const auto& [slug, of_device_rows] : rows) {
+        const DeviceSpec& device = *of_device_rows.front()->device;
+        unknowns.architectures[device.architecture] = declared(ParameterScope::architecture);
+        unknowns.devices[slug] = declared_device(device);
+        unknowns.hosts[slug] = declared_host();
+    }
+    return unknowns;
+}
+
+std::vector<double> values(const LogFit::Block& block) {
+    std::vector<double> result;
+    for (const Unknown& u : block) result.push_back(u.value);
+    return result;
+}
+
+/// The values of one device's blocks, as a row sees them.
+struct DeviceValues {
+    std::array<std::vector<double>, 4> blocks;
+
+    DeviceValues(const GemmUnknowns& unknowns, const DeviceSpec& device)
+        : blocks{values(unknowns.shared), values(unknowns.architectures.at(device.architecture)),
+                 values(unknowns.devices.at(device.slug)), values(unknowns.hosts.at(device.slug))} {}
+
+    [[nodiscard]] kernels::gemm::Choice choose(const GemmRow& row) const {
+        const double* device = blocks[of_device].data();
+        const auto rates = rates_of(row, device);
+        const auto p = parameters_of(blocks[of_shared].data(), blocks[of_architecture].data(), device);
+        return kernels::gemm::choose(row.shape, rates, p);
+    }
+
+    [[nodiscard]] double log_error(const GemmRow& row) const {
+        const double* pointers[] = {blocks[0].data(), blocks[1].data(), blocks[2].data(), blocks[3].data()};
+        return std::log(GemmModel{&row, choose(row)}(pointers) / row.latency_s);
+    }
+};
+
+/// Every fourth row is held out when the fold asks for it.
+bool is_held_out(std::size_t index) {
+    return index % 4 == 3;
+}
+
+/// Takes an even selection of the rows that may be fitted, for each operator.
+std::vector<const GemmRow*> selection(const std::vector<const GemmRow*>& rows, std::size_t most, bool hold_out) {
+    std::array<std::vector<const GemmRow*>, 2> by_operator;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i]->scored_only || (hold_out && is_held_out(i))) continue;
+        by_operator[rows[i]->shape.linear ? host_linear : host_bmm].push_back(rows[i]);
+    }
+    std::vector<const GemmRow*> selected;
+    for (const auto& group : by_operator) {
+        const std::size_t count = std::min(group.size(), most);
+        for (std::size_t i = 0; i < count; ++i) selected.push_back(group[i * group.size() / count]);
+    }
+    return selected;
+}
+
+/// Moves the centres of the architectures' priors to the geometric mean of what all of them show, the values too.
+void centre_on_mean(std::map<Architecture, LogFit::Block>& architectures) {
+    const std::size_t size = architectures.begin()->second.size();
+    for (std::size_t i = 0; i < size; ++i) {
+        double log_sum = 0;
+        for (const auto& [_, block] : architectures) log_sum += std::log(block[i].value);
+        for (auto& [_, block] : architectures) {
+            if (!block[i].fixed) block[i].value = std::exp(log_sum / static_cast<double>(architectures.size()));
+        }
+    }
+}
+
+/// Fits what is not fixed in `unknowns`: in turns chooses the kernels and fits their times.
+FitSummary fit_rows(const DeviceRows& rows, GemmUnknowns& unknowns, const GemmFitOptions& options, bool hold_out) {
+    FitSummary summary;
+    GemmUnknowns centres = unknowns;
+    for (int round = 0; round < options.rounds; ++round) {
+        FitOptions of_round = options.fit;
+        if (round > 0) of_round.starts = 1;
+        LogFit fit(of_round);
+        const std::size_t shared = fit.add_block(centres.shared);
+        std::map<Architecture, std::size_t> architectures;
+        for (const auto& [architecture, block] : centres.architectures) {
+            architectures[architecture] = fit.add_block(block);
+        }
+        std::map<std::string, std::pair<std::size_t, std::size_t>> devices;
+        for (const auto& [slug, of_device_rows] : rows) {
+            const DeviceSpec& device = *of_device_rows.front()->device;
+            const auto& [device_block, host_block] =
+                devices[slug] = {fit.add_block(centres.devices.at(slug)), fit.add_block(centres.hosts.at(slug))};
+            const DeviceValues current(unknowns, device);
+            for (const GemmRow* row : selection(of_device_rows, options.rows_per_group, hold_out)) {
+                fit.add_row(GemmModel{row, current.choose(*row)}, row->latency_s,
+                            {shared, architectures.at(device.architecture), device_block, host_block});
+            }
+        }
+        summary = fit.solve();
+        unknowns.shared = fit.block(shared);
+        for (const auto& [architecture, index] : architectures) unknowns.architectures[architecture] = fit.block(index);
+        for (const auto& [slug, blocks] : devices) {
+            unknowns.devices[slug] = fit.block(blocks.first);
+            unknowns.hosts[slug] = fit.block(blocks.second);
+        }
+        centres.architectures = unknowns.architectures;
+        if (centres.architectures.size() > 1) centre_on_mean(centres.architectures);
+    }
+    return summary;
+}
+
+using Errors = std::map<std::string, std::vector<double>>;
+struct OperatorErrors {
+    Errors linear, bmm;
+    void add(const std::string& slug, const GemmRow& row, double log_error) {
+        (row.shape.linear ? linear : bmm)[slug].push_back(log_error);
+    }
+};
+
+void add_fold(const std::string& name, const OperatorErrors& errors, FitReport& report) {
+    for (const auto& [op, by_device] : {std::pair{"linear", &errors.linear}, std::pair{"bmm", &errors.bmm}}) {
+        Fold fold{.name = std::string(op) + ", " + name};
+        for (const auto& [slug, of_device_rows] : *by_device) {
+            fold.groups.push_back(summarize(slug, of_device_rows));
+            fold.mean += fold.groups.back().mean / static_cast<double>(by_device->size());
+        }
+        report.folds.push_back(std::move(fold));
+    }
+}
+
+template <class Select>
+void add_errors(const std::vector<const GemmRow*>& rows, const GemmUnknowns& unknowns, OperatorErrors& errors,
+                Select select) {
+    const DeviceSpec& device = *rows.front()->device;
+    const DeviceValues current(unknowns, device);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (select(*rows[i], i)) errors.add(device.slug, *rows[i], current.log_error(*rows[i]));
+    }
+}
+
+bool any_row(const GemmRow&, std::size_t) {
+    return true;
+}
+
+/// Region of a row in which errors are reported: what its time consists of, long reductions apart.
+std::string region_of(const GemmRow& row, const DeviceValues& current) {
+    const double host = host_of(row, current.blocks[of_host].data());
+    if (row.latency_s < 2 * host) return "mostly host";
+    const double* device = current.blocks[of_device].data();
+    const auto rates = rates_of(row, device);
+    const auto plan = kernels::gemm::plan_choice(
+        row.shape, current.choose(row), rates,
+        parameters_of(current.blocks[of_shared].data(), current.blocks[of_architecture].data(), device));
+    if (plan.bound == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";
+    return plan.waves < 1 ? "arithmetic, less than one wave" : "arithmetic";
+}
+
+void add_regions(const DeviceRows& rows, const GemmUnknowns& unknowns, FitReport& report) {
+    std::map<std::string, std::vector<double>> regions;
+    for (const auto& [slug, of_device_rows] : rows) {
+        const DeviceValues current(unknowns, *of_device_rows.front()->device);
+        for (const GemmRow* row : of_device_rows) {
+            const std::string name = slug + (row->shape.linear ? " linear, " : " bmm, ");
+            const std::string region = row->scored_only ? "other conditions" : region_of(*row, current);
+            regions[name + region].push_back(current.log_error(*row));
+        }
+    }
+    for (auto& [name, errors] : regions) report.regions.push_back(summarize(name, std::move(errors)));
+}
+
+/// Expects of an architecture without rows the geometric mean of the others', weighted by how near they are in age.
+LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
+    LogFit::Block block = declared(ParameterScope::architecture);
+    for (std::size_t i = 0; i < block.size(); ++i) {
+        double log_sum = 0, weights = 0;
+        for (const auto& [architecture, other] : fitted) {
+            const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
+            const double weight = 1 / (apart * apart);
+            log_sum += weight * std::log(other[i].value);
+            weights += weight;
+        }
+        if (!block[i].fixed) block[i].value = std::exp(log_sum / weights);
+    }
+    return block;
+}
+
+/// Expects of a device by how far the others are from what their datasheets let expect.
+LogFit::Block expected_device(const DeviceSpec& wanted, const DeviceRows& others, const GemmUnknowns& fitted) {
+    LogFit::Block block = declared_device(wanted);
+    for (std::size_t i = 0; i < block.size(); ++i) {
+        double log_sum = 0;
+        for (const auto& [slug, of_device_rows] : others) {
+            log_sum +=
+                std::log(fitted.devices.at(slug)[i].value / declared_device(*of_device_rows.front()->device)[i].value);
+        }
+        if (!block[i].fixed) block[i].value *= std::exp(log_sum / static_cast<double>(others.size()));
+    }
+    return block;
+}
+
+LogFit::Block expected_host(const DeviceRows& others, const GemmUnknowns& fitted) {
+    LogFit::Block block = declared_host();
+    for (std::size_t i = 0; i < block.size(); ++i) {
+        double log_sum = 0;
+        for (const auto& [slug, _] : others) log_sum += std::log(fitted.hosts.at(slug)[i].value);
+        block[i].value = std::exp(log_sum / static_cast<double>(others.size()));
+    }
+    return block;
+}
+
+void fix(LogFit::Block& block) {
+    for (Unknown& u : block) u.fixed = true;
+}
+
+/// Leaves out one device at a time: nothing known of it; its host's dispatch times, which are no property of the card;
+/// then also its sustained clock and bandwidth, two numbers.
+void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const GemmFitOptions& options,
+                        FitReport& report) {
+    OperatorErrors blind, host_known, measured;
+    for (const auto& [slug, of_device_rows] : rows) {
+        DeviceRows others = rows;
+        others.erase(slug);
+        if (others.empty()) return;
+        const DeviceSpec& device = *of_device_rows.front()->device;
+        GemmUnknowns unknowns = unknowns_for(others);
+        (void)fit_rows(others, unknowns, options, false);
+        if (!unknowns.architectures.contains(device.architecture)) {
+            unknowns.architectures[device.architecture] =
+                expected_architecture(device.architecture, unknowns.architectures);
+        }
+        unknowns.devices[slug] = expected_device(device, others, unknowns);
+        unknowns.hosts[slug] = expected_host(others, unknowns);
+        add_errors(of_device_rows, unknowns, blind, any_row);
+        unknowns.hosts[slug] = known.hosts.at(slug);
+        add_errors(of_device_rows, unknowns, host_known, any_row);
+
+        fix(unknowns.shared);
+        for (auto& [_, block] : unknowns.architectures) fix(block);
+        for (Unknown& u : unknowns.devices.at(slug)) u.fixed = u.name != "clock.fp32" && u.name != "bandwidth";
+        fix(unknowns.hosts.at(slug));
+        GemmUnknowns own = unknowns;
+        std::erase_if(own.architectures, [&](const auto& entry) { return entry.first != device.architecture; });
+        (void)fit_rows({{slug, of_device_rows}}, own, options, false);
+        add_errors(of_device_rows, own, measured, any_row);
+    }
+    add_fold("left out: datasheet, host of the others", blind, report);
+    add_fold("left out: datasheet, host known", host_known, report);
+    add_fold("left out: clock and bandwidth measured, host known", measured, report);
+}
+
+void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
+                    double divisor, std::vector<ScopedParameter>& parameters) {
+    for (const Unknown& u : block) {
+        if (!u.fixed) parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
+    }
+}
+
+void add_all_parameters(const GemmUnknowns& unknowns, const GemmFitOptions& options, std::size_t rows,
+                        FitReport& report) {
+    const std::string source = "fitted: linear and bmm rows, " + std::to_string(rows);
+    add_parameters(unknowns.shared, ParameterScope::shared, "", source, 1, report.parameters);
+    for (int i = static_cast<int>(Architecture::maxwell); i <= static_cast<int>(Architecture::blackwell); ++i) {
+        const auto architecture = static_cast<Architecture>(i);
+        const auto found = unknowns.architectures.find(architecture);
+        const bool own = found != unknowns.architectures.end();
+        add_parameters(own ? found->second : expected_architecture(architecture, unknowns.architectures),
+                       ParameterScope::architecture, std::string(name_of(architecture)),
+                       own ? source : source + " of neighbouring architectures", 1, report.parameters);
+    }
+    for (const auto& [slug, block] : unknowns.devices) {
+        add_parameters(block, ParameterScope::device, slug, source, 1, report.parameters);
+    }
+    for (const auto& [slug, block] : unknowns.hosts) {
+        const auto scale = options.host_scales.find(slug);
+        add_parameters(block, ParameterScope::device, slug, source,
+                       scale == options.host_scales.end() ? 1 : scale->second, report.nuisance);
+    }
+}
+
+}  // namespace
+
+bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug, std::string_view split,
+                            std::int64_t order, std::string_view kernel_names) {
+    if (split == "test" || kernel_names.find("sgemm_128x128x8") != kernel_names.npos) return true;
+    if (measured.op != "bmm") return false;
+    if (device_slug == "a100-pcie-40gb") return order < 600;
+    if (device_slug == "t4") return order < 1650;
+    if (device_slug == "p100-pcie-16gb") return order < 700;
+    if (device_slug == "v100-pcie-32gb") return order < 300;
+    return false;
+}
+
+std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device, std::string_view split,
+                                std::int64_t order, std::string_view kernel_names) {
+    const auto shape = operator_shape(measured);
+    if (!shape || !std::holds_alternative<kernels::GemmShape>(*shape)) return std::nullopt;
+    return GemmRow{.device = &device,
+                   .shape = std::get<kernels::GemmShape>(*shape),
+                   .latency_s = measured.latency_s,
+                   .scored_only = is_unlike_its_campaign(measured, device.slug, split, order, kernel_names)};
+}
+
+FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options) {
+    DeviceRows by_device;
+    for (const GemmRow& row : rows) by_device[row.device->slug].push_back(&row);
+    FitReport report{.kernel_class = "gemm"};
+    if (by_device.empty()) return report;
+
+    GemmUnknowns unknowns = unknowns_for(by_device);
+    report.converged = fit_rows(by_device, unknowns, options, false).converged;
+
+    OperatorErrors all, clean;
+    for (const auto& [slug, of_device_rows] : by_device) {
+        add_errors(of_device_rows, unknowns, all, any_row);
+        add_errors(of_device_rows, unknowns, clean, [](const GemmRow& row, std::size_t) { return !row.scored_only; });
+    }
+    add_fold("in the fit", all, report);
+    add_fold("in the fit, without rows under other conditions", clean, report);
+    add_regions(by_device, unknowns, report);
+    if (options.folds) {
+        GemmUnknowns without = unknowns_for(by_device);
+        (void)fit_rows(by_device, without, options, true);
+        OperatorErrors held_out;
+        for (const auto& [slug, of_device_rows] : by_device) {
+            add_errors(of_device_rows, without, held_out, [](const GemmRow&, std::size_t i) { return is_held_out(i); });
+        }
+        add_fold("a quarter held out", held_out, report);
+        add_left_out_folds(by_device, unknowns, options, report);
+    }
+    add_all_parameters(unknowns, options, rows.size(), report);
+    return report;
+}
+
+}  // namespace ftax::fit

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "ftax/device.hpp"
+#include "ftax/measurement.hpp"
+#include "predictors/kernels/shapes.hpp"
+
+namespace ftax::fit {
+
+/// One measured matrix product: what a stream sees of one call on an idle device, host time first, then the kernel.
+struct GemmRow {
+    const DeviceSpec* device = nullptr;
+    kernels::GemmShape shape{};
+    MathPath path = MathPath::fp32;
+    double latency_s = 0;
+    bool scored_only = false;  ///< measured under other conditions than the rest of its campaign: never fitted
+};
+
+/// Tells whether a row of neusight_ops.csv was measured under other conditions than most: the first batched products of
+/// a campaign, before the card left its idle clock, the second campaign (`split` test: clocks 6 to 14 % lower), or by
+/// another library than cuBLAS. Source: residuals along `order`; kernel names.
+[[nodiscard]] bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug,
+                                          std::string_view split, std::int64_t order, std::string_view kernel_names);
+
+/// Builds a row from a linear or bmm measurement; nullopt for another operator.
+[[nodiscard]] std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device,
+                                              std::string_view split, std::int64_t order,
+                                              std::string_view kernel_names);
+
+struct GemmFitOptions {
+    FitOptions fit{.starts = 2, .iterations = 40, .row_log_stddev = 0.1, .seed = 1};
+    std::size_t rows_per_group = 1200;  ///< per device and operator, spread evenly; errors are taken over all rows
+    int rounds = 3;                     ///< choice of kernels, then fit; choices have no derivative
+    bool folds = true;                  ///< also hold out a quarter of the rows, and one device at a time
+    /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
+    std::map<std::string, double> host_scales{};
+};
+
+/// Fits the matrix products: shared and architecture ratios, clock and bandwidth of every device, host time per
+/// operator. Architectures without rows get what their neighbours have. Folds are reported for linear and bmm apart.
+[[nodiscard]] FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options = {});
+
+}  // namespace ftax::fit

@@ -1,0 +1,124 @@
+#include "calibration/fit/gemm_fit.hpp"
+
+#include <ceres/jet.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "predictors/kernels/gemm.hpp"
+#include "predictors/kernels/sustained.hpp"
+
+using namespace ftax;
+using namespace ftax::fit;
+using kernels::GemmParameters;
+
+namespace {
+
+GemmParameters<double> true_parameters() {
+    GemmParameters<double> p;
+    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    p.wide_efficiency = 0.85;
+    p.fill = 14;
+    return p;
+}
+
+kernels::DeviceRates<double> true_rates(const DeviceSpec& device, double clock, double bandwidth) {
+    kernels::SustainedParameters<double> p;
+    visit_parameters(p, device,
+                     [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    p.clock_fp32 = clock;
+    p.bandwidth = bandwidth;
+    return device_rates(device, MathPath::fp32, p);
+}
+
+/// Rows of a device that behaves as the model says, ±2 %, behind 40 µs (linear) and 25 µs (bmm) of host time.
+void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vector<GemmRow>& rows) {
+    const auto rates = true_rates(device, clock, bandwidth);
+    const auto p = true_parameters();
+    std::mt19937 random(7);
+    std::uniform_real_distribution<> log_size(3, 11);
+    std::normal_distribution<> noise(0, 0.02);
+    const auto size = [&] { return static_cast<std::int64_t>(std::exp2(log_size(random))); };
+    for (int i = 0; i < 300; ++i) {
+        GemmRow row{.device = &device};
+        row.shape = {.m = size(), .n = size(), .k = size(), .linear = i % 2 == 0};
+        if (!row.shape.linear) row.shape.batch = 1 + i % 40;
+        const double host_s = row.shape.linear ? 40e-6 : 25e-6;
+        row.latency_s = (host_s + gemm_seconds(row.shape, rates, p)) * std::exp(noise(random));
+        rows.push_back(row);
+    }
+}
+
+double value_of(const std::vector<ScopedParameter>& parameters, std::string_view name, std::string_view key) {
+    const auto at = std::find_if(parameters.begin(), parameters.end(),
+                                 [&](const ScopedParameter& p) { return p.parameter.name == name && p.key == key; });
+    REQUIRE(at != parameters.end());
+    return at->parameter.value;
+}
+
+}  // namespace
+
+TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave as the model says") {
+    const DeviceSpec v100 = device_spec("v100-pcie-32gb");
+    const DeviceSpec a100 = device_spec("a100-pcie-40gb");
+    std::vector<GemmRow> rows;
+    add_rows(v100, 0.93, 0.8, rows);
+    add_rows(a100, 1.05, 0.9, rows);
+    GemmFitOptions options;
+    options.folds = false;
+    options.fit.starts = 1;
+    const FitReport report = fit_gemm(rows, options);
+    for (const Fold& fold : report.folds) CHECK(fold.mean < 0.03);
+    // Clock and efficiencies share one scale, which only their priors tell apart: their product is what rows show.
+    const auto wide_rate = [&](const char* device, const char* architecture) {
+        return value_of(report.parameters, "clock.fp32", device) *
+               value_of(report.parameters, "gemm.wide_efficiency", architecture);
+    };
+    CHECK(wide_rate("v100-pcie-32gb", "volta") == doctest::Approx(0.93 * 0.85).epsilon(0.03));
+    CHECK(wide_rate("a100-pcie-40gb", "ampere") == doctest::Approx(1.05 * 0.85).epsilon(0.03));
+    CHECK(value_of(report.nuisance, "operator.dispatch_s.linear", "v100-pcie-32gb") ==
+          doctest::Approx(40e-6).epsilon(0.05));
+    CHECK(value_of(report.nuisance, "operator.dispatch_s.bmm", "a100-pcie-40gb") ==
+          doctest::Approx(25e-6).epsilon(0.05));
+    // Architectures without rows get what their neighbours have.
+    CHECK(value_of(report.parameters, "gemm.wide_efficiency", "ada") > 0.7);
+}
+
+TEST_CASE("derivatives of the model agree with differences") {
+    using Jet = ceres::Jet<double, 1>;
+    const DeviceSpec t4 = device_spec("t4");
+    const kernels::GemmShape shape{.m = 700, .n = 900, .k = 3000, .linear = true};
+    const auto p = true_parameters();
+    const auto seconds = [&](double fill) {
+        auto moved = p;
+        moved.fill = fill;
+        return gemm_seconds(shape, true_rates(t4, 1, 0.76), moved);
+    };
+    GemmParameters<Jet> jets;
+    std::vector<double> list;
+    auto copy = p;
+    visit_parameters(copy, [&](std::string_view, double& value, const ParameterSpec&) { list.push_back(value); });
+    std::size_t next = 0;
+    visit_parameters(jets, [&](std::string_view, Jet& value, const ParameterSpec&) { value = Jet(list[next++]); });
+    jets.fill.v[0] = 1;
+    kernels::SustainedParameters<Jet> sustained;
+    visit_parameters(sustained, t4,
+                     [](std::string_view, Jet& value, const ParameterSpec& spec) { value = Jet(spec.initial); });
+    sustained.bandwidth = Jet(0.76);
+    const Jet result = gemm_seconds(shape, device_rates(t4, MathPath::fp32, sustained), jets);
+    CHECK(result.a == doctest::Approx(seconds(14)));
+    CHECK(result.v[0] == doctest::Approx((seconds(14.01) - seconds(13.99)) / 0.02).epsilon(1e-4));
+}
+
+TEST_CASE("rows measured under other conditions are told apart") {
+    OperatorMeasurement row{.op = "bmm"};
+    CHECK(is_unlike_its_campaign(row, "t4", "train", 10, "volta_sgemm_64x64_nn"));
+    CHECK_FALSE(is_unlike_its_campaign(row, "t4", "train", 5000, "volta_sgemm_64x64_nn"));
+    CHECK(is_unlike_its_campaign(row, "t4", "test", 5000, "volta_sgemm_64x64_nn"));
+    row.op = "linear";
+    CHECK_FALSE(is_unlike_its_campaign(row, "t4", "train", 10, "volta_sgemm_64x64_tn"));
+    CHECK(is_unlike_its_campaign(row, "p4", "train", 10, "sgemm_128x128x8_NT_vec"));
+}

@@ -1,0 +1,144 @@
+#include "predictors/kernels/gemm.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "predictors/kernels/sustained.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+GemmParameters<double> declared() {
+    GemmParameters<double> p;
+    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    return p;
+}
+
+DeviceRates<double> rates_of(std::string_view device, MathPath path = MathPath::fp32) {
+    SustainedParameters<double> p;
+    const DeviceSpec spec = device_spec(device);
+    visit_parameters(p, spec,
+                     [](std::string_view, double& value, const ParameterSpec& declared) { value = declared.initial; });
+    return device_rates(spec, path, p);
+}
+
+const std::vector<const char*> devices = {"p4", "p100-pcie-16gb", "v100-pcie-32gb", "t4", "a100-pcie-40gb",
+                                          "l4", "h100-sxm5-80gb", "rtx-3090"};
+
+const std::vector<GemmShape> shapes = {
+    {.m = 1, .n = 1000, .k = 2048, .linear = true},  {.m = 4096, .n = 3072, .k = 768, .linear = true},
+    {.m = 333, .n = 77, .k = 40000, .linear = true}, {.batch = 384, .m = 128, .n = 128, .k = 64},
+    {.batch = 3, .m = 17, .n = 5, .k = 9},           {.m = 8192, .n = 50257, .k = 1280, .linear = true},
+    {.batch = 1, .m = 512, .n = 512, .k = 512},
+};
+
+}  // namespace
+
+TEST_CASE("a batch on an A100 is tiled 128x128 and counted in waves of two blocks per SM") {
+    // 2 × 2 blocks for each of 216 products, 108 SMs with two blocks each.
+    const auto plan = plan_gemm({.batch = 216, .m = 130, .n = 256, .k = 64}, rates_of("a100-pcie-40gb"), declared());
+    CHECK(plan.tile.name == "128x128");
+    CHECK(plan.waves == doctest::Approx(4));
+    CHECK(plan.split == 1);
+}
+
+TEST_CASE("a tile name gives its columns first") {
+    CHECK(sgemm::t32x128.columns == 32);
+    CHECK(sgemm::t32x128.rows == 128);
+    CHECK(gemm::blocks_along(129, sgemm::t32x128.rows_log2) == 2);
+    CHECK(gemm::blocks_along(128, sgemm::t32x128.rows_log2) == 1);
+    CHECK(sgemm::t32x32.inverse_work == 1.0 / (32 * 32 * 4));
+}
+
+TEST_CASE("the reduction is split only while the grid leaves SMs empty, into parts of 64 values or more") {
+    const auto rates = rates_of("p100-pcie-16gb");
+    const auto few = plan_gemm({.m = 64, .n = 256, .k = 8192, .linear = true}, rates, declared());
+    CHECK(few.split > 1);
+    const auto shallow = plan_gemm({.m = 64, .n = 256, .k = 100, .linear = true}, rates, declared());
+    CHECK(shallow.split == 1);
+    const auto many = plan_gemm({.m = 4096, .n = 4096, .k = 8192, .linear = true}, rates, declared());
+    CHECK(many.split == 1);
+}
+
+TEST_CASE("no product beats its arithmetic at the best efficiency, the floor, or its result's traffic") {
+    for (const char* device : devices) {
+        for (const GemmShape& s : shapes) {
+            const auto rates = rates_of(device);
+            const auto p = declared();
+            CAPTURE(device);
+            CAPTURE(s.m);
+            const double flops = 2.0 * s.batch * s.m * s.n * s.k;
+            const double result_bytes = 4.0 * s.batch * s.m * s.n;
+            const double seconds = gemm_seconds(s, rates, p);
+            CHECK(seconds >= flops / rates.flops_per_s);
+            CHECK(seconds >= result_bytes / rates.bandwidth_bytes_per_s);
+            CHECK(seconds >= rates.floor_s);
+        }
+    }
+}
+
+TEST_CASE("one choice takes longer for more of anything") {
+    const auto rates = rates_of("v100-pcie-32gb");
+    const auto p = declared();
+    const gemm::Choice choice{&sgemm::t128x64, 1};
+    const auto seconds = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+        return gemm::plan_choice({.m = m, .n = n, .k = k, .linear = true}, choice, rates, p).seconds;
+    };
+    for (std::int64_t size = 64; size < 40000; size *= 2) {
+        CAPTURE(size);
+        CHECK(seconds(2 * size, 512, 512) >= seconds(size, 512, 512));
+        CHECK(seconds(512, 2 * size, 512) >= seconds(512, size, 512));
+        CHECK(seconds(512, 512, 2 * size) > seconds(512, 512, size));
+    }
+}
+
+TEST_CASE("blocks that keep step read a shared operand once, alone each reads its own") {
+    // 8 × 16 blocks of 128×64 fit on the SMs at once: one band, A and B are read once.
+    const auto rates = rates_of("v100-pcie-32gb");
+    auto p = declared();
+    const GemmShape s{.m = 1024, .n = 1024, .k = 65536, .linear = true};
+    p.skew = 1e-9;
+    auto traffic = gemm::shared_traffic(s, {&sgemm::t128x64, 1}, 8, 16, 65536, rates, p);
+    CHECK(traffic.rows == doctest::Approx(4.0 * 1024 * 65536));
+    CHECK(traffic.columns == doctest::Approx(4.0 * 1024 * 65536));
+    p.skew = 1e9;
+    traffic = gemm::shared_traffic(s, {&sgemm::t128x64, 1}, 8, 16, 65536, rates, p);
+    CHECK(traffic.rows == doctest::Approx(8 * 4.0 * 1024 * 65536));
+    CHECK(traffic.columns == doctest::Approx(16 * 4.0 * 1024 * 65536));
+}
+
+TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithmetic") {
+    const auto rates = rates_of("p100-pcie-16gb");
+    GemmShape s{.batch = 64, .m = 512, .n = 512, .k = 16};
+    const auto single = plan_gemm(s, rates, declared());
+    s.element_bytes = 2;
+    const auto half = plan_gemm(s, rates, declared());
+    CHECK(half.compute_s == single.compute_s);
+    CHECK(half.memory_s == doctest::Approx(single.memory_s / 2).epsilon(0.05));
+}
+
+TEST_CASE("tensor cores want rows of 16 bytes") {
+    const auto rates = rates_of("a100-pcie-40gb", MathPath::fp16_tensor);
+    const auto aligned =
+        plan_gemm({.m = 4096, .n = 4096, .k = 4096, .element_bytes = 2, .linear = true}, rates, declared());
+    const auto odd =
+        plan_gemm({.m = 4096, .n = 4096, .k = 4095, .element_bytes = 2, .linear = true}, rates, declared());
+    CHECK(odd.seconds > 1.5 * aligned.seconds);
+    CHECK(aligned.bound == Bound::compute);
+    const double peak = 2.0 * 4096 * 4096 * 4096 / rates.flops_per_s;
+    CHECK(aligned.seconds < 1.6 * peak);
+}
+
+TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the same rate class does not") {
+    const auto p = declared();
+    CHECK(excess_power(rates_of("v100-pcie-32gb"), p.energy_scale) == 0);
+    const double t4 = excess_power(rates_of("t4"), p.energy_scale);
+    CHECK(t4 == doctest::Approx(16.5e-12 * 8.1408e12 / 70 - 1));
+    CHECK(slowed_by_power(1.0, 1.0, t4, 1e-9) == doctest::Approx(1 + t4));
+    CHECK(slowed_by_power(1e-6, 1e-6, t4, 1e-3) == doctest::Approx(1e-6).epsilon(1e-2));
+    CHECK(slowed_by_power(1.0, 0.0, t4, 1e-9) == 1.0);  // traffic alone does not slow the clock
+}
