@@ -1,0 +1,40 @@
+# The two commands are `make demo` and `make test`; both install what is missing themselves (cmake/packages.sh says what).
+BUILD ?= build
+JOBS ?= $(shell nproc)
+RUN_CMAKE = cmake -S . -G Ninja
+
+.PHONY: demo test bench format coverage clean
+
+# The program alone: no tests, no fit, so that a first look takes few packages and little time.
+demo:
+	@cmake/packages.sh program
+	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF --log-level=WARNING
+	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
+	@cmake/demo.sh $(BUILD)/demo/ftax
+
+test:
+	@cmake/packages.sh program fit tests
+	$(RUN_CMAKE) -B $(BUILD)/test
+	cmake --build $(BUILD)/test -j $(JOBS)
+	ctest --test-dir $(BUILD)/test --output-on-failure
+
+bench:
+	@cmake/packages.sh program benchmarks
+	$(RUN_CMAKE) -B $(BUILD)/bench -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_BUILD_BENCHMARKS=ON
+	cmake --build $(BUILD)/bench -j $(JOBS)
+	$(BUILD)/bench/bench/ftax_benchmarks
+
+format:
+	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i
+
+# Lines that the tests reach, as a table (gcovr) and as HTML in $(BUILD)/coverage/report.html.
+coverage:
+	@cmake/packages.sh program fit tests coverage
+	$(RUN_CMAKE) -B $(BUILD)/coverage -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=--coverage
+	cmake --build $(BUILD)/coverage -j $(JOBS)
+	ctest --test-dir $(BUILD)/coverage --output-on-failure
+	gcovr --root . --filter src --filter graphs --filter predictors --filter calibration --object-directory $(BUILD)/coverage \
+	      --html $(BUILD)/coverage/report.html --txt -
+
+clean:
+	rm -rf $(BUILD)
