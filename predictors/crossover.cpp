@@ -18,16 +18,18 @@ Balance balance_at(Predictor& predictor, ShapeBindings& bindings, std::int64_t b
     return {std::log(prediction.device_s / prediction.host_s)};
 }
 
-std::vector<std::pair<OpId, double>> largest_host_costs(const Predictor& predictor) {
-    std::vector<std::pair<OpId, double>> costs;
-    for (const OpPrediction& op : predictor.operators()) {
-        if (op.op != no_op) costs.emplace_back(op.op, op.host_s);
+std::vector<HostCause> largest_host_costs(const std::vector<OpPrediction>& operators) {
+    std::vector<HostCause> causes(host_kind_count);
+    for (const OpPrediction& op : operators) {
+        HostCause& cause = causes[static_cast<std::size_t>(op.host_kind)];
+        cause.kind = op.host_kind;
+        cause.host_s += op.host_s;
+        ++cause.operations;
     }
-    const auto count = std::min<std::size_t>(3, costs.size());
-    std::partial_sort(costs.begin(), costs.begin() + static_cast<std::ptrdiff_t>(count), costs.end(),
-                      [](const auto& a, const auto& b) { return a.second > b.second; });
-    costs.resize(count);
-    return costs;
+    std::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.host_s > b.host_s; });
+    std::erase_if(causes, [](const HostCause& cause) { return cause.operations == 0; });
+    causes.resize(std::min<std::size_t>(3, causes.size()));
+    return causes;
 }
 
 }  // namespace
@@ -56,7 +58,9 @@ std::optional<Crossover> find_crossover(Predictor& predictor, ShapeBindings bind
     const double fraction = below_ratio / (below_ratio - above_ratio);
     crossover.batch = static_cast<double>(below) + fraction * static_cast<double>(above - below);
     crossover.low = crossover.high = crossover.batch;
-    crossover.causes = largest_host_costs(predictor);
+    bindings["batch"] = above;
+    crossover.host_s = predictor.predict(bindings).host_s;
+    crossover.causes = largest_host_costs(predictor.operators());
     return crossover;
 }
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 
 namespace ftax {
@@ -19,9 +21,14 @@ const FrameworkModel& framework_model(std::string_view name) {
     for (const FrameworkModel* model : framework_models()) {
         if (model->name == name) return *model;
     }
-    std::vector<std::string_view> names;
-    for (const FrameworkModel* model : framework_models()) names.push_back(model->name);
-    throw Error(ErrorCode::usage, fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(names, ", ")));
+    throw Error(ErrorCode::usage, fmt::format("no framework is called '{}'; there are: {}", name,
+                                              fmt::join(framework_names(), ", ")));
+}
+
+std::vector<std::string> framework_names() {
+    std::vector<std::string> names;
+    for (const FrameworkModel* model : framework_models()) names.emplace_back(model->name);
+    return names;
 }
 
 }  // namespace ftax

@@ -86,11 +86,19 @@ class Predictor {
     std::unique_ptr<State> state_;
 };
 
+/// Host time of all operations of one kind.
+struct HostCause {
+    HostKind kind = HostKind::light;
+    std::int64_t operations = 0;
+    double host_s = 0;
+};
+
 /// Batch at which the framework stops being the bottleneck.
 struct Crossover {
-    double batch = 0;      ///< where Σ host = Σ device, interpolated; see equations.hpp
+    double batch = 0;          ///< where Σ host = Σ device, interpolated; see equations.hpp
     double low = 0, high = 0;  ///< 90 % interval
-    std::vector<std::pair<OpId, double>> causes;  ///< the largest shares of host time in seconds, largest first, at most three
+    double host_s = 0;         ///< Σ host at the crossover
+    std::vector<HostCause> causes;  ///< the kinds that cost the host most, largest first, at most three
 };
 
 /// Finds the crossover along the symbol `batch` between 1 and `largest`, the other symbols as bound.

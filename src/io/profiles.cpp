@@ -90,8 +90,12 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
         if (normalized_name(profile.host) == wanted_host) return profile;
         hosts.push_back(profile.host);
     }
-    if (hosts.empty()) fail_unknown("framework with host costs", framework, calibrated_frameworks());
-    fail_unknown("host", host, hosts);
+    if (!hosts.empty()) fail_unknown("host", host, hosts);
+    if (!host.empty()) fail_unknown("framework with host costs", framework, calibrated_frameworks());
+    return {.framework = std::string(framework),
+            .version = "uncalibrated",
+            .host = std::string(reference_host),
+            .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
 }
 
 }  // namespace ftax
