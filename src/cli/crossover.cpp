@@ -1,0 +1,51 @@
+#include <memory>
+
+#include "src/cli/output.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/verbs.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct CrossoverArguments {
+    ModelArguments model;
+    RunArguments run;
+    OutputArguments output;
+};
+
+int run_crossover(const CrossoverArguments& arguments) {
+    const Graph graph = load_graph(arguments.model);
+    const ShapeBindings dims = dimension_bindings(arguments.model);
+    // Without a batch to vary there is no crossover; the message says how to give the model one.
+    static_cast<void>(batches_for(graph, "1"));
+    Predictor predictor = make_predictor(graph, arguments.run);
+
+    report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
+    report.crossover = crossover_report(predictor, dims);
+    // The two sides of the answer: the last batch that the host bounds, the first that the GPU bounds.
+    const double batch = report.crossover->crossover ? report.crossover->crossover->batch : 1;
+    for (const std::int64_t side : {static_cast<std::int64_t>(batch), static_cast<std::int64_t>(batch) + 1}) {
+        ShapeBindings bindings = dims;
+        bindings["batch"] = side;
+        report.rows.push_back({side, predictor.predict(bindings), {}});
+        print_warnings(report.rows.back().prediction.warnings);
+    }
+    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
+                                    .json = [&] { return to_json(report); },
+                                    .csv = [&] { return to_csv(report); }});
+    return 0;
+}
+
+}  // namespace
+
+void setup_crossover(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("crossover", "the batch at which the framework stops being the bottleneck");
+    const auto arguments = std::make_shared<CrossoverArguments>();
+    add_model_options(*verb, arguments->model);
+    add_run_options(*verb, arguments->run);
+    add_json_option(*verb, arguments->output);
+    add_csv_option(*verb, arguments->output);
+    verb->callback([arguments, &action] { action = [arguments] { return run_crossover(*arguments); }; });
+}
+
+}  // namespace ftax::cli

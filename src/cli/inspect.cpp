@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "ftax/error.hpp"
+#include "ftax/text_graph.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/report/model_report.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct InspectArguments {
+    ModelArguments model;
+    RunArguments run;
+    std::string batch;
+    bool kernels = false;
+    bool text = false;
+    int depth = 1;
+    OutputArguments output;
+};
+
+/// What the model asks for on its own, or launch by launch under one device and framework.
+int run_inspect(const InspectArguments& arguments) {
+    const Graph graph = load_graph(arguments.model);
+    if (arguments.text) {
+        write_standard_output(to_text(graph));
+        return 0;
+    }
+    ShapeBindings bindings = dimension_bindings(arguments.model);
+    const auto batches = batches_for(graph, arguments.batch);
+    if (batches.size() > 1) throw Error(ErrorCode::usage, "inspect looks at one batch size: give one --batch");
+    if (batches.front()) bindings["batch"] = *batches.front();
+
+    if (!arguments.kernels) {
+        const report::ModelReport report = report::model_report(graph, bindings, arguments.depth);
+        write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
+                                        .json = [&] { return to_json(report); },
+                                        .csv = [&] { return to_csv(report); }});
+        return 0;
+    }
+    if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "inspect --kernels needs a --device");
+    Predictor predictor = make_predictor(graph, arguments.run);
+    const Prediction prediction = predictor.predict(bindings);
+    report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
+    header.rows.push_back({batches.front(), prediction, {}});
+    write_result(arguments.output,
+                 {.table =
+                      [&] {
+                          const report::Style style = report::standard_output_style();
+                          return print_header(header, style) + report::launches_table(graph, predictor, style);
+                      },
+                  .json = [&] { return report::launches_json(graph, predictor); },
+                  .csv = [&] { return report::launches_csv(graph, predictor); }});
+    return 0;
+}
+
+}  // namespace
+
+void setup_inspect(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
+    const auto arguments = std::make_shared<InspectArguments>();
+    add_model_options(*verb, arguments->model);
+    add_run_options(*verb, arguments->run);
+    verb->get_option("--device")->required(false);
+    verb->add_option("--batch", arguments->batch, "batch size")->type_name("N");
+    verb->add_option("--depth", arguments->depth, "levels of modules to list")->capture_default_str();
+    verb->add_flag("--kernels", arguments->kernels, "every launch with its host and device time on --device");
+    verb->add_flag("--text", arguments->text, "print the model as a text graph");
+    add_json_option(*verb, arguments->output);
+    add_csv_option(*verb, arguments->output);
+    verb->callback([arguments, &action] { action = [arguments] { return run_inspect(*arguments); }; });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,78 @@
+#include <memory>
+
+#include "src/cli/output.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/measurement_file.hpp"
+#include "src/io/number.hpp"
+#include "src/report/prediction_report.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct PredictArguments {
+    ModelArguments model;
+    RunArguments run;
+    std::string batches;
+    std::string measured;
+    OutputArguments output;
+};
+
+/// Puts measured rows of the same model, device, framework, precision and shape beside the predictions.
+void add_measured(report::PredictionReport& report, const std::string& path) {
+    const auto file = read_model_measurements(read_csv(path));
+    const auto device_column = file.table.column("kernel_ms");
+    const auto seq = report.dims.find("seq");
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        const Measurement& row = file.rows[i];
+        if (!file.problems[i].empty() || row.model != report.model || row.framework != report.framework.framework ||
+            row.precision != report.precision || device_spec(row.gpu).slug != report.device.device.slug ||
+            (row.input && seq != report.dims.end() && *row.input != seq->second)) {
+            continue;
+        }
+        const auto device_ms = device_column ? parse_number(file.table.row(i)[*device_column]) : std::nullopt;
+        for (report::PredictionRow& predicted : report.rows) {
+            if (predicted.batch != row.batch) continue;
+            predicted.measured = {.latency_s = row.latency_s, .device_s = {}};
+            if (device_ms) predicted.measured->device_s = *device_ms * 1e-3;
+        }
+    }
+}
+
+int run_predict(const PredictArguments& arguments) {
+    const Graph graph = load_graph(arguments.model);
+    const ShapeBindings dims = dimension_bindings(arguments.model);
+    const auto batches = batches_for(graph, arguments.batches);
+    Predictor predictor = make_predictor(graph, arguments.run);
+
+    report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
+    for (const auto batch : batches) {
+        ShapeBindings bindings = dims;
+        if (batch) bindings["batch"] = *batch;
+        report.rows.push_back({batch, predictor.predict(bindings), {}});
+        print_warnings(report.rows.back().prediction.warnings);
+    }
+    if (!arguments.measured.empty()) add_measured(report, arguments.measured);
+    if (batches.front()) report.crossover = crossover_report(predictor, dims);
+    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
+                                    .json = [&] { return to_json(report); },
+                                    .csv = [&] { return to_csv(report); }});
+    return 0;
+}
+
+}  // namespace
+
+void setup_predict(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("predict", "latency per batch, what bounds it, and the crossover batch");
+    const auto arguments = std::make_shared<PredictArguments>();
+    add_model_options(*verb, arguments->model);
+    add_run_options(*verb, arguments->run);
+    add_batch_option(*verb, arguments->batches);
+    verb->add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
+        ->type_name("ROWS.csv");
+    add_json_option(*verb, arguments->output);
+    add_csv_option(*verb, arguments->output);
+    verb->callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,121 @@
+#include "src/cli/row_predictor.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+
+namespace ftax::cli {
+namespace {
+
+/// The file of a model in the folder, or its zoo name.
+std::string locate(const std::string& folder, const std::string& model) {
+    if (folder.empty()) return "zoo:" + model;
+    for (const char* extension : {".pt2", ".onnx", ".pt", ".txt"}) {
+        const std::filesystem::path path = std::filesystem::path(folder) / (model + extension);
+        std::error_code ignored;
+        if (std::filesystem::is_regular_file(path, ignored)) return path.string();
+    }
+    return "zoo:" + model;
+}
+
+/// Values of the graph's symbols: the batch, and for every other one the row's sequence length or image side.
+/// Throws Error{usage} when the model is fixed at another size, or the row does not say one.
+ShapeBindings bindings_for(const Graph& graph, const Measurement& row) {
+    const std::optional<std::int64_t> size = row.seq ? row.seq : row.input;
+    ShapeBindings bindings;
+    bool fixed_size = true;
+    for (const std::string& symbol : graph.expressions.symbols()) {
+        if (symbol == "batch") {
+            bindings[symbol] = row.batch;
+            continue;
+        }
+        fixed_size = false;
+        if (!size) throw Error(ErrorCode::usage, fmt::format("{} needs a value for {}: no column input or seq", row.model, symbol));
+        bindings[symbol] = *size;
+    }
+    if (graph.inputs.empty()) return bindings;
+    const std::vector<Expression>& shape = graph.tensors[graph.inputs[0]].shape;
+    if (shape.empty()) return bindings;
+    const auto fixed_batch = graph.expressions.constant_value(shape.front());
+    if (fixed_batch && *fixed_batch != row.batch) {
+        throw Error(ErrorCode::usage, fmt::format("{} is fixed at batch {}", row.model, *fixed_batch));
+    }
+    const auto side = graph.expressions.constant_value(shape.back());
+    if (fixed_size && size && side && *side != *size) {
+        throw Error(ErrorCode::usage, fmt::format("{} is fixed at input {}, not {}", row.model, *side, *size));
+    }
+    return bindings;
+}
+
+/// torch.compile is an option of the row in some files; here it is a framework of its own.
+Measurement with_own_framework(Measurement row) {
+    if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
+    return row;
+}
+
+}  // namespace
+
+const Graph& RowPredictor::graph(const std::string& model) {
+    const auto found = graphs_.find(model);
+    if (found != graphs_.end()) return found->second;
+    return graphs_.emplace(model, load_graph(locate(models_folder_, model))).first->second;
+}
+
+const HostScalars* RowPredictor::host_of(const Measurement& row) const {
+    HostKey key = host_key(row);
+    auto found = hosts_.find(key);
+    if (found == hosts_.end()) {
+        key.run.clear();  // anchor rows that name no run hold for every run
+        found = hosts_.find(key);
+    }
+    return found == hosts_.end() ? nullptr : &found->second;
+}
+
+Predictor& RowPredictor::predictor(const Measurement& row) {
+    const bool channels_last = row.layout == "nhwc";
+    const Key key{row.model, host_key(row), row.precision, channels_last};
+    const auto found = predictors_.find(key);
+    if (found != predictors_.end()) return found->second;
+    FrameworkProfile framework = framework_profile(row.framework);
+    if (const HostScalars* host = host_of(row)) framework = anchored(std::move(framework), *host);
+    return predictors_
+        .emplace(key, Predictor(graph(row.model), device_profile(row.gpu), std::move(framework),
+                                {.precision = row.precision, .channels_last = channels_last}))
+        .first->second;
+}
+
+Prediction RowPredictor::predict(const Measurement& measured) {
+    Measurement row = with_own_framework(measured);
+    row.gpu = device_spec(row.gpu).slug;
+    if (row.mode == "train") throw Error(ErrorCode::usage, "training is not modelled");
+    const ShapeBindings bindings = bindings_for(graph(row.model), row);
+    return predictor(row).predict(bindings);
+}
+
+AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
+    const Prediction prediction = predict(measured);
+    Measurement row = measured;
+    row.gpu = device_spec(row.gpu).slug;
+    return anchor_row(row, predictor(row), prediction);
+}
+
+std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {
+    std::vector<Measurement> rows;
+    for (const Measurement& row : measured) rows.push_back(with_own_framework(row));
+    const auto hosts = fit_hosts(rows, [this](const Measurement& row) { return anchor_row_of(row); });
+    predictors_.clear();  // they were built for hosts that nobody had measured
+    std::vector<std::string> warnings;
+    for (const auto& [key, host] : hosts) {
+        hosts_[{key.framework, key.run, device_spec(key.gpu).slug}] = host;
+        for (const std::string& warning : host.warnings) {
+            warnings.push_back(fmt::format("{} on {}{}{}: {}", key.framework, key.gpu, key.run.empty() ? "" : ", run ",
+                                           key.run, warning));
+        }
+    }
+    return warnings;
+}
+
+}  // namespace ftax::cli

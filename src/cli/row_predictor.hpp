@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+
+#include "ftax/anchor.hpp"
+#include "ftax/graph.hpp"
+#include "ftax/measurement.hpp"
+#include "ftax/predict.hpp"
+
+namespace ftax::cli {
+
+/// Predicts rows of model measurement files. Graphs and predictors are kept, so that thousands of rows of a few models
+/// cost little more than the predictions themselves.
+class RowPredictor {
+  public:
+    /// `models_folder`: where models are files (NAME.pt2, .onnx, .pt, .txt); other names are zoo models.
+    explicit RowPredictor(std::string models_folder = {}) : models_folder_(std::move(models_folder)) {}
+
+    /// Predicts one row, on the host its anchor rows describe where there are any.
+    /// Throws Error for what the row asks for and ftax does not have: device, framework, model, shape, training.
+    [[nodiscard]] Prediction predict(const Measurement& row);
+
+    /// Calibrates hosts from measured rows; to be called before predict(). Returns what the rows leave in doubt.
+    /// Throws Error{usage} when there is no row.
+    std::vector<std::string> anchor(std::span<const Measurement> rows);
+
+  private:
+    /// What a predictor depends on: model, host (with framework and device), precision, channels_last.
+    using Key = std::tuple<std::string, HostKey, Precision, bool>;
+
+    [[nodiscard]] const Graph& graph(const std::string& model);
+    [[nodiscard]] Predictor& predictor(const Measurement& row);
+    [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
+    [[nodiscard]] const HostScalars* host_of(const Measurement& row) const;
+
+    std::string models_folder_;
+    std::map<std::string, Graph> graphs_;
+    std::map<Key, Predictor> predictors_;
+    std::map<HostKey, HostScalars> hosts_;
+};
+
+}  // namespace ftax::cli

@@ -1,0 +1,131 @@
+#include "src/cli/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "ftax/error.hpp"
+#include "src/cli/arguments.hpp"
+#include "src/io/escape.hpp"
+
+namespace ftax::cli {
+
+void add_model_options(CLI::App& verb, ModelArguments& arguments) {
+    verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)")->required();
+    verb.add_option("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
+    verb.add_option("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
+    verb.add_option("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
+    verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
+        ->check(CLI::IsMember({"memory-bound", "error"}))
+        ->capture_default_str();
+    verb.add_flag("--strict", arguments.strict, "refuse a model of an unknown version");
+    verb.add_option("--max-bytes", arguments.limits.max_bytes, "largest model file")->capture_default_str();
+    verb.add_option("--max-nodes", arguments.limits.max_nodes, "most operators of a model")->capture_default_str();
+}
+
+void add_run_options(CLI::App& verb, RunArguments& arguments) {
+    verb.add_option("--device", arguments.device, "GPU (ftax devices lists them) or the file of a datasheet")
+        ->required();
+    verb.add_option("--framework", arguments.framework, "framework (ftax frameworks lists them)")->capture_default_str();
+    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
+    verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
+    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate the host (CSV)")->type_name("ROWS.csv");
+    verb.add_option("--profile", arguments.device_profile, "fitted device parameters instead of the built-in ones")
+        ->type_name("FILE");
+    verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones")
+        ->type_name("FILE");
+    verb.add_flag("--channels-last", arguments.options.channels_last, "convolutions get NHWC activations");
+    verb.add_option("--padding", arguments.options.padding, "share of padded tokens (nested tensors skip them)")
+        ->check(CLI::Range(0.0, 1.0));
+}
+
+void add_batch_option(CLI::App& verb, std::string& batches) {
+    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50")->type_name("LIST");
+}
+
+Graph load_graph(const ModelArguments& arguments) {
+    ImportOptions options = arguments.limits;
+    for (const std::string& shape : arguments.shapes) options.input_shapes.push_back(parse_input_shape(shape));
+    ShapeBindings trips;
+    for (const std::string& trip : arguments.trips) parse_dimension(trip, trips);
+    options.trip_counts.insert(trips.begin(), trips.end());
+    options.strict = arguments.strict;
+    options.unsupported_is_error = arguments.unsupported == "error";
+    Graph graph = ftax::load_graph(arguments.model, options);
+    print_warnings(graph.warnings);
+    return graph;
+}
+
+ShapeBindings dimension_bindings(const ModelArguments& arguments) {
+    ShapeBindings bindings;
+    for (const std::string& dim : arguments.dims) parse_dimension(dim, bindings);
+    return bindings;
+}
+
+std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    const bool dynamic = std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
+    if (!dynamic && !list.empty()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("the batch of {} is fixed; give its inputs a dynamic one with --shapes "
+                                "INPUT:batchx3x224x224, or leave --batch out",
+                                graph.name));
+    }
+    if (!dynamic) return {std::nullopt};
+    if (list.empty()) {
+        throw Error(ErrorCode::usage, fmt::format("the batch of {} is dynamic: give --batch LIST", graph.name));
+    }
+    const std::vector<std::int64_t> batches = parse_batches(list);
+    return {batches.begin(), batches.end()};
+}
+
+Precision parse_precision(const std::string& name) {
+    const auto precision = precision_from_name(name);
+    if (!precision) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("no precision is called '{}'; there are: fp32, tf32, fp16, bf16, amp", name));
+    }
+    return *precision;
+}
+
+Predictor make_predictor(const Graph& graph, const RunArguments& arguments) {
+    PredictOptions options = arguments.options;
+    options.precision = parse_precision(arguments.precision);
+    DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
+    FrameworkProfile framework = framework_profile(arguments.framework, arguments.host, arguments.framework_profile);
+    print_warnings(device.warnings);
+    print_warnings(framework.warnings);
+    return {graph, std::move(device), std::move(framework), options};
+}
+
+report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model, const RunArguments& run) {
+    return {.model = model.model,
+            .device = predictor.device(),
+            .framework = predictor.framework(),
+            .precision = parse_precision(run.precision),
+            .dims = dimension_bindings(model),
+            .rows = {},
+            .crossover = {}};
+}
+
+report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims) {
+    constexpr std::int64_t largest = 4096;
+    report::CrossoverReport report{.crossover = find_crossover(predictor, dims, largest), .largest = largest};
+    if (!report.crossover) {
+        ShapeBindings bindings = dims;
+        bindings["batch"] = 1;
+        report.bound = predictor.predict(bindings).bound;
+    }
+    return report;
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+    static std::set<std::string> printed;
+    for (const std::string& warning : warnings) {
+        if (printed.insert(warning).second) std::fprintf(stderr, "warning: %s\n", escape_terminal(warning).c_str());
+    }
+}
+
+}  // namespace ftax::cli

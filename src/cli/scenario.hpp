@@ -1,0 +1,63 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "src/report/prediction_report.hpp"
+
+namespace ftax::cli {
+
+/// Which model, and how it is read.
+struct ModelArguments {
+    std::string model;
+    std::vector<std::string> dims;    ///< "seq=128"
+    std::vector<std::string> shapes;  ///< "in:4x3x224x224"
+    std::vector<std::string> trips;   ///< "loop=10"
+    std::string unsupported = "memory-bound";
+    bool strict = false;
+    ImportOptions limits;
+};
+
+/// Under what the model runs.
+struct RunArguments {
+    std::string device;
+    std::string framework = "pytorch-eager";
+    std::string precision = "fp32";
+    std::string host;
+    std::string anchor;  ///< file of measured rows
+    std::string device_profile;
+    std::string framework_profile;
+    PredictOptions options;
+};
+
+void add_model_options(CLI::App& verb, ModelArguments& arguments);
+void add_run_options(CLI::App& verb, RunArguments& arguments);
+/// Adds --batch; the text is parsed by parse_batches.
+void add_batch_option(CLI::App& verb, std::string& batches);
+
+[[nodiscard]] Graph load_graph(const ModelArguments& arguments);
+/// Bindings given by --dim.
+[[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
+/// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.
+/// Throws Error{usage} when a list is missing, or given for a fixed batch.
+[[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
+[[nodiscard]] Precision parse_precision(const std::string& name);
+
+/// Builds the predictor of a loaded graph, its framework profile anchored where rows are given.
+[[nodiscard]] Predictor make_predictor(const Graph& graph, const RunArguments& arguments);
+
+/// A report without rows yet: what every result of this predictor carries.
+[[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model,
+                                                 const RunArguments& run);
+[[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
+
+/// Prints warnings to standard error, each once and escaped.
+void print_warnings(const std::vector<std::string>& warnings);
+
+}  // namespace ftax::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace ftax::cli {
+
+/// What the program does once its arguments are parsed; returns the exit code.
+using Action = std::function<int()>;
+
+/// Each adds one verb to the program; parsing the verb sets `action`. One file per verb.
+void setup_predict(CLI::App& app, Action& action);
+void setup_crossover(CLI::App& app, Action& action);
+void setup_inspect(CLI::App& app, Action& action);
+void setup_validate(CLI::App& app, Action& action);
+void setup_frameworks(CLI::App& app, Action& action);
+void setup_profiles(CLI::App& app, Action& action);
+
+/// Adds all verbs, in the order in which the help lists them.
+void setup_verbs(CLI::App& app, Action& action);
+
+}  // namespace ftax::cli

@@ -1,0 +1,74 @@
+#include <nlohmann/json.hpp>
+
+#include "src/io/csv.hpp"
+#include "src/io/json_document.hpp"
+#include "src/io/number.hpp"
+#include "src/report/model_report.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+/// The operator a launch stands for, in words; the forward call itself has none.
+struct LaunchName {
+    std::string_view op, source, module;
+};
+
+LaunchName name_of_launch(const Graph& graph, const OpPrediction& launch) {
+    // A framework that rewrites the graph numbers the operators of its own copy.
+    if (launch.op == no_op || launch.op >= graph.ops.size()) return {name_of(launch.host_kind), "", ""};
+    const Op& op = graph.ops[launch.op];
+    return {op.name, op.source, op.module};
+}
+
+}  // namespace
+
+std::string launches_table(const Graph& graph, const Predictor& predictor, Style style) {
+    Table table({{"operator", Align::left}, {"source", Align::left}, {"module", Align::left}, {"host cost", Align::left},
+                 {"kernels"}, {"host"}, {"device"}, {"bound", Align::left}});
+    for (const OpPrediction& launch : predictor.operators()) {
+        const LaunchName name = name_of_launch(graph, launch);
+        table.add({{std::string(name.op)},
+                   {std::string(name.source)},
+                   {std::string(name.module)},
+                   {std::string(name_of(launch.host_kind))},
+                   {std::to_string(launch.kernels)},
+                   {duration(launch.host_s)},
+                   {launch.kernels > 0 ? duration(launch.device_s) : ""},
+                   {std::string(name_of(launch.bound))}});
+    }
+    return table.print(style);
+}
+
+std::string launches_json(const Graph& graph, const Predictor& predictor) {
+    auto launches = nlohmann::ordered_json::array();
+    for (const OpPrediction& launch : predictor.operators()) {
+        const LaunchName name = name_of_launch(graph, launch);
+        launches.push_back({{"operator", name.op},
+                            {"source", name.source},
+                            {"module", name.module},
+                            {"host_kind", name_of(launch.host_kind)},
+                            {"kernels", launch.kernels},
+                            {"host_s", launch.host_s},
+                            {"device_s", launch.device_s},
+                            {"bound", name_of(launch.bound)}});
+    }
+    return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"launches", std::move(launches)}});
+}
+
+std::string launches_csv(const Graph& graph, const Predictor& predictor) {
+    std::string text;
+    append_csv_row(text, std::vector<std::string>{"operator", "source", "module", "host_kind", "kernels", "host_s",
+                                                  "device_s", "bound"});
+    for (const OpPrediction& launch : predictor.operators()) {
+        const LaunchName name = name_of_launch(graph, launch);
+        append_csv_row(text, std::vector<std::string>{std::string(name.op), std::string(name.source),
+                                                      std::string(name.module), std::string(name_of(launch.host_kind)),
+                                                      std::to_string(launch.kernels), format_number(launch.host_s),
+                                                      format_number(launch.device_s),
+                                                      std::string(name_of(launch.bound))});
+    }
+    return text;
+}
+
+}  // namespace ftax::report

@@ -1,0 +1,169 @@
+#include "src/report/model_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "src/core/checked_math.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/json_document.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+bool is_contraction(OpKind kind) {
+    return kind == OpKind::conv || kind == OpKind::conv_transpose || kind == OpKind::linear ||
+           kind == OpKind::matmul || kind == OpKind::attention || kind == OpKind::recurrent;
+}
+
+/// The first `depth` parts of a module path.
+std::string_view module_prefix(std::string_view path, int depth) {
+    std::size_t end = 0;
+    for (int i = 0; i < depth && end != std::string_view::npos; ++i) end = path.find('.', end == 0 ? 0 : end + 1);
+    return path.substr(0, end);
+}
+
+void add(WorkGroup& group, const Op& op, const Work& work) {
+    ++group.operators;
+    group.flops = checked_add(group.flops, work.flops);
+    if (is_contraction(op.kind)) group.macs = checked_add(group.macs, work.flops / 2);
+    group.bytes = checked_add(group.bytes, checked_add(work.read_bytes, work.write_bytes));
+}
+
+/// The group of that name, new at the end where there is none yet.
+WorkGroup& group_named(std::vector<WorkGroup>& groups, std::map<std::string, std::size_t, std::less<>>& index,
+                       std::string_view name) {
+    const auto [position, added] = index.emplace(name, groups.size());
+    if (added) groups.push_back({.name = std::string(name)});
+    return groups[position->second];
+}
+
+std::string typed_name(const Tensor& tensor, const BoundShapes& bound) {
+    if (!tensor.known_shape) return fmt::format("{} {}?", tensor.name, name_of(tensor.dtype));
+    return fmt::format("{} {}[{}]", tensor.name, name_of(tensor.dtype),
+                       fmt::join(bound_type(tensor, bound).shape, ","));
+}
+
+std::string groups_table(const std::vector<WorkGroup>& groups, std::string_view title, Style style) {
+    Table table({{std::string(title), Align::left}, {"operators"}, {"FLOPs"}, {"MACs"}, {"bytes"}});
+    for (const WorkGroup& group : groups) {
+        table.add({{group.name.empty() ? "(none)" : group.name},
+                   {std::to_string(group.operators)},
+                   {count(static_cast<double>(group.flops))},
+                   {count(static_cast<double>(group.macs))},
+                   {byte_size(static_cast<double>(group.bytes))}});
+    }
+    return table.print(style);
+}
+
+nlohmann::ordered_json group_json(const WorkGroup& group) {
+    return {{"name", group.name},
+            {"operators", group.operators},
+            {"flops", group.flops},
+            {"macs", group.macs},
+            {"bytes", group.bytes}};
+}
+
+nlohmann::ordered_json groups_json(const std::vector<WorkGroup>& groups) {
+    auto json = nlohmann::ordered_json::array();
+    for (const WorkGroup& group : groups) json.push_back(group_json(group));
+    return json;
+}
+
+}  // namespace
+
+ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth) {
+    const BoundShapes bound = bind(graph, bindings);
+    ModelReport report;
+    report.model = graph.name;
+    report.format = graph.format;
+    report.bindings = bindings;
+    report.total.name = "total";
+    for (const TensorId id : graph.inputs) report.inputs.push_back(typed_name(graph.tensors[id], bound));
+    for (const TensorId id : graph.outputs) report.outputs.push_back(typed_name(graph.tensors[id], bound));
+    for (const Tensor& tensor : graph.tensors) {
+        if (tensor.role != TensorRole::weight || !tensor.known_shape) continue;
+        report.parameters = checked_add(report.parameters, element_count(tensor, bound));
+        report.parameter_bytes = checked_add(report.parameter_bytes, byte_count(tensor, bound));
+    }
+    std::map<std::string, std::size_t, std::less<>> kinds;
+    std::map<std::string, std::size_t, std::less<>> modules;
+    for (const Op& op : graph.ops) {
+        const Work work = work_of(graph, op, bound);
+        add(report.total, op, work);
+        add(group_named(report.by_kind, kinds, name_of(op.kind)), op, work);
+        add(group_named(report.by_module, modules, module_prefix(op.module, depth)), op, work);
+        if (op.kind != OpKind::custom) continue;
+        ++report.unknown_operators;
+        if (std::find(report.unknown.begin(), report.unknown.end(), op.source) == report.unknown.end()) {
+            report.unknown.push_back(op.source);
+        }
+    }
+    std::stable_sort(report.by_kind.begin(), report.by_kind.end(),
+                     [](const WorkGroup& a, const WorkGroup& b) { return a.flops > b.flops; });
+    if (modules.size() == 1 && modules.contains("")) report.by_module.clear();
+    return report;
+}
+
+std::string to_table(const ModelReport& report, Style style) {
+    std::string title = fmt::format("{} ({})", report.model, report.format);
+    for (const auto& [symbol, value] : report.bindings) title += fmt::format(", {} {}", symbol, value);
+    std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n";
+    const auto lines = [&](std::string_view label, const std::vector<std::string>& tensors) {
+        for (const std::string& tensor : tensors) text += fmt::format("{} {}\n", label, escape_terminal(tensor));
+    };
+    lines("input ", report.inputs);
+    lines("output", report.outputs);
+    text += fmt::format("{} operators, {} FLOPs, {} MACs (a multiply-add of a contraction counts once), {} moved\n",
+                        report.total.operators, count(static_cast<double>(report.total.flops)),
+                        count(static_cast<double>(report.total.macs)),
+                        byte_size(static_cast<double>(report.total.bytes)));
+    text += fmt::format("{} parameters, {}\n", count(static_cast<double>(report.parameters)),
+                        byte_size(static_cast<double>(report.parameter_bytes)));
+    const double known = report.total.operators == 0 ? 1
+                                                     : 1 - static_cast<double>(report.unknown_operators) /
+                                                               static_cast<double>(report.total.operators);
+    text += fmt::format("coverage: {} of operators have a rule", percent(known));
+    if (!report.unknown.empty()) {
+        text += fmt::format("; without: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
+    }
+    text += "\n\n" + groups_table(report.by_kind, "operator", style);
+    if (!report.by_module.empty()) text += "\n" + groups_table(report.by_module, "module", style);
+    return text;
+}
+
+std::string to_json(const ModelReport& report) {
+    return to_text(nlohmann::ordered_json{{"schema_version", 1},
+                                          {"model", report.model},
+                                          {"format", report.format},
+                                          {"bindings", report.bindings},
+                                          {"inputs", report.inputs},
+                                          {"outputs", report.outputs},
+                                          {"parameters", report.parameters},
+                                          {"parameter_bytes", report.parameter_bytes},
+                                          {"total", group_json(report.total)},
+                                          {"unknown_operators", report.unknown_operators},
+                                          {"unknown", report.unknown},
+                                          {"by_kind", groups_json(report.by_kind)},
+                                          {"by_module", groups_json(report.by_module)}});
+}
+
+std::string to_csv(const ModelReport& report) {
+    std::string text;
+    append_csv_row(text, std::vector<std::string>{"grouped_by", "name", "operators", "flops", "macs", "bytes"});
+    const auto append = [&](const std::string& grouped_by, const WorkGroup& group) {
+        append_csv_row(text, std::vector<std::string>{grouped_by, group.name, std::to_string(group.operators),
+                                                      std::to_string(group.flops), std::to_string(group.macs),
+                                                      std::to_string(group.bytes)});
+    };
+    append("model", report.total);
+    for (const WorkGroup& group : report.by_kind) append("operator", group);
+    for (const WorkGroup& group : report.by_module) append("module", group);
+    return text;
+}
+
+}  // namespace ftax::report

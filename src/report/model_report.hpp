@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "ftax/predict.hpp"
+#include "ftax/work.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::report {
+
+/// Work of a group of operators.
+struct WorkGroup {
+    std::string name;
+    std::int64_t operators = 0;
+    std::int64_t flops = 0;
+    std::int64_t macs = 0;  ///< multiply-adds of contractions only
+    std::int64_t bytes = 0;
+};
+
+/// What a model asks for, independent of device and framework.
+struct ModelReport {
+    std::string model, format;
+    ShapeBindings bindings;
+    std::vector<std::string> inputs, outputs;  ///< "x f32[8,3,224,224]"
+    std::int64_t parameters = 0;
+    std::int64_t parameter_bytes = 0;
+    WorkGroup total;
+    std::vector<WorkGroup> by_kind;    ///< most FLOPs first
+    std::vector<WorkGroup> by_module;  ///< in order of execution; empty where the file names no modules
+    std::int64_t unknown_operators = 0;
+    std::vector<std::string> unknown;  ///< their names in the file, each once
+};
+
+/// Sums the work of a graph for one binding. `depth`: levels of the module path to tell apart.
+/// Throws what bind() and work_of() throw.
+[[nodiscard]] ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth);
+
+[[nodiscard]] std::string to_table(const ModelReport& report, Style style);
+[[nodiscard]] std::string to_json(const ModelReport& report);
+[[nodiscard]] std::string to_csv(const ModelReport& report);
+
+/// Every launch of the last prediction: operator, module, kernels, host and device time, bound.
+[[nodiscard]] std::string launches_table(const Graph& graph, const Predictor& predictor, Style style);
+[[nodiscard]] std::string launches_json(const Graph& graph, const Predictor& predictor);
+[[nodiscard]] std::string launches_csv(const Graph& graph, const Predictor& predictor);
+
+}  // namespace ftax::report

@@ -1,0 +1,69 @@
+#include <nlohmann/json.hpp>
+
+#include "src/io/json_document.hpp"
+#include "src/report/prediction_report.hpp"
+
+namespace ftax::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json row_json(const PredictionRow& row) {
+    const Prediction& p = row.prediction;
+    Json json = {{"batch", row.batch ? Json(*row.batch) : Json(nullptr)},
+                 {"latency_s", p.latency_s},
+                 {"low_s", p.low_s},
+                 {"high_s", p.high_s},
+                 {"host_s", p.host_s},
+                 {"device_s", p.device_s},
+                 {"closed_form_s", p.closed_form_s},
+                 {"bound", name_of(p.bound)},
+                 {"kernels", p.kernels},
+                 {"coverage", {{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}}},
+                 {"warnings", p.warnings}};
+    if (row.measured) json["measured_latency_s"] = row.measured->latency_s;
+    if (row.measured && row.measured->device_s) json["measured_device_s"] = *row.measured->device_s;
+    return json;
+}
+
+Json crossover_json(const CrossoverReport& report) {
+    Json json = {{"searched_to", report.largest}, {"batch", nullptr}};
+    if (!report.crossover) {
+        json["bound"] = name_of(report.bound);
+        return json;
+    }
+    const Crossover& crossover = *report.crossover;
+    json["batch"] = crossover.batch;
+    json["low"] = crossover.low;
+    json["high"] = crossover.high;
+    json["host_s"] = crossover.host_s;
+    json["causes"] = Json::array();
+    for (const HostCause& cause : crossover.causes) {
+        json["causes"].push_back(
+            {{"kind", name_of(cause.kind)}, {"operations", cause.operations}, {"host_s", cause.host_s}});
+    }
+    return json;
+}
+
+}  // namespace
+
+std::string to_json(const PredictionReport& report) {
+    Json json = {{"schema_version", 1},
+                 {"model", report.model},
+                 {"device",
+                  {{"slug", report.device.device.slug},
+                   {"name", report.device.device.name},
+                   {"profile_version", report.device.version}}},
+                 {"framework",
+                  {{"name", report.framework.framework},
+                   {"version", report.framework.version},
+                   {"host", report.framework.host}}},
+                 {"precision", name_of(report.precision)},
+                 {"dims", report.dims},
+                 {"predictions", Json::array()}};
+    for (const PredictionRow& row : report.rows) json["predictions"].push_back(row_json(row));
+    if (report.crossover) json["crossover"] = crossover_json(*report.crossover);
+    return to_text(json);
+}
+
+}  // namespace ftax::report

@@ -1,0 +1,149 @@
+#include "src/report/prediction_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/number.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+/// What people call the kinds of host work, indexed by HostKind.
+constexpr std::array<std::string_view, host_kind_count> cause_names{
+    "convolutions",        "depthwise convolutions",
+    "grouped convolutions", "batch norms",
+    "matrix products",     "batched matrix products",
+    "layer norms",         "light kernels (pointwise, pool, softmax, copy, reduce, gather)",
+    "views",               "module calls",
+    "fused kernels",       "engine layers",
+    "graph nodes",         "the forward call itself",
+    "synchronizations"};
+
+std::string describe(const DeviceProfile& device) {
+    return device.version.empty() ? "none (built-in start values)" : device.version;
+}
+
+Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
+    Coverage lowest;
+    for (const PredictionRow& row : rows) {
+        lowest.nodes = std::min(lowest.nodes, row.prediction.coverage.nodes);
+        lowest.flops = std::min(lowest.flops, row.prediction.coverage.flops);
+        lowest.time = std::min(lowest.time, row.prediction.coverage.time);
+    }
+    return lowest;
+}
+
+std::string signed_percent(double predicted, double measured) {
+    return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+}
+
+}  // namespace
+
+std::string print_header(const PredictionReport& report, Style style) {
+    std::string title = fmt::format("{} on {}, {}{}{}, {}", report.model, report.device.device.name,
+                                    report.framework.framework, report.framework.version.empty() ? "" : " ",
+                                    report.framework.version, name_of(report.precision));
+    for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
+    const Coverage coverage = lowest_coverage(report.rows);
+    return fmt::format("{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
+                       escape_terminal(fmt::format(
+                           "host: {}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
+                           report.framework.host, report.device.device.slug, describe(report.device),
+                           percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
+}
+
+std::string print_crossover(const CrossoverReport& report, Style style) {
+    if (!report.crossover) {
+        return fmt::format("crossover: none between batch 1 and {}; {}\n", report.largest,
+                           report.bound == Bound::host ? "the framework is the bottleneck throughout"
+                                                       : "the GPU is the bottleneck throughout");
+    }
+    const Crossover& crossover = *report.crossover;
+    std::string text = fmt::format(
+        "{} (90 % interval {} to {}): below it the GPU waits for the framework, above it the framework runs ahead\n",
+        toned(fmt::format("crossover: batch {}", significant(crossover.batch)), Tone::strong, style),
+        significant(crossover.low), significant(crossover.high));
+    text += fmt::format("of {} host time there:", duration(crossover.host_s));
+    for (const HostCause& cause : crossover.causes) {
+        text += fmt::format("{} {:.0f} % for {} {}", &cause == crossover.causes.data() ? "" : ",",
+                            100 * cause.host_s / crossover.host_s, cause.operations,
+                            cause_names[static_cast<std::size_t>(cause.kind)]);
+    }
+    return text + "\n";
+}
+
+std::string to_table(const PredictionReport& report, Style style) {
+    const auto has_measured_device = [](const PredictionRow& row) { return row.measured && row.measured->device_s; };
+    const bool measured = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.measured; });
+    const bool measured_device = std::any_of(report.rows.begin(), report.rows.end(), has_measured_device);
+    std::vector<Table::Column> columns{{"batch"}, {"latency ms"}, {"90 % interval"}, {"host ms"}, {"device ms"},
+                                       {"max ms"}, {"bound", Align::left}, {"items/s"}};
+    if (measured) columns.insert(columns.end(), {{"measured ms"}, {"error"}});
+    if (measured_device) columns.insert(columns.end(), {{"measured device ms"}, {"error"}});
+    Table table(std::move(columns));
+    for (const PredictionRow& row : report.rows) {
+        const Prediction& p = row.prediction;
+        const double items = static_cast<double>(row.batch.value_or(1));
+        std::vector<Cell> cells{{row.batch ? std::to_string(*row.batch) : "fixed"},
+                                {milliseconds(p.latency_s), Tone::strong},
+                                {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
+                                {milliseconds(p.host_s)},
+                                {milliseconds(p.device_s)},
+                                {milliseconds(p.closed_form_s)},
+                                {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
+                                {significant(items / p.latency_s)}};
+        if (measured) {
+            cells.push_back({row.measured ? milliseconds(row.measured->latency_s) : ""});
+            cells.push_back({row.measured ? signed_percent(p.latency_s, row.measured->latency_s) : ""});
+        }
+        if (measured_device) {
+            cells.push_back({has_measured_device(row) ? milliseconds(*row.measured->device_s) : ""});
+            cells.push_back({has_measured_device(row) ? signed_percent(p.device_s, *row.measured->device_s) : ""});
+        }
+        table.add(std::move(cells));
+    }
+    std::string text = print_header(report, style) + table.print(style) + "\n";
+    text += "latency: end of the simulated host and device timeline; max: the larger of host and device\n";
+    if (report.crossover) text += print_crossover(*report.crossover, style);
+    return text;
+}
+
+std::string to_csv(const PredictionReport& report) {
+    std::string text;
+    append_csv_row(text, std::vector<std::string>{
+                             "model", "device", "device_profile", "framework", "framework_version", "host", "precision",
+                             "dims", "batch", "latency_s", "low_s", "high_s", "host_s", "device_s", "closed_form_s",
+                             "bound", "kernels", "coverage_nodes", "coverage_flops", "coverage_time"});
+    std::string dims;
+    for (const auto& [symbol, value] : report.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
+    for (const PredictionRow& row : report.rows) {
+        const Prediction& p = row.prediction;
+        std::vector<std::string> cells{report.model,
+                                       report.device.device.slug,
+                                       report.device.version,
+                                       report.framework.framework,
+                                       report.framework.version,
+                                       report.framework.host,
+                                       std::string(name_of(report.precision)),
+                                       dims,
+                                       row.batch ? std::to_string(*row.batch) : ""};
+        for (const double seconds : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s, p.closed_form_s}) {
+            cells.push_back(format_number(seconds));
+        }
+        cells.emplace_back(name_of(p.bound));
+        cells.push_back(std::to_string(p.kernels));
+        for (const double share : {p.coverage.nodes, p.coverage.flops, p.coverage.time}) {
+            cells.push_back(format_number(share));
+        }
+        append_csv_row(text, cells);
+    }
+    return text;
+}
+
+}  // namespace ftax::report

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ftax/predict.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::report {
+
+/// What a measurement says beside a prediction.
+struct Measured {
+    double latency_s = 0;
+    std::optional<double> device_s;
+};
+
+struct PredictionRow {
+    std::optional<std::int64_t> batch;  ///< nullopt where the model's batch is fixed
+    Prediction prediction;
+    std::optional<Measured> measured;
+};
+
+/// Where along the batch the framework stops being the bottleneck, or on which side it stays.
+struct CrossoverReport {
+    std::optional<Crossover> crossover;
+    Bound bound = Bound::host;  ///< over the whole range when there is no crossover
+    std::int64_t largest = 0;   ///< end of the range
+};
+
+/// Predictions of one model over batches, with all they rest on.
+struct PredictionReport {
+    std::string model;
+    DeviceProfile device;
+    FrameworkProfile framework;
+    Precision precision = Precision::fp32;
+    ShapeBindings dims;
+    std::vector<PredictionRow> rows;
+    std::optional<CrossoverReport> crossover;  ///< nullopt where the batch is fixed
+};
+
+/// What a result rests on: model, device, framework, host, profile versions, as lines for people.
+[[nodiscard]] std::string print_header(const PredictionReport& report, Style style);
+[[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);
+
+[[nodiscard]] std::string to_table(const PredictionReport& report, Style style);
+/// Schema: src/report/README.md.
+[[nodiscard]] std::string to_json(const PredictionReport& report);
+[[nodiscard]] std::string to_csv(const PredictionReport& report);
+
+}  // namespace ftax::report

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ftax::report {
+
+enum class Align : std::uint8_t { left, right };
+enum class Tone : std::uint8_t { plain, strong, quiet, warning };
+
+/// How reports look: `colour` adds terminal colours.
+struct Style {
+    bool colour = false;
+};
+
+/// Style for standard output: colours on a terminal, unless the environment variable NO_COLOR is set (no-color.org).
+[[nodiscard]] Style standard_output_style();
+
+/// Puts the tone's terminal codes around `text` when the style has colours.
+[[nodiscard]] std::string toned(std::string_view text, Tone tone, Style style);
+
+struct Cell {
+    std::string text;
+    Tone tone = Tone::plain;
+};
+
+/// A table for people: columns as wide as their widest cell, two spaces between them. Cells are escaped.
+class Table {
+  public:
+    struct Column {
+        std::string title;
+        Align align = Align::right;
+    };
+
+    explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+    void add(std::vector<Cell> row);
+    [[nodiscard]] bool empty() const { return rows_.empty(); }
+    [[nodiscard]] std::string print(Style style) const;
+
+  private:
+    std::vector<Column> columns_;
+    std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace ftax::report

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ftax/predict.hpp"
+#include "src/io/csv.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::report {
+
+/// What ftax says of one measured row.
+struct RowPrediction {
+    double latency_s = 0;
+    double low_s = 0, high_s = 0;  ///< 90 % interval
+    Bound bound = Bound::host;
+    double coverage = 1;  ///< share of the time that is modelled
+};
+
+/// A row of a measurement file beside its prediction.
+struct ValidatedRow {
+    double measured_s = 0;
+    std::optional<RowPrediction> prediction;
+    std::string skipped;             ///< why there is no prediction
+    std::vector<std::string> group;  ///< values of the columns that group it
+};
+
+/// Errors of predictions against measurements: predicted / measured − 1.
+struct ErrorStatistics {
+    std::size_t rows = 0;
+    double median = 0;  ///< of the absolute error
+    double mean = 0;    ///< of the absolute error (MAPE)
+    double p90 = 0;     ///< of the absolute error
+    double bias = 0;    ///< mean of the signed error
+    double inside = 0;  ///< share of measurements inside the 90 % interval
+};
+
+/// Summarises the rows that have a prediction; nullopt when none has.
+[[nodiscard]] std::optional<ErrorStatistics> error_statistics(std::span<const ValidatedRow* const> rows);
+
+struct ValidationGroup {
+    std::vector<std::string> values;
+    ErrorStatistics errors;
+};
+
+/// Rows that were skipped for one reason.
+struct SkippedRows {
+    std::string reason;
+    std::vector<std::size_t> lines;
+};
+
+struct ValidationReport {
+    std::vector<std::string> by;  ///< columns that group the rows
+    std::vector<ValidationGroup> groups;
+    std::optional<ErrorStatistics> overall;  ///< nullopt when no row could be predicted
+    std::size_t rows = 0;
+    std::vector<SkippedRows> skipped;
+};
+
+/// Groups rows of `table` (same order) and summarises their errors; groups sorted by their values.
+[[nodiscard]] ValidationReport summarise(const CsvTable& table, std::vector<std::string> by,
+                                         std::span<const ValidatedRow> rows);
+
+[[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
+[[nodiscard]] std::string to_json(const ValidationReport& report);
+/// The table's own columns, then predicted_ms, low_ms, high_ms, bound, coverage, skipped; one row per row, in order.
+[[nodiscard]] std::string predictions_csv(const CsvTable& table, std::span<const ValidatedRow> rows);
+
+}  // namespace ftax::report
