@@ -97,7 +97,7 @@ Prediction RowPredictor::predict(const Measurement& measured) {
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     const Prediction prediction = predict(measured);
-    Measurement row = measured;
+    Measurement row = with_own_framework(measured);
     row.gpu = device_spec(row.gpu).slug;
     return anchor_row(row, predictor(row), prediction);
 }
@@ -116,6 +116,24 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
         }
     }
     return warnings;
+}
+
+FrameworkProfile anchored_on(FrameworkProfile profile, const std::string& device_slug,
+                             std::span<const Measurement> rows) {
+    std::vector<Measurement> own;
+    for (const Measurement& measured : rows) {
+        Measurement row = with_own_framework(measured);
+        row.run.clear();
+        if (row.framework == profile.framework && device_spec(row.gpu).slug == device_slug) own.push_back(row);
+    }
+    if (own.empty()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("no anchor row was measured with {} on {}", profile.framework, device_slug));
+    }
+    RowPredictor predictor;
+    const auto hosts = fit_hosts(own, [&](const Measurement& row) { return predictor.anchor_row_of(row); });
+    if (hosts.empty()) throw Error(ErrorCode::usage, "no anchor row could be predicted; see ftax validate for why");
+    return anchored(std::move(profile), hosts.begin()->second);
 }
 
 }  // namespace ftax::cli

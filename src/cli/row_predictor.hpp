@@ -24,6 +24,9 @@ class RowPredictor {
     /// Throws Error for what the row asks for and ftax does not have: device, framework, model, shape, training.
     [[nodiscard]] Prediction predict(const Measurement& row);
 
+    /// Pairs a measured row with its prediction on a host that nobody has measured. Throws what predict() throws.
+    [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
+
     /// Calibrates hosts from measured rows; to be called before predict(). Returns what the rows leave in doubt.
     /// Throws Error{usage} when there is no row.
     std::vector<std::string> anchor(std::span<const Measurement> rows);
@@ -34,7 +37,6 @@ class RowPredictor {
 
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);
-    [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
     [[nodiscard]] const HostScalars* host_of(const Measurement& row) const;
 
     std::string models_folder_;
@@ -42,5 +44,10 @@ class RowPredictor {
     std::map<Key, Predictor> predictors_;
     std::map<HostKey, HostScalars> hosts_;
 };
+
+/// Calibrates the host of a profile on the rows that were measured with its framework on one device, whatever their run.
+/// Throws Error{usage} when there is no such row.
+[[nodiscard]] FrameworkProfile anchored_on(FrameworkProfile profile, const std::string& device_slug,
+                                           std::span<const Measurement> rows);
 
 }  // namespace ftax::cli

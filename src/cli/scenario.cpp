@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "src/cli/arguments.hpp"
+#include "src/cli/row_predictor.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax::cli {
@@ -95,6 +96,10 @@ Predictor make_predictor(const Graph& graph, const RunArguments& arguments) {
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
     FrameworkProfile framework = framework_profile(arguments.framework, arguments.host, arguments.framework_profile);
+    if (!arguments.anchor.empty()) {
+        const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)));
+        framework = anchored_on(std::move(framework), device.device.slug, rows);
+    }
     print_warnings(device.warnings);
     print_warnings(framework.warnings);
     return {graph, std::move(device), std::move(framework), options};

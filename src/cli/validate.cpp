@@ -46,20 +46,6 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
     return rows;
 }
 
-/// Rows of a file that hold a usable measurement; the others are named in warnings.
-template <class Row>
-std::vector<Row> usable_rows(const MeasurementFile<Row>& file) {
-    std::vector<Row> rows;
-    for (std::size_t i = 0; i < file.rows.size(); ++i) {
-        if (file.problems[i].empty()) {
-            rows.push_back(file.rows[i]);
-        } else {
-            print_warnings({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
-        }
-    }
-    return rows;
-}
-
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
                                                   const ValidateArguments& arguments) {
     RowPredictor predictor(arguments.models);

@@ -1,0 +1,13 @@
+#!/bin/sh
+# demo.sh PROGRAM: what the model says of BERT and ResNet-50 on a Quadro RTX 8000, beside what the paper measured.
+set -eu
+program=$1
+
+show() {
+    printf '\n$ ftax %s\n\n' "$*"
+    "$program" "$@"
+}
+
+show predict bert --device quadro-rtx-8000 --framework pytorch-eager --precision fp16 --dim seq=128 --batch 1:64:x2 \
+     --measured data/paper/figure3.csv
+show predict resnet50 --device quadro-rtx-8000 --framework pytorch-eager --batch 1:128:x2
