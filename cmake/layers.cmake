@@ -31,6 +31,12 @@ ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/fram
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io
                PRIVATE_LINK fmt::fmt Ceres::ceres Eigen3::Eigen)
+    # Scores on rows that the fit has not seen; writes framework profiles and the ledger.
+    file(GLOB folds_sources CONFIGURE_DEPENDS calibration/folds/*.cpp)
+    add_executable(ftax_folds ${folds_sources})
+    target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ftax_folds PRIVATE ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
+                                             Ceres::ceres ftax_options)
 endif()
 ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)
 

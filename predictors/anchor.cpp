@@ -67,12 +67,12 @@ double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<c
 
 /// Minimises over a grid that shrinks around its best point; the posterior may have two modes along the BLAS axis.
 Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weights) {
-    constexpr int points = 24;
+    constexpr int points = 12;
     Scalars centre{0, std::log(20e-6)};
     double scale_range = std::log(12.0);
     double blas_range = std::log(20.0);
     double best_cost = std::numeric_limits<double>::infinity();
-    for (int level = 0; level < 6; ++level) {
+    for (int level = 0; level < 8; ++level) {
         Scalars best = centre;
         for (int i = -points; i <= points; ++i) {
             for (int j = -points; j <= points; ++j) {
@@ -83,8 +83,8 @@ Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weight
             }
         }
         centre = best;
-        scale_range /= 6;
-        blas_range /= 6;
+        scale_range /= 4;
+        blas_range /= 4;
     }
     return centre;
 }

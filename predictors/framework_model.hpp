@@ -7,6 +7,12 @@
 
 namespace ftax {
 
+/// Where a framework's host parameter starts when it differs from eager PyTorch's (host_parameter_specs).
+struct HostPrior {
+    std::string_view parameter;
+    double value;
+};
+
 /// One framework: rewrites of the graph, then how the rewritten operators are launched. Each lives in a file of its own
 /// under predictors/frameworks/ and stands in the table of framework_model.cpp.
 struct FrameworkModel {
@@ -15,6 +21,7 @@ struct FrameworkModel {
     LoweringTraits traits;
     /// Graph passes in order; each changes the graph as the framework's optimiser would.
     std::span<void (*const)(Graph&)> rewrites;
+    std::span<const HostPrior> priors = {};
 };
 
 /// Throws Error{usage} listing the frameworks when there is none of that name.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "predictors/framework_model.hpp"
+
 namespace ftax {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::string_view composite = "as above, with the views that torch.nn.L
 constexpr std::string_view guess = "order of magnitude; no data separates it";
 
 constexpr ParameterSpec cost(double seconds, std::string_view source = study) {
-    return {seconds, seconds / 10, seconds * 10, 0.5, ParameterScope::shared, source};
+    return {seconds, seconds / 10, seconds * 10, source == guess ? 0.5 : 0.2, ParameterScope::shared, source};
 }
 
 constexpr std::array specs{
@@ -36,22 +38,38 @@ constexpr std::array specs{
     HostParameterSpec{
         "host.blas_call",
         {5e-6, 1e-7, 1e-3, 0.7, ParameterScope::device, "second scalar of a host: one BLAS library call"}},
-    HostParameterSpec{"half.conv", {1.40, 0.5, 3, 0.3, ParameterScope::shared, study}},
-    HostParameterSpec{"half.conv_depthwise", {1.18, 0.5, 3, 0.3, ParameterScope::shared, study}},
-    HostParameterSpec{"half.conv_grouped", {1.37, 0.5, 3, 0.3, ParameterScope::shared, study}},
-    HostParameterSpec{"half.batch_norm", {1.31, 0.5, 3, 0.3, ParameterScope::shared, study}},
+    HostParameterSpec{"half.conv", {1.40, 0.5, 3, 0.15, ParameterScope::shared, study}},
+    HostParameterSpec{"half.conv_depthwise", {1.18, 0.5, 3, 0.15, ParameterScope::shared, study}},
+    HostParameterSpec{"half.conv_grouped", {1.37, 0.5, 3, 0.15, ParameterScope::shared, study}},
+    HostParameterSpec{"half.batch_norm", {1.31, 0.5, 3, 0.15, ParameterScope::shared, study}},
     HostParameterSpec{"launch_latency_s", cost(4e-6, guess)},
     HostParameterSpec{"kernel_gap_s", cost(1e-6, guess)},
 };
 
 }  // namespace
 
+std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name) {
+    const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
+    if (found == specs.end()) return std::nullopt;
+    ParameterSpec spec = found->spec;
+    for (const FrameworkModel* model : framework_models()) {
+        if (model->name != framework) continue;
+        for (const HostPrior& prior : model->priors) {
+            if (prior.parameter != name) continue;
+            spec.lower *= prior.value / spec.initial;
+            spec.upper *= prior.value / spec.initial;
+            spec.initial = prior.value;
+        }
+    }
+    return spec;
+}
+
 double host_parameter(const FrameworkProfile& profile, std::string_view name) {
     const auto fitted = std::find_if(profile.parameters.begin(), profile.parameters.end(),
                                      [&](const Parameter& p) { return p.name == name; });
     if (fitted != profile.parameters.end()) return fitted->value;
-    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
-    return spec == specs.end() ? 1.0 : spec->spec.initial;
+    const auto spec = host_parameter_spec(profile.framework, name);
+    return spec ? spec->initial : 1.0;
 }
 
 std::span<const HostParameterSpec> host_parameter_specs() {

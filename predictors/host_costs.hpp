@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -24,7 +25,8 @@ struct HostCosts {
 /// values.
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
 
-/// Value of one parameter: the profile's, or its initial one; 1 for a name the model does not know (a factor).
+/// Value of one parameter: the profile's, or its framework's prior, or its initial one; 1 for a name that the model
+/// does not know (a factor).
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
 
 /// Parameters of the host model with their initial values and meanings.
@@ -33,5 +35,7 @@ struct HostParameterSpec {
     ParameterSpec spec;
 };
 [[nodiscard]] std::span<const HostParameterSpec> host_parameter_specs();
+/// The spec of one parameter with the framework's prior as its initial value; nullopt for a name without a spec.
+[[nodiscard]] std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name);
 
 }  // namespace ftax

@@ -16,7 +16,9 @@ std::int64_t dim(const Tensor& tensor, const BoundShapes& bound, int index) {
     return at >= 0 && at < rank ? bound[tensor.shape[at]] : 1;
 }
 
-int element_bytes(const Schedule& schedule, TensorId tensor) { return std::max(1, bits_of(schedule.storage[tensor]) / 8); }
+int element_bytes(const Schedule& schedule, TensorId tensor) {
+    return std::max(1, bits_of(schedule.storage[tensor]) / 8);
+}
 
 std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
     if (!graph.tensors[id].known_shape) return 0;
@@ -79,7 +81,8 @@ bool is_viewable(const Tensor& from, const Tensor& to, const BoundShapes& bound)
         chunk *= old.size[i];
         const bool chunk_ends = i == 0 || old.stride[i - 1] != old.size[i] * old.stride[i];
         if (!chunk_ends) continue;
-        while (new_dim >= 0 && (covered < chunk || bound[to.shape[new_dim]] == 1)) covered *= bound[to.shape[new_dim--]];
+        while (new_dim >= 0 && (covered < chunk || bound[to.shape[new_dim]] == 1))
+            covered *= bound[to.shape[new_dim--]];
         if (covered != chunk) return false;
         chunk = covered = 1;
     }
@@ -170,7 +173,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     TensorId largest = no_tensor;
     for (const TensorId id : kernel.writes) {
         shape.write_bytes = checked_add(shape.write_bytes, tensor_bytes(graph, schedule, bound, id));
-        if (graph.tensors[id].known_shape) shape.elements = std::max(shape.elements, element_count(graph.tensors[id], bound));
+        if (graph.tensors[id].known_shape)
+            shape.elements = std::max(shape.elements, element_count(graph.tensors[id], bound));
         if (largest == no_tensor) largest = id;
     }
     const std::int64_t output_elements = shape.elements;
@@ -190,12 +194,14 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     const Op& op = graph.ops[kernel.op];
     // Rows: what softmax and norms work on is the last dimension (or the named axis); a reduction's row is what
     // becomes one output element.
-    const bool reduces = kernel.memory_class == kernels::MemoryClass::reduce || kernel.memory_class == kernels::MemoryClass::pool;
+    const bool reduces =
+        kernel.memory_class == kernels::MemoryClass::reduce || kernel.memory_class == kernels::MemoryClass::pool;
     if (reduces && output_elements > 0) {
         shape.rows = output_elements;
         shape.row_length = std::max<std::int64_t>(1, shape.elements / output_elements);
     } else {
-        const int axis = static_cast<int>(op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
+        const int axis = static_cast<int>(
+            op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
         shape.row_length = std::max<std::int64_t>(1, dim(graph.tensors[largest], bound, axis));
         shape.rows = shape.elements / shape.row_length;
     }
@@ -229,21 +235,36 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
 KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound,
                          bool channels_last) {
     switch (kernel.cls) {
-        case KernelClass::gemm: return gemm_shape(graph, schedule, kernel, bound);
-        case KernelClass::conv: return conv_shape(graph, schedule, kernel, bound, channels_last);
-        case KernelClass::attention: return attention_shape(graph, schedule, kernel, bound);
-        case KernelClass::memory: break;
+        case KernelClass::gemm:
+            return gemm_shape(graph, schedule, kernel, bound);
+        case KernelClass::conv:
+            return conv_shape(graph, schedule, kernel, bound, channels_last);
+        case KernelClass::attention:
+            return attention_shape(graph, schedule, kernel, bound);
+        case KernelClass::memory:
+            break;
     }
     return memory_shape(graph, schedule, kernel, bound);
 }
 
+MathPath math_path(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound) {
+    if (kernel.layout_workspace_bytes == 0 || kernel.path == MathPath::fp32) return kernel.path;
+    const Op& op = graph.ops[kernel.op];
+    const std::int64_t copies = checked_add(tensor_bytes(graph, schedule, bound, op.inputs[0]),
+                                            tensor_bytes(graph, schedule, bound, op.outputs[0]));
+    return copies > kernel.layout_workspace_bytes ? MathPath::fp32 : kernel.path;
+}
+
 bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
     switch (kernel.condition) {
-        case LaunchCondition::always: return true;
+        case LaunchCondition::always:
+            return true;
         case LaunchCondition::unless_viewable:
             return !is_viewable(graph.tensors[kernel.reads[0]], graph.tensors[kernel.writes[0]], bound);
-        case LaunchCondition::unless_contiguous: return !is_contiguous(graph.tensors[kernel.reads[0]], bound);
-        case LaunchCondition::unless_batch_merges: return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
+        case LaunchCondition::unless_contiguous:
+            return !is_contiguous(graph.tensors[kernel.reads[0]], bound);
+        case LaunchCondition::unless_batch_merges:
+            return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
     }
     return true;
 }

@@ -81,8 +81,8 @@ static_assert(rules_follow_op_kinds());
 /// Elementwise functions whose arithmetic is long enough to matter beside their traffic.
 bool is_transcendental(std::string_view function) {
     static constexpr std::array<std::string_view, 19> names{
-        "exp", "log", "tanh", "sigmoid", "gelu", "erf", "div", "sqrt", "rsqrt", "silu", "mish", "softplus",
-        "elu", "selu", "sin", "cos", "atan", "hardsigmoid", "log1p"};
+        "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",
+        "mish", "softplus", "elu",  "selu",    "sin",  "cos", "atan", "hardsigmoid", "log1p"};
     return std::find(names.begin(), names.end(), function) != names.end();
 }
 
@@ -124,7 +124,8 @@ class Lowering {
                     if (input == no_tensor || !is_float(schedule_.storage[input])) continue;
                     const TensorRole role = graph_.tensors[input].role;
                     // Parameters of batch norm and scalars do not widen a result.
-                    if (role == TensorRole::weight && op.kind != OpKind::pointwise && op.kind != OpKind::embedding) continue;
+                    if (role == TensorRole::weight && op.kind != OpKind::pointwise && op.kind != OpKind::embedding)
+                        continue;
                     if (graph_.tensors[input].shape.empty()) continue;
                     any_float = true;
                     if (schedule_.storage[input] == DType::f32) type = DType::f32;
@@ -160,9 +161,9 @@ class Lowering {
 
     void begin_launch(OpId id, HostKind host_kind) {
         const Op& op = graph_.ops[id];
-        schedule_.launches.push_back({id, traits_.host_kind.value_or(host_kind),
-                                      static_cast<std::uint32_t>(schedule_.kernels.size()), 0,
-                                      traits_.module_calls && !pending_calls_.empty() ? take_module_calls(op.module) : 0});
+        schedule_.launches.push_back(
+            {id, traits_.host_kind.value_or(host_kind), static_cast<std::uint32_t>(schedule_.kernels.size()), 0,
+             traits_.module_calls && !pending_calls_.empty() ? take_module_calls(op.module) : 0});
     }
 
     void add_kernel(Kernel kernel) {
@@ -182,16 +183,21 @@ class Lowering {
         const Op& op = graph_.ops[id];
         const LaunchRule& rule = rules[static_cast<std::size_t>(op.kind)];
         switch (rule.action) {
-            case Action::nothing: return;
-            case Action::view: return lower_view(id, rule);
-            case Action::contract: return lower_contraction(id, rule);
+            case Action::nothing:
+                return;
+            case Action::view:
+                return lower_view(id, rule);
+            case Action::contract:
+                return lower_contraction(id, rule);
             case Action::wait:
-            case Action::move: break;
+            case Action::move:
+                break;
         }
         cast_for_autocast(id);
         if (op.kind == OpKind::layer_norm || op.kind == OpKind::softmax) copy_uncontiguous_input(id);
         begin_launch(id, host_kind(op, rule));
-        Kernel kernel{.memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        Kernel kernel{
+            .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
         add_kernel(std::move(kernel));
     }
@@ -210,7 +216,9 @@ class Lowering {
                               !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
         if (!moves && !may_copy && !traits_.views_cost_host) return;
         begin_launch(id, moves || may_copy ? HostKind::light : rule.host_kind);
-        if (moves) add_kernel({.memory_class = rule.memory_class, .op = id, .reads = present_inputs(op), .writes = op.outputs});
+        if (moves)
+            add_kernel(
+                {.memory_class = rule.memory_class, .op = id, .reads = present_inputs(op), .writes = op.outputs});
         if (may_copy) {
             add_kernel({.memory_class = MemoryClass::transpose,
                         .condition = LaunchCondition::unless_viewable,
@@ -228,10 +236,11 @@ class Lowering {
         if (convolution) copy_uncontiguous_input(id);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
-        Kernel kernel{.cls = convolution                       ? KernelClass::conv
+        Kernel kernel{.cls = convolution                    ? KernelClass::conv
                              : op.kind == OpKind::attention ? KernelClass::attention
                                                             : KernelClass::gemm,
                       .path = math_path(device_, options_.precision, convolution),
+                      .layout_workspace_bytes = convolution ? traits_.conv_workspace_bytes : 0,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
@@ -244,14 +253,14 @@ class Lowering {
     }
 
     /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores and on Volta; fp32 kernels of Pascal and
-    /// Turing do not show it. Source: framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs each).
+    /// Turing do not show it. Source: framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs
+    /// each).
     BlasCall blas_call(const Op& op) const {
         if (op.kind == OpKind::linear) return BlasCall::always;
         if (op.kind != OpKind::conv || op.integer("groups", 1) != 1) return BlasCall::never;
         const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;
-        const bool pointwise = std::all_of(filter.begin() + 2, filter.end(), [&](Expression e) {
-            return graph_.expressions.constant_value(e) == 1;
-        });
+        const bool pointwise = std::all_of(filter.begin() + 2, filter.end(),
+                                           [&](Expression e) { return graph_.expressions.constant_value(e) == 1; });
         const bool through_cublas = math_path(device_, options_.precision, true) != MathPath::fp32 ||
                                     device_.architecture == Architecture::volta;
         return pointwise && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
@@ -327,11 +336,14 @@ class Lowering {
 
 DType storage_type(Precision precision) noexcept {
     switch (precision) {
-        case Precision::fp16: return DType::f16;
-        case Precision::bf16: return DType::bf16;
+        case Precision::fp16:
+            return DType::f16;
+        case Precision::bf16:
+            return DType::bf16;
         case Precision::fp32:
         case Precision::tf32:
-        case Precision::amp: break;
+        case Precision::amp:
+            break;
     }
     return DType::f32;
 }
@@ -352,12 +364,14 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
         case Precision::amp:
             // Without tensor cores frameworks store half and compute at the fp32 rate (KERNEL_NOTES.md, Pascal).
             return device.peak(MathPath::fp16_tensor) ? MathPath::fp16_tensor : MathPath::fp32;
-        case Precision::fp32: break;
+        case Precision::fp32:
+            break;
     }
     return convolution && device.peak(MathPath::tf32) ? MathPath::tf32 : MathPath::fp32;
 }
 
-Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options, const LoweringTraits& traits) {
+Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
+               const LoweringTraits& traits) {
     return Lowering(graph, device, options, traits).run();
 }
 

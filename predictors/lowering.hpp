@@ -12,12 +12,14 @@ namespace ftax {
 
 /// How a framework executes the operators of a (rewritten) graph one after another.
 struct LoweringTraits {
-    bool views_cost_host = true;       ///< reshape, transpose, slice … pass through the dispatcher
-    bool views_move_data = false;      ///< transposes and slices are kernels, not changed strides
-    bool module_calls = true;          ///< each nn.Module call costs host time
-    bool separate_conv_bias = true;    ///< a convolution's bias is a second kernel over its output
-    bool batched_matmul_copies = true; ///< operands whose leading dimensions do not merge are copied first
-    std::optional<HostKind> host_kind{}; ///< one host cost for everything (a compiled engine, a CUDA graph)
+    bool views_cost_host = true;            ///< reshape, transpose, slice … pass through the dispatcher
+    bool views_move_data = false;           ///< transposes and slices are kernels, not changed strides
+    bool module_calls = true;               ///< each nn.Module call costs host time
+    bool separate_conv_bias = true;         ///< a convolution's bias is a second kernel over its output
+    bool channels_last = false;             ///< the engine keeps half-precision activations in NHWC
+    std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
+    bool batched_matmul_copies = true;      ///< operands whose leading dimensions do not merge are copied first
+    std::optional<HostKind> host_kind{};    ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
 
 /// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.

@@ -32,6 +32,7 @@ struct Predictor::State {
           framework(std::move(framework_profile)),
           options(run),
           model(framework_model(framework.framework)),
+          channels_last(options.channels_last || (model.traits.channels_last && storage_type(run.precision) != DType::f32)),
           own_graph(rewritten(source, model)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, model.traits)),
@@ -42,6 +43,7 @@ struct Predictor::State {
     FrameworkProfile framework;
     PredictOptions options;
     const FrameworkModel& model;
+    bool channels_last;
     std::optional<Graph> own_graph;
     const Graph& graph;
     Schedule schedule;
@@ -54,8 +56,9 @@ struct Predictor::State {
     std::vector<Span> spans;
 
     KernelCost cost(const Kernel& kernel) const {
-        return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, kernel.path); },
-                          kernel_shape(graph, schedule, kernel, bound, options.channels_last));
+        const MathPath path = math_path(graph, schedule, kernel, bound);
+        return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, path); },
+                          kernel_shape(graph, schedule, kernel, bound, channels_last));
     }
 
     bool calls_blas(const Launch& launch) const {

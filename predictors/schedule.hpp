@@ -26,8 +26,11 @@ struct Kernel {
     kernels::MemoryClass memory_class = kernels::MemoryClass::pointwise;
     MathPath path = MathPath::fp32;
     LaunchCondition condition = LaunchCondition::always;
-    bool lookup = false;     ///< reads[0] is a table of which only as much is read as is written
-    OpId op = no_op;         ///< whose dimensions and attributes a contraction takes
+    /// Largest channels-last copy of input and output that a tensor-core convolution may make; 0: any. Beyond it the
+    /// convolution runs on CUDA cores.
+    std::int64_t layout_workspace_bytes = 0;
+    bool lookup = false;  ///< reads[0] is a table of which only as much is read as is written
+    OpId op = no_op;      ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
 };
 

@@ -1,0 +1,185 @@
+#include "calibration/fit/framework_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "calibration/fit/log_fit.hpp"
+#include "ftax/equations.hpp"
+#include "ftax/error.hpp"
+#include "predictors/host_costs.hpp"
+
+namespace ftax::fit {
+namespace {
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+double quantile(std::vector<double> values, double share) {
+    const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+    return values[at];
+}
+
+/// Shared unknowns: a cost per kind that the rows count, a half-precision factor where the model has one.
+struct SharedUnknowns {
+    LogFit::Block block;
+    std::array<int, host_kind_count> cost{}, half{};  ///< index in the block, −1 where there is none
+
+    SharedUnknowns(const std::string& framework, std::span<const HostRow> rows) : framework_(framework) {
+        for (int kind = 0; kind < host_kind_count; ++kind) {
+            cost[kind] = half[kind] = -1;
+            const bool counted =
+                std::any_of(rows.begin(), rows.end(), [&](const HostRow& r) { return r.operations[kind] > 0; });
+            if (!counted) continue;
+            const std::string name(name_of(static_cast<HostKind>(kind)));
+            cost[kind] = add("host." + name);
+            const bool any_half = std::any_of(rows.begin(), rows.end(),
+                                              [&](const HostRow& r) { return r.half && r.operations[kind] > 0; });
+            if (any_half && host_parameter_spec(framework, "half." + name)) half[kind] = add("half." + name);
+        }
+    }
+
+  private:
+    int add(const std::string& name) {
+        block.push_back(unknown(name, *host_parameter_spec(framework_, name)));
+        return static_cast<int>(block.size()) - 1;
+    }
+
+    std::string framework_;
+};
+
+/// Latency of one row; blocks: shared, then {scale, BLAS call} of the host.
+/// Source: predictors/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed form,
+/// here smooth so that rows which the device explains bound the host's costs from above.
+struct Latency {
+    const HostRow* row;
+    const SharedUnknowns* shared;
+
+    template <class T>
+    T operator()(T const* const* blocks) const {
+        T operations_s(0.0);
+        for (int kind = 0; kind < host_kind_count; ++kind) {
+            if (shared->cost[kind] < 0) continue;
+            T cost = row->operations[kind] * blocks[0][shared->cost[kind]];
+            if (row->half && shared->half[kind] >= 0) cost *= blocks[0][shared->half[kind]];
+            operations_s += cost;
+        }
+        const T host_s = blocks[1][0] * operations_s + row->blas_calls * blocks[1][1];
+        return equations::smooth_maximum(host_s, T(row->device_s));
+    }
+};
+
+}  // namespace
+
+HostRow host_row(const Measurement& measurement, const Predictor& predictor, const Prediction& prediction) {
+    HostRow row{.host = fmt::format("{}|{}|{}", measurement.framework, measurement.gpu, measurement.run),
+                .model = measurement.model,
+                .batch = measurement.batch,
+                .half = measurement.precision == Precision::fp16 || measurement.precision == Precision::bf16,
+                .device_s = prediction.device_s,
+                .measured_s = measurement.latency_s};
+    for (const OpPrediction& op : predictor.operators()) {
+        if (op.host_s <= 0) continue;
+        row.operations[static_cast<std::size_t>(op.host_kind)] += 1;
+        row.operations[static_cast<std::size_t>(HostKind::module_call)] += op.module_calls;
+        row.blas_calls += op.blas_call ? 1 : 0;
+    }
+    return row;
+}
+
+std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
+    constexpr double device_share = 0.6;
+    constexpr double flat = 1.15;
+    std::map<std::tuple<std::string, std::string, std::int64_t>, std::vector<double>> measured;
+    for (const HostRow& row : rows) measured[{row.host, row.model, row.batch}].push_back(row.measured_s);
+    const auto rises = [&](const HostRow& row) {
+        const auto doubled = measured.find({row.host, row.model, 2 * row.batch});
+        return doubled != measured.end() && median(doubled->second) > flat * row.measured_s;
+    };
+    std::map<std::tuple<std::string, std::string, std::vector<double>>, std::vector<const HostRow*>> groups;
+    std::vector<HostRow> result;
+    for (const HostRow& row : rows) {
+        if (row.device_s > device_share * row.measured_s || rises(row)) {
+            if (row.batch == 1) result.push_back(row);
+            continue;
+        }
+        std::vector<double> work(row.operations.begin(), row.operations.end());
+        work.push_back(row.blas_calls);
+        groups[{row.host, row.model, std::move(work)}].push_back(&row);
+    }
+    for (const auto& [key, group] : groups) {
+        std::vector<double> latencies;
+        for (const HostRow* row : group) latencies.push_back(row->measured_s);
+        result.push_back(*group.front());
+        result.back().measured_s = median(latencies);
+    }
+    return result;
+}
+
+FrameworkFit fit_framework(const std::string& framework, const std::string& version,
+                           std::span<const HostRow> all_rows) {
+    const std::vector<HostRow> rows = telling_rows(all_rows);
+    if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("there is no row of {}", framework));
+
+    LogFit fit({.starts = 1, .row_log_stddev = 0.06});
+    const SharedUnknowns shared(framework, rows);
+    const std::size_t shared_block = fit.add_block(shared.block);
+    std::map<std::string, std::size_t> host_blocks;
+    for (const HostRow& row : rows) {
+        auto [at, added] = host_blocks.try_emplace(row.host);
+        if (added) {
+            at->second = fit.add_block({unknown("host.scale", *host_parameter_spec(framework, "host.scale")),
+                                        unknown("host.blas_call", *host_parameter_spec(framework, "host.blas_call"))});
+        }
+    }
+    for (const HostRow& row : rows) {
+        fit.add_row(Latency{&row, &shared}, row.measured_s, {shared_block, host_blocks.at(row.host)});
+    }
+
+    FrameworkFit result;
+    result.converged = fit.solve().converged;
+    result.rows = rows.size();
+    const std::string source = fmt::format("fitted: framework_tax.csv {}, {} telling rows of {} hosts", framework,
+                                           rows.size(), host_blocks.size());
+    result.reference = {.framework = framework, .version = version, .host = "reference"};
+    for (const Unknown& u : fit.block(shared_block)) {
+        result.reference.parameters.push_back({u.name, u.value, u.relative_stddev, source});
+    }
+    std::vector<double> blas_calls, log_scales;
+    for (const auto& [host, block] : host_blocks) {
+        const LogFit::Block& scalars = fit.block(block);
+        result.hosts[host] = {scalars[0].value, scalars[1].value};
+        log_scales.push_back(std::log(scalars[0].value));
+        blas_calls.push_back(scalars[1].value);
+    }
+    // The reference host is the median one; the spread of the hosts is what is not known of another.
+    const double middle = median(log_scales);
+    double variance = 0;
+    for (const double s : log_scales) variance += (s - middle) * (s - middle);
+    const double spread = std::sqrt(variance / static_cast<double>(log_scales.size()));
+    result.reference.parameters.push_back({"host.scale", std::exp(middle), std::max(spread, 0.2), source});
+    result.reference.parameters.push_back({"host.blas_call", median(blas_calls), 0, source});
+    std::sort(result.reference.parameters.begin(), result.reference.parameters.end(),
+              [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
+
+    std::vector<double> errors;
+    for (const HostRow& row : rows) {
+        std::vector<double> values, scalars;
+        for (const Unknown& u : fit.block(shared_block)) values.push_back(u.value);
+        for (const Unknown& u : fit.block(host_blocks.at(row.host))) scalars.push_back(u.value);
+        const double* const blocks[] = {values.data(), scalars.data()};
+        errors.push_back(std::abs(Latency{&row, &shared}(blocks) / row.measured_s - 1));
+    }
+    for (const double e : errors) result.mean_error += e / static_cast<double>(errors.size());
+    result.median_error = median(errors);
+    result.p90_error = quantile(errors, 0.9);
+    return result;
+}
+
+}  // namespace ftax::fit

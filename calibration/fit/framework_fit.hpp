@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ftax/framework.hpp"
+#include "ftax/measurement.hpp"
+#include "ftax/predict.hpp"
+
+namespace ftax::fit {
+
+/// One measured latency with what the schedule counts on the host and what the kernel models say of the device.
+struct HostRow {
+    std::string host;  ///< measurements that share scalars
+    std::string model;
+    std::int64_t batch = 1;
+    bool half = false;
+    std::array<double, host_kind_count> operations{};  ///< per HostKind
+    double blas_calls = 0;
+    double device_s = 0;
+    double measured_s = 0;
+};
+
+/// Counts the host's work of the predictor's last prediction.
+[[nodiscard]] HostRow host_row(const Measurement& measurement, const Predictor& predictor,
+                               const Prediction& prediction);
+
+/// Keeps the rows that say something about the host: those in which the GPU waits for it (the predicted device time
+/// explains less than 60 %, and doubling the batch costs less than 15 %; rows of one host and model that count the same
+/// work become one, their median), and of the others those at batch 1, which bound it from above.
+/// Source: the thresholds separate the flat from the rising part of all curves of framework_tax.csv.
+[[nodiscard]] std::vector<HostRow> telling_rows(std::span<const HostRow> rows);
+
+struct FrameworkFit {
+    FrameworkProfile reference;  ///< shared costs with their spread; scalars at the median host
+    struct Host {
+        double scale = 1, blas_call_s = 0;
+    };
+    std::map<std::string, Host> hosts;
+    std::size_t rows = 0;
+    double mean_error = 0, median_error = 0, p90_error = 0;  ///< in-fit, |predicted − measured| / measured
+    bool converged = false;
+};
+
+/// Fits the costs per HostKind that all hosts share, the factors of half precision and two scalars per host.
+///
+/// What the host times of framework_tax.csv show (PyTorch 1.12, 43 hosts = GPU × run):
+/// - Leave one model out on the flat rows, eager: 8.4 / 6.1 / 17.4 % (mean / median / P90); 6.4 % in the fit. A free
+///   scalar per model and host would give 6.6 %, so the kinds are close to what the data can bear.
+/// - Hosts are bimodal in the cost of a BLAS library call: 2–10 µs on most, 58–108 µs on RTX 2080 Ti (1025), RTX A6000
+///   fp32, V100 1014 and V100 1025 fp32. There each linear layer and each batch-1 pointwise convolution costs it, while
+///   batched matrix products (cublasGemmStridedBatched, no heuristic query) and batch ≥ 2 convolutions do not; fp32
+///   pointwise convolutions on Turing and Pascal do not either. So it is the cublasLt heuristic, not the CPU clock.
+/// - Convolution and batch norm, and views and modules, are collinear over these models: the priors of
+///   host_parameter_specs() decide between them, hence their narrow widths.
+/// - squeeze_bert in fp16 on Turing stays 40 % slower than predicted up to batch 16, eager and TorchScript alike: its
+///   grouped 1×1 convolutions cost 250 µs each there and nowhere else.
+///
+/// Throws Error{usage} when there is no row.
+[[nodiscard]] FrameworkFit fit_framework(const std::string& framework, const std::string& version,
+                                         std::span<const HostRow> rows);
+
+}  // namespace ftax::fit

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/framework_fit.hpp"
+#include "ftax/graph.hpp"
+#include "ftax/measurement.hpp"
+
+/// Scores the framework models on rows of models, families and GPUs that the fit has not seen.
+namespace ftax::folds {
+
+/// A row with the prediction made without it.
+struct Scored {
+    const Measurement* row = nullptr;
+    double predicted_s = 0, low_s = 0, high_s = 0;
+    double host_s = 0, device_s = 0;
+};
+
+enum class LeaveOut { model, family, gpu };
+
+/// Family of a model: architectures whose operator streams resemble each other.
+[[nodiscard]] std::string family_of(const std::string& model);
+
+/// Rows with what the predictor counts on the host and times on the device for each; both are found once.
+class Folds {
+  public:
+    /// Rows whose model, device or framework is unknown are named in problems() and left out, as are rows above
+    /// `largest_batch`. Unsound campaigns are left out by name (MEASUREMENTS.md).
+    Folds(std::vector<Measurement> rows, std::int64_t largest_batch = 128);
+
+    [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+    [[nodiscard]] const std::vector<Measurement>& rows() const { return rows_; }
+    [[nodiscard]] const std::vector<fit::HostRow>& host_rows() const { return host_rows_; }
+
+    /// Fits without each member of the class in turn and predicts its rows. Hosts are anchored by the other rows of the
+    /// same (framework, run, gpu); a left-out GPU by its resnet18 rows at batch 1 alone, which are not scored.
+    [[nodiscard]] std::vector<Scored> score(LeaveOut leave_out) const;
+
+    /// Fits every framework on all rows.
+    [[nodiscard]] std::vector<fit::FrameworkFit> fit_all() const;
+
+  private:
+    [[nodiscard]] Predictor predictor(const Measurement& row, FrameworkProfile profile) const;
+
+    std::vector<Measurement> rows_;
+    std::vector<fit::HostRow> host_rows_;  ///< one per row
+    std::vector<std::string> problems_;
+    std::map<std::string, std::unique_ptr<Graph>> graphs_;
+};
+
+}  // namespace ftax::folds
