@@ -54,7 +54,9 @@ ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
 target_compile_options(ftax_cli PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(ftax_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
 target_compile_definitions(ftax_cli PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
-                                            $<$<BOOL:${FTAX_BUILD_FIT}>:FTAX_WITH_FIT>)
+                                            $<$<BOOL:${FTAX_BUILD_FIT}>:FTAX_WITH_FIT>
+                                            $<$<BOOL:${FTAX_BUILD_TORCH}>:FTAX_WITH_TORCH>
+                                            $<$<BOOL:${FTAX_BUILD_CUDA}>:FTAX_WITH_CUDA>)
 add_executable(ftax_program src/main.cpp)
 set_target_properties(ftax_program PROPERTIES OUTPUT_NAME ftax)
 target_include_directories(ftax_program PRIVATE ${PROJECT_SOURCE_DIR})

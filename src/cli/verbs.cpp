@@ -10,8 +10,10 @@ void setup_verbs(CLI::App& app, Action& action) {
     setup_crossover(app, action);
     setup_inspect(app, action);
     setup_validate(app, action);
+    setup_devices(app, action);
     setup_frameworks(app, action);
     setup_profiles(app, action);
+    setup_doctor(app, action);
 }
 
 }  // namespace ftax::cli

@@ -13,8 +13,10 @@ void setup_predict(CLI::App& app, Action& action);
 void setup_crossover(CLI::App& app, Action& action);
 void setup_inspect(CLI::App& app, Action& action);
 void setup_validate(CLI::App& app, Action& action);
+void setup_devices(CLI::App& app, Action& action);
 void setup_frameworks(CLI::App& app, Action& action);
 void setup_profiles(CLI::App& app, Action& action);
+void setup_doctor(CLI::App& app, Action& action);
 
 /// Adds all verbs, in the order in which the help lists them.
 void setup_verbs(CLI::App& app, Action& action);

@@ -1,0 +1,79 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/device_file.hpp"
+#include "src/io/file.hpp"
+#include "src/report/device_report.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct DevicesOptions {
+    std::vector<std::string> devices;  ///< names, or files of datasheets
+    OutputArguments output;
+};
+
+bool is_file(const std::string& device) {
+    return device.ends_with(".json");
+}
+
+DeviceSpec find_device(const std::string& device) {
+    return is_file(device) ? read_device_spec(device) : device_spec(device);
+}
+
+int list_devices(const DevicesOptions& options) {
+    write_result(options.output,
+                 {.table = [] { return report::device_list_table(device_specs(), report::standard_output_style()); },
+                  .json = [] { return report::device_list_json(device_specs()); },
+                  .csv = {}});
+    return 0;
+}
+
+/// Shows the datasheet itself: as JSON it is the file, with its sources and notes.
+int show_device(const DevicesOptions& options) {
+    const std::string& device = options.devices.front();
+    const DeviceSpec checked = find_device(device);
+    const std::string text = is_file(device) ? read_file(device) : std::string(device_text(checked.slug));
+    write_result(options.output, {.table = [&] { return report::device_table(text, report::standard_output_style()); },
+                                  .json = [&] { return text; },
+                                  .csv = {}});
+    return 0;
+}
+
+int diff_devices(const DevicesOptions& options) {
+    std::vector<DeviceSpec> devices;
+    for (const std::string& device : options.devices) devices.push_back(find_device(device));
+    write_result(options.output,
+                 {.table = [&] { return report::device_diff_table(devices, report::standard_output_style()); },
+                  .json = [&] { return report::device_diff_json(devices); },
+                  .csv = {}});
+    return 0;
+}
+
+}  // namespace
+
+void setup_devices(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("devices", "GPUs ftax has the datasheet of");
+    const auto options = std::make_shared<DevicesOptions>();
+    const auto add_action = [&](CLI::App* sub, int (*run)(const DevicesOptions&)) {
+        add_json_option(*sub, options->output);
+        sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+    };
+    add_action(verb->add_subcommand("list", "all devices (also without a word behind `devices`)"), list_devices);
+    CLI::App* show = verb->add_subcommand("show", "one datasheet, each number with its source");
+    show->add_option("DEVICE", options->devices, "name, or the file of a datasheet")->required()->expected(1);
+    add_action(show, show_device);
+    CLI::App* diff = verb->add_subcommand("diff", "devices side by side, compared with the first");
+    diff->add_option("DEVICE", options->devices, "names, or files of datasheets")->required()->expected(2, 16);
+    add_action(diff, diff_devices);
+    add_json_option(*verb, options->output);
+    verb->callback([options, &action] {
+        if (!action) action = [options] { return list_devices(*options); };
+    });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "src/cli/output.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/json_document.hpp"
+#include "src/io/machine.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::cli {
+namespace {
+
+/// An optional part of the program and the CMake option that builds it.
+struct Part {
+    std::string_view name;
+    bool built;
+    std::string_view option;
+    std::string_view purpose;
+};
+
+#ifdef FTAX_WITH_FIT
+constexpr bool with_fit = true;
+#else
+constexpr bool with_fit = false;
+#endif
+#ifdef FTAX_WITH_TORCH
+constexpr bool with_torch = true;
+#else
+constexpr bool with_torch = false;
+#endif
+#ifdef FTAX_WITH_CUDA
+constexpr bool with_cuda = true;
+#else
+constexpr bool with_cuda = false;
+#endif
+
+constexpr std::array parts{
+    Part{"fit", with_fit, "FTAX_BUILD_FIT", "fit profiles from measurements"},
+    Part{"torch", with_torch, "FTAX_BUILD_TORCH", "read TorchScript, measure LibTorch"},
+    Part{"cuda", with_cuda, "FTAX_BUILD_CUDA", "measure kernels and dispatch"},
+};
+
+std::string doctor_table(const std::vector<Finding>& findings) {
+    const report::Style style = report::standard_output_style();
+    using report::Align;
+    using report::Tone;
+    report::Table built({{"built in", Align::left}, {"", Align::left}, {"for", Align::left}, {"", Align::left}});
+    for (const Part& part : parts) {
+        built.add({{std::string(part.name), Tone::strong},
+                   {part.built ? "yes" : "no"},
+                   {std::string(part.purpose)},
+                   {part.built ? "" : fmt::format("cmake -D{}=ON", part.option), Tone::quiet}});
+    }
+    report::Table found({{"this machine", Align::left}, {"", Align::left}, {"found", Align::left}, {"", Align::left}});
+    for (const Finding& finding : findings) {
+        found.add({{finding.what, Tone::strong},
+                   {std::string(name_of(finding.state)),
+                    finding.state == FindingState::present ? Tone::plain : Tone::warning},
+                   {finding.detail},
+                   {finding.advice, Tone::quiet}});
+    }
+    return fmt::format("ftax {}\n\n{}\n{}", FTAX_VERSION, built.print(style), found.print(style));
+}
+
+std::string doctor_json(const std::vector<Finding>& findings) {
+    nlohmann::ordered_json json{{"schema_version", 1}, {"version", FTAX_VERSION}};
+    for (const Part& part : parts) json["built_in"][std::string(part.name)] = part.built;
+    json["machine"] = nlohmann::ordered_json::array();
+    for (const Finding& finding : findings) {
+        json["machine"].push_back({{"what", finding.what},
+                                   {"state", name_of(finding.state)},
+                                   {"detail", finding.detail},
+                                   {"advice", finding.advice}});
+    }
+    return to_text(json);
+}
+
+int run_doctor(const OutputArguments& output) {
+    const std::vector<Finding> findings = examine_machine();
+    write_result(
+        output,
+        {.table = [&] { return doctor_table(findings); }, .json = [&] { return doctor_json(findings); }, .csv = {}});
+    return 0;
+}
+
+}  // namespace
+
+void setup_doctor(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("doctor", "what this program and this machine can do");
+    const auto output = std::make_shared<OutputArguments>();
+    add_json_option(*verb, *output);
+    verb->callback([output, &action] { action = [output] { return run_doctor(*output); }; });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,64 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ftax/device.hpp"
+#include "tests/program.hpp"
+
+using nlohmann::json;
+
+TEST_CASE("ftax devices lists every datasheet, with or without `list`") {
+    const ProgramRun run = run_program("devices list");
+    CHECK(run.exit_code == 0);
+    for (const ftax::DeviceSpec& device : ftax::device_specs()) {
+        CHECK(run.output.find("\n" + device.slug + " ") != std::string::npos);
+    }
+    CHECK(run_program("devices").output == run.output);
+    const json list = json::parse(run_program("devices list --json").output);
+    CHECK(list["devices"].size() == ftax::device_specs().size());
+}
+
+TEST_CASE("ftax devices show prints one datasheet, as JSON the file itself") {
+    const ProgramRun run = run_program("devices show 'Tesla T4'");
+    CHECK(run.exit_code == 0);
+    CHECK(run.output.find("t4: NVIDIA Tesla T4, turing, compute capability 7.5") == 0);
+    CHECK(json::parse(run_program("devices show t4 --json").output)["sources"].size() > 1);
+    const std::string own = FTAX_SOURCE_DIR "/data/devices/t4.json";
+    CHECK(run_program("devices show " + own).output == run.output);
+}
+
+TEST_CASE("ftax devices diff compares with the first device") {
+    const json diff = json::parse(run_program("devices diff t4 l4 h100 --json").output);
+    REQUIRE(diff["devices"].size() == 3);
+    CHECK(diff["devices"][0]["ratio_to_first"]["sms"] == 1);
+    CHECK(diff["devices"][2]["slug"] == "h100-sxm5-80gb");
+}
+
+TEST_CASE("a wrong device or form is a usage error") {
+    const ProgramRun run = run_program("devices show quadro-rtx-800");
+    CHECK(run.exit_code == 2);
+    CHECK(run.output.empty());
+    CHECK(run.errors.find("near: quadro-rtx-8000") != std::string::npos);
+    CHECK(run_program("devices diff t4").exit_code == 2);
+    CHECK(run_program("devices paint").exit_code == 2);
+    CHECK(run_program("devices show /nonexistent.json").exit_code == 2);
+    CHECK(run_program("devices show " FTAX_SOURCE_DIR "/CMakePresets.json").exit_code == 6);
+}
+
+TEST_CASE("BAD_INPUTS 47: a full disk and a closed pipe are failures, not signals") {
+    CHECK(run_program("devices list > /dev/full").exit_code != 0);
+    CHECK(run_program("devices list --json /dev/full").exit_code == 2);
+    CHECK(run_program("devices list --json /nonexistent/out.json").exit_code == 2);
+    const ProgramRun pipe = run_program("devices list | true");
+    CHECK(pipe.exit_code == 0);  // the status of `true`; a death by SIGPIPE would be reported on standard error
+    CHECK(pipe.errors.empty());
+}
+
+TEST_CASE("ftax doctor says what is built in and what the machine has") {
+    const ProgramRun run = run_program("doctor --json");
+    CHECK(run.exit_code == 0);
+    const json report = json::parse(run.output);
+    CHECK(report["built_in"].size() == 3);
+    CHECK(report["machine"].size() > 5);
+    CHECK(run_program("doctor").output.find("temporary folder") != std::string::npos);
+}
