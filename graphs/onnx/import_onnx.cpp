@@ -3,8 +3,11 @@
 #include <filesystem>
 
 #include "ftax/error.hpp"
+#include "graphs/canonical.hpp"
 #include "graphs/importers.hpp"
+#include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"
+#include "graphs/onnx/module_paths.hpp"
 
 namespace ftax {
 
@@ -13,6 +16,11 @@ Graph import_onnx(std::string_view bytes, const std::string& path, const ImportO
     try {
         const onnx_import::ModelRecord model = onnx_import::read_model({bytes, 0}, options.max_nodes, release);
         Graph graph = onnx_import::Importer(model, options, std::filesystem::path(path).parent_path().string()).run();
+        const onnx_import::ModuleTypes types = onnx_import::module_types(model.graph.nodes);
+        canonicalize(graph);
+        onnx_import::restore_folded_layers(graph, types);
+        onnx_import::record_module_calls(graph, types);
+        propagate_strides(graph);
         if (graph.name.empty()) graph.name = std::filesystem::path(path).stem().string();
         return graph;
     } catch (const Error& error) {

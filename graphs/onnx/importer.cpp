@@ -360,7 +360,6 @@ void Importer::finish_graph(const Scope& scope) {
         tensor.known_shape = false;
         tensor.shape.clear();
     }
-    record_module_calls(graph, model_.graph.nodes);
 }
 
 }  // namespace ftax::onnx_import

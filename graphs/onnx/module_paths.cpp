@@ -1,7 +1,7 @@
 #include "graphs/onnx/module_paths.hpp"
 
 #include <algorithm>
-#include <map>
+#include <cctype>
 
 namespace ftax::onnx_import {
 namespace {
@@ -48,13 +48,17 @@ std::string module_of(const NodeRecord& node, const std::string& fallback) {
     return path.empty() ? fallback : path;
 }
 
-void record_module_calls(Graph& graph, const std::vector<NodeRecord>& nodes) {
-    std::map<std::string, std::string, std::less<>> types;
+ModuleTypes module_types(const std::vector<NodeRecord>& nodes) {
+    ModuleTypes types;
     for (const NodeRecord& node : nodes) {
         const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
         const auto classes = python_strings(metadata_of(node, "pkg.torch.onnx.class_hierarchy"));
         for (std::size_t i = 0; i + 1 < scopes.size() && i + 1 < classes.size(); ++i) types.emplace(scopes[i], classes[i]);
     }
+    return types;
+}
+
+void record_module_calls(Graph& graph, const ModuleTypes& types) {
     std::string previous;
     bool any = false;
     for (const Op& op : graph.ops) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,11 @@ namespace ftax::onnx_import {
 /// (pkg.torch.onnx.name_scopes) or in the node's name ("/layer1/layer1.0/conv1/Conv"); `fallback` when they do not.
 [[nodiscard]] std::string module_of(const NodeRecord& node, const std::string& fallback);
 
+/// Class of each module by its path, where the nodes' metadata says it (pkg.torch.onnx.class_hierarchy).
+using ModuleTypes = std::map<std::string, std::string, std::less<>>;
+[[nodiscard]] ModuleTypes module_types(const std::vector<NodeRecord>& nodes);
+
 /// Lists the module calls of the forward pass from the paths of the operators in execution order.
-void record_module_calls(Graph& graph, const std::vector<NodeRecord>& nodes);
+void record_module_calls(Graph& graph, const ModuleTypes& types);
 
 }  // namespace ftax::onnx_import

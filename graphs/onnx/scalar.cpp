@@ -151,8 +151,8 @@ Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scal
         }
         if (function == "greater") return above ? integer(1) : proved(right, left, 0) ? integer(0) : Scalar{};
         if (function == "less") return below ? integer(1) : proved(left, right, 0) ? integer(0) : Scalar{};
-        if (function == "greater_equal") return proved(left, right, 0) ? integer(1) : below ? integer(0) : Scalar{};
-        if (function == "less_equal") return proved(right, left, 0) ? integer(1) : above ? integer(0) : Scalar{};
+        if (function == "greater_or_equal") return proved(left, right, 0) ? integer(1) : below ? integer(0) : Scalar{};
+        if (function == "less_or_equal") return proved(right, left, 0) ? integer(1) : above ? integer(0) : Scalar{};
         return {};
     }
     const auto x = number(a);
@@ -161,7 +161,7 @@ Scalar ShapeMath::compare(std::string_view function, const Scalar& a, const Scal
     if (function == "equal") return integer(*x == *y);
     if (function == "greater") return integer(*x > *y);
     if (function == "less") return integer(*x < *y);
-    if (function == "greater_equal") return integer(*x >= *y);
+    if (function == "greater_or_equal") return integer(*x >= *y);
     return integer(*x <= *y);
 }
 
@@ -211,8 +211,8 @@ Scalar ShapeMath::apply(std::string_view function, const std::vector<Scalar>& op
         const Expression yes = expression(operands[1]);
         return is_known(yes) && yes == expression(operands[2]) ? operands[1] : Scalar{};
     }
-    if (function == "equal" || function == "greater" || function == "less" || function == "greater_equal" ||
-        function == "less_equal") {
+    if (function == "equal" || function == "greater" || function == "less" || function == "greater_or_equal" ||
+        function == "less_or_equal") {
         return compare(function, operands[0], operands[1]);
     }
     if (operands.size() == 1) return unary(function, operands[0]);
