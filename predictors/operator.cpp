@@ -13,9 +13,6 @@
 namespace ftax {
 namespace {
 
-/// Shapes a convolution row was preceded by when the file does not say: half of neusight_ops.csv's campaigns.
-constexpr double mean_conv_order = 2500;
-
 /// Half width of the 90 % interval of log(latency) once the host is known.
 /// Source: left-out devices of neusight_ops.csv with their hosts known.
 constexpr double anchored_spread = 0.2;
@@ -121,7 +118,6 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     OperatorRowPrediction result;
     result.kernel_s = cost.seconds;
     result.host_s = host_.scale * host_.dispatch_s[*operator_index(row.op)];
-    if (row.op == "conv") result.host_s += host_.conv_growth_s * mean_conv_order;
     result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
     result.low_s = result.latency_s * std::exp(-host_.spread);
     result.high_s = result.latency_s * std::exp(host_.spread);

@@ -34,8 +34,7 @@ struct OperatorHostParameters {
     std::array<T, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
     T scale{};                                          ///< of the host a GPU was measured in
     T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{};
-    T conv_growth_s{};  ///< per convolution shape that ran before
-    T spread{};         ///< half the width of the 90 % interval of log(latency)
+    T spread{};  ///< half the width of the 90 % interval of log(latency)
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -44,10 +43,10 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     constexpr std::array<double, operator_names.size()> initial_s = {26.4e-6, 26.3e-6, 26.4e-6, 27e-6, 31.1e-6, 31.2e-6,
                                                                      31.3e-6, 29.7e-6, 32.6e-6, 26e-6, 31.1e-6, 33.9e-6,
-                                                                     47.6e-6, 45e-6,   25e-6,   65e-6};
+                                                                     47.6e-6, 45e-6, 25e-6, 2e-4};
     for (std::size_t i = 0; i < operator_names.size(); ++i) {
         visit("operator.dispatch_s." + std::string(operator_names[i]), p.dispatch_s[i],
-              ParameterSpec{initial_s[i], 5e-6, 3e-4, 0.3, shared,
+              ParameterSpec{initial_s[i], 5e-6, 2e-3, 0.3, shared,
                             "time of a call whose kernel is short; fastest rows of neusight_ops.csv"});
     }
     visit("operator.host_scale", p.scale,
@@ -62,9 +61,6 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
     visit("operator.layer_norm_launch_share", p.layer_norm_launch_share,
           ParameterSpec{0.76, 0.05, 1, 0.3, shared,
                         "share of the call's host time that passes before its kernel starts"});
-    visit(
-        "operator.conv_growth_s", p.conv_growth_s,
-        ParameterSpec{8e-8, 1e-8, 1e-6, 0.5, shared, "host time per shape seen before; KERNEL_NOTES: 0.05 to 0.15 µs"});
 }
 
 /// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work

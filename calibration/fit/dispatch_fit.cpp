@@ -1,7 +1,7 @@
 #include "calibration/fit/dispatch_fit.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,7 +18,6 @@ namespace {
 constexpr double host_counts = 0.5;  // kernels up to this share of the latency
 constexpr std::size_t fewest_rows = 20;
 constexpr std::string_view dispatch_prefix = "operator.dispatch_s.";
-constexpr std::string_view growth_name = "operator.conv_growth_s";
 
 /// Host time of a row that was the `order`-th of its campaign.
 struct HostTime {
@@ -32,28 +31,23 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-struct Line {
-    double start = 0, slope = 0;
-};
-
-/// Fits a line through the medians of ten spans of the campaign, which leaves out single slow rows.
-Line line_through(std::vector<HostTime> times) {
-    std::sort(times.begin(), times.end(), [](const HostTime& a, const HostTime& b) { return a.order < b.order; });
+/// Mean over the campaign of the medians of ten spans of it: neither slow rows nor where the usable rows lie count.
+double campaign_mean(const std::vector<HostTime>& times) {
+    const auto by_order = [](const HostTime& a, const HostTime& b) { return a.order < b.order; };
+    const double last = std::max_element(times.begin(), times.end(), by_order)->order;
     constexpr std::size_t spans = 10;
-    Eigen::Matrix<double, spans, 2> x;
-    Eigen::Matrix<double, spans, 1> y;
-    for (std::size_t i = 0; i < spans; ++i) {
-        std::vector<double> orders, hosts;
-        for (std::size_t j = i * times.size() / spans; j < (i + 1) * times.size() / spans; ++j) {
-            orders.push_back(times[j].order);
-            hosts.push_back(times[j].host_s);
-        }
-        x(static_cast<Eigen::Index>(i), 0) = 1;
-        x(static_cast<Eigen::Index>(i), 1) = median(orders);
-        y(static_cast<Eigen::Index>(i)) = median(hosts);
+    std::array<std::vector<double>, spans> hosts;
+    for (const HostTime& time : times) {
+        const auto span = static_cast<std::size_t>(time.order / (last + 1) * spans);
+        hosts[std::min(span, spans - 1)].push_back(time.host_s);
     }
-    const Eigen::Vector2d fitted = x.colPivHouseholderQr().solve(y);
-    return {fitted[0], fitted[1]};
+    double sum = 0, used = 0;
+    for (auto& of_span : hosts) {
+        if (of_span.empty()) continue;
+        sum += median(std::move(of_span));
+        used += 1;
+    }
+    return sum / used;
 }
 
 }  // namespace
@@ -87,20 +81,9 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
         if (of_device.size() < fewest_rows) continue;
         const double scale = devices.at(slug).scale;
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
-        const auto add = [&](const std::string& name, double value) {
-            report.nuisance.push_back({{name, value, 0, source}, ParameterScope::device, slug});
-            by_name[name].push_back(value);
-        };
         const std::string name = std::string(dispatch_prefix) + op;
-        if (op == "conv") {
-            const Line line = line_through(of_device);
-            add(name, line.start / scale);
-            add(std::string(growth_name), line.slope);
-        } else {
-            std::vector<double> hosts;
-            for (const HostTime& time : of_device) hosts.push_back(time.host_s);
-            add(name, median(std::move(hosts)) / scale);
-        }
+        by_name[name].push_back(campaign_mean(of_device) / scale);
+        report.nuisance.push_back({{name, by_name[name].back(), 0, source}, ParameterScope::device, slug});
     }
     for (auto& [name, values] : by_name) {
         const std::string source = "shorth of " + std::to_string(values.size()) + " devices";

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "calibration/fit/held_parameters.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/operator.hpp"
@@ -110,12 +111,13 @@ LogFit::Block declared_host() {
             {"operator.dispatch_s.bmm", 28e-6, 5e-6, 3e-4, 0.5}};
 }
 
-GemmUnknowns unknowns_for(const DeviceRows& rows) {
+GemmUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options) {
     GemmUnknowns unknowns{.shared = declared(ParameterScope::shared)};
     for (const auto& [slug, of_device_rows] : rows) {
         const DeviceSpec& device = *of_device_rows.front()->device;
         unknowns.architectures[device.architecture] = declared(ParameterScope::architecture);
         unknowns.devices[slug] = declared_device(device);
+        hold(unknowns.devices[slug], options.held, slug);
         unknowns.hosts[slug] = declared_host();
     }
     return unknowns;
@@ -330,7 +332,7 @@ void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const
         others.erase(slug);
         if (others.empty()) return;
         const DeviceSpec& device = *of_device_rows.front()->device;
-        GemmUnknowns unknowns = unknowns_for(others);
+        GemmUnknowns unknowns = unknowns_for(others, options);
         (void)fit_rows(others, unknowns, options, false);
         if (!unknowns.architectures.contains(device.architecture)) {
             unknowns.architectures[device.architecture] =
@@ -414,7 +416,7 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
     FitReport report{.kernel_class = "gemm"};
     if (by_device.empty()) return report;
 
-    GemmUnknowns unknowns = unknowns_for(by_device);
+    GemmUnknowns unknowns = unknowns_for(by_device, options);
     report.converged = fit_rows(by_device, unknowns, options, false).converged;
 
     OperatorErrors all, clean;
@@ -426,7 +428,7 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
     add_fold("in the fit, without rows under other conditions", clean, report);
     add_regions(by_device, unknowns, report);
     if (options.folds) {
-        GemmUnknowns without = unknowns_for(by_device);
+        GemmUnknowns without = unknowns_for(by_device, options);
         (void)fit_rows(by_device, without, options, true);
         OperatorErrors held_out;
         for (const auto& [slug, of_device_rows] : by_device) {

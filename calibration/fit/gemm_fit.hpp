@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "calibration/fit/fit_report.hpp"
 #include "calibration/fit/log_fit.hpp"
@@ -43,6 +44,7 @@ struct GemmFitOptions {
     bool folds = true;                  ///< also hold out a quarter of the rows, and one device at a time
     /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
     std::map<std::string, double> host_scales{};
+    std::vector<ScopedParameter> held{};  ///< device parameters that other rows determine better: kept as they are
 };
 
 /// Fits the matrix products: shared and architecture ratios, clock and bandwidth of every device, host time per

@@ -242,11 +242,15 @@ void add_left_out_folds(const DeviceRows& rows, const MemoryUnknowns& known, con
     add_folds("left out: bandwidth measured, host known", host_known, report);
 }
 
+/// Tells whether the rows said nothing about an unknown: its posterior is its prior.
+bool is_unseen(const Unknown& u) {
+    return u.relative_stddev > 0.9 * u.prior_log_stddev;
+}
+
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
                     std::vector<ScopedParameter>& parameters) {
     for (const Unknown& u : block) {
-        const bool unseen = u.relative_stddev > 0.9 * u.prior_log_stddev;
-        parameters.push_back({{u.name, u.value, u.relative_stddev, unseen ? "prior" : source}, scope, key});
+        parameters.push_back({{u.name, u.value, u.relative_stddev, is_unseen(u) ? "prior" : source}, scope, key});
     }
 }
 
@@ -256,7 +260,9 @@ void add_all_parameters(const DeviceRows& rows, const MemoryUnknowns& unknowns, 
                         FitReport& report) {
     using enum ParameterScope;
     add_parameters(unknowns.shared, shared, "", source, report.parameters);
-    add_parameters(unknowns.host, shared, "", source, report.nuisance);
+    LogFit::Block seen = unknowns.host;
+    std::erase_if(seen, is_unseen);  // matrix products and convolutions: fit_dispatch
+    add_parameters(seen, shared, "", source, report.nuisance);
     for (const auto& [key, block] : unknowns.architectures) {
         add_parameters(block, architecture, std::string(name_of(key)), source, report.parameters);
     }

@@ -39,6 +39,5 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
     };
     CHECK(value("operator.dispatch_s.bmm", "t4") == doctest::Approx(40e-6).epsilon(0.01));
     CHECK(value("operator.dispatch_s.bmm", "") == doctest::Approx(40e-6).epsilon(0.01));
-    CHECK(value("operator.dispatch_s.conv", "t4") == doctest::Approx(80e-6).epsilon(0.03));
-    CHECK(value("operator.conv_growth_s", "t4") == doctest::Approx(0.2e-6).epsilon(0.05));
+    CHECK(value("operator.dispatch_s.conv", "t4") == doctest::Approx((100e-6 + 0.2e-6 * 400) / 1.25).epsilon(0.03));
 }
