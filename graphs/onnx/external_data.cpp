@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "ftax/error.hpp"
 
@@ -34,29 +37,42 @@ class Descriptor {
     throw Error(ErrorCode::refused, fmt::format("external data '{}': {}", location, why));
 }
 
-/// Opens a path component by component, so that no symbolic link leads out of the directory.
-std::optional<Descriptor> open_below(const std::string& directory, std::string_view location) {
+std::vector<std::string> components_of(std::string_view location) {
     if (location.starts_with('/')) refuse(location, "absolute path");
     if (location.find('\0') != std::string_view::npos) refuse(location, "NUL in the path");
-    Descriptor at(::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    std::string_view rest = location;
-    while (at.get() >= 0) {
-        const std::size_t slash = rest.find('/');
-        const std::string component(rest.substr(0, slash));
+    std::vector<std::string> components;
+    for (std::string_view rest = location; !rest.empty();) {
+        const std::size_t slash = std::min(rest.find('/'), rest.size());
+        const std::string_view component = rest.substr(0, slash);
+        rest.remove_prefix(std::min(slash + 1, rest.size()));
         if (component == "..") refuse(location, "leads out of the model's directory");
-        const bool last = slash == std::string_view::npos;
-        if (!component.empty() && component != ".") {
-            // O_NONBLOCK: a FIFO must not block; O_NOFOLLOW: a symbolic link fails with ELOOP.
-            const int flags = O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
-            Descriptor next(::openat(at.get(), component.c_str(), flags));
-            if (next.get() < 0 && errno == ENOENT) return std::nullopt;
-            if (next.get() < 0) refuse(location, errno == ELOOP || errno == ENOTDIR ? "symbolic link" : "cannot be opened");
-            at = std::move(next);
-        }
-        if (last) return at;
-        rest.remove_prefix(slash + 1);
+        if (!component.empty() && component != ".") components.emplace_back(component);
     }
-    return std::nullopt;
+    if (components.empty()) refuse(location, "not a regular file");
+    return components;
+}
+
+/// Opens a path component by component, so that no symbolic link leads out of the directory; nothing but a regular file
+/// is opened. Returns nullopt when the path does not exist.
+std::optional<Descriptor> open_below(const std::string& directory, std::string_view location) {
+    const std::vector<std::string> components = components_of(location);
+    Descriptor at(::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (std::size_t i = 0; i < components.size(); ++i) {
+        const bool last = i + 1 == components.size();
+        struct stat status {};
+        if (::fstatat(at.get(), components[i].c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            if (errno == ENOENT) return std::nullopt;
+            refuse(location, "cannot be reached");
+        }
+        if (S_ISLNK(status.st_mode)) refuse(location, "symbolic link");
+        if (last ? !S_ISREG(status.st_mode) : !S_ISDIR(status.st_mode)) refuse(location, "not a regular file");
+        // Between the look and this call another file may have taken the place: O_NOFOLLOW and O_NONBLOCK keep that harmless.
+        const int flags = O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
+        Descriptor next(::openat(at.get(), components[i].c_str(), flags));
+        if (next.get() < 0) refuse(location, "cannot be opened");
+        at = std::move(next);
+    }
+    return at;
 }
 
 }  // namespace
