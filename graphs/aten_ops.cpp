@@ -40,7 +40,9 @@ struct Context {
     const AtenCall& call;
     std::vector<Attribute>& attributes;
 
-    void add(std::string name, AttributeValue value) const { attributes.push_back({std::move(name), std::move(value)}); }
+    void add(std::string name, AttributeValue value) const {
+        attributes.push_back({std::move(name), std::move(value)});
+    }
     [[nodiscard]] std::size_t input_rank() const {
         for (const AtenArgument& argument : call.arguments) {
             if (!argument.tensors.empty() && argument.tensors[0] != no_tensor) {
@@ -59,7 +61,8 @@ Integers per_dimension(const Context& c, std::string_view argument, std::size_t 
     Integers values(given.begin(), given.end());
     if (values.empty()) values = fallback;
     if (values.size() == 1) values.resize(dimensions, values[0]);
-    if (values.size() != dimensions) fail(c.call, fmt::format("'{}' has {} values for {} dimensions", argument, values.size(), dimensions));
+    if (values.size() != dimensions)
+        fail(c.call, fmt::format("'{}' has {} values for {} dimensions", argument, values.size(), dimensions));
     return values;
 }
 
@@ -80,7 +83,8 @@ void read_conv(const Context& c) {
     require_at_least(c, "dilation", dilation, 1);
     require_at_least(c, "groups", {groups}, 1);
     const auto out_channels = c.graph.expressions.constant_value(weight.shape[0]);
-    if (out_channels && *out_channels % groups != 0) fail(c.call, fmt::format("{} groups do not divide {} channels", groups, *out_channels));
+    if (out_channels && *out_channels % groups != 0)
+        fail(c.call, fmt::format("{} groups do not divide {} channels", groups, *out_channels));
     Integers begin(dimensions, 0), end(dimensions, 0);
     const AtenArgument* padding = c.call.find("padding");
     if (padding && padding->text == "same") {
@@ -114,9 +118,18 @@ void read_pool(const Context& c) {
 void read_axis(const Context& c, std::string_view argument, std::int64_t fallback) {
     c.add("axis", axis_of(c.call, c.call.integer(argument, fallback), c.input_rank()));
 }
-void read_dim(const Context& c) { read_axis(c, "dim", -1); }
-void read_first_dim(const Context& c) { read_axis(c, "dim", 0); }
-void read_stack(const Context& c) { c.add("axis", axis_of(c.call, c.call.integer("dim", 0), c.input_rank() + 1)); }
+void read_dim(const Context& c) {
+    read_axis(c, "dim", -1);
+}
+void read_first_dim(const Context& c) {
+    read_axis(c, "dim", 0);
+}
+void read_squeezed(const Context& c) {
+    if (c.call.integers("dim").size() == 1) read_dim(c);
+}
+void read_new_dim(const Context& c) {
+    c.add("axis", axis_of(c.call, c.call.integer("dim", 0), c.input_rank() + 1));
+}
 
 void read_normalized(const Context& c) {
     const auto count = static_cast<std::int64_t>(c.call.integers("normalized_shape").size());
@@ -165,9 +178,13 @@ void read_transpose(const Context& c) {
     const std::int64_t first = c.call.integer("dim0", c.call.integer("axis0", 0));
     read_swap(c, first, c.call.integer("dim1", c.call.integer("axis1", 1)));
 }
-void read_matrix_transpose(const Context& c) { read_swap(c, -2, -1); }
+void read_matrix_transpose(const Context& c) {
+    read_swap(c, -2, -1);
+}
 
-void read_causal(const Context& c) { c.add("causal", c.call.integer("is_causal", 0)); }
+void read_causal(const Context& c) {
+    c.add("causal", c.call.integer("is_causal", 0));
+}
 
 void read_recurrent(const Context& c) {
     const std::string_view target = c.call.target;
@@ -452,9 +469,9 @@ const AtenRow table[] = {
     {"real", OpKind::reshape},
     {"reshape", OpKind::reshape},
     {"reshape_as", OpKind::reshape},
-    {"squeeze", OpKind::reshape},
+    {"squeeze", OpKind::reshape, {}, read_squeezed},
     {"unflatten", OpKind::reshape},
-    {"unsqueeze", OpKind::reshape},
+    {"unsqueeze", OpKind::reshape, {}, read_new_dim},
     {"view", OpKind::reshape},
     {"view_as", OpKind::reshape},
     {"view_as_complex", OpKind::reshape},
@@ -474,7 +491,7 @@ const AtenRow table[] = {
     {"as_strided", OpKind::slice},
     {"diagonal", OpKind::slice},
     {"narrow", OpKind::slice},
-    {"select", OpKind::slice},
+    {"select", OpKind::slice, {}, read_first_dim},
     {"slice", OpKind::slice},
     {"unfold", OpKind::slice},
     {"chunk", OpKind::split, {}, read_first_dim},
@@ -495,7 +512,7 @@ const AtenRow table[] = {
     {"concat", OpKind::concat, {}, read_first_dim},
     {"concatenate", OpKind::concat, {}, read_first_dim},
     {"hstack", OpKind::concat},
-    {"stack", OpKind::concat, {}, read_stack},
+    {"stack", OpKind::concat, {}, read_new_dim},
     {"vstack", OpKind::concat},
     {"constant_pad_nd", OpKind::pad},
     {"pad", OpKind::pad},
@@ -637,13 +654,14 @@ std::vector<TensorId> operands(const AtenCall& call, const AtenRow* row) {
     return result;
 }
 
-void append(Graph& graph, const AtenCall& call, OpKind kind, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
-            std::vector<Attribute> attributes = {}) {
+void append(Graph& graph, const AtenCall& call, OpKind kind, std::vector<TensorId> inputs,
+            std::vector<TensorId> outputs, std::vector<Attribute> attributes = {}) {
     const auto id = static_cast<OpId>(graph.ops.size());
     for (const TensorId output : outputs) graph.tensors[output].producer = id;
     const bool continues = !graph.ops.empty() && (graph.ops.back().name + '.').starts_with(call.name + '.');
     std::string name = continues ? fmt::format("{}.{}", call.name, id) : call.name;
-    graph.ops.push_back({kind, std::move(name), call.target, call.module, std::move(inputs), std::move(outputs), std::move(attributes)});
+    graph.ops.push_back({kind, std::move(name), call.target, call.module, std::move(inputs), std::move(outputs),
+                         std::move(attributes)});
 }
 
 /// Appends a tensor that the file does not name, e.g. between the steps of an einsum.
@@ -666,8 +684,9 @@ std::vector<Expression> strides_of(ExpressionPool& pool, const Tensor& tensor) {
     return strides;
 }
 
-/// torch.einsum on two operands: each is permuted to [shared…, own…, summed…], folded to a batch of matrices, multiplied,
-/// unfolded and permuted to the order asked for. Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
+/// torch.einsum on two operands: each is permuted to [shared…, own…, summed…], folded to a batch of matrices,
+/// multiplied, unfolded and permuted to the order asked for. Source: aten/src/ATen/native/Linear.cpp, einsum and
+/// sumproduct_pair.
 class Einsum {
   public:
     Einsum(Graph& graph, const AtenCall& call) : graph_(graph), call_(call), pool_(graph.expressions) {}
@@ -795,23 +814,31 @@ void check_operands(const AtenCall& call, OpKind kind, const std::vector<TensorI
         case OpKind::conv_transpose:
         case OpKind::linear:
         case OpKind::matmul:
-        case OpKind::embedding: needed = 2; break;
-        case OpKind::attention: needed = 3; break;
+        case OpKind::embedding:
+            needed = 2;
+            break;
+        case OpKind::attention:
+            needed = 3;
+            break;
         case OpKind::fill:
         case OpKind::shape:
         case OpKind::control:
-        case OpKind::custom: break;
-        default: needed = 1;
+        case OpKind::custom:
+            break;
+        default:
+            needed = 1;
     }
     const auto present = std::find(inputs.begin(), inputs.end(), no_tensor) - inputs.begin();
-    if (static_cast<std::size_t>(present) < needed) fail(call, fmt::format("needs {} input tensors, has {}", needed, present));
+    if (static_cast<std::size_t>(present) < needed)
+        fail(call, fmt::format("needs {} input tensors, has {}", needed, present));
     if (needed > 0 && call.outputs.empty() && kind != OpKind::to_host) fail(call, "it has no output");
 }
 
 }  // namespace
 
 const AtenArgument* AtenCall::find(std::string_view argument) const {
-    const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const auto& a) { return a.name == argument; });
+    const auto found =
+        std::find_if(arguments.begin(), arguments.end(), [&](const auto& a) { return a.name == argument; });
     return found == arguments.end() ? nullptr : &*found;
 }
 
@@ -830,7 +857,9 @@ std::span<const std::int64_t> AtenCall::integers(std::string_view argument) cons
     return found ? std::span<const std::int64_t>(found->integers) : std::span<const std::int64_t>{};
 }
 
-bool is_known_aten(std::string_view target) noexcept { return target == "aten::einsum" || find_row(target) != nullptr; }
+bool is_known_aten(std::string_view target) noexcept {
+    return target == "aten::einsum" || find_row(target) != nullptr;
+}
 
 void append_aten(Graph& graph, const AtenCall& call) {
     if (call.target == "aten::einsum" && Einsum(graph, call).append_product()) return;

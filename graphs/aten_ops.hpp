@@ -35,8 +35,9 @@ struct AtenCall {
     [[nodiscard]] std::span<const std::int64_t> integers(std::string_view argument) const;
 };
 
-/// Appends the canonical operators of one ATen call to `graph`; outputs must be tensors of the graph already. An operator
-/// without a row in the table becomes OpKind::custom. Throws Error{model} when a required argument is missing or wrong.
+/// Appends the canonical operators of one ATen call to `graph`; outputs must be tensors of the graph already. An
+/// operator without a row in the table becomes OpKind::custom. Throws Error{model} when a required argument is missing
+/// or wrong.
 void append_aten(Graph& graph, const AtenCall& call);
 
 /// Tells whether the table has a row for an operator, given as "aten::conv2d".

@@ -6,7 +6,8 @@ namespace ftax {
 namespace {
 
 bool is_text(std::string_view bytes) {
-    return std::all_of(bytes.begin(), bytes.end(), [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
 }
 
 /// safetensors: a 64-bit header length, then JSON.
@@ -33,7 +34,9 @@ FileFormat format_of(std::string_view bytes) noexcept {
     if (bytes.starts_with("\x89HDF\r\n")) return hdf5;
     if (bytes.starts_with("GGUF")) return gguf;
     if (bytes.starts_with("\x1f\x8b")) return gzip;
-    if (bytes.starts_with("\x7f" "ELF")) return elf;
+    if (bytes.starts_with("\x7f"
+                          "ELF"))
+        return elf;
     if (is_safetensors(bytes)) return safetensors;
     // Neither text nor a wire key: a ModelProto begins with a control character.
     if (is_text(bytes.substr(0, looked_at))) return text;
@@ -42,17 +45,28 @@ FileFormat format_of(std::string_view bytes) noexcept {
 
 std::string_view description_of(FileFormat format) noexcept {
     switch (format) {
-        case FileFormat::empty: return "an empty file";
-        case FileFormat::zip: return "a ZIP archive";
-        case FileFormat::pickle: return "a pickle";
-        case FileFormat::text: return "text";
-        case FileFormat::onnx: return "an ONNX model";
-        case FileFormat::hdf5: return "HDF5 (Keras weights)";
-        case FileFormat::gguf: return "GGUF";
-        case FileFormat::safetensors: return "safetensors (weights without a graph)";
-        case FileFormat::gzip: return "gzip-compressed";
-        case FileFormat::elf: return "an ELF binary";
-        case FileFormat::unknown: break;
+        case FileFormat::empty:
+            return "an empty file";
+        case FileFormat::zip:
+            return "a ZIP archive";
+        case FileFormat::pickle:
+            return "a pickle";
+        case FileFormat::text:
+            return "text";
+        case FileFormat::onnx:
+            return "an ONNX model";
+        case FileFormat::hdf5:
+            return "HDF5 (Keras weights)";
+        case FileFormat::gguf:
+            return "GGUF";
+        case FileFormat::safetensors:
+            return "safetensors (weights without a graph)";
+        case FileFormat::gzip:
+            return "gzip-compressed";
+        case FileFormat::elf:
+            return "an ELF binary";
+        case FileFormat::unknown:
+            break;
     }
     return "of no known format";
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ftax/error.hpp"
+#include "graphs/vary_batch.hpp"
 
 namespace ftax {
 namespace {
@@ -25,23 +26,41 @@ std::string bare_symbol(const ExpressionPool& pool, Expression dim) {
     return symbols.size() == 1 && pool.to_string(dim) == symbols[0] ? symbols[0] : std::string{};
 }
 
+/// A file exported for one batch size takes another one when the user gives its inputs another leading dimension.
+void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
+    for (const InputShape& shape : shapes) {
+        const Tensor& input = find_input(graph, shape);
+        if (input.shape.empty() || shape.dims.empty() || !graph.expressions.constant_value(input.shape[0])) continue;
+        const Expression wanted = graph.expressions.parse(shape.dims[0]);
+        if (wanted == input.shape[0]) continue;
+        vary_batch(graph, wanted);
+        return;
+    }
+}
+
 }  // namespace
 
 void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
     if (shapes.empty()) return;
+    vary_fixed_batch(graph, shapes);
     ExpressionPool pool;
     std::map<std::string, Expression, std::less<>> replace;
     for (const InputShape& shape : shapes) {
         const Tensor& input = find_input(graph, shape);
         if (shape.dims.size() != input.shape.size()) {
-            throw Error(ErrorCode::usage, fmt::format("input {} has {} dimensions, not {}", shape.input, input.shape.size(), shape.dims.size()));
+            throw Error(ErrorCode::usage, fmt::format("input {} has {} dimensions, not {}", shape.input,
+                                                      input.shape.size(), shape.dims.size()));
         }
         for (std::size_t i = 0; i < shape.dims.size(); ++i) {
             const Expression wanted = pool.parse(shape.dims[i]);
             const std::string held = graph.expressions.to_string(input.shape[i]);
             const std::string symbol = bare_symbol(graph.expressions, input.shape[i]);
             if (symbol.empty() && pool.to_string(wanted) != held) {
-                throw Error(ErrorCode::usage, fmt::format("dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension", i, shape.input, held));
+                throw Error(
+                    ErrorCode::usage,
+                    fmt::format(
+                        "dimension {} of input {} is fixed to {} in this file; export it with a dynamic dimension", i,
+                        shape.input, held));
             }
             if (!symbol.empty() && !(replace.try_emplace(symbol, wanted).first->second == wanted)) {
                 throw Error(ErrorCode::usage, fmt::format("the shapes give {} two values", symbol));

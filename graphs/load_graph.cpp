@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
@@ -13,7 +12,9 @@
 #include "graphs/input_shapes.hpp"
 #include "graphs/mapped_file.hpp"
 #include "graphs/pt2/import_pt2.hpp"
+#include "graphs/vary_batch.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/near_names.hpp"
 
 namespace ftax {
 namespace {
@@ -28,24 +29,10 @@ std::string_view zoo_name(std::string_view path) {
     return path.substr(0, path.size() - zoo_suffix.size());
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i);
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, substituted}));
-        }
-    }
-    return row.back();
-}
-
 [[noreturn]] void fail_unknown(std::string_view name) {
-    std::vector<std::string> near = zoo_names();
-    std::stable_sort(near.begin(), near.end(), [&](const auto& a, const auto& b) { return edit_distance(a, name) < edit_distance(b, name); });
-    near.resize(std::min<std::size_t>(near.size(), 3));
-    throw Error(ErrorCode::usage, fmt::format("no file and no zoo model '{}'; near names: {} ('zoo:' lists all)", name, fmt::join(near, ", ")));
+    const std::vector<std::string> near = near_names(name, zoo_names());
+    throw Error(ErrorCode::usage, fmt::format("no file and no zoo model '{}'{}{} ('zoo:' lists all)", name,
+                                              near.empty() ? "" : "; did you mean ", fmt::join(near, " or ")));
 }
 
 Graph load_zoo(std::string_view name) {
@@ -58,19 +45,36 @@ Graph load_zoo(std::string_view name) {
 Graph load_file(const std::string& path, const ImportOptions& options) {
     const MappedFile file(path);
     if (file.bytes().size() > options.max_bytes) {
-        throw Error(ErrorCode::limit, fmt::format("{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(), options.max_bytes));
+        throw Error(ErrorCode::limit, fmt::format("{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
+                                                  options.max_bytes));
     }
     const FileFormat format = format_of(file.bytes());
     switch (format) {
-        case FileFormat::zip: return import_pt2(path, options);
-        case FileFormat::onnx: return import_onnx(file.bytes(), path, options, [&] { file.release(); });
-        case FileFormat::text: return parse_text_graph(file.bytes(), path);
+        case FileFormat::zip:
+            return import_pt2(path, options);
+        case FileFormat::onnx:
+            return import_onnx(file.bytes(), path, options, [&] { file.release(); });
+        case FileFormat::text:
+            return parse_text_graph(file.bytes(), path);
         case FileFormat::pickle:
-            throw Error(ErrorCode::model, fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
-        default: break;
+            throw Error(ErrorCode::model,
+                        fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
+        default:
+            break;
     }
     throw Error(ErrorCode::model, fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2 and text graphs", path,
                                               description_of(format)));
+}
+
+void vary_fixed_batch(Graph& graph) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    if (std::find(symbols.begin(), symbols.end(), "batch") != symbols.end()) return;
+    try {
+        vary_batch(graph, graph.expressions.symbol("batch"));
+        graph.warnings.push_back("the file is for one batch size; its leading dimension was made to vary");
+    } catch (const Error& error) {
+        graph.warnings.push_back(error.what());
+    }
 }
 
 }  // namespace
@@ -86,10 +90,11 @@ std::vector<std::string> zoo_names() {
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     constexpr std::string_view zoo_prefix = "zoo:";
     std::error_code ignored;
-    Graph graph = model.starts_with(zoo_prefix)                      ? load_zoo(std::string_view(model).substr(zoo_prefix.size()))
+    Graph graph = model.starts_with(zoo_prefix) ? load_zoo(std::string_view(model).substr(zoo_prefix.size()))
                   : std::filesystem::is_regular_file(model, ignored) ? load_file(model, options)
                                                                      : load_zoo(model);
     apply_input_shapes(graph, options.input_shapes);
+    if (options.vary_batch) vary_fixed_batch(graph);
     return graph;
 }
 

@@ -14,7 +14,9 @@ namespace {
 constexpr zip_int64_t max_members = 1'000'000;
 constexpr std::size_t block_bytes = std::size_t{1} << 18;
 
-zip_t* handle(void* zip) { return static_cast<zip_t*>(zip); }
+zip_t* handle(void* zip) {
+    return static_cast<zip_t*>(zip);
+}
 
 struct CloseMember {
     void operator()(zip_file_t* member) const { zip_fclose(member); }
@@ -24,7 +26,8 @@ struct CloseMember {
 
 Archive::Archive(const std::string& path, std::uint64_t max_bytes) : path_(path), bytes_left_(max_bytes) {
     int code = 0;
-    std::unique_ptr<zip_t, decltype(&zip_discard)> opened(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code), zip_discard);
+    std::unique_ptr<zip_t, decltype(&zip_discard)> opened(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code),
+                                                          zip_discard);
     if (!opened) {
         zip_error_t error;
         zip_error_init_with_code(&error, code);
@@ -36,17 +39,23 @@ Archive::Archive(const std::string& path, std::uint64_t max_bytes) : path_(path)
     if (count > max_members) throw Error(ErrorCode::limit, fmt::format("{}: more than {} members", path, max_members));
     for (zip_int64_t i = 0; i < count; ++i) {
         zip_stat_t stat;
-        if (zip_stat_index(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0) fail("damaged directory");
-        if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) && stat.encryption_method != ZIP_EM_NONE) fail("encrypted archive");
+        if (zip_stat_index(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
+            fail("damaged directory");
+        if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) && stat.encryption_method != ZIP_EM_NONE)
+            fail("encrypted archive");
         if (!index_.emplace(stat.name, stat.index).second) fail(fmt::format("member '{}' occurs twice", stat.name));
         names_.emplace_back(stat.name);
     }
     zip_ = opened.release();
 }
 
-Archive::~Archive() { zip_discard(handle(zip_)); }
+Archive::~Archive() {
+    zip_discard(handle(zip_));
+}
 
-void Archive::fail(std::string_view what) const { throw Error(ErrorCode::model, fmt::format("{}: {}", path_, what)); }
+void Archive::fail(std::string_view what) const {
+    throw Error(ErrorCode::model, fmt::format("{}: {}", path_, what));
+}
 
 std::string Archive::read(const std::string& name) {
     const auto found = index_.find(name);
@@ -60,7 +69,8 @@ std::string Archive::read(const std::string& name) {
         if (count < 0) fail(fmt::format("member '{}': {}", name, zip_error_strerror(zip_file_get_error(member.get()))));
         if (count == 0) return content;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
-            throw Error(ErrorCode::limit, fmt::format("{}: member '{}' unpacks to more than the limit (--max-bytes)", path_, name));
+            throw Error(ErrorCode::limit,
+                        fmt::format("{}: member '{}' unpacks to more than the limit (--max-bytes)", path_, name));
         }
         bytes_left_ -= static_cast<std::uint64_t>(count);
         content.append(block.data(), static_cast<std::size_t>(count));

@@ -12,8 +12,8 @@ namespace ftax {
 /// bounded by the caller's limit, checksums are verified.
 class Archive {
   public:
-    /// Throws Error{model} for a file that is no consistent ZIP archive (with its path), or that is encrypted or names a
-    /// member twice; Error{limit} for more than 1,000,000 members.
+    /// Throws Error{model} for a file that is no consistent ZIP archive (with its path), or that is encrypted or names
+    /// a member twice; Error{limit} for more than 1,000,000 members.
     Archive(const std::string& path, std::uint64_t max_bytes);
     ~Archive();
     Archive(const Archive&) = delete;

@@ -25,24 +25,40 @@ constexpr int max_subgraph_depth = 64;
 /// Source: torch/_export/serde/schema.py, ScalarType.
 DType dtype_of(std::int64_t scalar_type) {
     switch (scalar_type) {
-        case 1: return DType::u8;
-        case 2: return DType::i8;
-        case 3: return DType::i16;
-        case 4: return DType::i32;
-        case 5: return DType::i64;
-        case 6: return DType::f16;
-        case 7: return DType::f32;
-        case 8: return DType::f64;
-        case 10: return DType::c64;
-        case 11: return DType::c128;
-        case 12: return DType::boolean;
-        case 13: return DType::bf16;
-        case 28: return DType::u16;
+        case 1:
+            return DType::u8;
+        case 2:
+            return DType::i8;
+        case 3:
+            return DType::i16;
+        case 4:
+            return DType::i32;
+        case 5:
+            return DType::i64;
+        case 6:
+            return DType::f16;
+        case 7:
+            return DType::f32;
+        case 8:
+            return DType::f64;
+        case 10:
+            return DType::c64;
+        case 11:
+            return DType::c128;
+        case 12:
+            return DType::boolean;
+        case 13:
+            return DType::bf16;
+        case 28:
+            return DType::u16;
         case 29:
-        case 31: return DType::f8e4m3;
+        case 31:
+            return DType::f8e4m3;
         case 30:
-        case 32: return DType::f8e5m2;
-        default: return DType::unknown;
+        case 32:
+            return DType::f8e5m2;
+        default:
+            return DType::unknown;
     }
 }
 
@@ -59,13 +75,14 @@ std::string operator_name(const std::string& target) {
     const std::size_t space_end = target.find('.', prefix.size());
     if (space_end == std::string::npos) return target;
     const std::size_t name_end = target.find('.', space_end + 1);
-    return target.substr(prefix.size(), space_end - prefix.size()) + "::" +
-           target.substr(space_end + 1, name_end == std::string::npos ? name_end : name_end - space_end - 1);
+    return target.substr(prefix.size(), space_end - prefix.size()) +
+           "::" + target.substr(space_end + 1, name_end == std::string::npos ? name_end : name_end - space_end - 1);
 }
 
 /// Checks and bookkeeping on symbolic sizes launch nothing and read nothing.
 bool is_bookkeeping(std::string_view target) {
-    return target.starts_with("aten::sym_") || target.starts_with("aten::_assert") || target.starts_with("aten::_check");
+    return target.starts_with("aten::sym_") || target.starts_with("aten::_assert") ||
+           target.starts_with("aten::_check");
 }
 
 /// One module of a call stack: its path and class, and a key that differs between calls of the same module.
@@ -105,7 +122,8 @@ class Importer {
         for (const Json& spec : specs) declare_input(scope, spec);
         import_nodes(scope, 0);
         for (const Json& output : graph.at("outputs")) {
-            if (const Json* tensor = member(output, "as_tensor")) graph_.outputs.push_back(lookup(scope, tensor->at("name")));
+            if (const Json* tensor = member(output, "as_tensor"))
+                graph_.outputs.push_back(lookup(scope, tensor->at("name")));
         }
     }
 
@@ -123,8 +141,9 @@ class Importer {
         const Json* version = member(program, "schema_version");
         const std::int64_t major = version ? version->at("major").get<std::int64_t>() : 0;
         if (major > newest_schema) {
-            throw Error(ErrorCode::model, fmt::format("schema version {} is newer than {}; re-export with torch 2.4 to 2.11",
-                                                      major, newest_schema));
+            throw Error(ErrorCode::model,
+                        fmt::format("schema version {} is newer than {}; re-export with torch 2.4 to 2.11", major,
+                                    newest_schema));
         }
     }
 
@@ -166,7 +185,8 @@ class Importer {
     std::vector<Expression> strides_unless_contiguous(const std::vector<Expression>& shape, const Json& strides) {
         std::vector<Expression> result;
         for (const Json& stride : strides) result.push_back(size(stride));
-        if (result.size() != shape.size()) throw Error(ErrorCode::model, "a tensor has not as many strides as dimensions");
+        if (result.size() != shape.size())
+            throw Error(ErrorCode::model, "a tensor has not as many strides as dimensions");
         const Expression one = graph_.expressions.constant(1);
         Expression step = one;
         for (std::size_t i = shape.size(); i-- > 0;) {
@@ -183,18 +203,22 @@ class Importer {
         tensor.role = role;
         tensor.dtype = dtype_of(meta.at("dtype"));
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
-        if (tensor.shape.size() > max_rank) throw Error(ErrorCode::limit, fmt::format("tensor '{}' has more than {} dimensions", name, max_rank));
-        if (const Json* strides = member(meta, "strides")) tensor.strides = strides_unless_contiguous(tensor.shape, *strides);
+        if (tensor.shape.size() > max_rank)
+            throw Error(ErrorCode::limit, fmt::format("tensor '{}' has more than {} dimensions", name, max_rank));
+        if (const Json* strides = member(meta, "strides"))
+            tensor.strides = strides_unless_contiguous(tensor.shape, *strides);
         graph_.tensors.push_back(std::move(tensor));
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
-        if (!scope.tensors.emplace(name, id).second) throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", name));
+        if (!scope.tensors.emplace(name, id).second)
+            throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", name));
         if (!used_names_.insert(name).second) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
         return id;
     }
 
     static TensorId lookup(const Scope& scope, const std::string& name) {
         const auto found = scope.tensors.find(name);
-        if (found == scope.tensors.end()) throw Error(ErrorCode::model, fmt::format("tensor '{}' is read before it is produced", name));
+        if (found == scope.tensors.end())
+            throw Error(ErrorCode::model, fmt::format("tensor '{}' is read before it is produced", name));
         return found->second;
     }
 
@@ -217,7 +241,8 @@ class Importer {
     }
 
     void import_nodes(Scope& scope, int depth) {
-        if (depth > max_subgraph_depth) throw Error(ErrorCode::limit, fmt::format("subgraphs nested deeper than {}", max_subgraph_depth));
+        if (depth > max_subgraph_depth)
+            throw Error(ErrorCode::limit, fmt::format("subgraphs nested deeper than {}", max_subgraph_depth));
         for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
     }
 
@@ -235,8 +260,11 @@ class Importer {
         // Arithmetic on sizes (mul, floordiv …) has no tensor on either side: PyTorch does it in Python.
         if (call.outputs.empty() && !reads_tensor(call)) return;
         const Json* name = member(node, "name");
-        call.name = name ? name->get<std::string>() : call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
-        if (!call.outputs.empty() && graph_.tensors[call.outputs[0]].name != call.name && !used_op_names_.insert(call.name).second) {
+        call.name = name                   ? name->get<std::string>()
+                    : call.outputs.empty() ? call.target
+                                           : graph_.tensors[call.outputs[0]].name;
+        if (!call.outputs.empty() && graph_.tensors[call.outputs[0]].name != call.name &&
+            !used_op_names_.insert(call.name).second) {
             call.name = graph_.tensors[call.outputs[0]].name;
         }
         if (options_.unsupported_is_error && !is_known_aten(call.target)) {
@@ -246,14 +274,18 @@ class Importer {
     }
 
     static bool reads_tensor(const AtenCall& call) {
-        return std::any_of(call.arguments.begin(), call.arguments.end(), [](const auto& a) { return !a.tensors.empty(); });
+        return std::any_of(call.arguments.begin(), call.arguments.end(),
+                           [](const auto& a) { return !a.tensors.empty(); });
     }
 
     void declare_outputs(Scope& scope, const Json& node, AtenCall& call) {
-        const auto add = [&](const Json& tensor) { call.outputs.push_back(declare(scope, tensor.at("name"), TensorRole::activation)); };
+        const auto add = [&](const Json& tensor) {
+            call.outputs.push_back(declare(scope, tensor.at("name"), TensorRole::activation));
+        };
         for (const Json& output : node.at("outputs")) {
             if (const Json* tensor = member(output, "as_tensor")) add(*tensor);
-            if (const Json* tensors = member(output, "as_tensors")) std::for_each(tensors->begin(), tensors->end(), add);
+            if (const Json* tensors = member(output, "as_tensors"))
+                std::for_each(tensors->begin(), tensors->end(), add);
             if (const Json* tensor = member(output, "as_optional_tensor")) {
                 if (const Json* present = member(*tensor, "as_tensor")) add(*present);
             }
@@ -269,10 +301,17 @@ class Importer {
         AtenArgument argument;
         argument.name = input.at("name");
         const Json& value = input.at("arg");
-        if (!value.is_object() || value.empty()) throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", argument.name));
-        const std::string kind = value.begin().key();
-        const Json& held = value.begin().value();
-        const auto add_tensor = [&](const Json& tensor) { argument.tensors.push_back(lookup(scope, tensor.at("name"))); };
+        if (!value.is_object()) throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", argument.name));
+        // Some versions of torch write every alternative of the union, all but one of them null.
+        auto chosen = value.begin();
+        while (chosen != value.end() && chosen.value().is_null()) ++chosen;
+        if (chosen == value.end())
+            throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", argument.name));
+        const std::string& kind = chosen.key();
+        const Json& held = chosen.value();
+        const auto add_tensor = [&](const Json& tensor) {
+            argument.tensors.push_back(lookup(scope, tensor.at("name")));
+        };
         const auto add_optional = [&](const Json& tensor) {
             const Json* present = member(tensor, "as_tensor");
             present ? add_tensor(*present) : argument.tensors.push_back(no_tensor);
@@ -338,11 +377,13 @@ class Importer {
                 if (reads.arguments.empty() || reads.arguments[0].tensors.empty()) {
                     operands.push_back(no_tensor);
                 } else {
-                    operands.insert(operands.end(), reads.arguments[0].tensors.begin(), reads.arguments[0].tensors.end());
+                    operands.insert(operands.end(), reads.arguments[0].tensors.begin(),
+                                    reads.arguments[0].tensors.end());
                 }
             }
         }
-        if (bodies != 1 || !call.target.starts_with("higher_order::wrap") || body->at("inputs").size() != operands.size()) {
+        if (bodies != 1 || !call.target.starts_with("higher_order::wrap") ||
+            body->at("inputs").size() != operands.size()) {
             std::erase(operands, no_tensor);
             declare_outputs(scope, node, call);
             call.name = call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
@@ -367,7 +408,8 @@ class Importer {
                 for (const Json& tensor : *tensors) names.push_back(tensor.at("name"));
             }
         }
-        if (names.size() != results.size()) throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", call.target));
+        if (names.size() != results.size())
+            throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", call.target));
         for (std::size_t i = 0; i < names.size(); ++i) scope.tensors.emplace(names[i], results[i]);
     }
 
@@ -406,18 +448,22 @@ std::string program_member(const Archive& archive) {
         pickle = pickle || name.ends_with("data.pkl");
     }
     if (programs.size() == 1) return programs[0];
-    if (programs.size() > 1) throw Error(ErrorCode::model, fmt::format("holds {} programs; export one model per file", programs.size()));
-    if (compiled) throw Error(ErrorCode::model, "compiled by AOTInductor, which keeps no graph; re-export with torch.export.save");
+    if (programs.size() > 1)
+        throw Error(ErrorCode::model, fmt::format("holds {} programs; export one model per file", programs.size()));
+    if (compiled)
+        throw Error(ErrorCode::model,
+                    "compiled by AOTInductor, which keeps no graph; re-export with torch.export.save");
     if (script) throw Error(ErrorCode::model, "a TorchScript program; re-export with torch.export.save");
     if (pickle) throw Error(ErrorCode::model, "holds weights, not a graph; export the model with torch.export.save");
-    throw Error(ErrorCode::model, "a ZIP archive without a torch.export program; export the model with torch.export.save");
+    throw Error(ErrorCode::model,
+                "a ZIP archive without a torch.export program; export the model with torch.export.save");
 }
 
 /// Module calls as recorded beside the program by graphs/zoo/export.py: [[path, class], …].
 std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
-        if (!name.ends_with("/extra/module_calls.json")) continue;
+        if (!name.ends_with("/module_calls.json")) continue;
         for (const Json& entry : parse_json_document(archive.read(name), name)) {
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
         }

@@ -8,7 +8,9 @@
 namespace ftax {
 namespace {
 
-bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+bool is_name_character(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+}
 
 bool is_number(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -26,12 +28,15 @@ std::string bare_symbol(std::string_view text) {
 }
 
 /// torch's own numbered names: s0, s77.
-bool is_numbered(std::string_view symbol) { return symbol.size() > 1 && symbol[0] == 's' && is_number(symbol.substr(1)); }
+bool is_numbered(std::string_view symbol) {
+    return symbol.size() > 1 && symbol[0] == 's' && is_number(symbol.substr(1));
+}
 
 }  // namespace
 
 void SymbolNames::name(const std::string& symbol, const std::string& replacement, const std::string& where) {
-    const bool taken = std::any_of(names_.begin(), names_.end(), [&](const auto& n) { return n.second == replacement; });
+    const bool taken =
+        std::any_of(names_.begin(), names_.end(), [&](const auto& n) { return n.second == replacement; });
     if (taken || !names_.try_emplace(symbol, replacement).second) return;
     warnings_.push_back(fmt::format("symbol {} ({}) is called {}", symbol, where, replacement));
 }

@@ -151,8 +151,13 @@ def parameters_on_meta():
 
 
 def build(spec):
-    with parameters_on_meta():
-        model, inputs, dims = BUILDERS.get(spec.source, build_own)(spec)
+    builder = BUILDERS.get(spec.source, build_own)
+    try:
+        with parameters_on_meta():
+            model, inputs, dims = builder(spec)
+    except RuntimeError:  # a model that runs parts of itself while it is built needs real numbers
+        model, inputs, dims = builder(spec)
+        inputs = {name: value.to("meta") for name, value in inputs.items()}
     return model.to("meta").eval(), inputs, dims
 
 

@@ -61,7 +61,9 @@ Measurement with_own_framework(Measurement row) {
 const Graph& RowPredictor::graph(const std::string& model) {
     const auto found = graphs_.find(model);
     if (found != graphs_.end()) return found->second;
-    return graphs_.emplace(model, load_graph(locate(models_folder_, model))).first->second;
+    ImportOptions options;
+    options.vary_batch = true;
+    return graphs_.emplace(model, load_graph(locate(models_folder_, model), options)).first->second;
 }
 
 const HostScalars* RowPredictor::host_of(const Measurement& row) const {

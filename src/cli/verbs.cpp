@@ -9,6 +9,7 @@ void setup_verbs(CLI::App& app, Action& action) {
     setup_predict(app, action);
     setup_crossover(app, action);
     setup_inspect(app, action);
+    setup_convert(app, action);
     setup_validate(app, action);
     setup_devices(app, action);
     setup_frameworks(app, action);

@@ -12,6 +12,7 @@ using Action = std::function<int()>;
 void setup_predict(CLI::App& app, Action& action);
 void setup_crossover(CLI::App& app, Action& action);
 void setup_inspect(CLI::App& app, Action& action);
+void setup_convert(CLI::App& app, Action& action);
 void setup_validate(CLI::App& app, Action& action);
 void setup_devices(CLI::App& app, Action& action);
 void setup_frameworks(CLI::App& app, Action& action);

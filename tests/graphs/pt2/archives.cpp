@@ -15,7 +15,9 @@ TemporaryFile::TemporaryFile(const std::string& name, const std::string& content
     std::ofstream(path_, std::ios::binary) << content;
 }
 
-TemporaryFile::~TemporaryFile() { std::filesystem::remove(path_); }
+TemporaryFile::~TemporaryFile() {
+    std::filesystem::remove(path_);
+}
 
 std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& members) {
     const TemporaryFile file("archive.zip");

@@ -23,7 +23,8 @@ class TemporaryFile {
 /// Bytes of a ZIP archive with the given (name, content) members.
 std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& members);
 
-/// Program of `y = relu(conv2d(x, w))` with x of the given sizes ("as_int"/"as_expr" objects), as torch.export writes it.
+/// Program of `y = relu(conv2d(x, w))` with x of the given sizes ("as_int"/"as_expr" objects), as torch.export writes
+/// it.
 std::string small_program(const std::string& batch_size);
 
 }  // namespace ftax::test

@@ -47,7 +47,9 @@ Failure failure_of(Run run) {
     return {};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -84,8 +86,9 @@ TEST_CASE("archive layouts of torch 2.4 and of torch 2.11 hold the same graph") 
 }
 
 TEST_CASE("module calls recorded beside the program replace those seen in it") {
-    const Graph graph = load_members({{"m/models/model.json", small_program(fixed_batch)},
-                                      {"m/extra/module_calls.json", R"([["","Net"],["conv","Conv2d"],["act","Identity"]])"}});
+    const Graph graph =
+        load_members({{"m/models/model.json", small_program(fixed_batch)},
+                      {"m/extra/module_calls.json", R"([["","Net"],["conv","Conv2d"],["act","Identity"]])"}});
     REQUIRE(graph.module_calls.size() == 3);
     CHECK(graph.module_calls[2].type == "Identity");
 }
@@ -134,7 +137,8 @@ TEST_CASE("BAD_INPUTS 20: a dimension is an expression, and its hint is never ta
 }
 
 TEST_CASE("BAD_INPUTS 34: members are never extracted, whatever their names are") {
-    const Graph graph = load_members({{"../../escape.txt", "x"}, {"/absolute", "x"}, {"m/models/model.json", small_program(fixed_batch)}});
+    const Graph graph = load_members(
+        {{"../../escape.txt", "x"}, {"/absolute", "x"}, {"m/models/model.json", small_program(fixed_batch)}});
     CHECK(graph.ops.size() == 2);
     CHECK_FALSE(std::filesystem::exists(std::filesystem::temp_directory_path() / "../../escape.txt"));
 }
@@ -181,7 +185,8 @@ TEST_CASE("BAD_INPUTS 36: bombs in ZIP and JSON end at a limit") {
 }
 
 TEST_CASE("BAD_INPUTS 36: JSON that is no JSON is an invalid model") {
-    for (const char* text : {"", "{", "NaN", "[1e400]", "{\"a\": \"\\ud800\"}", "{}", "[]", "\"x\"", "{\"graph_module\": 1}"}) {
+    for (const char* text :
+         {"", "{", "NaN", "[1e400]", "{\"a\": \"\\ud800\"}", "{}", "[]", "\"x\"", "{\"graph_module\": 1}"}) {
         CAPTURE(text);
         CHECK(failure_of([&] { load_program(text); }).code == ErrorCode::model);
     }
@@ -192,13 +197,19 @@ TEST_CASE("BAD_INPUTS 39: newer schemas and compiled models say what to do") {
     const Failure schema = failure_of([&] { load_program(newer); });
     CHECK(schema.code == ErrorCode::model);
     CHECK(contains(schema.message, "re-export"));
-    const Failure compiled = failure_of([&] { load_members({{"m/data/aotinductor/model/x.so", "\x7f" "ELF"}}); });
+    const Failure compiled = failure_of([&] {
+        load_members({{"m/data/aotinductor/model/x.so",
+                       "\x7f"
+                       "ELF"}});
+    });
     CHECK(compiled.code == ErrorCode::model);
     CHECK(contains(compiled.message, "re-export"));
 }
 
 TEST_CASE("BAD_INPUTS 40: weights without a graph say what to do") {
-    const Failure state = failure_of([&] { load_members({{"archive/data.pkl", "\x80\x02}."}, {"archive/data/0", "w"}}); });
+    const Failure state = failure_of([&] {
+        load_members({{"archive/data.pkl", "\x80\x02}."}, {"archive/data/0", "w"}});
+    });
     CHECK(state.code == ErrorCode::model);
     CHECK(contains(state.message, "torch.export"));
     const TemporaryFile pickle("weights.pt", std::string("\x80\x02}q\0.", 6));
@@ -223,7 +234,8 @@ TEST_CASE("BAD_INPUTS 21, 22: wrong attributes and missing inputs name the node"
 }
 
 TEST_CASE("BAD_INPUTS 25: an unknown operator stays in the graph as custom, or is an error when asked for") {
-    const std::string unknown = replaced(small_program(fixed_batch), "torch.ops.aten.relu.default", "torch.ops.mine.magic.default");
+    const std::string unknown =
+        replaced(small_program(fixed_batch), "torch.ops.aten.relu.default", "torch.ops.mine.magic.default");
     const Graph graph = load_program(unknown);
     CHECK(graph.ops[1].kind == OpKind::custom);
     CHECK(graph.ops[1].source == "mine::magic");

@@ -1,0 +1,75 @@
+#include "graphs/vary_batch.hpp"
+
+#include <doctest/doctest.h>
+
+#include "ftax/error.hpp"
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+
+using namespace ftax;
+
+namespace {
+
+/// Multi-head attention as a vision transformer does it, for the given batch.
+Graph attention(const std::string& b) {
+    const auto of_batch = [&](std::string text) {
+        for (std::size_t at = text.find('B'); at != std::string::npos; at = text.find('B')) text.replace(at, 1, b);
+        return text;
+    };
+    return parse_text_graph(of_batch(R"(graph attention
+input %x f32[B,16,32]
+weight %w f32[96,32]
+weight %position f32[1,16,32]
+%0 f32[B,16,32] = pointwise(%x, %position) {function="add"}
+%1 f32[B,16,96] = linear(%0, %w)
+%2 f32[B,16,3,4,8] = reshape(%1)
+%3 f32[3,B,4,16,8]{32,1536,8,96,1} = transpose(%2) {perm=[2,0,3,1,4]}
+%q f32[B,4,16,8]{1536,8,96,1}, %k f32[B,4,16,8]{1536,8,96,1}, %v f32[B,4,16,8]{1536,8,96,1} = split(%3) {axis=0}
+%4 f32[B,4,8,16]{1536,8,1,96} = transpose(%k) {perm=[0,1,3,2]}
+%5 f32[B,4,16,16] = matmul(%q, %4)
+%6 f32[B,4,16,16] = softmax(%5) {axis=3}
+%7 f32[B,4,16,8] = matmul(%6, %v)
+%8 f32[B,16,4,8]{512,8,128,1} = transpose(%7) {perm=[0,2,1,3]}
+%9 f32[B,16,32] = reshape(%8)
+%10 f32[B,32] = reduce(%9) {function="mean" axes=[1] keepdims=0}
+output %10
+)"));
+}
+
+}  // namespace
+
+TEST_CASE("a graph of one batch size becomes the graph of any batch size") {
+    for (const char* held : {"1", "4"}) {
+        Graph graph = attention(held);
+        vary_batch(graph, graph.expressions.symbol("batch"));
+        CHECK(to_text(graph) == to_text(attention("batch")));
+    }
+}
+
+TEST_CASE("dimensions outside of the batch in memory step over the whole batch") {
+    Graph graph = parse_text_graph(R"(graph recurrent
+input %x f32[2,5,3]
+%1 f32[5,2,3]{3,15,1} = transpose(%x) {perm=[1,0,2]}
+%2 f32[5,2,3] = copy(%1)
+%3 f32[2,5,3]{3,6,1} = transpose(%2) {perm=[1,0,2]}
+output %3
+)");
+    vary_batch(graph, graph.expressions.symbol("batch"));
+    const Tensor& last = graph.tensors[graph.outputs[0]];
+    CHECK(graph.expressions.to_string(last.strides[1]) == "3*batch");
+    CHECK(graph.expressions.to_string(last.strides[0]) == "3");
+}
+
+TEST_CASE("an operator that mixes the batch into something else is named") {
+    Graph graph = parse_text_graph(
+        "graph g\ninput %x f32[2,3]\n%1 f32[3] = reduce(%x) {function=\"sum\" axes=[0]} : total\noutput %1\n");
+    try {
+        vary_batch(graph, graph.expressions.symbol("batch"));
+        FAIL("the batch was summed away");
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::usage);
+        CHECK(std::string(error.what()).find("total") != std::string::npos);
+    }
+    Graph two = parse_text_graph("graph g\ninput %x f32[2,3]\ninput %y f32[4,3]\noutput %x\n");
+    CHECK_THROWS_AS(vary_batch(two, two.expressions.symbol("batch")), Error);
+}
