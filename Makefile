@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test bench format coverage clean
+.PHONY: demo test golden bench format coverage clean
 
 # The program alone: no tests, no fit, so that a first look takes few packages and little time.
 demo:
@@ -17,6 +17,12 @@ test:
 	$(RUN_CMAKE) -B $(BUILD)/test
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure
+
+# Writes the expected reports in tests/golden anew; read the difference before committing it.
+golden:
+	$(RUN_CMAKE) -B $(BUILD)/test
+	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_tests
+	FTAX_UPDATE_GOLDEN=1 $(BUILD)/test/tests/ftax_tests --source-file='*/report/*'
 
 bench:
 	@cmake/packages.sh program benchmarks

@@ -61,6 +61,7 @@ std::string Table::print(Style style) const {
     text += '\n';
     for (const std::vector<Cell>& row : rows_) {
         for (std::size_t i = 0; i < row.size(); ++i) append(i, row[i].text, row[i].tone);
+        text.erase(text.find_last_not_of(' ') + 1);
         text += '\n';
     }
     return text;

@@ -14,11 +14,12 @@ namespace {
 /// Prefixes of powers of 1000, from `first_power` on.
 std::string scaled(double value, std::span<const std::string_view> prefixes, int first_power) {
     const double magnitude = std::abs(value);
-    if (first_power == 0 && magnitude < 1000 && value == std::floor(value)) {
-        return fmt::format("{:.0f} {}", value, prefixes[0]);
+    const bool whole = magnitude < 1000 && value == std::floor(value);
+    if (value == 0 || (whole && first_power == 0)) {
+        return fmt::format("{:.0f} {}", value, prefixes[static_cast<std::size_t>(-first_power)]);
     }
     // 999.6 rounds to 1000, which belongs to the next prefix.
-    int step = magnitude > 0 ? static_cast<int>(std::floor(std::log10(magnitude * 1.0005) / 3)) - first_power : -first_power;
+    int step = static_cast<int>(std::floor(std::log10(magnitude * 1.0005) / 3)) - first_power;
     step = std::clamp(step, 0, static_cast<int>(prefixes.size()) - 1);
     return fmt::format("{} {}", significant(value / std::pow(1000.0, step + first_power)),
                        prefixes[static_cast<std::size_t>(step)]);

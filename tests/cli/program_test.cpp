@@ -1,0 +1,156 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/command.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+constexpr const char* tiny = R"(graph tiny
+input %x f32[batch,seq,64]
+weight %w f32[64,64]
+%1 f32[batch,seq,64] = linear(%x, %w) "aten::linear" @fc
+output %1
+)";
+
+/// Words of a command line; the README's commands need no quoting.
+std::vector<std::string> words_of(const std::string& line) {
+    std::istringstream stream(line);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("the commands of the README run") {
+    std::istringstream readme(read_text(std::string(FTAX_SOURCE_DIR) + "/README.md"));
+    int commands = 0;
+    for (std::string line; std::getline(readme, line);) {
+        if (!line.starts_with("ftax ")) continue;
+        const ProgramRun outcome = run_ftax(words_of(line.substr(5)));
+        CHECK_MESSAGE(outcome.exit_code == 0, line, ": ", outcome.errors);
+        CHECK_MESSAGE(!outcome.output.empty(), line);
+        ++commands;
+    }
+    CHECK(commands >= 5);
+}
+
+TEST_CASE("exit codes and messages of wrong usage") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("tiny.txt", tiny);
+    const std::string broken = folder.write("broken.txt", "graph g\ninput %x f32[2\n");
+    struct Case {
+        std::vector<std::string> arguments;
+        int exit_code;
+        std::string says;
+    };
+    const std::vector<std::string> predict{"predict", model, "--device", "t4", "--batch", "1", "--dim", "seq=8"};
+    const auto with = [&](std::vector<std::string> more) {
+        std::vector<std::string> arguments = predict;
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return arguments;
+    };
+    const std::vector<Case> cases{
+        {{}, 2, "subcommand"},
+        {{"frobnicate"}, 2, "subcommand"},
+        {{"predict"}, 2, "MODEL"},
+        {{"predict", model}, 2, "--device"},
+        {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
+        {{"predict", model, "--device", "t4", "--dim", "seq=8"}, 2, "--batch"},
+        {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
+        {{"predict", model, "--device", "t5000", "--batch", "1", "--dim", "seq=8"}, 2, "t5000"},
+        {{"predict", broken, "--device", "t4", "--batch", "1"}, 3, "broken.txt:2:15"},
+        {with({"--dim", "height=3"}), 2, "height"},
+        {with({"--precision", "fp12"}), 2, "fp12"},
+        {with({"--framework", "caffe"}), 2, "caffe"},
+        {with({"--host", "abacus"}), 2, "abacus"},
+        {with({"--profile", "/nowhere.json"}), 2, "/nowhere.json"},
+        {with({"--profile", broken}), 6, "broken.txt"},
+        {with({"--json", "-", "--csv", "-"}), 2, "standard output"},
+        {with({"--json", "/nowhere/out.json"}), 2, "/nowhere/out.json"},
+        {{"inspect", model, "--batch", "1,2", "--dim", "seq=8"}, 2, "one batch"},
+        {{"inspect", model, "--batch", "1", "--dim", "seq=8", "--kernels"}, 2, "--device"},
+        {{"profiles"}, 2, "subcommand"},
+        {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
+        {{"validate", broken}, 6, "broken.txt"},
+    };
+    for (const Case& test : cases) {
+        const ProgramRun outcome = run_ftax(test.arguments);
+        std::string line;
+        for (const std::string& argument : test.arguments) line += argument + " ";
+        CHECK_MESSAGE(outcome.exit_code == test.exit_code, line, outcome.errors);
+        CHECK_MESSAGE(outcome.errors.find(test.says) != std::string::npos, line, outcome.errors);
+        CHECK_MESSAGE(outcome.output.empty(), line);
+    }
+    CHECK(run_ftax(predict).exit_code == 0);
+    CHECK(run_ftax({"--help"}).exit_code == 0);
+    CHECK(run_ftax({"validate", "--help"}).output.find("--max-mape") != std::string::npos);
+    CHECK(run_ftax({"--version"}).exit_code == 0);
+}
+
+TEST_CASE("a model whose batch is fixed takes no --batch") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("fixed.txt", "graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\n");
+    CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "4"}).exit_code == 2);
+    const ProgramRun outcome = run_ftax({"predict", model, "--device", "t4", "--json", "-"});
+    REQUIRE(outcome.exit_code == 0);
+    const auto json = nlohmann::json::parse(outcome.output);
+    CHECK(json["predictions"][0]["batch"].is_null());
+    CHECK_FALSE(json.contains("crossover"));
+    CHECK(run_ftax({"crossover", model, "--device", "t4"}).exit_code == 2);
+}
+
+TEST_CASE("table, JSON and CSV tell the same numbers") {
+    const std::vector<std::string> predict{"predict", "resnet18", "--device", "v100-sxm2-32gb", "--batch", "1,64"};
+    const auto with = [&](std::vector<std::string> more) {
+        std::vector<std::string> arguments = predict;
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_ftax(arguments);
+    };
+    const TemporaryFolder folder;
+    const ProgramRun both = with({"--json", folder.path("out.json"), "--csv", folder.path("out.csv")});
+    REQUIRE(both.exit_code == 0);
+    CHECK(both.output.find("crossover") != std::string::npos);
+    const auto json = nlohmann::json::parse(read_text(folder.path("out.json")));
+    const ProgramRun alone = with({"--json", "-"});
+    CHECK(alone.output == read_text(folder.path("out.json")));
+    CHECK(with({"--csv", "-"}).output == read_text(folder.path("out.csv")));
+    REQUIRE(json["predictions"].size() == 2);
+    for (const auto& prediction : json["predictions"]) {
+        CHECK(prediction["closed_form_s"] == std::max(prediction["host_s"], prediction["device_s"]));
+        CHECK(prediction["latency_s"] >= prediction["closed_form_s"]);
+        CHECK(prediction["coverage"]["nodes"] == 1.0);
+    }
+    CHECK(json["device"]["slug"] == "v100-sxm2-32gb");
+    CHECK(json["framework"]["name"] == "pytorch-eager");
+}
+
+TEST_CASE("BAD_INPUTS 48: output does not depend on the locale, and a path need not be UTF-8") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("t\xff\xfe.txt", tiny);
+    const std::vector<std::string> predict{"predict", model, "--device", "t4", "--batch", "1", "--dim", "seq=8"};
+    const ProgramRun plain = run_ftax(predict);
+    CHECK(plain.exit_code == 0);
+    CHECK(plain.output.find('\xff') == std::string::npos);
+    setenv("LC_ALL", "de_DE.UTF-8", 1);
+    const ProgramRun german = run_ftax(predict);
+    unsetenv("LC_ALL");
+    CHECK(german.output == plain.output);
+    std::vector<std::string> json = predict;
+    json.insert(json.end(), {"--json", "-"});
+    CHECK(nlohmann::json::accept(run_ftax(json).output));
+}
+
+TEST_CASE("BAD_INPUTS 47: a reader that goes away ends the program quietly and not with success") {
+    const TemporaryFolder folder;
+    const std::string status = folder.path("status");
+    const ProgramRun run = run_program("inspect bert --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
+    CHECK(run.errors.empty());
+    CHECK(read_text(status) == "1\n");
+}

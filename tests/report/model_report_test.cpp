@@ -1,0 +1,26 @@
+#include "src/report/model_report.hpp"
+
+#include <doctest/doctest.h>
+
+#include "ftax/graph_builder.hpp"
+#include "tests/golden.hpp"
+
+using namespace ftax;
+
+TEST_CASE("the work of a small network, by hand") {
+    GraphBuilder net("tiny");
+    const TensorId x = net.input("x", {"batch", "3", "8", "8"});
+    const TensorId y = net.relu(net.conv(x, 4, {.kernel = 3, .pad = 1}, true));
+    const Graph graph = net.finish({net.linear(net.flatten(net.global_average_pool(y), 1), 10)});
+    const report::ModelReport report = report::model_report(graph, {{"batch", 2}}, 1);
+    // conv: 2 × 4 × 8 × 8 outputs of 27 multiply-adds; linear: 2 × 10 outputs of 4.
+    CHECK(report.total.macs == 2 * 4 * 64 * 27 + 2 * 10 * 4);
+    CHECK(report.parameters == 4 * 27 + 4 + 10 * 4 + 10);
+    CHECK(report.parameter_bytes == 4 * report.parameters);
+    CHECK(report.total.operators == 5);
+    CHECK(report.by_kind.front().name == "conv");
+    CHECK(report.unknown_operators == 0);
+    test::check_golden("inspect.txt", to_table(report, {}));
+    test::check_golden("inspect.json", to_json(report));
+    test::check_golden("inspect.csv", to_csv(report));
+}

@@ -1,0 +1,91 @@
+#include "src/report/prediction_report.hpp"
+
+#include <doctest/doctest.h>
+
+#include <clocale>
+#include <locale>
+#include <nlohmann/json.hpp>
+
+#include "src/io/csv.hpp"
+#include "tests/golden.hpp"
+
+using namespace ftax;
+using namespace ftax::report;
+
+namespace {
+
+/// A report with every part in it, its numbers made up: what is under test is how they are shown.
+PredictionReport example() {
+    PredictionReport report;
+    report.model = "bert";
+    report.device.device.slug = "quadro-rtx-8000";
+    report.device.device.name = "NVIDIA Quadro RTX 8000";
+    report.device.version = "2026.1";
+    report.framework.framework = "pytorch-eager";
+    report.framework.version = "1.12";
+    report.framework.host = "reference";
+    report.precision = Precision::fp16;
+    report.dims = {{"seq", 128}};
+    Prediction small{.latency_s = 0.0142, .low_s = 0.0121, .high_s = 0.0163, .host_s = 0.0141, .device_s = 0.00289,
+                     .closed_form_s = 0.0141, .bound = Bound::host, .kernels = 215};
+    Prediction large{.latency_s = 0.0334, .low_s = 0.0311, .high_s = 0.0358, .host_s = 0.0145, .device_s = 0.0326,
+                     .closed_form_s = 0.0326, .bound = Bound::compute, .kernels = 251};
+    large.coverage = {.nodes = 0.98, .flops = 1, .time = 0.9991};
+    large.warnings = {"extrapolated"};
+    report.rows = {{1, small, Measured{.latency_s = 0.01644, .device_s = 0.00289}}, {64, large, {}}};
+    report.crossover = CrossoverReport{
+        .crossover = Crossover{.batch = 27.44, .low = 22.1, .high = 34.6, .host_s = 0.0145,
+                               .causes = {{HostKind::gemm, 73, 0.0058}, {HostKind::light, 129, 0.0022}}},
+        .largest = 4096};
+    return report;
+}
+
+}  // namespace
+
+TEST_CASE("a prediction report as a table, as CSV and as JSON") {
+    test::check_golden("prediction.txt", to_table(example(), {}));
+    test::check_golden("prediction.csv", to_csv(example()));
+    test::check_golden("prediction.json", to_json(example()));
+}
+
+TEST_CASE("a report without a crossover says who is the bottleneck") {
+    PredictionReport report = example();
+    report.rows.resize(1);
+    report.rows[0].measured.reset();
+    report.crossover->crossover.reset();
+    CHECK(to_table(report, {}).find("the framework is the bottleneck throughout") != std::string::npos);
+    report.crossover->bound = Bound::memory;
+    CHECK(to_table(report, {}).find("the GPU is the bottleneck throughout") != std::string::npos);
+    CHECK(nlohmann::json::parse(to_json(report))["crossover"]["batch"].is_null());
+    report.crossover.reset();
+    CHECK_FALSE(nlohmann::json::parse(to_json(report)).contains("crossover"));
+}
+
+TEST_CASE("BAD_INPUTS 6, 7: a hostile model name is harmless in every form") {
+    PredictionReport report = example();
+    report.model = "=cmd|'/c calc'!A1\x1b[31m\n\xff";
+    const std::string table = to_table(report, {});
+    CHECK(table.find('\x1b') == std::string::npos);
+    const CsvTable csv(to_csv(report), "csv");
+    CHECK(csv.rows() == 2);
+    CHECK(csv.row(0)[0].front() == '\'');
+    CHECK(nlohmann::json::accept(to_json(report)));
+}
+
+TEST_CASE("BAD_INPUTS 48: a locale with a decimal comma changes no byte") {
+    struct Comma : std::numpunct<char> {
+        char do_decimal_point() const override { return ','; }
+        char do_thousands_sep() const override { return '.'; }
+        std::string do_grouping() const override { return "\3"; }
+    };
+    const std::string table = to_table(example(), {});
+    const std::string csv = to_csv(example());
+    const std::string json = to_json(example());
+    const std::locale before = std::locale::global(std::locale(std::locale(), new Comma));
+    std::setlocale(LC_ALL, "de_DE.UTF-8");  // where it is installed
+    CHECK(to_table(example(), {}) == table);
+    CHECK(to_csv(example()) == csv);
+    CHECK(to_json(example()) == json);
+    std::locale::global(before);
+    std::setlocale(LC_ALL, "C");
+}

@@ -1,0 +1,29 @@
+#include "src/report/table.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace ftax::report;
+
+TEST_CASE("columns are as wide as their widest cell, also beyond ASCII") {
+    Table table({{"name", Align::left}, {"µs"}});
+    table.add({{"a"}, {"12"}});
+    table.add({{"größer"}, {"3"}});
+    CHECK(table.print({}) ==
+          "name    µs\n"
+          "a       12\n"
+          "größer   3\n");
+}
+
+TEST_CASE("colour surrounds the text and leaves the widths alone") {
+    Table table({{"x", Align::left}, {"y"}});
+    table.add({{"a", Tone::warning}, {"b"}});
+    CHECK(table.print({.colour = true}) == "\x1b[2mx\x1b[0m  \x1b[2my\x1b[0m\n\x1b[33ma\x1b[0m  b\n");
+}
+
+TEST_CASE("BAD_INPUTS 6: control characters of a cell do not reach the terminal") {
+    Table table({{"x", Align::left}});
+    table.add({{"\x1b[31mred\nnew line"}});
+    const std::string text = table.print({});
+    CHECK(text.find('\x1b') == std::string::npos);
+    CHECK(text.find("red\nnew") == std::string::npos);
+}

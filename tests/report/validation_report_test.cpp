@@ -1,0 +1,52 @@
+#include "src/report/validation_report.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "tests/golden.hpp"
+
+using namespace ftax;
+using namespace ftax::report;
+
+namespace {
+
+ValidatedRow row(double measured_ms, double predicted_ms, const std::string& gpu) {
+    const double s = predicted_ms * 1e-3;
+    return {.measured_s = measured_ms * 1e-3,
+            .prediction = RowPrediction{.latency_s = s, .low_s = 0.9 * s, .high_s = 1.1 * s, .bound = Bound::memory},
+            .group = {gpu}};
+}
+
+ValidatedRow skipped(const std::string& why) { return {.measured_s = 1, .skipped = why, .group = {"T4"}}; }
+
+}  // namespace
+
+TEST_CASE("error statistics of four rows, by hand") {
+    // Errors +10 %, -20 %, +50 %, 0 %: sorted 0, 10, 20, 50.
+    const std::array rows{row(10, 11, "T4"), row(10, 8, "T4"), row(10, 15, "T4"), row(10, 10, "T4")};
+    const std::array<const ValidatedRow*, 4> pointers{&rows[0], &rows[1], &rows[2], &rows[3]};
+    const auto errors = error_statistics(pointers);
+    REQUIRE(errors);
+    CHECK(errors->rows == 4);
+    CHECK(errors->median == doctest::Approx(0.15));
+    CHECK(errors->mean == doctest::Approx(0.2));
+    CHECK(errors->p90 == doctest::Approx(0.2 + 0.7 * 0.3));
+    CHECK(errors->bias == doctest::Approx(0.1));
+    CHECK(errors->inside == doctest::Approx(0.5));  // 9.9 to 12.1 and 9 to 11 hold the measured 10
+    CHECK_FALSE(error_statistics({}));
+}
+
+TEST_CASE("a validation report groups what was predicted and lists what was not") {
+    const CsvTable table("gpu,model,note\nT4,a,x\nT4,b,=1\nV100,a,\nT4,c,\nT4,d,\nT4,e,\n", "rows.csv");
+    const std::array rows{row(10, 11, "T4"), row(10, 8, "T4"), row(10, 15, "V100"), skipped("no such model"),
+                          skipped("no such model"), skipped("training is not modelled")};
+    const ValidationReport report = summarise(table, {"gpu"}, rows);
+    REQUIRE(report.groups.size() == 2);
+    CHECK(report.groups[0].errors.rows == 2);
+    CHECK(report.groups[1].errors.mean == doctest::Approx(0.5));
+    CHECK(report.overall->rows == 3);
+    test::check_golden("validation.txt", to_table(report, {}));
+    test::check_golden("validation.json", to_json(report));
+    test::check_golden("validation.csv", predictions_csv(table, rows));
+}
