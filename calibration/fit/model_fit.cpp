@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 namespace ftax::fit {
 namespace {
@@ -107,6 +108,9 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
             report.parameters.push_back(fitted.parameters.back());
         }
     }
+    std::sort(fitted.parameters.begin(), fitted.parameters.end(), [](const ScopedParameter& a, const ScopedParameter& b) {
+        return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
+    });
 
     std::map<std::string, std::vector<double>> errors;
     for (const ModelRow& row : rows) {
