@@ -49,7 +49,8 @@ if(NOT FTAX_BUILD_FIT)
     set_source_files_properties(src/cli/fit.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
-           PRIVATE_LINK $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
+           PRIVATE_LINK $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>
+                        $<$<BOOL:${FTAX_BUILD_FIT}>:Eigen3::Eigen> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.
 target_compile_options(ftax_cli PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(ftax_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)

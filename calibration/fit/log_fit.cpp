@@ -136,7 +136,8 @@ FitSummary LogFit::solve() {
             covariance.GetCovarianceBlock(current[b].data(), current[b].data(), matrix.data());
         }
         for (std::size_t i = 0; i < size; ++i) {
-            if (!blocks_[b][i].fixed) blocks_[b][i].value = std::exp(current[b][i]);
+            Unknown& u = blocks_[b][i];
+            if (!u.fixed) u.value = std::clamp(std::exp(current[b][i]), u.lower, u.upper);  // exp(log(x)) may leave a bound by a bit
             blocks_[b][i].relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
         }
     }

@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "predictors/framework_model.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -95,6 +96,15 @@ Prediction RowPredictor::predict(const Measurement& measured) {
     if (row.mode == "train") throw Error(ErrorCode::usage, "training is not modelled");
     const ShapeBindings bindings = bindings_for(graph(row.model), row);
     return predictor(row).predict(bindings);
+}
+
+std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
+    const Measurement row = with_own_framework(measured);
+    const Graph& source = graph(row.model);
+    const bool channels_last = row.layout == "nhwc";
+    const Schedule schedule = lower(source, device_spec(row.gpu), {.precision = row.precision, .channels_last = channels_last},
+                                    framework_model(row.framework).traits);
+    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)), channels_last);
 }
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {

@@ -5,11 +5,13 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "ftax/anchor.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
+#include "predictors/kernel_list.hpp"
 
 namespace ftax::cli {
 
@@ -26,6 +28,8 @@ class RowPredictor {
 
     /// Pairs a measured row with its prediction on a host that nobody has measured. Throws what predict() throws.
     [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
+    /// Lists the kernels that a row's forward pass launches.
+    [[nodiscard]] std::vector<CountedKernel> kernels(const Measurement& row);
 
     /// Calibrates hosts from measured rows; to be called before predict(). Returns what the rows leave in doubt.
     /// Throws Error{usage} when there is no row.

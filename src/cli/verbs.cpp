@@ -15,6 +15,10 @@ void setup_verbs(CLI::App& app, Action& action) {
     setup_frameworks(app, action);
     setup_profiles(app, action);
     setup_doctor(app, action);
+    setup_nas(app, action);
+#ifdef FTAX_WITH_FIT
+    setup_fit(app, action);
+#endif
 }
 
 }  // namespace ftax::cli

@@ -18,6 +18,10 @@ void setup_devices(CLI::App& app, Action& action);
 void setup_frameworks(CLI::App& app, Action& action);
 void setup_profiles(CLI::App& app, Action& action);
 void setup_doctor(CLI::App& app, Action& action);
+void setup_nas(CLI::App& app, Action& action);
+#ifdef FTAX_WITH_FIT
+void setup_fit(CLI::App& app, Action& action);
+#endif
 
 /// Adds all verbs, in the order in which the help lists them.
 void setup_verbs(CLI::App& app, Action& action);

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "calibration/fit/conv_fit.hpp"
+#include "calibration/fit/dispatch_fit.hpp"
+#include "calibration/fit/gemm_fit.hpp"
+#include "calibration/fit/memory_fit.hpp"
+#include "calibration/fit/model_fit.hpp"
+#include "calibration/fit/operator_profile.hpp"
+#include "ftax/error.hpp"
+#include "predictors/framework_model.hpp"
+#include "predictors/kernel_list.hpp"
+#include "src/cli/row_predictor.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/file.hpp"
+#include "src/io/measurement_file.hpp"
+#include "src/io/number.hpp"
+#include "src/io/profile_file.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct FitArguments {
+    std::vector<std::string> files;
+    std::string output;
+    std::string start;
+    std::string models_folder;
+    std::vector<std::string> left_out_models;
+    std::vector<std::string> left_out_devices;
+    std::vector<std::string> left_out_runs;
+    std::string version = "1";
+    int starts = 1;
+    bool folds = false;
+};
+
+/// Datasheets by any spelling, at addresses that stay.
+class Devices {
+  public:
+    const DeviceSpec& find(const std::string& name) {
+        const auto found = by_name_.find(name);
+        return found != by_name_.end() ? found->second : by_name_.emplace(name, device_spec(name)).first->second;
+    }
+
+  private:
+    std::map<std::string, DeviceSpec> by_name_;
+};
+
+bool holds(const std::vector<std::string>& list, std::string_view value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// Rows of an operator file for each of the fits.
+struct OperatorRows {
+    std::vector<fit::MemoryRow> memory;
+    std::vector<fit::GemmRow> gemm;
+    std::vector<fit::ConvRow> conv;
+    std::vector<fit::DispatchRow> dispatch;
+    MeasurementFile<OperatorMeasurement> file;
+};
+
+OperatorRows operator_rows(CsvTable table, const FitArguments& arguments, Devices& devices) {
+    OperatorRows rows{{}, {}, {}, {}, read_operator_measurements(std::move(table))};
+    const auto text_of = [&](std::size_t row, std::string_view column) -> std::string_view {
+        const auto index = rows.file.table.column(column);
+        return index ? rows.file.table.row(row)[*index] : std::string_view{};
+    };
+    for (std::size_t i = 0; i < rows.file.rows.size(); ++i) {
+        const OperatorMeasurement& measured = rows.file.rows[i];
+        if (!rows.file.problems[i].empty()) continue;
+        const DeviceSpec& device = devices.find(measured.gpu);
+        if (holds(arguments.left_out_devices, device.slug)) continue;
+        const std::string_view split = text_of(i, "split");
+        const std::string_view kernel = text_of(i, "kernel");
+        const std::int64_t order = parse_integer(text_of(i, "order")).value_or(0);
+        if (auto row = fit::memory_row(measured, device, split, order)) rows.memory.push_back(*row);
+        if (auto row = fit::gemm_row(measured, device, split, order, kernel)) rows.gemm.push_back(*row);
+        if (measured.op == "conv") rows.conv.push_back(fit::conv_row(measured, device, static_cast<double>(order), kernel));
+        const bool dispatched = measured.op == "conv" || measured.op == "linear" || measured.op == "bmm";
+        if (dispatched) rows.dispatch.push_back({&device, &measured, static_cast<double>(order)});
+    }
+    return rows;
+}
+
+void print_report(const fit::FitReport& report) {
+    fmt::print(stderr, "{}: {} parameters{}\n", report.kernel_class, report.parameters.size(),
+               report.converged ? "" : ", not converged");
+    for (const fit::Fold& fold : report.folds) {
+        fmt::print(stderr, "  {}: MAPE {:.1f} %\n", fold.name, 100 * fold.mean);
+        for (const fit::ErrorSummary& g : fold.groups) {
+            fmt::print(stderr, "    {:<28} n {:>6}  mean {:5.1f}  median {:5.1f}  P90 {:5.1f}  bias {:+5.1f} %\n", g.group,
+                       g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * g.bias);
+        }
+    }
+}
+
+/// Operators first: memory-bound ones determine bandwidth and host, matrix products the clock, convolutions neither.
+DeviceProfileFile fit_operators(const OperatorRows& rows, const FitArguments& arguments) {
+    std::vector<fit::FitReport> reports;
+    fit::MemoryFitOptions memory;
+    memory.folds = arguments.folds;
+    reports.push_back(fit::fit_memory(rows.memory, memory));
+    print_report(reports.back());
+
+    fit::GemmFitOptions gemm;
+    gemm.folds = arguments.folds;
+    for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
+        if (p.parameter.name == "operator.host_scale") gemm.host_scales[p.key] = p.parameter.value;
+    }
+    reports.push_back(fit::fit_gemm(rows.gemm, gemm));
+    print_report(reports.back());
+
+    fit::ConvFitOptions conv;
+    conv.folds = arguments.folds;
+    for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
+        if (p.scope == ParameterScope::device) conv.held.push_back(p);
+    }
+    reports.push_back(fit::fit_conv(rows.conv, conv));
+    print_report(reports.back());
+
+    reports.insert(reports.begin(), fit::fit_dispatch(rows.dispatch, fit::operator_profile(reports, arguments.version)));
+    return fit::operator_profile(reports, arguments.version);
+}
+
+/// Points of whole-model latency curves that the device decides, with the kernels they launch.
+std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const FitArguments& arguments, Devices& devices) {
+    using Curve = std::tuple<std::string, std::string, std::string, std::string, Precision, std::string, std::int64_t>;
+    std::map<Curve, std::map<double, std::vector<const Measurement*>>> curves;
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        const Measurement& row = file.rows[i];
+        if (!file.problems[i].empty() || row.framework != "pytorch-eager" || row.mode == "train" || !row.option.empty()) continue;
+        if (holds(arguments.left_out_models, row.model) || holds(arguments.left_out_runs, row.gpu + ":" + row.run)) continue;
+        if (holds(arguments.left_out_devices, devices.find(row.gpu).slug)) continue;
+        const std::int64_t size = row.input.value_or(row.seq.value_or(0));
+        curves[{row.gpu, row.framework, row.model, row.run, row.precision, row.layout, size}][static_cast<double>(row.batch)]
+            .push_back(&row);
+    }
+    std::vector<fit::ModelRow> rows;
+    RowPredictor graphs(arguments.models_folder);
+    std::set<std::string> missing;
+    for (const auto& [key, curve] : curves) {
+        std::vector<double> batches;
+        std::vector<double> latency_s;
+        for (const auto& [batch, measured] : curve) {
+            std::vector<double> replicates;
+            for (const Measurement* row : measured) replicates.push_back(row->latency_s);
+            std::nth_element(replicates.begin(), replicates.begin() + static_cast<std::ptrdiff_t>(replicates.size() / 2), replicates.end());
+            batches.push_back(batch);
+            latency_s.push_back(replicates[replicates.size() / 2]);
+        }
+        const std::vector<bool> device_bound = fit::compute_bound_points(batches, latency_s);
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            if (!device_bound[i]) continue;
+            const Measurement& row = *curve.at(batches[i]).front();
+            try {
+                const DeviceSpec& device = devices.find(row.gpu);
+                rows.push_back({&device, graphs.kernels(row), latency_s[i], row.model,
+                                fmt::format("{} {}", device.slug, name_of(row.precision))});
+            } catch (const Error& error) {
+                if (missing.insert(row.model).second) fmt::print(stderr, "warning: {}: {}\n", escape_terminal(row.model), error.what());
+                break;
+            }
+        }
+    }
+    return rows;
+}
+
+int run_fit(const FitArguments& arguments) {
+    Devices devices;
+    DeviceProfileFile profile;
+    profile.version = arguments.version;
+    if (!arguments.start.empty()) profile = parse_device_profile(read_file(arguments.start), arguments.start);
+    std::vector<fit::ModelRow> models;
+    for (const std::string& path : arguments.files) {
+        CsvTable table = read_csv(path);
+        if (holds_operators(table)) {
+            profile = fit_operators(operator_rows(std::move(table), arguments, devices), arguments);
+        } else {
+            for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments, devices)) {
+                models.push_back(std::move(row));
+            }
+        }
+    }
+    if (!models.empty()) {
+        fit::ModelFitOptions options;
+        options.fit.starts = arguments.starts;
+        options.fit.iterations = 30;
+        options.fit.row_log_stddev = 0.05;
+        const DeviceProfileFile start = profile;
+        print_report(fit::fit_models(models, start, options, profile));
+    }
+    if (profile.parameters.empty()) throw Error(ErrorCode::usage, "no row of these files says anything about a device");
+    write_file(arguments.output, to_text(profile));
+    return 0;
+}
+
+}  // namespace
+
+void setup_fit(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("fit", "fit a device profile to measured operators and models");
+    const auto arguments = std::make_shared<FitArguments>();
+    verb->add_option("ROWS", arguments->files, "operator files first, then model files (CSV)")->required();
+    verb->add_option("-o,--output", arguments->output, "profile to write")->required();
+    verb->add_option("--start", arguments->start, "profile to start from instead of fitting operators");
+    verb->add_option("--models", arguments->models_folder, "folder of model files that are not in the zoo");
+    verb->add_option("--leave-out-model", arguments->left_out_models, "model whose rows are not used");
+    verb->add_option("--leave-out-device", arguments->left_out_devices, "slug of a device whose rows are not used");
+    verb->add_option("--leave-out-run", arguments->left_out_runs, "GPU:RUN whose rows are not used");
+    verb->add_option("--profile-version", arguments->version, "version to write into the profile");
+    verb->add_option("--starts", arguments->starts, "starts of the whole-model fit")->check(CLI::PositiveNumber);
+    verb->add_flag("--folds", arguments->folds, "also report errors with one device left out");
+    verb->callback([arguments, &action] { action = [arguments] { return run_fit(*arguments); }; });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,172 @@
+#include "ftax/nas.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "ftax/error.hpp"
+#include "src/cli/arguments.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/file.hpp"
+#include "src/io/number.hpp"
+
+namespace ftax::cli {
+namespace {
+
+constexpr std::size_t rows_per_step = 4096;  // between two updates of the progress line
+
+struct NasArguments {
+    std::string space;
+    std::string architectures;
+    RunArguments run;
+    std::string batches = "1";
+    std::string output = "-";
+    std::string score;
+    std::size_t top = 0;
+    double max_latency_ms = 0;
+    unsigned threads = 0;
+    bool pareto = false;
+};
+
+/// Architectures of a file: those that parse, with the rows they came from.
+struct Architectures {
+    CsvTable table;
+    std::size_t column = 0;
+    std::vector<std::size_t> rows;  ///< table row of each parsed architecture
+    std::vector<int> choices;       ///< parsed, one after another
+    std::size_t broken = 0;
+};
+
+Architectures read_architectures(const std::string& path, const nas::Space& space) {
+    Architectures result{read_csv(path), 0, {}, {}, 0};
+    const auto column = result.table.column("arch");
+    if (!column) throw Error(ErrorCode::usage, fmt::format("{}: no column arch", escape_terminal(path)));
+    result.column = *column;
+    std::vector<int> one;
+    for (std::size_t row = 0; row < result.table.rows(); ++row) {
+        try {
+            space.parse(result.table.row(row)[*column], one);
+        } catch (const Error& error) {
+            fmt::print(stderr, "{}:{}: {}\n", escape_terminal(path), result.table.line(row), escape_terminal(error.what()));
+            ++result.broken;
+            continue;
+        }
+        result.rows.push_back(row);
+        result.choices.insert(result.choices.end(), one.begin(), one.end());
+    }
+    return result;
+}
+
+/// Costs all architectures, a step at a time, and says how far it is where somebody watches.
+std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int> choices, std::size_t count, unsigned threads) {
+    const std::size_t sites = cost.space().options().size();
+    const std::size_t batches = cost.batches().size();
+    std::vector<double> latency_s(count * batches);
+    const bool watched = isatty(STDERR_FILENO) != 0;
+    for (std::size_t first = 0; first < count; first += rows_per_step) {
+        const std::size_t step = std::min(rows_per_step, count - first);
+        cost.cost(choices.subspan(first * sites, step * sites), std::span(latency_s).subspan(first * batches, step * batches), threads);
+        if (watched) fmt::print(stderr, "\r{} of {} architectures", first + step, count);
+    }
+    if (watched) fmt::print(stderr, "\n");
+    return latency_s;
+}
+
+/// What the user wants to see of the costed architectures, in which order.
+std::vector<std::size_t> select(const NasArguments& arguments, const Architectures& archs, std::span<const double> latency_s,
+                                std::size_t batches) {
+    std::vector<std::size_t> selected(archs.rows.size());
+    std::iota(selected.begin(), selected.end(), std::size_t{0});
+    const auto first_s = [&](std::size_t i) { return latency_s[i * batches]; };
+    if (arguments.max_latency_ms > 0) {
+        std::erase_if(selected, [&](std::size_t i) { return first_s(i) * 1e3 > arguments.max_latency_ms; });
+    }
+    if (arguments.top == 0 && !arguments.pareto) return selected;
+    std::vector<double> score(archs.rows.size());
+    if (!arguments.score.empty()) {
+        const auto column = archs.table.column(arguments.score);
+        if (!column) throw Error(ErrorCode::usage, fmt::format("no column {} for --score", arguments.score));
+        for (std::size_t i = 0; i < score.size(); ++i) {
+            const auto value = parse_number(archs.table.row(archs.rows[i])[*column]);
+            if (!value) {
+                throw Error(ErrorCode::usage, fmt::format("{}:{}: {} is no number", arguments.architectures,
+                                                          archs.table.line(archs.rows[i]), arguments.score));
+            }
+            score[i] = *value;
+        }
+    }
+    if (arguments.pareto) {  // fastest first, each with a higher score than every faster one
+        std::stable_sort(selected.begin(), selected.end(), [&](auto a, auto b) {
+            return first_s(a) != first_s(b) ? first_s(a) < first_s(b) : score[a] > score[b];
+        });
+        std::optional<double> best;
+        std::erase_if(selected, [&](std::size_t i) {
+            if (best && score[i] <= *best) return true;
+            best = score[i];
+            return false;
+        });
+    } else {
+        std::stable_sort(selected.begin(), selected.end(), [&](auto a, auto b) {
+            return score[a] != score[b] ? score[a] > score[b] : first_s(a) < first_s(b);
+        });
+    }
+    if (arguments.top > 0 && selected.size() > arguments.top) selected.resize(arguments.top);
+    return selected;
+}
+
+int run_nas(const NasArguments& arguments) {
+    if (arguments.pareto && arguments.score.empty()) throw Error(ErrorCode::usage, "--pareto needs --score COLUMN");
+    const nas::Space& space = nas::space(arguments.space);
+    const Architectures archs = read_architectures(arguments.architectures, space);
+    const nas::CostFunction cost(space, device_profile(arguments.run.device, arguments.run.device_profile),
+                                 framework_profile(arguments.run.framework, arguments.run.host, arguments.run.framework_profile),
+                                 arguments.run.options, parse_batches(arguments.batches));
+    const auto& batches = cost.batches();
+    const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads);
+
+    std::string text = "arch,batch,predicted_ms\n";
+    for (const std::size_t i : select(arguments, archs, latency_s, batches.size())) {
+        for (std::size_t b = 0; b < batches.size(); ++b) {
+            append_csv_row(text, std::vector<std::string>{std::string(archs.table.row(archs.rows[i])[archs.column]),
+                                                          std::to_string(batches[b]),
+                                                          format_number(latency_s[i * batches.size() + b] * 1e3)});
+        }
+    }
+    if (arguments.output == "-") {
+        write_standard_output(text);
+    } else {
+        write_file(arguments.output, text);
+    }
+    if (archs.broken == 0) return 0;
+    fmt::print(stderr, "{} of {} architectures do not parse\n", archs.broken, archs.table.rows());
+    return static_cast<int>(ErrorCode::usage);
+}
+
+}  // namespace
+
+void setup_nas(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("nas", "latency of many architectures of a search space");
+    const auto arguments = std::make_shared<NasArguments>();
+    verb->add_option("--space", arguments->space, "nasbench201, fbnet or ofa")->required();
+    verb->add_option("ARCHS", arguments->architectures, "CSV with a column arch")->required();
+    add_run_options(*verb, arguments->run);
+    add_batch_option(*verb, arguments->batches);
+    verb->add_option("-o,--output", arguments->output, "CSV to write: arch,batch,predicted_ms");
+    verb->add_option("--top", arguments->top, "keep only the best K: by --score, else the fastest");
+    verb->add_option("--max-latency", arguments->max_latency_ms, "keep only architectures up to this latency at the first batch")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
+    verb->add_option("--score", arguments->score, "column of ARCHS with a score to maximise");
+    verb->add_flag("--pareto", arguments->pareto, "keep only architectures that no faster one beats in score");
+    verb->add_option("--threads", arguments->threads, "0: all cores");
+    verb->callback([arguments, &action] { action = [arguments] { return run_nas(*arguments); }; });
+}
+
+}  // namespace ftax::cli
