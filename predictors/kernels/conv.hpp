@@ -162,6 +162,12 @@ inline ConvCounts conv_counts(const ConvShape& s) {
     return c;
 }
 
+/// Bytes that weigh like those of CUDA-core kernels: they load element by element, so that halves save nothing.
+/// Source: framework_tax.csv, fp16 against fp32 on Pascal: the traffic term fits at half the bandwidth share.
+inline double load_bytes(double bytes, const ConvShape& s) {
+    return bytes * (4.0 / s.element_bytes);
+}
+
 inline bool is_depthwise(const ConvShape& s) {
     return s.groups > 1 && s.groups == s.in_channels;
 }
@@ -270,7 +276,7 @@ ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const De
     const auto plan = cheapest_tile<T>(implicit_tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
                                        rates.flops_per_s, rates.sms, p, T(1.0));
     const T memory_s =
-        (c.in_bytes + c.out_bytes + c.weight_bytes) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
+        load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
     return finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s);
 }
 
@@ -287,7 +293,7 @@ ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const D
                      wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
-    const T memory_s = (c.in_bytes + c.out_bytes) / bandwidth;
+    const T memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
     const T filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
     return finish(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates.floor_s);
 }
@@ -312,8 +318,10 @@ ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, cons
     return finish(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates.floor_s);
 }
 
-/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back.
-/// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes.
+/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back, but
+/// TF32 kernels write NCHW themselves.
+/// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
+/// …_tf32f32_…_nhwckrsc_nchw; framework_tax.csv, RTX A6000 fp32: CNNs fit to 4 % with one copy, 8 % with two.
 template <class T>
 ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                              const ConvParameters<T>& p) {
@@ -328,8 +336,9 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const T bandwidth = rates.bandwidth_bytes_per_s * p.stream_bandwidth;
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);
-    const T layout_s = (c.in_bytes * (1 + padding) + 2 * c.out_bytes) / bandwidth;
-    return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, 3, rates.floor_s);
+    const bool writes_nchw = rates.path == MathPath::tf32;
+    const T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) / bandwidth;
+    return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates.floor_s);
 }
 
 /// One narrow product per group; a group of few output channels leaves most of a tile empty.

@@ -148,6 +148,12 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     const double saved_s = conv_seconds(nchw, rates, p) - conv_seconds(nhwc, rates, p);
     // Input and output are each read and written once more, in two more kernels.
     CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.stream_bandwidth) + 2 * 2e-6));
+    auto tf32 = square(64, 256, 256, 28, 1);
+    const double copied_s = conv_seconds(tf32, rates_of(Architecture::ampere, MathPath::tf32), p);
+    tf32.channels_last = true;
+    // TF32 kernels read NHWC but write NCHW: only the input is copied.
+    CHECK(copied_s - conv_seconds(tf32, rates_of(Architecture::ampere, MathPath::tf32), p) ==
+          doctest::Approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.stream_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
