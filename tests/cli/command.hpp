@@ -28,18 +28,18 @@ inline std::string read_text(const std::string& path) {
 }
 
 /// A folder for one test's files, removed with everything in it at the end.
-class TemporaryFolder {
+class ScratchFolder {
   public:
-    TemporaryFolder() {
+    ScratchFolder() {
         std::string pattern = (std::filesystem::temp_directory_path() / "ftax-test-XXXXXX").string();
         path_ = mkdtemp(pattern.data());
     }
-    ~TemporaryFolder() {
+    ~ScratchFolder() {
         std::error_code ignored;
         std::filesystem::remove_all(path_, ignored);
     }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
 
     [[nodiscard]] std::string path(const std::string& name) const { return path_ + "/" + name; }
     /// Writes a file and returns its path.

@@ -42,7 +42,7 @@ TEST_CASE("the commands of the README run") {
 }
 
 TEST_CASE("exit codes and messages of wrong usage") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string model = folder.write("tiny.txt", tiny);
     const std::string broken = folder.write("broken.txt", "graph g\ninput %x f32[2\n");
     struct Case {
@@ -95,7 +95,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
 }
 
 TEST_CASE("a model whose batch is fixed takes no --batch") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string model = folder.write("fixed.txt", "graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\n");
     CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "4"}).exit_code == 2);
     const ProgramRun outcome = run_ftax({"predict", model, "--device", "t4", "--json", "-"});
@@ -113,7 +113,7 @@ TEST_CASE("table, JSON and CSV tell the same numbers") {
         arguments.insert(arguments.end(), more.begin(), more.end());
         return run_ftax(arguments);
     };
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const ProgramRun both = with({"--json", folder.path("out.json"), "--csv", folder.path("out.csv")});
     REQUIRE(both.exit_code == 0);
     CHECK(both.output.find("crossover") != std::string::npos);
@@ -132,7 +132,7 @@ TEST_CASE("table, JSON and CSV tell the same numbers") {
 }
 
 TEST_CASE("BAD_INPUTS 48: output does not depend on the locale, and a path need not be UTF-8") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string model = folder.write("t\xff\xfe.txt", tiny);
     const std::vector<std::string> predict{"predict", model, "--device", "t4", "--batch", "1", "--dim", "seq=8"};
     const ProgramRun plain = run_ftax(predict);
@@ -148,7 +148,7 @@ TEST_CASE("BAD_INPUTS 48: output does not depend on the locale, and a path need 
 }
 
 TEST_CASE("BAD_INPUTS 47: a reader that goes away ends the program quietly and not with success") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string status = folder.path("status");
     const ProgramRun run = run_program("inspect bert --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
     CHECK(run.errors.empty());

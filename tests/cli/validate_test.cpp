@@ -29,7 +29,7 @@ std::string predicted_ms(const std::vector<std::string>& arguments) {
 }  // namespace
 
 TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in the defaults") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4"});
     const std::string rows = folder.write("rows.csv", "latency_ms,note,batch,model,gpu\n" + ms + ",\"a, b\",4,resnet18,Tesla T4\n");
     const std::string out = folder.path("out.csv");
@@ -46,7 +46,7 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
 }
 
 TEST_CASE("validate lists every row that it cannot predict, and predicts the others") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,framework,precision,model,batch,input,latency_ms,mode\n"
                                           "V100,pytorch-eager,fp16,resnet18,1,224,5,\n"
@@ -78,7 +78,7 @@ TEST_CASE("validate lists every row that it cannot predict, and predicts the oth
 }
 
 TEST_CASE("--max-mape is a gate") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string rows = folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,1000000\n");
     CHECK(run_ftax({"validate", rows}).exit_code == 0);
     CHECK(run_ftax({"validate", rows, "--max-mape", "10"}).exit_code == 1);
@@ -88,7 +88,7 @@ TEST_CASE("--max-mape is a gate") {
 }
 
 TEST_CASE("--models finds files, --by groups by any column, --anchor moves the host") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     folder.write("mine.txt", tiny);
     const std::string ms = predicted_ms({"predict", folder.path("mine.txt"), "--device", "t4", "--batch", "2", "--dim", "seq=8"});
     const std::string slow = format_number(1.8 * *parse_number(ms));
@@ -110,7 +110,7 @@ TEST_CASE("--models finds files, --by groups by any column, --anchor moves the h
 }
 
 TEST_CASE("operator rows are told by their column op") {
-    const TemporaryFolder folder;
+    const ScratchFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,op,precision,shape,latency_ms\n"
                                           "T4,linear,fp32,b=64 m=512 n=512 k=512,0.5\n"
