@@ -43,6 +43,7 @@ struct ConvParameters {
     T operand_bandwidth{};
     T filter4_bandwidth{};
     T stream_bandwidth{};
+    T layout_bandwidth{};
     T tensor_efficiency{};
     T tensor_narrow_efficiency{};
     T grouped_efficiency{};
@@ -51,6 +52,7 @@ struct ConvParameters {
     T grouped_odd_efficiency{};
     T depthwise_rate{};
     T depthwise_half_rate{};
+    T depthwise_nhwc_rate{};
 };
 
 /// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
@@ -84,9 +86,13 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "share of the memory bandwidth that the 4x4 filter transform reaches: it writes 36 planes from "
                     "9 strided reads; neusight_ops.csv conv"});
     f("conv.stream_bandwidth", p.stream_bandwidth,
-      ParameterSpec{1.0, 0.2, 2, 0.5, shared,
-                    "share of the memory bandwidth of layout changes, tensor-core and depthwise kernels; "
-                    "framework_tax.csv eager CNNs"});
+      ParameterSpec{1.1, 0.2, 2, 0.3, shared,
+                    "share of the memory bandwidth of tensor-core and depthwise kernels; framework_tax.csv eager CNNs, "
+                    "timm_infer.csv"});
+    f("conv.layout_bandwidth", p.layout_bandwidth,
+      ParameterSpec{1.2, 0.2, 4, 0.5, shared,
+                    "the same of copies between NCHW and NHWC; above 1 where a copy is left out: 1.0 in "
+                    "framework_tax.csv (cuDNN 8.3), 1.9 in timm_infer.csv (cuDNN 9)"});
     f("conv.tensor_efficiency", p.tensor_efficiency,
       ParameterSpec{0.95, 0.2, 2, 0.3, architecture,
                     "share of the tensor cores' sustained rate in the main loop, tile 128x128; framework_tax.csv"});
@@ -109,8 +115,10 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "share of the f32 rate of PyTorch's depthwise kernel (f32): bound by loads, two per tap; "
                     "framework_tax.csv mnasnet, mobilenet_v2"});
     f("conv.depthwise_half_rate", p.depthwise_half_rate,
-      ParameterSpec{0.24, 0.01, 2, 0.5, shared,
-                    "the same for cuDNN's f16 depthwise kernels; framework_tax.csv, timm_infer.csv"});
+      ParameterSpec{0.16, 0.01, 2, 0.5, shared,
+                    "the same for cuDNN's f16 depthwise kernels, NCHW; framework_tax.csv, timm_infer.csv"});
+    f("conv.depthwise_nhwc_rate", p.depthwise_nhwc_rate,
+      ParameterSpec{0.08, 0.01, 2, 0.5, shared, "the same, NHWC; timm_infer.csv"});
 }
 
 /// What was chosen for a convolution and why it takes as long as it does.
@@ -337,7 +345,8 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);
     const bool writes_nchw = rates.path == MathPath::tf32;
-    const T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) / bandwidth;
+    const T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
+                       (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
     return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates.floor_s);
 }
 
@@ -357,13 +366,27 @@ ConvPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRa
     return finish(plan, ConvAlgorithm::grouped, memory_s, T(0.0), 1, rates.floor_s);
 }
 
-/// One filter per channel: loads of the taps bound PyTorch's f32 kernel, traffic cuDNN's f16 kernels.
+/// Tells whether PyTorch gives a depthwise convolution to cuDNN: halves on tensor-core cards, any NHWC, in NCHW only
+/// square 1×1, 3×3 and 5×5 filters without dilation and at least 32 channels.
+/// Source: PyTorch aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise and
+/// check_cudnn_depthwise_workload_with_filter.
+inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
+    if (s.element_bytes != 2 || path == MathPath::fp32) return false;
+    if (s.channels_last) return true;
+    return s.kernel_h == s.kernel_w && s.kernel_h <= 5 && s.kernel_h % 2 == 1 && s.dilation_h == 1 &&
+           s.dilation_w == 1 && s.in_channels >= 32;
+}
+
+/// One filter per channel: loads of the taps bound PyTorch's own kernel, which it runs for f32 and for what cuDNN is
+/// not asked to do; traffic bounds cuDNN's.
 /// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
 template <class T>
 ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                            const ConvParameters<T>& p) {
     ConvPlan<T> plan;
-    const T& rate = s.element_bytes < 4 && rates.path != MathPath::fp32 ? p.depthwise_half_rate : p.depthwise_rate;
+    const T& rate = !is_cudnn_depthwise(s, rates.path) ? p.depthwise_rate
+                    : s.channels_last                  ? p.depthwise_nhwc_rate
+                                                       : p.depthwise_half_rate;
     const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
     plan.compute_s = flops / (rates.fp32_flops_per_s * rate);
     const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.stream_bandwidth);

@@ -129,6 +129,30 @@ TEST_CASE("grouped and depthwise convolutions have their own kernels") {
     CHECK(plan_conv(square(8, 32, 64, 56, 3, 1, 32), rates, p).algorithm == ConvAlgorithm::depthwise);
 }
 
+TEST_CASE("depthwise convolutions run where PyTorch sends them") {
+    using convolution::is_cudnn_depthwise;
+    auto half = square(64, 96, 96, 56, 3, 1, 96);
+    half.element_bytes = 2;
+    CHECK(is_cudnn_depthwise(half, MathPath::fp16_tensor));
+    CHECK_FALSE(is_cudnn_depthwise(half, MathPath::fp32));  // halves stored on Pascal
+    auto wide = half;
+    wide.kernel_h = wide.kernel_w = 7;
+    CHECK_FALSE(is_cudnn_depthwise(wide, MathPath::fp16_tensor));
+    wide.channels_last = true;
+    CHECK(is_cudnn_depthwise(wide, MathPath::fp16_tensor));
+    auto few = half;
+    few.in_channels = few.groups = 16;
+    CHECK_FALSE(is_cudnn_depthwise(few, MathPath::fp16_tensor));
+    CHECK_FALSE(is_cudnn_depthwise(square(64, 96, 96, 56, 3, 1, 96), MathPath::tf32));
+
+    const auto rates = compute_only(Architecture::turing, MathPath::fp16_tensor);
+    const auto p = declared_parameters();
+    // 64 · 96 · 56² outputs of 49 taps at the rate of PyTorch's own kernel.
+    auto own = half;
+    own.kernel_h = own.kernel_w = 7;
+    CHECK(conv_seconds(own, rates, p) == doctest::Approx(2.0 * 64 * 96 * 56 * 56 * 49 / (14e12 * p.depthwise_rate)));
+}
+
 TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image") {
     auto up = square(16, 256, 128, 32, 2);
     up.transposed = true;
@@ -147,13 +171,13 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     nhwc.channels_last = true;
     const double saved_s = conv_seconds(nchw, rates, p) - conv_seconds(nhwc, rates, p);
     // Input and output are each read and written once more, in two more kernels.
-    CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.stream_bandwidth) + 2 * 2e-6));
+    CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
     auto tf32 = square(64, 256, 256, 28, 1);
     const double copied_s = conv_seconds(tf32, rates_of(Architecture::ampere, MathPath::tf32), p);
     tf32.channels_last = true;
     // TF32 kernels read NHWC but write NCHW: only the input is copied.
     CHECK(copied_s - conv_seconds(tf32, rates_of(Architecture::ampere, MathPath::tf32), p) ==
-          doctest::Approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.stream_bandwidth) + 2e-6));
+          doctest::Approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
