@@ -30,7 +30,7 @@ template <class T, class Visit>
 void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     visit("memory.resident_footprint", p.resident_footprint,
-          ParameterSpec{1.0, 0.2, 3, 0.3, shared, "footprint / L2 at which half of the traffic still hits the L2"});
+          ParameterSpec{0.67, 0.2, 3, 0.3, shared, "footprint / L2 at which half of the traffic still hits the L2"});
     visit(
         "memory.l2_bytes_per_cycle", p.l2_bytes_per_cycle,
         ParameterSpec{20, 5, 64, 0.3, shared, "bytes per SM and clock from L2; 64 is the port's width (whitepapers)"});
@@ -43,20 +43,20 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.special_cycles", p.special_cycles,
           ParameterSpec{1, 0.5, 3, 0.3, architecture, "cost of layer norm and powf relative to Volta and later"});
     visit("memory.layer_norm_block_cycles", p.layer_norm_block_cycles,
-          ParameterSpec{230, 20, 2000, 0.7, shared, "SM cycles per row (block of 128 threads), layer norm"});
+          ParameterSpec{355, 20, 2000, 0.7, shared, "SM cycles per row (block of 128 threads), layer norm"});
     visit("memory.layer_norm_step_cycles", p.layer_norm_step_cycles,
-          ParameterSpec{215, 20, 2000, 0.7, shared, "SM cycles per 512 elements of a row, layer norm"});
+          ParameterSpec{150, 20, 2000, 0.7, shared, "SM cycles per 512 elements of a row, layer norm"});
     visit("memory.softmax_block_cycles", p.softmax_block_cycles,
-          ParameterSpec{700, 50, 5000, 0.7, shared, "SM cycles per row and 128 threads, softmax over 1,024 wide"});
+          ParameterSpec{540, 50, 5000, 0.7, shared, "SM cycles per row and 128 threads, softmax over 1,024 wide"});
     visit("memory.softmax_step_cycles", p.softmax_step_cycles,
-          ParameterSpec{60, 2, 1000, 0.7, shared, "SM cycles per step of the row and 128 threads, same kernel"});
+          ParameterSpec{95, 2, 1000, 0.7, shared, "SM cycles per step of the row and 128 threads, same kernel"});
     visit("memory.softmax_warp_cycles", p.softmax_warp_cycles,
           ParameterSpec{20, 1, 500, 0.7, shared, "SM cycles per warp, softmax up to 1,024 wide"});
     visit("memory.softmax_element_cycles", p.softmax_element_cycles,
           ParameterSpec{1.7, 0.1, 50, 0.7, shared, "SM cycles per warp and element of a lane, same kernel"});
     visit("memory.transcendental_flops", p.transcendental_flops,
           ParameterSpec{10, 1, 60, 0.5, shared, "flops of one exp, tanh, erf or division"});
-    visit("memory.power_flops", p.power_flops, ParameterSpec{80, 10, 400, 0.5, shared, "flops of one powf"});
+    visit("memory.power_flops", p.power_flops, ParameterSpec{87, 10, 400, 0.5, shared, "flops of one powf"});
     visit("memory.transpose_efficiency", p.transpose_efficiency,
           ParameterSpec{0.65, 0.1, 1, 0.3, shared, "traffic of strided copies; KERNEL_NOTES: strided read 0.65"});
     visit("memory.reduce_efficiency", p.reduce_efficiency,
