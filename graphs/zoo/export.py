@@ -8,7 +8,7 @@
 
 The model is built on the meta device, so neither its weights nor the memory for them exist. The graph is torch.export's
 training IR: ATen operators as eager dispatches them, views and module paths included, no decomposition. The archive keeps the
-graph, drops weights and stack traces, names the symbols, and adds `extra/module_calls.json`: every nn.Module call in order
+graph, has no weights and no stack traces, names the symbols, and adds `extra/module_calls.json`: every nn.Module call in order
 (class and path), because modules that dispatch nothing (Identity) leave no trace in the graph yet cost host time.
 """
 
@@ -17,7 +17,6 @@ import contextlib
 import csv
 import functools
 import importlib.util
-import inspect
 import io
 import json
 import pathlib
@@ -319,15 +318,12 @@ def strip_node(node):
 
 
 def save(program, names, calls, path):
-    """Writes the archive without weights, sample inputs and stack traces, with our symbol names."""
+    """Writes the archive without stack traces and with our symbol names; weights on the meta device have no bytes."""
     buffer = io.BytesIO()
     torch.export.save(program, buffer, extra_files={"module_calls.json": json.dumps(calls, separators=(",", ":"))})
-    dropped = re.compile(r"/data/(weights|constants|sample_inputs)/")
     with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
         for item in old.namelist():
             data = old.read(item)
-            if dropped.search("/" + item) and not item.endswith("_config.json"):
-                continue
             if re.search(r"models/[^/]*\.json$|serialized_exported_program\.json$", item):
                 model = json.loads(rename_symbols(data.decode(), names))
                 for node in model["graph_module"]["graph"]["nodes"]:
@@ -336,17 +332,24 @@ def save(program, names, calls, path):
             new.writestr(re.sub(r"^[^/]*/", f"{path.stem}/", item), data)
 
 
-def save_onnx(program, path):
-    """Writes an ONNX file whose initializers keep name, type and shape but no data."""
-    import onnx
+def save_onnx(program, names, path):
+    """Writes an ONNX file whose initializers keep name, type and shape but have no data behind them."""
+    import onnx_ir
 
-    model = torch.onnx.export(program, dynamo=True, external_data=False).model_proto
-    for tensor in model.graph.initializer:
-        if tensor.dims:
-            tensor.ClearField("raw_data")
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            tensor.external_data.add(key="location", value="weights-not-included")
-    onnx.save(model, path)
+    model = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False).model
+    for value in model.graph.initializers.values():
+        data = getattr(value.const_value, "raw", None)
+        if not isinstance(data, torch.Tensor) or data.device.type != "meta":
+            continue  # constants of the graph itself: shapes, axes
+        value.const_value = onnx_ir.ExternalTensor(
+            "weights-not-included", 0, value.const_value.nbytes, value.dtype, name=value.name, shape=value.shape
+        )
+    proto = onnx_ir.serde.serialize_model(model)
+    for value in [*proto.graph.input, *proto.graph.output, *proto.graph.value_info]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = rename_symbols(dim.dim_param, names)
+    path.write_bytes(proto.SerializeToString())
 
 
 def describe(inputs, dims):
@@ -358,10 +361,11 @@ def export_spec(spec, folder, onnx=False):
     """Exports one model and returns its row of the manifest."""
     model, inputs, dims = build(spec)
     program, calls, dims, failures = export_program(spec, model, inputs, dims)
+    names = symbol_names(program, dims, spec)
     if onnx:
-        save_onnx(program, folder / f"{spec.name}.onnx")
+        save_onnx(program, names, folder / f"{spec.name}.onnx")
     else:
-        save(program, symbol_names(program, dims, spec), calls, folder / f"{spec.name}.pt2")
+        save(program, names, calls, folder / f"{spec.name}.pt2")
     symbols = sorted({s for axes in dims.values() for s in axes.values()})
     options = ",".join(f"{k}={v}" for k, v in {**spec.export, **spec.config}.items())
     return program, calls, [spec.name, f"{spec.source}:{spec.model}", options, describe(inputs, dims), ",".join(symbols), " | ".join(failures)]
