@@ -17,7 +17,8 @@ void constant(Node& n) {
                 scalars.push_back(math.integer(value));
             }
         }
-        n.value_output(0, dtype, {math.constant(static_cast<std::int64_t>(scalars.size()))}, std::move(scalars));
+        const Expression count = math.constant(static_cast<std::int64_t>(scalars.size()));
+        n.value_output(0, dtype, {count}, std::move(scalars));
     };
     for (const AttributeRecord& attribute : n.attributes) {
         if (!attribute.tensor.empty()) {
