@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
 
 namespace ftax {
@@ -10,12 +11,14 @@ namespace {
 
 struct Balance {
     double log_ratio = 0;  ///< log(device / host): below zero the host decides
+    double stddev = 0;     ///< of log_ratio
 };
 
 Balance balance_at(Predictor& predictor, ShapeBindings& bindings, std::int64_t batch) {
     bindings["batch"] = batch;
     const Prediction prediction = predictor.predict(bindings);
-    return {std::log(prediction.device_s / prediction.host_s)};
+    return {std::log(prediction.device_s / prediction.host_s),
+            std::hypot(prediction.host_relative_stddev, prediction.device_relative_stddev)};
 }
 
 std::vector<HostCause> largest_host_costs(const std::vector<OpPrediction>& operators) {
@@ -57,7 +60,10 @@ std::optional<Crossover> find_crossover(Predictor& predictor, ShapeBindings bind
     Crossover crossover;
     const double fraction = below_ratio / (below_ratio - above_ratio);
     crossover.batch = static_cast<double>(below) + fraction * static_cast<double>(above - below);
-    crossover.low = crossover.high = crossover.batch;
+    // Device time grows in proportion to the batch where it takes over: the ratio's error is the batch's.
+    const double factor = std::exp(equations::normal_90 * balance_at(predictor, bindings, above).stddev);
+    crossover.low = crossover.batch / factor;
+    crossover.high = crossover.batch * factor;
     bindings["batch"] = above;
     crossover.host_s = predictor.predict(bindings).host_s;
     crossover.causes = largest_host_costs(predictor.operators());

@@ -21,6 +21,8 @@ struct FrameworkModel {
     LoweringTraits traits;
     /// Graph passes in order; each changes the graph as the framework's optimiser would.
     std::span<void (*const)(Graph&)> rewrites;
+    /// Devices below this compute capability run the graph as it stands.
+    int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};
 };
 

@@ -210,6 +210,10 @@ class Lowering {
 
     void lower_view(OpId id, const LaunchRule& rule) {
         const Op& op = graph_.ops[id];
+        if (op.kind == OpKind::split && traits_.split_ends_engine) {
+            begin_launch(id, HostKind::forward);
+            schedule_.launches.back().host_kind = HostKind::forward;
+        }
         const bool moves = traits_.views_move_data && op.kind != OpKind::reshape && op.kind != OpKind::identity;
         // torch.reshape copies what strides cannot express; torch.view would have failed instead.
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&

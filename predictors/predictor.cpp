@@ -17,8 +17,9 @@ namespace ftax {
 namespace {
 
 /// The graph as the framework's optimiser leaves it; nullopt where it does not touch it.
-std::optional<Graph> rewritten(const Graph& graph, const FrameworkModel& model) {
+std::optional<Graph> rewritten(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device) {
     if (model.rewrites.empty()) return std::nullopt;
+    if (device.compute_capability_major < model.rewrites_from_compute_capability_major) return std::nullopt;
     Graph result = graph;
     for (const auto rewrite : model.rewrites) rewrite(result);
     return result;
@@ -32,8 +33,9 @@ struct Predictor::State {
           framework(std::move(framework_profile)),
           options(run),
           model(framework_model(framework.framework)),
-          channels_last(options.channels_last || (model.traits.channels_last && storage_type(run.precision) != DType::f32)),
-          own_graph(rewritten(source, model)),
+          channels_last(options.channels_last ||
+                        (model.traits.channels_last && storage_type(run.precision) != DType::f32)),
+          own_graph(rewritten(source, model, device.device)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, model.traits)),
           kernel_models(device.device, kernel_parameters(device)),
@@ -90,15 +92,15 @@ struct Predictor::State {
         prediction.blas_call = calls_blas(launch);
         prediction.host_s = costs[prediction.host_kind] + launch.module_calls * costs[HostKind::module_call] +
                             (prediction.blas_call ? costs.blas_call_s : 0);
-        timed = {prediction.host_s, prediction.device_s, prediction.kernels,
-                 launch.host_kind == HostKind::synchronize};
+        timed = {prediction.host_s, prediction.device_s, prediction.kernels, launch.host_kind == HostKind::synchronize};
     }
 
     Prediction predict(const ShapeBindings& bindings) {
         bind(graph, bindings, bound);
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
-        operators[0] = {.op = no_op, .host_kind = HostKind::forward, .host_s = costs[HostKind::forward], .bound = Bound::host};
+        operators[0] = {
+            .op = no_op, .host_kind = HostKind::forward, .host_s = costs[HostKind::forward], .bound = Bound::host};
         launches[0] = {.host_s = costs[HostKind::forward]};
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
             time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
@@ -116,7 +118,9 @@ struct Predictor::State {
             if (op.bound == Bound::latency_floor) floor_s += op.device_s;
         }
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
-        result.latency_s = simulate(launches, {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s}, spans);
+        result.latency_s =
+            simulate(launches, {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s}, spans);
+        set_interval(result);
         if (result.host_s >= result.device_s) {
             result.bound = Bound::host;
         } else if (compute_s >= memory_s && compute_s >= floor_s) {
@@ -126,6 +130,17 @@ struct Predictor::State {
         }
         set_coverage(result);
         return result;
+    }
+
+    /// 90 % of a normal distribution in log space; host and device contribute as far as each decides the latency.
+    void set_interval(Prediction& result) const {
+        result.host_relative_stddev = costs.host_relative_stddev;
+        result.device_relative_stddev = costs.device_relative_stddev;
+        const double host_share = equations::decisive_share(result.host_s, result.device_s);
+        const double half_width = equations::normal_90 * std::hypot(host_share * result.host_relative_stddev,
+                                                                    (1 - host_share) * result.device_relative_stddev);
+        result.low_s = result.latency_s * std::exp(-half_width);
+        result.high_s = result.latency_s * std::exp(half_width);
     }
 
     void set_coverage(Prediction& result) const {
@@ -139,8 +154,8 @@ struct Predictor::State {
         const double total_s = result.host_s + result.device_s;
         result.coverage.nodes = 1 - static_cast<double>(custom) / static_cast<double>(graph.ops.size());
         result.coverage.time = total_s > 0 ? 1 - custom_s / total_s : 1;
-        result.warnings.push_back(fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom,
-                                              graph.ops.size()));
+        result.warnings.push_back(
+            fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom, graph.ops.size()));
     }
 };
 
@@ -150,10 +165,20 @@ Predictor::~Predictor() = default;
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
-Prediction Predictor::predict(const ShapeBindings& bindings) { return state_->predict(bindings); }
-const std::vector<OpPrediction>& Predictor::operators() const { return state_->operators; }
-const std::vector<Span>& Predictor::timeline() const { return state_->spans; }
-const DeviceProfile& Predictor::device() const { return state_->device; }
-const FrameworkProfile& Predictor::framework() const { return state_->framework; }
+Prediction Predictor::predict(const ShapeBindings& bindings) {
+    return state_->predict(bindings);
+}
+const std::vector<OpPrediction>& Predictor::operators() const {
+    return state_->operators;
+}
+const std::vector<Span>& Predictor::timeline() const {
+    return state_->spans;
+}
+const DeviceProfile& Predictor::device() const {
+    return state_->device;
+}
+const FrameworkProfile& Predictor::framework() const {
+    return state_->framework;
+}
 
 }  // namespace ftax

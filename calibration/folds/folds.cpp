@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
 
 #include "ftax/anchor.hpp"
+#include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host_costs.hpp"
@@ -60,6 +62,14 @@ AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs) {
     return anchor;
 }
 
+/// The noise of the last ledger: it widens intervals and moves no prediction.
+void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
+    for (const Parameter& p : from.parameters) {
+        if (p.name.starts_with("noise.")) to.parameters.push_back(p);
+    }
+    std::sort(to.parameters.begin(), to.parameters.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
 }  // namespace
 
 std::string family_of(const std::string& model) {
@@ -109,12 +119,29 @@ Predictor Folds::predictor(const Measurement& row, FrameworkProfile profile) con
     return {*graphs_.at(row.model), device_profile(row.gpu), std::move(profile), {.precision = row.precision}};
 }
 
-std::vector<fit::FrameworkFit> Folds::fit_all() const {
+std::vector<fit::FrameworkFit> Folds::fit_all(const std::vector<Scored>& left_out) const {
     std::map<std::string, std::vector<fit::HostRow>> by_framework;
     for (std::size_t i = 0; i < rows_.size(); ++i) by_framework[rows_[i].framework].push_back(host_rows_[i]);
     std::vector<fit::FrameworkFit> fits;
-    for (const auto& [framework, own] : by_framework)
+    for (const auto& [framework, own] : by_framework) {
         fits.push_back(fit::fit_framework(framework, version_of(framework), own));
+        for (const bool host : {true, false}) {
+            std::vector<double> errors;
+            for (const Scored& s : left_out) {
+                const double share = equations::decisive_share(s.host_s, s.device_s);
+                if (s.row->framework == framework && (host ? share : 1 - share) > 0.8) {
+                    errors.push_back(std::abs(std::log(s.predicted_s / s.row->latency_s)));
+                }
+            }
+            if (errors.empty()) continue;
+            const auto ninety =
+                errors.begin() + static_cast<std::ptrdiff_t>(0.9 * static_cast<double>(errors.size() - 1));
+            std::nth_element(errors.begin(), ninety, errors.end());
+            fits.back().reference.parameters.push_back(
+                {host ? "noise.host" : "noise.device", *ninety / equations::normal_90, 0,
+                 fmt::format("framework_tax.csv {}, one model left out, {} rows", framework, errors.size())});
+        }
+    }
     return fits;
 }
 
@@ -139,6 +166,7 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
         // A framework measured on this member only has no fit; its priors remain.
         FrameworkProfile profile{.framework = framework};
         if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
+        copy_noise(framework_profile(framework), profile);
 
         std::map<HostKey, FrameworkProfile> hosts;
         for (const auto& [key, own] : anchors) {

@@ -39,8 +39,8 @@ class Folds {
     /// same (framework, run, gpu); a left-out GPU by its resnet18 rows at batch 1 alone, which are not scored.
     [[nodiscard]] std::vector<Scored> score(LeaveOut leave_out) const;
 
-    /// Fits every framework on all rows.
-    [[nodiscard]] std::vector<fit::FrameworkFit> fit_all() const;
+    /// Fits every framework on all rows; the noise of host and device is that of `left_out`, rows predicted unseen.
+    [[nodiscard]] std::vector<fit::FrameworkFit> fit_all(const std::vector<Scored>& left_out) const;
 
   private:
     [[nodiscard]] Predictor predictor(const Measurement& row, FrameworkProfile profile) const;

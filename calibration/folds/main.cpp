@@ -25,17 +25,17 @@ void run(const std::string& rows_path, const std::filesystem::path& data, const 
     const folds::Folds all(std::move(usable));
     for (const std::string& problem : all.problems()) fmt::print(stderr, "left out: {}\n", problem);
 
-    for (const fit::FrameworkFit& fitted : all.fit_all()) {
-        fmt::print("{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
-                   fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
-                   fitted.converged ? "" : ", not converged");
-        write_file(data / "profiles/frameworks" / (fitted.reference.framework + ".json"), to_text(fitted.reference));
-    }
     const std::vector<folds::LedgerSection> sections{
         {"leave one model out, anchored by the other models of the run", all.score(folds::LeaveOut::model)},
         {"leave one family out, anchored by the other families of the run", all.score(folds::LeaveOut::family)},
         {"leave one GPU out, anchored by resnet18 at batch 1", all.score(folds::LeaveOut::gpu)},
     };
+    for (const fit::FrameworkFit& fitted : all.fit_all(sections.front().rows)) {
+        fmt::print("{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
+                   fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
+                   fitted.converged ? "" : ", not converged");
+        write_file(data / "profiles/frameworks" / (fitted.reference.framework + ".json"), to_text(fitted.reference));
+    }
     write_file(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
     const std::string markdown = folds::ledger_markdown(sections);
     write_file(data / "ledger/framework_tax.md", markdown);

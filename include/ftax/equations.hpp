@@ -31,4 +31,15 @@ T kernel_start_s(const T& host_ready_s, const T& launch_latency_s, const T& devi
     return arrived < free ? free : arrived;
 }
 
+/// How far `a` decides the smooth maximum of a and b: its logarithmic derivative, from 0 to 1.
+template <class T>
+T decisive_share(const T& a, const T& b) {
+    const T a4 = a * a * a * a;
+    const T b4 = b * b * b * b;
+    return a4 + b4 > T(0.0) ? a4 / (a4 + b4) : T(0.5);
+}
+
+/// Half-width of the central 90 % of a normal distribution in standard deviations.
+inline constexpr double normal_90 = 1.6449;
+
 }  // namespace ftax::equations

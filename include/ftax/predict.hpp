@@ -55,6 +55,7 @@ struct Prediction {
     double low_s = 0, high_s = 0;      ///< 90 % interval
     double host_s = 0;                 ///< Σ host dispatch
     double device_s = 0;               ///< Σ kernel time
+    double host_relative_stddev = 0, device_relative_stddev = 0;  ///< of the logarithms of the two
     double closed_form_s = 0;          ///< max(host_s, device_s), see equations.hpp
     Bound bound = Bound::host;
     std::int64_t kernels = 0;

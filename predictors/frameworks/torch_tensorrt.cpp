@@ -3,7 +3,8 @@
 
 namespace ftax {
 
-// One engine for the whole graph; what it cannot convert stays in TorchScript and is not modelled apart.
+// One engine for the whole graph, and another behind each operator that Torch-TensorRT 1.2 leaves to TorchScript:
+// chunk and split return lists.
 constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_epilogue, rewrites::fuse_pointwise,
                                       rewrites::remove_concatenations};
 constexpr LoweringTraits engine{.views_cost_host = false,
@@ -15,14 +16,20 @@ constexpr LoweringTraits engine{.views_cost_host = false,
                                 .host_kind = HostKind::engine};
 
 // An engine enqueues its layers in one call; TorchScript's wrapper allocates the outputs and binds them.
-// Source: flat rows of framework_tax.csv, torch-tensorrt fp16 on Quadro RTX 8000 (0.54 ms for the 21 layers of resnet18,
-// 0.66 ms for the 64 of mobilenet_v2).
-constexpr HostPrior priors[] = {{"host.engine", 4e-6}, {"host.forward", 400e-6}};
+// Source: flat rows of framework_tax.csv, torch-tensorrt fp16 on Quadro RTX 8000 (0.54 ms for the 21 layers of
+// resnet18, 0.66 ms for the 64 of mobilenet_v2).
+constexpr HostPrior priors[] = {{"host.engine", 3e-6}, {"host.forward", 350e-6}};
+
+constexpr LoweringTraits segmented = [] {
+    LoweringTraits traits = engine;
+    traits.split_ends_engine = true;
+    return traits;
+}();
 
 const FrameworkModel torch_tensorrt{
     .name = "torch-tensorrt",
     .description = "TensorRT engine called from TorchScript",
-    .traits = engine,
+    .traits = segmented,
     .rewrites = passes,
     .priors = priors,
 };
