@@ -107,7 +107,9 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
 OperatorModel::OperatorModel(const DeviceProfile& profile)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
-      host_(profile_parameters<OperatorHostParameters<double>>(profile)) {}
+      host_(profile_parameters<OperatorHostParameters<double>>(profile)) {
+    for (auto& rates : kernels_.rates) rates.pause_s = host_.pause_s;
+}
 
 std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasurement& row) const {
     const auto shape = operator_shape(row);

@@ -34,6 +34,7 @@ struct OperatorHostParameters {
     std::array<T, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
     T scale{};                                          ///< of the host a GPU was measured in
     T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{};
+    T pause_s{};
     T spread{};  ///< half the width of the 90 % interval of log(latency)
 };
 
@@ -61,6 +62,10 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
     visit("operator.layer_norm_launch_share", p.layer_norm_launch_share,
           ParameterSpec{0.76, 0.05, 1, 0.3, shared,
                         "share of the call's host time that passes before its kernel starts"});
+    visit("operator.pause_s", p.pause_s,
+          ParameterSpec{5e-4, 1e-5, 0.1, 1.0, shared,
+                        "device idle between two timed calls: gives a power-limited card time; prior: five times a "
+                        "call and its event records"});
 }
 
 /// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work

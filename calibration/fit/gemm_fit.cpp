@@ -39,11 +39,14 @@ bool needs_tensor_cores(std::string_view name) {
     return name.starts_with("gemm.tensor");
 }
 
+/// Moves `device` behind the sustained rates. The first shared unknown is the pause between two calls.
 template <class T>
-DeviceRates<T> rates_of(const GemmRow& row, const T*& device) {
+DeviceRates<T> rates_of(const GemmRow& row, const T* shared, const T*& device) {
     SustainedParameters<T> p;
     visit_parameters(p, *row.device, [&](std::string_view, T& value, const ParameterSpec&) { value = *device++; });
-    return kernels::device_rates(*row.device, row.path, p);
+    auto rates = kernels::device_rates(*row.device, row.path, p);
+    rates.pause_s = shared[0];
+    return rates;
 }
 
 template <class T>
@@ -78,8 +81,8 @@ struct GemmModel {
     template <class T>
     T operator()(T const* const* blocks) const {
         const T* device = blocks[of_device];
-        const auto rates = rates_of(*row, device);
-        const auto p = parameters_of(blocks[of_shared], blocks[of_architecture], device);
+        const auto rates = rates_of(*row, blocks[of_shared], device);
+        const auto p = parameters_of(blocks[of_shared] + 1, blocks[of_architecture], device);
         return kernels::gemm::plan_choice(row->shape, choice, rates, p).seconds + host_of(*row, blocks[of_host]);
     }
 };
@@ -92,6 +95,12 @@ LogFit::Block declared(ParameterScope scope) {
         block.push_back(unknown(std::string(name), spec));
         block.back().fixed = needs_tensor_cores(name);
     });
+    return block;
+}
+
+LogFit::Block declared_shared() {
+    LogFit::Block block = {{"operator.pause_s", 5e-4, 1e-5, 1e-1, 1.0}};
+    for (Unknown& u : declared(ParameterScope::shared)) block.push_back(std::move(u));
     return block;
 }
 
@@ -112,7 +121,7 @@ LogFit::Block declared_host() {
 }
 
 GemmUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options) {
-    GemmUnknowns unknowns{.shared = declared(ParameterScope::shared)};
+    GemmUnknowns unknowns{.shared = declared_shared()};
     for (const auto& [slug, of_device_rows] : rows) {
         const DeviceSpec& device = *of_device_rows.front()->device;
         unknowns.architectures[device.architecture] = declared(ParameterScope::architecture);
@@ -139,8 +148,8 @@ struct DeviceValues {
 
     [[nodiscard]] kernels::gemm::Choice choose(const GemmRow& row) const {
         const double* device = blocks[of_device].data();
-        const auto rates = rates_of(row, device);
-        const auto p = parameters_of(blocks[of_shared].data(), blocks[of_architecture].data(), device);
+        const auto rates = rates_of(row, blocks[of_shared].data(), device);
+        const auto p = parameters_of(blocks[of_shared].data() + 1, blocks[of_architecture].data(), device);
         return kernels::gemm::choose(row.shape, rates, p);
     }
 
@@ -219,37 +228,42 @@ FitSummary fit_rows(const DeviceRows& rows, GemmUnknowns& unknowns, const GemmFi
     return summary;
 }
 
-using Errors = std::map<std::string, std::vector<double>>;
+/// Errors by operator and device, of all rows and without those under other conditions.
 struct OperatorErrors {
-    Errors linear, bmm;
-    void add(const std::string& slug, const GemmRow& row, double log_error) {
-        (row.shape.linear ? linear : bmm)[slug].push_back(log_error);
+    using ByDevice = std::map<std::string, std::vector<double>>;
+    std::map<std::string, ByDevice> all, clean;
+
+    template <class Select>
+    void add(const std::vector<const GemmRow*>& rows, const GemmUnknowns& unknowns, Select select) {
+        const DeviceSpec& device = *rows.front()->device;
+        const DeviceValues current(unknowns, device);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            if (!select(i)) continue;
+            const std::string op = rows[i]->shape.linear ? "linear" : "bmm";
+            const double error = current.log_error(*rows[i]);
+            all[op][device.slug].push_back(error);
+            if (!rows[i]->scored_only) clean[op][device.slug].push_back(error);
+        }
+    }
+
+    void add(const std::vector<const GemmRow*>& rows, const GemmUnknowns& unknowns) {
+        add(rows, unknowns, [](std::size_t) { return true; });
     }
 };
 
-void add_fold(const std::string& name, const OperatorErrors& errors, FitReport& report) {
-    for (const auto& [op, by_device] : {std::pair{"linear", &errors.linear}, std::pair{"bmm", &errors.bmm}}) {
-        Fold fold{.name = std::string(op) + ", " + name};
-        for (const auto& [slug, of_device_rows] : *by_device) {
+void add_folds(const std::string& name, const OperatorErrors& errors, FitReport& report) {
+    const auto add = [&](const std::string& fold_name, const OperatorErrors::ByDevice& by_device) {
+        Fold fold{.name = fold_name};
+        for (const auto& [slug, of_device_rows] : by_device) {
             fold.groups.push_back(summarize(slug, of_device_rows));
-            fold.mean += fold.groups.back().mean / static_cast<double>(by_device->size());
+            fold.mean += fold.groups.back().mean / static_cast<double>(by_device.size());
         }
         report.folds.push_back(std::move(fold));
+    };
+    for (const auto& [op, by_device] : errors.all) add(op + ", " + name, by_device);
+    for (const auto& [op, by_device] : errors.clean) {
+        add(op + ", " + name + ", without rows under other conditions", by_device);
     }
-}
-
-template <class Select>
-void add_errors(const std::vector<const GemmRow*>& rows, const GemmUnknowns& unknowns, OperatorErrors& errors,
-                Select select) {
-    const DeviceSpec& device = *rows.front()->device;
-    const DeviceValues current(unknowns, device);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (select(*rows[i], i)) errors.add(device.slug, *rows[i], current.log_error(*rows[i]));
-    }
-}
-
-bool any_row(const GemmRow&, std::size_t) {
-    return true;
 }
 
 /// Region of a row in which errors are reported: what its time consists of, long reductions apart.
@@ -257,10 +271,10 @@ std::string region_of(const GemmRow& row, const DeviceValues& current) {
     const double host = host_of(row, current.blocks[of_host].data());
     if (row.latency_s < 2 * host) return "mostly host";
     const double* device = current.blocks[of_device].data();
-    const auto rates = rates_of(row, device);
+    const auto rates = rates_of(row, current.blocks[of_shared].data(), device);
     const auto plan = kernels::gemm::plan_choice(
         row.shape, current.choose(row), rates,
-        parameters_of(current.blocks[of_shared].data(), current.blocks[of_architecture].data(), device));
+        parameters_of(current.blocks[of_shared].data() + 1, current.blocks[of_architecture].data(), device));
     if (plan.bound == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";
     return plan.waves < 1 ? "arithmetic, less than one wave" : "arithmetic";
 }
@@ -278,14 +292,23 @@ void add_regions(const DeviceRows& rows, const GemmUnknowns& unknowns, FitReport
     for (auto& [name, errors] : regions) report.regions.push_back(summarize(name, std::move(errors)));
 }
 
-/// Expects of an architecture without rows the geometric mean of the others', weighted by how near they are in age.
+/// Volta redesigned the SM and its caches: what holds before does not tell about what comes after.
+bool share_lineage(Architecture a, Architecture b) {
+    return (a <= Architecture::pascal) == (b <= Architecture::pascal);
+}
+
+/// Expects of an architecture without rows the geometric mean of the others' (of its lineage if there are any),
+/// weighted by how near they are in age.
 LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
+    const bool alone = std::none_of(fitted.begin(), fitted.end(),
+                                    [&](const auto& entry) { return share_lineage(entry.first, wanted); });
     LogFit::Block block = declared(ParameterScope::architecture);
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0, weights = 0;
         for (const auto& [architecture, other] : fitted) {
+            if (!alone && !share_lineage(architecture, wanted)) continue;
             const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
-            const double weight = 1 / (apart * apart);
+            const double weight = 1 / apart;
             log_sum += weight * std::log(other[i].value);
             weights += weight;
         }
@@ -340,9 +363,9 @@ void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const
         }
         unknowns.devices[slug] = expected_device(device, others, unknowns);
         unknowns.hosts[slug] = expected_host(others, unknowns);
-        add_errors(of_device_rows, unknowns, blind, any_row);
+        blind.add(of_device_rows, unknowns);
         unknowns.hosts[slug] = known.hosts.at(slug);
-        add_errors(of_device_rows, unknowns, host_known, any_row);
+        host_known.add(of_device_rows, unknowns);
 
         fix(unknowns.shared);
         for (auto& [_, block] : unknowns.architectures) fix(block);
@@ -351,11 +374,11 @@ void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const
         GemmUnknowns own = unknowns;
         std::erase_if(own.architectures, [&](const auto& entry) { return entry.first != device.architecture; });
         (void)fit_rows({{slug, of_device_rows}}, own, options, false);
-        add_errors(of_device_rows, own, measured, any_row);
+        measured.add(of_device_rows, own);
     }
-    add_fold("left out: datasheet, host of the others", blind, report);
-    add_fold("left out: datasheet, host known", host_known, report);
-    add_fold("left out: clock and bandwidth measured, host known", measured, report);
+    add_folds("left out: datasheet, host of the others", blind, report);
+    add_folds("left out: datasheet, host known", host_known, report);
+    add_folds("left out: clock and bandwidth measured, host known", measured, report);
 }
 
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
@@ -368,7 +391,10 @@ void add_parameters(const LogFit::Block& block, ParameterScope scope, const std:
 void add_all_parameters(const GemmUnknowns& unknowns, const GemmFitOptions& options, std::size_t rows,
                         FitReport& report) {
     const std::string source = "fitted: linear and bmm rows, " + std::to_string(rows);
-    add_parameters(unknowns.shared, ParameterScope::shared, "", source, 1, report.parameters);
+    const LogFit::Block pause(unknowns.shared.begin(), unknowns.shared.begin() + 1);
+    const LogFit::Block shared(unknowns.shared.begin() + 1, unknowns.shared.end());
+    add_parameters(pause, ParameterScope::shared, "", source, 1, report.nuisance);
+    add_parameters(shared, ParameterScope::shared, "", source, 1, report.parameters);
     for (int i = static_cast<int>(Architecture::maxwell); i <= static_cast<int>(Architecture::blackwell); ++i) {
         const auto architecture = static_cast<Architecture>(i);
         const auto found = unknowns.architectures.find(architecture);
@@ -419,22 +445,16 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
     GemmUnknowns unknowns = unknowns_for(by_device, options);
     report.converged = fit_rows(by_device, unknowns, options, false).converged;
 
-    OperatorErrors all, clean;
-    for (const auto& [slug, of_device_rows] : by_device) {
-        add_errors(of_device_rows, unknowns, all, any_row);
-        add_errors(of_device_rows, unknowns, clean, [](const GemmRow& row, std::size_t) { return !row.scored_only; });
-    }
-    add_fold("in the fit", all, report);
-    add_fold("in the fit, without rows under other conditions", clean, report);
+    OperatorErrors in_fit;
+    for (const auto& [_, of_device_rows] : by_device) in_fit.add(of_device_rows, unknowns);
+    add_folds("in the fit", in_fit, report);
     add_regions(by_device, unknowns, report);
     if (options.folds) {
         GemmUnknowns without = unknowns_for(by_device, options);
         (void)fit_rows(by_device, without, options, true);
         OperatorErrors held_out;
-        for (const auto& [slug, of_device_rows] : by_device) {
-            add_errors(of_device_rows, without, held_out, [](const GemmRow&, std::size_t i) { return is_held_out(i); });
-        }
-        add_fold("a quarter held out", held_out, report);
+        for (const auto& [_, of_device_rows] : by_device) held_out.add(of_device_rows, without, is_held_out);
+        add_folds("a quarter held out", held_out, report);
         add_left_out_folds(by_device, unknowns, options, report);
     }
     add_all_parameters(unknowns, options, rows.size(), report);

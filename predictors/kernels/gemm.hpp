@@ -28,7 +28,7 @@ struct GemmParameters {
     T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
     T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, misaligned_write{};
     T reread{}, skew_waves{}, row_skew{}, column_skew{}, skew{};
-    T split_s{}, energy_scale{}, power_response_s{};
+    T split_s{}, energy_scale{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{};
 };
 
@@ -68,21 +68,20 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     visit("gemm.misaligned_write", p.misaligned_write,
           ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
     visit("gemm.reread", p.reread,
-          ParameterSpec{6, 0.1, 50, 0.7, shared, "working set / L2 is this over when half of the re-reads miss"});
+          ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
     visit("gemm.skew_waves", p.skew_waves,
           ParameterSpec{4.5, 0.05, 50, 0.7, shared, "waves after which blocks have half lost step"});
     visit("gemm.row_skew", p.row_skew,
-          ParameterSpec{0.8, 0.02, 50, 0.7, shared, "see shared_traffic, operand of a block row"});
+          ParameterSpec{0.003, 1e-5, 1, 1.0, shared,
+                        "drift between blocks that share rows, in parts of the reduction, see shared_traffic"});
     visit("gemm.column_skew", p.column_skew,
-          ParameterSpec{5, 0.05, 100, 0.7, shared, "see shared_traffic, operand of a block column"});
+          ParameterSpec{0.015, 1e-5, 1, 1.0, shared, "the same between blocks that share columns"});
     visit("gemm.skew", p.skew,
-          ParameterSpec{1, 0.01, 30, 1.0, device, "how far blocks of this card drift apart against others"});
+          ParameterSpec{1, 0.01, 30, 1.0, architecture, "how far blocks drift apart against other architectures"});
     visit("gemm.split_s", p.split_s,
           ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared, "adding up the parts of a split reduction, besides traffic"});
     visit("gemm.energy_scale", p.energy_scale,
           ParameterSpec{1, 0.3, 3, 0.15, architecture, "energy per operation against energy_per_flop_j"});
-    visit("gemm.power_response_s", p.power_response_s,
-          ParameterSpec{5e-3, 1e-4, 1, 1.5, architecture, "load after which the clock has half fallen"});
     visit("gemm.tensor_efficiency", p.tensor_efficiency,
           ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
                         "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
@@ -185,24 +184,41 @@ T compute_time(const GemmTile& tile, double blocks_per_sm, double part, const Bl
                                                   T(memory * memory + issue * issue), p.wave_sharpness);
 }
 
-/// cuBLAS's own estimate on Pascal: padded arithmetic, partly in whole residencies, credited by tile.
-/// Source: kernel column of neusight_ops.csv linear: agrees in 70 % (P100) and 83 % (P4) of the rows, in 98 % and 84 %
-/// of those with more than 16 blocks per SM.
-inline double pascal_estimate(const GemmTile& tile, double blocks_per_sm, double part) {
-    constexpr double whole = 0.14, wide_credit = 1.04, flat_credit = 0.75;
-    const double residencies = std::ceil(blocks_per_sm * tile.inverse_resident) * tile.resident;
-    const double credit = tile.rows > 64 ? wide_credit : tile.rows < 64 ? flat_credit : 1;
-    return tile.area * ((1 - whole) * blocks_per_sm + whole * residencies) * (part + 8) / credit;
+/// Tells whether cuBLAS's choice follows credited_work: CUDA-core kernels except those of Volta and Turing.
+inline bool is_chosen_by_credit(Architecture architecture, MathPath path) {
+    return !is_tensor(path) && (architecture <= Architecture::pascal || architecture >= Architecture::ampere);
 }
 
-/// Chooses kernel and split: the least arithmetic time plus traffic through the L2 at twice the memory bandwidth,
-/// hits and drift left aside as cuBLAS does.
+/// cuBLAS's estimate of a candidate: padded arithmetic, partly in whole waves, divided by a credit for the tile.
+/// Source: kernel column of neusight_ops.csv linear: agrees in 93 % (P4) and 94 % (P100) of the rows with more than 8
+/// blocks per SM, in 73 % of all rows (A100). Pascal's credit for tall tiles depends on the width of the SM.
+inline double credited_work(const GemmTile& tile, double blocks_per_sm, double split, double part,
+                            Architecture architecture, double flops_per_cycle) {
+    if (architecture <= Architecture::pascal) {
+        constexpr double whole = 0.05, flat_credit = 0.75;
+        const double tall_credit = flops_per_cycle < 192 ? 1.07 : 1.0;
+        const double residencies = std::ceil(blocks_per_sm * tile.inverse_resident) * tile.resident;
+        const double credit = tile.rows > 64 ? tall_credit : tile.rows < 64 ? flat_credit : 1;
+        return tile.area * ((1 - whole) * blocks_per_sm + whole * residencies) * (part + 8) / credit;
+    }
+    constexpr double whole = 0.73, latency = 0.47 * 4096, narrow_credit = 0.965, sliced_credit = 0.82;
+    constexpr double split_penalty = 1.3;
+    const double credit = tile.loop == GemmLoop::wide     ? 1
+                          : tile.loop == GemmLoop::narrow ? narrow_credit
+                                                          : sliced_credit;
+    const double waves = (1 - whole) * blocks_per_sm + whole * std::ceil(blocks_per_sm) + latency * tile.inverse_work;
+    return tile.area * waves * (part + 64) * (split > 1 ? split_penalty : 1) / credit;
+}
+
+/// Chooses kernel and split: the least credited work, or arithmetic time plus traffic through the L2 at twice the
+/// memory bandwidth, hits and drift left aside as cuBLAS does.
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
     const bool batched = s.batch > 1 && !s.linear;
     const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
-    const bool as_pascal = rates.architecture <= Architecture::pascal && !is_tensor(rates.path);
+    const bool by_credit = is_chosen_by_credit(rates.architecture, rates.path);
     const BlockRates<double> r = block_rates(s, rates, p);
     const double inverse_sms = 1 / rates.sms;
+    const double flops_per_cycle = rates.flops_per_s * inverse_sms / rates.boost_clock_hz;
     const auto k = static_cast<double>(s.k);
     const double whole = round_up(k, r.step);
     const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
@@ -217,8 +233,8 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
             const double part = split > 1 ? round_up(k / split, r.step) : whole;
             const double per_sm = blocks * split * inverse_sms;
             double score = 0;
-            if (as_pascal) {
-                score = pascal_estimate(tile, per_sm, part);
+            if (by_credit) {
+                score = credited_work(tile, per_sm, split, part, rates.architecture, flops_per_cycle);
             } else {
                 const double traffic_s = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
                 const double flops_s =
@@ -251,7 +267,8 @@ DeviceRates<double> values_of(const DeviceRates<T>& rates) {
             value_of(rates.flops_per_s),
             value_of(rates.fp32_flops_per_s),
             value_of(rates.bandwidth_bytes_per_s),
-            value_of(rates.floor_s)};
+            value_of(rates.floor_s),
+            value_of(rates.pause_s)};
 }
 
 template <class T>
@@ -277,9 +294,10 @@ struct Traffic {
 };
 
 /// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks, launched along n.
-/// What they share is read once while they keep step; later bands re-read what has left the L2. In the first waves
-/// blocks run in step, later they start one after another: the data that passes between two neighbours' use of the same
-/// operand grows with the reduction and with the band, and where it exceeds the L2 every block reads for itself.
+/// What they share is read once while they keep step; later bands re-read what has left the L2. Blocks drift apart by a
+/// share of their reduction, over the first waves more and more: the data that the band reads meanwhile grows with the
+/// reduction and the band, and where it exceeds the L2 every block reads for itself. Columns, shared by blocks of
+/// different block rows, are lost first; reading them apart then widens the band's footprint.
 /// Source: our fits to neusight_ops.csv linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off.
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
@@ -304,8 +322,8 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const T columns_once = column_bytes * (1.0 + column_miss * (grid_rows / down - 1));
 
     const double waves = grid * batches / resident;
-    const T skew = p.skew * (waves * depth_bytes * inverse_l2 / band) / (p.skew_waves + waves);
-    const T column_lost = miss_share(T(skew * p.column_skew * (band_values * grid_columns)));
+    const T skew = p.skew * (waves * depth_bytes * inverse_l2) / (p.skew_waves + waves);
+    const T column_lost = miss_share(T(skew * p.column_skew * band_values));
     const T drifting_values = band_values + column_lost * ((band - across) * tile.columns);
     const T row_lost = miss_share(T(skew * p.row_skew * drifting_values));
 
@@ -345,7 +363,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
     // The parts are f32; one reduction reads them and writes the result.
     if (c.split > 1) whole_s += p.split_s + (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
-    whole_s = slowed_by_power(whole_s, plan.compute_s, excess_power(rates, p.energy_scale), p.power_response_s);
+    whole_s = slowed_by_power(whole_s, plan.compute_s, excess_power(rates, p.energy_scale), rates.pause_s);
     plan.seconds = rates.floor_s + whole_s;
     plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute

@@ -8,9 +8,9 @@
 namespace ftax::kernels {
 
 /// Returns the energy that a board spends per f32 operation at boost clock, memory and leakage included, in joules.
-/// Source: power limit / f32 peak of the boards of a generation that keep their boost clock (data/devices): GTX 1080 Ti
-/// 22 pJ, V100 17.7, Quadro RTX 8000 and Titan RTX 16 to 17, RTX 3090 and A40 8 to 10, RTX 4090 5.4, H100 PCIe 6.8,
-/// RTX 5090 and RTX PRO 6000 4.8 to 5.5.
+/// Source: median of power limit / f32 peak over a generation's boards in data/devices but those of inference cards
+/// (P4, T4, A2, A10, L4): Pascal 20 to 26 pJ, Volta 17 to 19, Turing 16 to 24, Ampere 7 to 20, Ada 3.3 to 6.9, Hopper
+/// 6.8 to 10.5 (the lowest of its few), Blackwell 4.8 to 5.5.
 [[nodiscard]] constexpr double energy_per_flop_j(Architecture architecture) {
     switch (architecture) {
         case Architecture::cpu:
@@ -19,13 +19,13 @@ namespace ftax::kernels {
         case Architecture::pascal:
             return 22e-12;
         case Architecture::volta:
-            return 17.5e-12;
+            return 17.7e-12;
         case Architecture::turing:
-            return 16.5e-12;
+            return 20e-12;
         case Architecture::ampere:
-            return 9e-12;
+            return 10.7e-12;
         case Architecture::ada:
-            return 5.4e-12;
+            return 4.6e-12;
         case Architecture::hopper:
             return 7e-12;
         case Architecture::blackwell:
@@ -34,10 +34,9 @@ namespace ftax::kernels {
     return 0;
 }
 
-/// Energy of one operation on a tensor core (f16 inputs) against one on a CUDA core.
-/// Source: V100 and A100 hold 90 % of their tensor peak at 250 W: 250 W / (0.9 · 112 TFLOP/s) = 2.5 pJ against 17.7,
-/// 250 W / (0.9 · 312 TFLOP/s) = 0.9 pJ against 9.
-inline constexpr double tensor_energy_ratio = 0.12;
+/// Energy of one operation on a tensor core (f16 inputs) against one on a CUDA core. Prior: an A100 PCIe holds about
+/// 0.8 of its 312 TFLOP/s at 250 W, 1 pJ against 10.7; a T4 about 0.6 of its 65 TFLOP/s at 70 W, 1.8 pJ against 20.
+inline constexpr double tensor_energy_ratio = 0.09;
 
 /// Returns by how much a stream of arithmetic alone exceeds the power limit: 0 on a card that keeps its clock, 1 when
 /// it would draw twice its limit. `energy_scale` corrects energy_per_flop_j.
@@ -51,11 +50,14 @@ T excess_power(const DeviceRates<T>& rates, const T& energy_scale) {
 }
 
 /// Returns the time of a kernel of `seconds` at boost clock, `compute_s` of them arithmetic, once the board has lowered
-/// its clock to stay within its power limit. The governor needs `response_s` to see the load.
-/// Source: the efficiency of one and the same T4 kernel falls from 0.65 at 0.3 ms to 0.41 beyond 10 ms (KERNEL_NOTES).
+/// its clock so that the energy of the arithmetic, spread over the kernel and the `pause_s` until the next one, stays
+/// within the power limit.
+/// Source: energy balance, the governor being slower than both. A T4's efficiency in one and the same kernel falls from
+/// 0.65 at 0.3 ms to 0.41 beyond 10 ms (KERNEL_NOTES.md).
 template <class T>
-T slowed_by_power(const T& seconds, const T& compute_s, const T& excess, const T& response_s) {
-    return seconds + excess * compute_s * seconds / (seconds + response_s);
+T slowed_by_power(const T& seconds, const T& compute_s, const T& excess, const T& pause_s) {
+    const T limited_s = (1.0 + excess) * compute_s - pause_s;
+    return seconds < limited_s ? limited_s : seconds;
 }
 
 }  // namespace ftax::kernels
