@@ -250,17 +250,13 @@ def export_program(spec, model, inputs, dims):
     config = getattr(model, "config", None) or getattr(getattr(model, "model", None), "config", None)
     positions = (getattr(config, "max_position_embeddings", None) or MAX_BATCH) - spec.export.get("decode", 0)
     symbols = {"batch": Dim("batch", min=1, max=MAX_BATCH), "seq": Dim("seq", min=2, max=positions)}
-    attempts = [
-        ({"batch", "seq"}, {}),
-        ({"batch", "seq"}, {"prefer_deferred_runtime_asserts_over_guards": True}),
-        ({"batch"}, {}),
-        ({"batch"}, {"prefer_deferred_runtime_asserts_over_guards": True}),
-        (set(), {}),
-    ]
+    wanted = {s for axes in dims.values() for s in axes.values()} & set(spec.export.get("symbols", symbols))
+    deferred = {"prefer_deferred_runtime_asserts_over_guards": True}
+    attempts = [(wanted, {}), (wanted, deferred)]
+    if wanted > {"batch"}:
+        attempts += [({"batch"}, {}), ({"batch"}, deferred)]
     failures = []
-    for kept, options in attempts:
-        if not kept <= set(spec.export.get("symbols", ["batch", "seq"])):
-            continue
+    for kept, options in [*attempts, (set(), {})]:
         shapes = {k: {axis: symbols[s] for axis, s in axes.items() if s in kept} for k, axes in dims.items()}
         try:
             with tracing(spec), module_calls(model) as calls:
@@ -367,6 +363,8 @@ def export_spec(spec, folder, onnx=False):
     else:
         save(program, names, calls, folder / f"{spec.name}.pt2")
     symbols = sorted({s for axes in dims.values() for s in axes.values()})
+    if not symbols:
+        print(f"{spec.name}: exported for one batch size only", file=sys.stderr)
     options = ",".join(f"{k}={v}" for k, v in {**spec.export, **spec.config}.items())
     return program, calls, [spec.name, f"{spec.source}:{spec.model}", options, describe(inputs, dims), ",".join(symbols), " | ".join(failures)]
 
