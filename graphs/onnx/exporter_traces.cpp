@@ -42,7 +42,8 @@ class Restoration {
     [[nodiscard]] bool is_folded(const Op& op) const {
         const std::string& weight = graph_.tensors[op.inputs[1]].name;
         const bool biased = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
-        if (biased && weight.starts_with("onnx::Conv") && graph_.tensors[op.inputs[2]].name.starts_with("onnx::Conv")) return true;
+        // A weight norm is folded too, but leaves the convolution its own bias.
+        if (biased && weight.starts_with("onnx::Conv")) return owner_of(graph_.tensors[op.inputs[2]].name) != op.module;
         return is_batch_norm(op.module) && owner_of(weight) != op.module;
     }
 

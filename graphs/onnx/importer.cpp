@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t newest_known_opset = 25;
 constexpr std::int64_t oldest_supported_opset = 7;
-constexpr std::int64_t newest_known_ir = 13;
+constexpr std::int64_t newest_known_ir = 14;
 
 std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
     std::vector<std::string_view> names;
@@ -263,17 +263,16 @@ void Importer::fill_from_declaration(const Scope& scope, Node& node) {
 void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
     ShapeMath& math = construction_.math;
     bool folded = row && !(row->flags & never_folded);
-    bool known = folded;
     for (std::size_t i = 0; i < node.inputs.size() && folded; ++i) {
-        if (!node.has(i)) continue;
-        folded = construction_.is_folded(node.inputs[i]);
-        known = known && folded && row->evaluate && node.value(i) != nullptr;
+        folded = !node.has(i) || construction_.is_folded(node.inputs[i]);
     }
     fill_from_declaration(scope, node);
-    if (folded && known && row->evaluate && node.outputs[0].dims && !node.outputs[0].value && node.outputs[0].alias == no_tensor) {
+    if (folded && row->evaluate && node.outputs[0].dims && !node.outputs[0].value && node.outputs[0].alias == no_tensor) {
         const auto count = math.static_count(*node.outputs[0].dims);
         const bool sized_by_values = row->kind == OpKind::nonzero;
-        if (sized_by_values || (count && *count <= max_followed_elements)) row->evaluate(node);
+        bool known = sized_by_values || (count && *count <= max_followed_elements);
+        for (std::size_t i = 0; i < node.inputs.size() && known; ++i) known = !node.has(i) || node.value(i) != nullptr;
+        if (known) row->evaluate(node);
     }
 
     std::vector<TensorId> live;

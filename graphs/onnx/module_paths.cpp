@@ -1,7 +1,6 @@
 #include "graphs/onnx/module_paths.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace ftax::onnx_import {
 namespace {
@@ -19,12 +18,14 @@ std::vector<std::string_view> python_strings(std::string_view text) {
     }
 }
 
-/// "/layer1/layer1.0/conv1/Conv" → "layer1.0.conv1": a component that begins with the path before it replaces it.
-std::string path_of_name(std::string_view name) {
+/// Modules entered on the way to a node, outermost first: "/layer1/layer1.0/conv1/Conv" → layer1, layer1.0,
+/// layer1.0.conv1. A component that begins with the one before it replaces it.
+std::vector<std::string> paths_of_name(std::string_view name) {
+    std::vector<std::string> paths;
+    const std::size_t end = name.rfind('/');
+    if (!name.starts_with('/') || end == 0) return paths;
     std::string path;
     std::string_view last;
-    const std::size_t end = name.rfind('/');
-    if (!name.starts_with('/') || end == 0) return path;
     std::string_view rest = name.substr(1, end - 1);
     while (!rest.empty()) {
         const std::size_t slash = rest.find('/');
@@ -35,8 +36,9 @@ std::string path_of_name(std::string_view name) {
         if (!path.empty() && path.back() != '.') path += '.';
         path += component;
         last = component;
+        paths.push_back(path);
     }
-    return path;
+    return paths;
 }
 
 }  // namespace
@@ -44,8 +46,8 @@ std::string path_of_name(std::string_view name) {
 std::string module_of(const NodeRecord& node, const std::string& fallback) {
     const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
     if (scopes.size() >= 2) return std::string(scopes[scopes.size() - 2]);  // the last entry is the operator itself
-    const std::string path = path_of_name(node.name);
-    return path.empty() ? fallback : path;
+    const auto paths = paths_of_name(node.name);
+    return paths.empty() ? fallback : paths.back();
 }
 
 ModuleTypes module_types(const std::vector<NodeRecord>& nodes) {
@@ -54,6 +56,8 @@ ModuleTypes module_types(const std::vector<NodeRecord>& nodes) {
         const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
         const auto classes = python_strings(metadata_of(node, "pkg.torch.onnx.class_hierarchy"));
         for (std::size_t i = 0; i + 1 < scopes.size() && i + 1 < classes.size(); ++i) types.emplace(scopes[i], classes[i]);
+        if (!scopes.empty()) continue;
+        for (std::string& path : paths_of_name(node.name)) types.emplace(std::move(path), std::string{});
     }
     return types;
 }
@@ -71,10 +75,9 @@ void record_module_calls(Graph& graph, const ModuleTypes& types) {
             const bool inside = std::string_view(previous).starts_with(path) &&
                                 (previous.size() == path.size() || previous[path.size()] == '.');
             if (inside) continue;
-            // A list of modules ("layers" of "layers.0") is no call of its own.
-            const bool container = end < op.module.size() && std::isdigit(static_cast<unsigned char>(op.module[end + 1]));
+            // A list of modules ("layers" of "layers.0") is a part of paths, but never called.
             const auto type = types.find(path);
-            if (container && type == types.end()) continue;
+            if (end < op.module.size() && type == types.end()) continue;
             graph.module_calls.push_back({std::string(path), type == types.end() ? std::string{} : type->second});
             any = true;
         }

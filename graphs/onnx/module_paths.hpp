@@ -14,7 +14,7 @@ namespace ftax::onnx_import {
 /// (pkg.torch.onnx.name_scopes) or in the node's name ("/layer1/layer1.0/conv1/Conv"); `fallback` when they do not.
 [[nodiscard]] std::string module_of(const NodeRecord& node, const std::string& fallback);
 
-/// Class of each module by its path, where the nodes' metadata says it (pkg.torch.onnx.class_hierarchy).
+/// The modules that nodes name, by path, with their class where metadata says it (pkg.torch.onnx.class_hierarchy).
 using ModuleTypes = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] ModuleTypes module_types(const std::vector<NodeRecord>& nodes);
 

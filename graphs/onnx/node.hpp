@@ -18,7 +18,7 @@ namespace ftax::onnx_import {
 using Scalars = std::vector<Scalar>;
 
 /// Largest tensor whose elements are followed one by one.
-inline constexpr std::int64_t max_followed_elements = 4096;
+inline constexpr std::int64_t max_followed_elements = 512;
 inline constexpr std::size_t max_rank = 32;
 
 /// What the importer knows of a tensor beyond the Graph.
