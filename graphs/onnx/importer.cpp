@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "ftax/error.hpp"
 #include "graphs/onnx/module_paths.hpp"
@@ -23,6 +24,24 @@ std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
 
 std::string source_of(const NodeRecord& record) {
     return record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
+}
+
+/// Inputs that stand where layers have their parameters, in a file that lost all its initializers but kept their names
+/// among the inputs, as files up to IR version 3 list them.
+std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) {
+    std::unordered_set<std::string_view> names;
+    for (const TensorRecord& record : graph.initializers) {
+        if (record.dims.size() > 1) return names;
+    }
+    constexpr std::array<std::string_view, 10> layers{"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization",
+                                                      "InstanceNormalization", "LSTM", "GRU", "RNN"};
+    std::unordered_set<std::string_view> others;
+    for (const NodeRecord& node : graph.nodes) {
+        const bool layer = std::find(layers.begin(), layers.end(), node.op_type) != layers.end();
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) (layer && i > 0 ? names : others).insert(node.inputs[i]);
+    }
+    for (const std::string_view name : others) names.erase(name);
+    return names;
 }
 
 }  // namespace
@@ -81,6 +100,7 @@ void Importer::add_inputs(Scope& scope) {
         // Up to IR version 3 initializers are listed as inputs too.
         if (!scope.names.contains(input.name)) inputs.emplace_back(input.name, type_of(input));
     }
+    const auto weights = stripped_weights(model_.graph);
     dimension_names_ = std::make_unique<DimensionNames>(inputs, options_.input_shapes, construction_.graph.warnings);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const auto& [name, type] = inputs[i];
@@ -92,7 +112,8 @@ void Importer::add_inputs(Scope& scope) {
         if (!dims && type.kind == TypeRecord::Kind::tensor) {
             throw Error(ErrorCode::usage, fmt::format("input '{}' has no shape; give it with --shapes {}:…", name, name));
         }
-        const TensorId id = construction_.add_tensor(std::string(name), dtype, TensorRole::input, std::move(dims));
+        const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
+        const TensorId id = construction_.add_tensor(std::string(name), dtype, weight ? TensorRole::weight : TensorRole::input, std::move(dims));
         construction_.notes[id].is_sequence = type.kind == TypeRecord::Kind::sequence;
         if (!scope.names.emplace(name, id).second) throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", name));
         construction_.graph.inputs.push_back(id);

@@ -27,6 +27,13 @@ struct Node {
     std::vector<Monomial> monomials;  ///< sorted by atoms; a constant has at most one, without atoms
 };
 
+/// Bounds the length of one expression when printed: the graph of a hostile model can square a dimension at every node.
+constexpr std::size_t max_terms = 2000;
+
+[[noreturn]] void fail_too_large() {
+    throw Error(ErrorCode::limit, fmt::format("a shape expression has more than {} terms", max_terms));
+}
+
 bool by_atoms(const Monomial& x, const Monomial& y) { return x.atoms < y.atoms; }
 
 std::string key_of(const Node& node) {
@@ -42,11 +49,28 @@ struct ExpressionPool::Storage {
     std::vector<Node> nodes;
     std::unordered_map<std::string, std::uint32_t> ids;
     std::vector<std::string> symbols;
+    std::vector<std::size_t> terms_printed;  ///< parallel to nodes: symbols and numbers of the printed expression
 
     std::uint32_t intern(Node node) {
+        const std::size_t length = printed_length(node);
+        if (length > max_terms) fail_too_large();
         auto [position, added] = ids.try_emplace(key_of(node), static_cast<std::uint32_t>(nodes.size()));
-        if (added) nodes.push_back(std::move(node));
+        if (added) {
+            nodes.push_back(std::move(node));
+            terms_printed.push_back(length);
+        }
         return position->second;
+    }
+
+    [[nodiscard]] std::size_t printed_length(const Node& node) const {
+        if (node.kind == NodeKind::symbol) return 1;
+        if (node.kind != NodeKind::polynomial) return terms_printed[node.a] + terms_printed[node.b];
+        std::size_t length = 0;
+        for (const Monomial& m : node.monomials) {
+            ++length;
+            for (const std::uint32_t atom : m.atoms) length += terms_printed[atom];
+        }
+        return length;
     }
 
     /// A node as a sum of monomials: polynomials as they are, anything else as the monomial 1 × itself.
@@ -182,6 +206,7 @@ struct ExpressionPool::Storage {
     }
 
     static std::vector<Monomial> product(const std::vector<Monomial>& p, const std::vector<Monomial>& q) {
+        if (p.size() * q.size() > max_terms) fail_too_large();
         std::vector<Monomial> result;
         result.reserve(p.size() * q.size());
         for (const Monomial& x : p) {

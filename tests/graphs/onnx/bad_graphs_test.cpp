@@ -86,7 +86,9 @@ TEST_CASE("BAD_INPUTS 13: a missing initializer that is named as an input is an 
     OnnxModel model;
     model.input("x", {"batch", "3", "32", "32"}).input("w", {"16", "3", "3", "3"}).output("y");
     model.node("Conv", {"x", "w"}, {"y"});
-    CHECK(model.import().inputs.size() == 2);
+    const Graph stripped = model.import();
+    CHECK(stripped.inputs.size() == 2);
+    CHECK(stripped.tensors[stripped.inputs[1]].role == TensorRole::weight);
 
     model.graph().mutable_input(1)->mutable_type()->mutable_tensor_type()->clear_shape();
     const auto failure = failure_of_model(model);
@@ -128,6 +130,29 @@ TEST_CASE("BAD_INPUTS 16: products of dimensions beyond int64 hit a limit") {
     const Graph graph = one_node("Relu", {"batch", "4611686018427387904"}).import();
     const BoundShapes bound = bind(graph, {{"batch", 8}});
     CHECK(failure_of([&] { return element_count(graph.tensors[graph.outputs[0]], bound); })->code == ErrorCode::limit);
+}
+
+TEST_CASE("BAD_INPUTS 16: a dimension squared or halved at every node hits a limit, in time and in memory") {
+    for (const std::string op : {"Mul", "Div"}) {
+        OnnxModel model;
+        model.input("x", {"batch", "n"}).output("y");
+        model.node("Shape", {"x"}, {"s0"});
+        model.integers("two", {2}).integers("three", {3});
+        for (int i = 0; i < 3000; ++i) {
+            const std::string from = "s" + std::to_string(i), to = "s" + std::to_string(i + 1);
+            if (op == "Mul") {
+                model.node("Mul", {from, from}, {to});
+            } else {  // s → s/2 + s/3: the printed expression doubles
+                model.node("Div", {from, "two"}, {from + "a"});
+                model.node("Div", {from, "three"}, {from + "b"});
+                model.node("Add", {from + "a", from + "b"}, {to});
+            }
+        }
+        model.node("Reshape", {"x", "s3000"}, {"y"});
+        const auto failure = failure_of_model(model);
+        REQUIRE(failure);
+        CHECK(failure->code == ErrorCode::limit);
+    }
 }
 
 TEST_CASE("BAD_INPUTS 17: sums of work beyond int64 hit a limit") {
