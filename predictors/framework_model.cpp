@@ -12,8 +12,9 @@
 namespace ftax {
 
 std::span<const FrameworkModel* const> framework_models() {
-    static const FrameworkModel* const models[] = {&pytorch_eager, &torchscript,      &torch_compile,  &libtorch,
-                                                   &cuda_graph,    &onnxruntime_cuda, &torch_tensorrt, &tensorrt};
+    static const FrameworkModel* const models[] = {
+        &pytorch_eager, &torchscript,      &torch_compile,          &libtorch,       &bettertransformer,
+        &cuda_graph,    &onnxruntime_cuda, &onnxruntime_cuda_graph, &torch_tensorrt, &tensorrt};
     return models;
 }
 
@@ -21,8 +22,8 @@ const FrameworkModel& framework_model(std::string_view name) {
     for (const FrameworkModel* model : framework_models()) {
         if (model->name == name) return *model;
     }
-    throw Error(ErrorCode::usage, fmt::format("no framework is called '{}'; there are: {}", name,
-                                              fmt::join(framework_names(), ", ")));
+    throw Error(ErrorCode::usage,
+                fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
 }
 
 std::vector<std::string> framework_names() {

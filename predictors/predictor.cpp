@@ -95,8 +95,19 @@ struct Predictor::State {
         timed = {prediction.host_s, prediction.device_s, prediction.kernels, launch.host_kind == HostKind::synchronize};
     }
 
+    /// Sequences of nested tensors are as long as their own tokens: on average the share that is not padding.
+    void bind_shapes(const ShapeBindings& bindings) {
+        const auto seq = bindings.find("seq");
+        if (!model.traits.skips_padding || options.padding <= 0 || seq == bindings.end())
+            return bind(graph, bindings, bound);
+        ShapeBindings shorter = bindings;
+        shorter["seq"] =
+            std::max<std::int64_t>(1, std::llround(static_cast<double>(seq->second) * (1 - options.padding)));
+        bind(graph, shorter, bound);
+    }
+
     Prediction predict(const ShapeBindings& bindings) {
-        bind(graph, bindings, bound);
+        bind_shapes(bindings);
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
         operators[0] = {

@@ -8,6 +8,7 @@ const FrameworkModel libtorch{
     .description = "LibTorch: the operators of eager PyTorch dispatched from C++",
     .traits = {.module_calls = false},
     .rewrites = {},
+    .priors = cpp_dispatch_costs,
 };
 
 }  // namespace ftax

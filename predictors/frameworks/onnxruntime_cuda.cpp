@@ -11,18 +11,32 @@ constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_
 // Source: flat rows of framework_tax.csv, onnxruntime-cuda (0.95 ms for the 100 nodes of mobilenet_v2).
 constexpr HostPrior priors[] = {{"host.engine", 8e-6}, {"host.forward", 100e-6}};
 
+constexpr LoweringTraits nodes{
+    .views_cost_host = false,
+    .views_move_data = true,
+    .module_calls = false,
+    .separate_conv_bias = false,
+    .conv_workspace_bytes = 32 << 20,  // cudnn_conv_use_max_workspace = 0, default until 1.14
+    .batched_matmul_copies = false,
+    .host_kind = HostKind::engine};
+constexpr LoweringTraits captured = [] {
+    LoweringTraits traits = nodes;
+    traits.host_kind = HostKind::graph_node;
+    return traits;
+}();
+
 const FrameworkModel onnxruntime_cuda{
     .name = "onnxruntime-cuda",
     .description = "ONNX Runtime with the CUDA execution provider",
-    .traits = {.views_cost_host = false,
-               .views_move_data = true,
-               .module_calls = false,
-               .separate_conv_bias = false,
-               .conv_workspace_bytes = 32 << 20,  // cudnn_conv_use_max_workspace = 0, the default until 1.14
-               .batched_matmul_copies = false,
-               .host_kind = HostKind::engine},
+    .traits = nodes,
     .rewrites = passes,
     .priors = priors,
+};
+const FrameworkModel onnxruntime_cuda_graph{
+    .name = "onnxruntime-cuda-graph",
+    .description = "ONNX Runtime with the CUDA execution provider, captured as a CUDA graph (enable_cuda_graph)",
+    .traits = captured,
+    .rewrites = passes,
 };
 
 }  // namespace ftax

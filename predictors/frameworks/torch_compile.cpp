@@ -6,6 +6,9 @@ namespace ftax {
 // Inductor: elementwise operators, norms, softmax and reductions that follow one another become one Triton kernel;
 // contractions stay library calls made by generated Python.
 constexpr void (*passes[])(Graph&) = {rewrites::fuse_pointwise_and_reductions};
+// Order of magnitude: Triton launchers and extern kernels called from generated Python, guards once per forward.
+constexpr HostPrior priors[] = {{"host.conv", 40e-6},  {"host.gemm", 15e-6},  {"host.bmm", 15e-6},
+                                {"host.light", 12e-6}, {"host.fused", 12e-6}, {"host.forward", 100e-6}};
 constexpr LoweringTraits traits{.views_cost_host = false, .module_calls = false};
 
 const FrameworkModel torch_compile{
@@ -13,6 +16,7 @@ const FrameworkModel torch_compile{
     .description = "torch.compile, default mode: Inductor's fused kernels",
     .traits = traits,
     .rewrites = passes,
+    .priors = priors,
 };
 
 }  // namespace ftax

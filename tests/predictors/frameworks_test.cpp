@@ -1,0 +1,79 @@
+#include <doctest/doctest.h>
+
+#include "ftax/graph_builder.hpp"
+#include "ftax/predict.hpp"
+
+using namespace ftax;
+
+namespace {
+
+Graph convolutions() {
+    GraphBuilder net("convolutions");
+    TensorId x = net.input("x", {"batch", "16", "28", "28"});
+    for (int i = 0; i < 6; ++i) x = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1})));
+    return net.finish({x});
+}
+
+Graph encoder() {
+    GraphBuilder net("encoder");
+    TensorId x = net.input("x", {"batch", "seq", "256"});
+    for (int i = 0; i < 4; ++i)
+        x = net.layer_norm(net.add(net.linear(net.pointwise("gelu", {net.linear(x, 1024)}), 256), x));
+    return net.finish({x});
+}
+
+Prediction predict(const Graph& graph, const char* framework, const char* device, ShapeBindings bindings,
+                   PredictOptions options = {}) {
+    Predictor predictor(graph, device_profile(device), {.framework = framework}, options);
+    return predictor.predict(bindings);
+}
+
+}  // namespace
+
+TEST_CASE("frameworks that fuse launch fewer kernels and cost the host less") {
+    const Graph graph = convolutions();
+    const Prediction eager = predict(graph, "pytorch-eager", "t4", {{"batch", 1}});
+    const Prediction script = predict(graph, "torchscript", "t4", {{"batch", 1}});
+    const Prediction ort = predict(graph, "onnxruntime-cuda", "t4", {{"batch", 1}});
+    CHECK(eager.kernels == 18);   // convolution, batch norm, relu
+    CHECK(script.kernels == 12);  // convolution, fused pair
+    CHECK(ort.kernels == 6);      // one convolution with bias and relu
+    CHECK(script.host_s < eager.host_s);
+    CHECK(ort.host_s < script.host_s);
+}
+
+TEST_CASE("TorchScript does not fuse on Pascal") {
+    const Graph graph = convolutions();
+    CHECK(predict(graph, "torchscript", "p100-pcie-16gb", {{"batch", 1}}).kernels ==
+          predict(graph, "pytorch-eager", "p100-pcie-16gb", {{"batch", 1}}).kernels);
+}
+
+TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
+    const Graph graph = convolutions();
+    const Prediction eager = predict(graph, "pytorch-eager", "t4", {{"batch", 4}});
+    const Prediction captured = predict(graph, "cuda-graph", "t4", {{"batch", 4}});
+    CHECK(captured.device_s == doctest::Approx(eager.device_s));
+    CHECK(captured.host_s < 0.1 * eager.host_s);
+    CHECK(captured.bound != Bound::host);
+}
+
+TEST_CASE("BetterTransformer skips padded tokens, eager does not") {
+    const Graph graph = encoder();
+    const ShapeBindings bindings{{"batch", 32}, {"seq", 512}};
+    const double full = predict(graph, "bettertransformer", "t4", bindings).device_s;
+    const double half = predict(graph, "bettertransformer", "t4", bindings, {.padding = 0.5}).device_s;
+    CHECK(half == doctest::Approx(predict(graph, "bettertransformer", "t4", {{"batch", 32}, {"seq", 256}}).device_s));
+    CHECK(half < 0.7 * full);
+    CHECK(predict(graph, "pytorch-eager", "t4", bindings, {.padding = 0.5}).device_s ==
+          doctest::Approx(predict(graph, "pytorch-eager", "t4", bindings).device_s));
+}
+
+TEST_CASE("an interval holds its prediction and widens without a calibrated host") {
+    const Graph graph = convolutions();
+    const Prediction p = predict(graph, "pytorch-eager", "t4", {{"batch", 1}});
+    CHECK(p.low_s < p.latency_s);
+    CHECK(p.high_s > p.latency_s);
+    Predictor calibrated(graph, device_profile("t4"), framework_profile("pytorch-eager"));
+    const Prediction narrow = calibrated.predict({{"batch", 1}});
+    CHECK(narrow.high_s / narrow.low_s < p.high_s / p.low_s);
+}
