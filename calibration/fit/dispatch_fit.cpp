@@ -15,7 +15,8 @@
 namespace ftax::fit {
 namespace {
 
-constexpr double host_counts = 0.5;  // kernels up to this share of the latency
+constexpr double host_counts = 0.5;        // kernels up to this share of the latency
+constexpr double longest_kernel_s = 1e-4;  // an error in a longer one would count as host time
 constexpr std::size_t fewest_rows = 20;
 constexpr std::string_view dispatch_prefix = "operator.dispatch_s.";
 
@@ -68,7 +69,7 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
             known = devices.emplace(slug, Known{OperatorModel(profile), host.scale}).first;
         }
         const auto predicted = known->second.model.predict(*row.measured);
-        if (!predicted || predicted->kernel_s > host_counts * row.measured->latency_s) continue;
+        if (!predicted || predicted->kernel_s > std::min(longest_kernel_s, host_counts * row.measured->latency_s)) continue;
         times[{row.measured->op, slug}].push_back({row.order, row.measured->latency_s - predicted->kernel_s});
     }
 

@@ -48,6 +48,7 @@ struct ConvParameters {
     T tensor_narrow_efficiency{};
     T grouped_efficiency{};
     T grouped_half_efficiency{};
+    T grouped_pointwise{};
     T grouped_width{};
     T grouped_odd_efficiency{};
     T depthwise_rate{};
@@ -104,6 +105,10 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
     f("conv.grouped_half_efficiency", p.grouped_half_efficiency,
       ParameterSpec{1.2, 0.05, 6, 0.5, shared,
                     "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
+    f("conv.grouped_pointwise", p.grouped_pointwise,
+      ParameterSpec{0.9, 0.1, 2, 0.7, architecture,
+                    "f32 rate of grouped 1x1 kernels against wider filters: cuDNN 8.3 takes three times as long for them "
+                    "on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
     f("conv.grouped_width", p.grouped_width,
       ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
     f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
@@ -356,8 +361,9 @@ template <class T>
 ConvPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                          const ConvParameters<T>& p) {
     ConvPlan<T> plan;
-    const T& efficiency =
-        s.element_bytes < 4 && rates.path != MathPath::fp32 ? p.grouped_half_efficiency : p.grouped_efficiency;
+    const bool half = s.element_bytes < 4 && rates.path != MathPath::fp32;
+    const T full = c.taps > 1 ? p.grouped_efficiency : T(p.grouped_efficiency * p.grouped_pointwise);
+    const T efficiency = half ? p.grouped_half_efficiency : full;
     const auto width = static_cast<std::int64_t>(c.columns);
     const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
     plan.compute_s = flops * (p.grouped_width + c.columns) / c.columns / (rates.fp32_flops_per_s * efficiency);

@@ -83,7 +83,8 @@ OperatorRows operator_rows(CsvTable table, const FitArguments& arguments, Device
         if (auto row = fit::gemm_row(measured, device, split, order, kernel)) rows.gemm.push_back(*row);
         if (measured.op == "conv") rows.conv.push_back(fit::conv_row(measured, device, static_cast<double>(order), kernel));
         const bool dispatched = measured.op == "conv" || measured.op == "linear" || measured.op == "bmm";
-        if (dispatched) rows.dispatch.push_back({&device, &measured, static_cast<double>(order)});
+        const bool usual = !fit::is_unlike_its_campaign(measured, device.slug, split, order, kernel);
+        if (dispatched && usual) rows.dispatch.push_back({&device, &measured, static_cast<double>(order)});
     }
     return rows;
 }
