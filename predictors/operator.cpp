@@ -121,8 +121,9 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     result.kernel_s = cost.seconds;
     result.host_s = host_.scale * host_.dispatch_s[*operator_index(row.op)];
     result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
-    result.low_s = result.latency_s * std::exp(-host_.spread);
-    result.high_s = result.latency_s * std::exp(host_.spread);
+    const double width = std::exp(spread(row.op, host_));
+    result.low_s = result.latency_s / width;
+    result.high_s = result.latency_s * width;
     result.bound = result.host_s >= result.kernel_s ? Bound::host : cost.bound;
     return result;
 }

@@ -34,8 +34,8 @@ struct OperatorHostParameters {
     std::array<T, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
     T scale{};                                          ///< of the host a GPU was measured in
     T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{};
-    T pause_s{};
-    T spread{};  ///< half the width of the 90 % interval of log(latency)
+    T pause_s{};                                  ///< device idle between two timed calls
+    T spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -44,7 +44,7 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     constexpr std::array<double, operator_names.size()> initial_s = {26.4e-6, 26.3e-6, 26.4e-6, 27e-6, 31.1e-6, 31.2e-6,
                                                                      31.3e-6, 29.7e-6, 32.6e-6, 26e-6, 31.1e-6, 33.9e-6,
-                                                                     47.6e-6, 45e-6, 25e-6, 2e-4};
+                                                                     47.6e-6, 45e-6,   25e-6,   2e-4};
     for (std::size_t i = 0; i < operator_names.size(); ++i) {
         visit("operator.dispatch_s." + std::string(operator_names[i]), p.dispatch_s[i],
               ParameterSpec{initial_s[i], 5e-6, 2e-3, 0.3, shared,
@@ -66,6 +66,12 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
           ParameterSpec{5e-4, 1e-5, 0.1, 1.0, shared,
                         "device idle between two timed calls: gives a power-limited card time; prior: five times a "
                         "call and its event records"});
+    visit("operator.spread", p.spread,
+          ParameterSpec{0.35, 0.01, 2, 0.5, device,
+                        "90 % of rows lie within exp(±spread); left-out devices of neusight_ops.csv"});
+    visit("operator.product_spread", p.product_spread,
+          ParameterSpec{0.4, 0.01, 2, 0.5, device, "the same for linear and bmm"});
+    visit("operator.conv_spread", p.conv_spread, ParameterSpec{0.45, 0.01, 2, 0.5, device, "the same for conv"});
 }
 
 /// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work
@@ -85,6 +91,12 @@ T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
     if (name == "softmax") return p.softmax_launch_share;
     if (name == "ln") return p.layer_norm_launch_share;
     return p.pointwise_launch_share;
+}
+
+template <class T>
+const T& spread(std::string_view name, const OperatorHostParameters<T>& p) {
+    if (name == "conv") return p.conv_spread;
+    return name == "linear" || name == "bmm" ? p.product_spread : p.spread;
 }
 
 }  // namespace ftax

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,10 +27,20 @@ struct HostTime {
     double host_s = 0;
 };
 
+/// Latency of a row and the kernel time in it, as predicted.
+struct RowTime {
+    double latency_s = 0;
+    double kernel_s = 0;
+};
+
+double quantile(std::vector<double> values, double share) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
 double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    return quantile(std::move(values), 0.5);
 }
 
 /// Mean over the campaign of the medians of ten spans of it: neither slow rows nor where the usable rows lie count.
@@ -60,6 +71,7 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
     };
     std::map<std::string, Known> devices;
     std::map<std::pair<std::string, std::string>, std::vector<HostTime>> times;  // by operator and device
+    std::map<std::pair<std::string, std::string>, std::vector<RowTime>> all;
     for (const DispatchRow& row : rows) {
         const std::string& slug = row.device->slug;
         auto known = devices.find(slug);
@@ -69,7 +81,9 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
             known = devices.emplace(slug, Known{OperatorModel(profile), host.scale}).first;
         }
         const auto predicted = known->second.model.predict(*row.measured);
-        if (!predicted || predicted->kernel_s > std::min(longest_kernel_s, host_counts * row.measured->latency_s)) continue;
+        if (!predicted) continue;
+        all[{row.measured->op, slug}].push_back({row.measured->latency_s, predicted->kernel_s});
+        if (predicted->kernel_s > std::min(longest_kernel_s, host_counts * row.measured->latency_s)) continue;
         times[{row.measured->op, slug}].push_back({row.order, row.measured->latency_s - predicted->kernel_s});
     }
 
@@ -77,14 +91,25 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
     report.kernel_class = "dispatch";
     report.converged = true;
     std::map<std::string, std::vector<double>> by_name;
+    std::map<std::pair<std::string, std::string>, std::vector<double>> errors;  // by name of the spread and device
     for (const auto& [key, of_device] : times) {
         const auto& [op, slug] = key;
         if (of_device.size() < fewest_rows) continue;
         const double scale = devices.at(slug).scale;
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
         const std::string name = std::string(dispatch_prefix) + op;
-        by_name[name].push_back(campaign_mean(of_device) / scale);
-        report.nuisance.push_back({{name, by_name[name].back(), 0, source}, ParameterScope::device, slug});
+        const double host_s = campaign_mean(of_device);
+        by_name[name].push_back(host_s / scale);
+        report.nuisance.push_back({{name, host_s / scale, 0, source}, ParameterScope::device, slug});
+        auto& of_spread = errors[{op == "conv" ? "operator.conv_spread" : "operator.product_spread", slug}];
+        for (const RowTime& row : all.at(key)) {
+            of_spread.push_back(std::abs(std::log((host_s + row.kernel_s) / row.latency_s)));
+        }
+    }
+    for (auto& [key, of_spread] : errors) {
+        const std::string source = "90 % of " + std::to_string(of_spread.size()) + " rows";
+        report.nuisance.push_back(
+            {{key.first, quantile(std::move(of_spread), 0.9), 0, source}, ParameterScope::device, key.second});
     }
     for (auto& [name, values] : by_name) {
         const std::string source = "shorth of " + std::to_string(values.size()) + " devices";

@@ -56,6 +56,8 @@ TEST_CASE("a short pointwise kernel hides in the host's time, a matrix product a
     const auto add = *model.predict(row("add", {{"b", 10}, {"h", 10}}));
     CHECK(add.latency_s == add.host_s);
     CHECK(add.bound == Bound::host);
+    CHECK(add.low_s < add.latency_s);
+    CHECK(add.high_s > add.latency_s);
     const auto bmm = *model.predict(row("bmm", {{"b", 10}, {"m", 32}, {"n", 32}, {"k", 32}}));
     CHECK(bmm.latency_s == doctest::Approx(bmm.host_s + bmm.kernel_s));
 }
