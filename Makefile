@@ -5,10 +5,11 @@ RUN_CMAKE = cmake -S . -G Ninja
 
 .PHONY: demo test golden bench format coverage clean
 
-# The program alone: no tests, no fit, so that a first look takes few packages and little time.
+# The program alone, lightly optimised: a first look takes few packages and little time.
 demo:
 	@cmake/packages.sh program
-	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF --log-level=WARNING
+	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF \
+	            -DCMAKE_CXX_FLAGS_RELEASE='-O1 -DNDEBUG' --log-level=WARNING
 	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
 	@cmake/demo.sh $(BUILD)/demo/ftax
 

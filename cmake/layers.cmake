@@ -61,4 +61,5 @@ target_compile_definitions(ftax_cli PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
 add_executable(ftax_program src/main.cpp)
 set_target_properties(ftax_program PROPERTIES OUTPUT_NAME ftax)
 target_include_directories(ftax_program PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_options(ftax_program PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(ftax_program PRIVATE ftax_cli fmt::fmt ftax_options)
