@@ -42,7 +42,7 @@ TEST_CASE("the commands of the README run") {
 }
 
 TEST_CASE("exit codes and messages of wrong usage") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string model = folder.write("tiny.txt", tiny);
     const std::string broken = folder.write("broken.txt", "graph g\ninput %x f32[2\n");
     struct Case {
@@ -95,7 +95,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
 }
 
 TEST_CASE("a model whose batch is fixed takes no --batch") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string model = folder.write("fixed.txt", "graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\n");
     CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "4"}).exit_code == 2);
     const ProgramRun outcome = run_ftax({"predict", model, "--device", "t4", "--json", "-"});
@@ -113,14 +113,14 @@ TEST_CASE("table, JSON and CSV tell the same numbers") {
         arguments.insert(arguments.end(), more.begin(), more.end());
         return run_ftax(arguments);
     };
-    const ScratchFolder folder;
-    const ProgramRun both = with({"--json", folder.path("out.json"), "--csv", folder.path("out.csv")});
+    const TemporaryFolder folder;
+    const ProgramRun both = with({"--json", folder.file("out.json"), "--csv", folder.file("out.csv")});
     REQUIRE(both.exit_code == 0);
     CHECK(both.output.find("crossover") != std::string::npos);
-    const auto json = nlohmann::json::parse(read_text(folder.path("out.json")));
+    const auto json = nlohmann::json::parse(read_text(folder.file("out.json")));
     const ProgramRun alone = with({"--json", "-"});
-    CHECK(alone.output == read_text(folder.path("out.json")));
-    CHECK(with({"--csv", "-"}).output == read_text(folder.path("out.csv")));
+    CHECK(alone.output == read_text(folder.file("out.json")));
+    CHECK(with({"--csv", "-"}).output == read_text(folder.file("out.csv")));
     REQUIRE(json["predictions"].size() == 2);
     for (const auto& prediction : json["predictions"]) {
         CHECK(prediction["closed_form_s"] == std::max(prediction["host_s"], prediction["device_s"]));
@@ -132,7 +132,7 @@ TEST_CASE("table, JSON and CSV tell the same numbers") {
 }
 
 TEST_CASE("BAD_INPUTS 48: output does not depend on the locale, and a path need not be UTF-8") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string model = folder.write("t\xff\xfe.txt", tiny);
     const std::vector<std::string> predict{"predict", model, "--device", "t4", "--batch", "1", "--dim", "seq=8"};
     const ProgramRun plain = run_ftax(predict);
@@ -148,8 +148,8 @@ TEST_CASE("BAD_INPUTS 48: output does not depend on the locale, and a path need 
 }
 
 TEST_CASE("BAD_INPUTS 47: a reader that goes away ends the program quietly and not with success") {
-    const ScratchFolder folder;
-    const std::string status = folder.path("status");
+    const TemporaryFolder folder;
+    const std::string status = folder.file("status");
     const ProgramRun run = run_program("inspect bert --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
     CHECK(run.errors.empty());
     CHECK(read_text(status) == "1\n");

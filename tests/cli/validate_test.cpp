@@ -29,10 +29,10 @@ std::string predicted_ms(const std::vector<std::string>& arguments) {
 }  // namespace
 
 TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in the defaults") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4"});
     const std::string rows = folder.write("rows.csv", "latency_ms,note,batch,model,gpu\n" + ms + ",\"a, b\",4,resnet18,Tesla T4\n");
-    const std::string out = folder.path("out.csv");
+    const std::string out = folder.file("out.csv");
     const ProgramRun outcome = run_ftax({"validate", rows, "--predictions", out, "--json", "-", "--max-mape", "0.001"});
     CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
     const auto json = nlohmann::json::parse(outcome.output);
@@ -46,7 +46,7 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
 }
 
 TEST_CASE("validate lists every row that it cannot predict, and predicts the others") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,framework,precision,model,batch,input,latency_ms,mode\n"
                                           "V100,pytorch-eager,fp16,resnet18,1,224,5,\n"
@@ -60,7 +60,7 @@ TEST_CASE("validate lists every row that it cannot predict, and predicts the oth
                                           "V100,pytorch-eager,fp16,resnet18,1,224,-5,\n"
                                           "V100,pytorch-eager,fp16,resnet18,1,224,5,train\n"
                                           "V100,,,bert,1,128,5,inf\n");
-    const std::string out = folder.path("out.csv");
+    const std::string out = folder.file("out.csv");
     const ProgramRun outcome = run_ftax({"validate", rows, "--predictions", out});
     CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
     CHECK(outcome.output.find("9 of 11 rows without a prediction") != std::string::npos);
@@ -78,7 +78,7 @@ TEST_CASE("validate lists every row that it cannot predict, and predicts the oth
 }
 
 TEST_CASE("--max-mape is a gate") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,1000000\n");
     CHECK(run_ftax({"validate", rows}).exit_code == 0);
     CHECK(run_ftax({"validate", rows, "--max-mape", "10"}).exit_code == 1);
@@ -88,14 +88,14 @@ TEST_CASE("--max-mape is a gate") {
 }
 
 TEST_CASE("--models finds files, --by groups by any column, --anchor moves the host") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     folder.write("mine.txt", tiny);
-    const std::string ms = predicted_ms({"predict", folder.path("mine.txt"), "--device", "t4", "--batch", "2", "--dim", "seq=8"});
+    const std::string ms = predicted_ms({"predict", folder.file("mine.txt"), "--device", "t4", "--batch", "2", "--dim", "seq=8"});
     const std::string slow = format_number(1.8 * *parse_number(ms));
     const std::string rows = folder.write("rows.csv", "gpu,model,batch,seq,latency_ms,day\nT4,mine,2,8," + slow + ",monday\n");
     CHECK(run_ftax({"validate", rows, "--max-mape", "100"}).exit_code == 1);  // no zoo model is called "mine"
     const auto mape = [&](std::vector<std::string> more) {
-        std::vector<std::string> arguments{"validate", rows, "--models", folder.path(""), "--by", "day", "--json", "-"};
+        std::vector<std::string> arguments{"validate", rows, "--models", folder.file(""), "--by", "day", "--json", "-"};
         arguments.insert(arguments.end(), more.begin(), more.end());
         const ProgramRun outcome = run_ftax(arguments);
         REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.errors);
@@ -110,7 +110,7 @@ TEST_CASE("--models finds files, --by groups by any column, --anchor moves the h
 }
 
 TEST_CASE("operator rows are told by their column op") {
-    const ScratchFolder folder;
+    const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,op,precision,shape,latency_ms\n"
                                           "T4,linear,fp32,b=64 m=512 n=512 k=512,0.5\n"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "tests/temporary_folder.hpp"
 #include "graphs/importers.hpp"
 
 namespace ftax::test {
@@ -126,23 +127,5 @@ std::optional<Failure> failure_of(Action action) {
     }
     return std::nullopt;
 }
-
-/// Folder that is removed with its content at the end of the test.
-struct TemporaryFolder {
-    TemporaryFolder() {
-        static int count = 0;
-        path = std::filesystem::temp_directory_path() / ("ftax_test_" + std::to_string(::getpid()) + "_" + std::to_string(count++));
-        std::filesystem::create_directories(path);
-    }
-    ~TemporaryFolder() { std::filesystem::remove_all(path); }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-    std::string write(const std::string& name, const std::string& bytes) const {
-        std::ofstream(path / name, std::ios::binary) << bytes;
-        return (path / name).string();
-    }
-    std::filesystem::path path;
-};
 
 }  // namespace ftax::test
