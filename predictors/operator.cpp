@@ -13,10 +13,6 @@
 namespace ftax {
 namespace {
 
-/// Floor of a kernel that runs alone. In a forward pass the floor of a device (kernel_floor_s) includes what passes
-/// between a kernel and the next; the fits to operator rows assume this value, and their launch shares hold with it.
-constexpr double lone_kernel_floor_s = 2e-6;
-
 /// Half width of the 90 % interval of log(latency) once the host is known.
 /// Source: left-out devices of neusight_ops.csv with their hosts known.
 constexpr double anchored_spread = 0.2;
@@ -112,10 +108,7 @@ OperatorModel::OperatorModel(const DeviceProfile& profile)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
       host_(profile_parameters<OperatorHostParameters<double>>(profile)) {
-    for (auto& rates : kernels_.rates) {
-        rates.pause_s = host_.pause_s;
-        rates.floor_s = lone_kernel_floor_s;
-    }
+    for (auto& rates : kernels_.rates) rates.pause_s = host_.pause_s;
 }
 
 std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasurement& row) const {
