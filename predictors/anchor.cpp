@@ -15,8 +15,14 @@ namespace {
 /// A host-bound row's residual that counts as usual. Source: leave one model out on framework_tax.csv, eager, median 6
 /// %.
 constexpr double row_log_stddev = 0.08;
-/// A row is host-bound when the predicted device time stays below this share of it: device predictions may be 40 % low.
-constexpr double device_share = 0.6;
+/// A row is host-bound when the predicted device time stays below a share of it: device predictions may be 40 % low.
+/// Where no row passes, those at a larger share are taken at less weight.
+struct HostBound {
+    double device_share, row_log_stddev;
+    bool operator()(const AnchorRow& row) const { return row.device_s < device_share * row.measured_s; }
+};
+constexpr HostBound clearly{0.6, row_log_stddev};
+constexpr HostBound probably{0.85, 0.2};
 constexpr double contradiction = 3;
 
 /// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
@@ -47,18 +53,15 @@ double prior_cost(const Scalars& s) {
     return square(s.log_scale / scale_log_stddev) / 2 - std::log(density);
 }
 
-bool is_host_bound(const AnchorRow& row) {
-    return row.device_s < device_share * row.measured_s;
-}
-
 /// Negative log posterior.
-double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<const double> weights) {
+double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<const double> weights,
+            const HostBound& is_host_bound) {
     double sum = prior_cost(scalars);
     const double scale = std::exp(scalars.log_scale);
     const double blas_s = std::exp(scalars.log_blas_s);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const double host_s = scale * rows[i].host_s + blas_s * rows[i].blas_calls;
-        double residual = std::log(host_s / rows[i].measured_s) / row_log_stddev;
+        double residual = std::log(host_s / rows[i].measured_s) / is_host_bound.row_log_stddev;
         if (!is_host_bound(rows[i])) residual = std::max(residual, 0.0);
         sum += weights[i] * soft_l1(square(residual)) / 2;
     }
@@ -66,7 +69,7 @@ double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<c
 }
 
 /// Minimises over a grid that shrinks around its best point; the posterior may have two modes along the BLAS axis.
-Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weights) {
+Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weights, const HostBound& is_host_bound) {
     constexpr int points = 12;
     Scalars centre{0, std::log(20e-6)};
     double scale_range = std::log(12.0);
@@ -78,7 +81,7 @@ Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weight
             for (int j = -points; j <= points; ++j) {
                 const Scalars at{centre.log_scale + scale_range * i / points,
                                  centre.log_blas_s + blas_range * j / points};
-                const double value = cost(at, rows, weights);
+                const double value = cost(at, rows, weights, is_host_bound);
                 if (value < best_cost) best_cost = value, best = at;
             }
         }
@@ -100,7 +103,8 @@ std::vector<double> witness_weights(std::span<const AnchorRow> rows) {
 
 /// Keeps the largest set of host-bound rows that agree on the scale within a factor 3 (of equal ones the faster:
 /// measurements err towards slow) and all rows that the device explains; names the others.
-std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, std::vector<std::string>& warnings) {
+std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, const HostBound& is_host_bound,
+                                     std::vector<std::string>& warnings) {
     struct Witness {
         double scale;
         const AnchorRow* row;
@@ -151,20 +155,21 @@ void set(FrameworkProfile& profile, std::string_view name, double value, double 
 HostScalars fit_host(std::span<const AnchorRow> rows) {
     if (rows.empty()) throw Error(ErrorCode::usage, "there are no anchor rows");
     HostScalars host;
-    const std::vector<AnchorRow> kept = agreeing_rows(rows, host.warnings);
+    const HostBound& is_host_bound = std::any_of(rows.begin(), rows.end(), clearly) ? clearly : probably;
+    const std::vector<AnchorRow> kept = agreeing_rows(rows, is_host_bound, host.warnings);
     host.host_bound_rows = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_host_bound));
     if (host.host_bound_rows == 0) {
         host.warnings.push_back("the device explains all anchor rows: they only bound the host's speed from below");
     }
     const std::vector<double> weights = witness_weights(kept);
-    const Scalars best = minimise(kept, weights);
+    const Scalars best = minimise(kept, weights, is_host_bound);
     host.scale = std::exp(best.log_scale);
     host.blas_call_s = std::exp(best.log_blas_s);
 
     // Standard deviations from the curvature of the cost at its minimum.
     constexpr double step = 0.02;
     const auto at = [&](double i, double j) {
-        return cost({best.log_scale + i * step, best.log_blas_s + j * step}, kept, weights);
+        return cost({best.log_scale + i * step, best.log_blas_s + j * step}, kept, weights, is_host_bound);
     };
     const double scale_curvature = (at(1, 0) - 2 * at(0, 0) + at(-1, 0)) / square(step);
     const double blas_curvature = (at(0, 1) - 2 * at(0, 0) + at(0, -1)) / square(step);

@@ -60,6 +60,14 @@ TEST_CASE("rows that the device explains do not slow the host down") {
     CHECK(unknown.scale_relative_stddev > 0.3);
 }
 
+TEST_CASE("where the device explains most of every row, they still tell the scale, with less certainty") {
+    const std::vector<AnchorRow> rows{{2.4e-3, 4e-3, 1, 1.6e-3, "resnet18", "resnet18"}};
+    const HostScalars host = fit_host(rows);
+    CHECK(host.scale == doctest::Approx(0.6).epsilon(0.2));
+    CHECK(host.scale_relative_stddev > 0.1);
+    CHECK(host.warnings.empty());
+}
+
 TEST_CASE("a device-bound row still bounds the host from above") {
     const std::vector<AnchorRow> rows{{4e-3, 16e-3, 0, 3.5e-3, "vgg16", "vgg16"}};
     CHECK(fit_host(rows).scale < 0.35);
