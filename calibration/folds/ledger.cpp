@@ -131,7 +131,9 @@ std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
         "# Framework latencies that the fit has not seen\n\n"
         "framework_tax.csv (Framework-Tax, 2022), batch 1 to 128; errors in %, bias the median of log(predicted / "
         "measured).\n"
-        "Written by `ftax_folds`; the A100 fp32 eager run of 2022-10-26 is left out by name.\n";
+        "Host costs and scalars have not seen the rows; the kernel models are those of data/profiles/devices.json, "
+        "which whole\n"
+        "eager rows went into. Written by `ftax_folds`; the A100 fp32 eager run of 2022-10-26 is left out by name.\n";
     for (const LedgerSection& section : sections) {
         text += fmt::format(
             "\n## {}\n\n| framework | precision | GPU | rows | MAPE | median | P90 | bias | inside 90 % |\n"

@@ -32,12 +32,14 @@ const FrameworkModel torch_tensorrt{
     .traits = segmented,
     .rewrites = passes,
     .priors = priors,
+    .own_kernels = true,
 };
 const FrameworkModel tensorrt{
     .name = "tensorrt",
     .description = "TensorRT engine",
     .traits = engine,
     .rewrites = passes,
+    .own_kernels = true,
 };
 
 }  // namespace ftax
