@@ -271,9 +271,9 @@ void evaluate_nonzero(Node& n) {
 
 void evaluate_range(Node& n) {
     const auto sizes = output_sizes(n, 0);
-    if (!sizes || count_of(*sizes) > max_followed_elements) return;
-    const Scalar start = n.value(0)->at(0);
-    const Scalar step = n.value(2)->at(0);
+    if (!sizes || n.value(0)->empty() || n.value(2)->empty()) return;
+    const Scalar start = n.value(0)->front();
+    const Scalar step = n.value(2)->front();
     fill(n, 0, *sizes, [&](const Sizes& index) {
         const Scalar offset = n.math().apply("mul", {n.math().integer(index[0]), step}, false);
         return n.math().apply("add", {start, offset}, false);

@@ -307,9 +307,9 @@ void tile(Node& n) {
     if (n.opset < 6) {  // inputs tiles, axis
         const auto tiles = n.expressions(1);
         const auto axis = n.integers_of(2);
-        if (!tiles || !axis) return n.unknown_output(0, n.dtype(0));
-        const std::size_t at = n.axis(axis->at(0), result.size());
-        result[at] = n.math().multiply(result[at], tiles->at(0));
+        if (!tiles || !axis || tiles->size() != 1 || axis->size() != 1) return n.unknown_output(0, n.dtype(0));
+        const std::size_t at = n.axis(axis->front(), result.size());
+        result[at] = n.math().multiply(result[at], tiles->front());
     } else if (const auto repeats = n.expressions(1)) {
         if (repeats->size() != result.size()) n.fail("repeats does not have one value per axis");
         for (std::size_t i = 0; i < result.size(); ++i) result[i] = n.math().multiply(result[i], (*repeats)[i]);

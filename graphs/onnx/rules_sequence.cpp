@@ -30,7 +30,10 @@ std::optional<std::size_t> position(const Node& n, std::size_t input, std::size_
 
 }  // namespace
 
-void sequence_construct(Node& n) { sequence_output(n, n.dtype(0), n.inputs); }
+void sequence_construct(Node& n) {
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) static_cast<void>(n.tensor(i));  // throws for an absent one
+    sequence_output(n, n.dtype(0), n.inputs);
+}
 
 void sequence_empty(Node& n) {
     sequence_output(n, dtype_from_onnx(n.integer("dtype", 1)), std::vector<TensorId>{});

@@ -55,7 +55,7 @@ void tf_idf(Node& n) {
 void string_same(Node& n) {
     Dims result = n.dims(0);
     const AttributeRecord* stopwords = n.attribute("stopwords");
-    if (stopwords && !stopwords->texts.empty()) result.back() = unknown_dim;  // words drop out
+    if (stopwords && !stopwords->texts.empty() && !result.empty()) result.back() = unknown_dim;  // words drop out
     n.output(0, DType::string, std::move(result));
 }
 
