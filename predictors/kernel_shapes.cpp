@@ -199,6 +199,12 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     if (reduces && output_elements > 0) {
         shape.rows = output_elements;
         shape.row_length = std::max<std::int64_t>(1, shape.elements / output_elements);
+        if (op.kind == OpKind::pool) {
+            shape.row_length = 1;
+            for (const std::int64_t side : window(op, "kernel", 1)) {
+                shape.row_length = checked_multiply(shape.row_length, side);
+            }
+        }
     } else {
         const int axis = static_cast<int>(
             op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);

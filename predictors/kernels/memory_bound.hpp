@@ -19,7 +19,7 @@ struct MemoryParameters {
     T special_cycles{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
     T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
     T transcendental_flops{}, power_flops{};
-    T transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{}, gather_efficiency{};
+    T transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{}, pool_step_flops{}, gather_efficiency{};
     T concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
 };
 
@@ -65,6 +65,10 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.9, 0.1, 1, 0.3, shared, "batch and group norm; prior: pointwise with per-channel operands"});
     visit("memory.pool_efficiency", p.pool_efficiency,
           ParameterSpec{0.6, 0.1, 1, 0.3, shared, "prior: overlapping windows reread through L1"});
+    visit("memory.pool_step_flops", p.pool_step_flops,
+          ParameterSpec{50, 5, 300, 0.5, shared,
+                        "flops' time of one step of a pooling window; nas_nasbench201.csv, batch 256 on two Pascal cards: "
+                        "98 to 115 ps per output of a 3x3 window"});
     visit("memory.gather_efficiency", p.gather_efficiency,
           ParameterSpec{0.7, 0.1, 1, 0.3, shared, "prior: rows of whole sectors in random order"});
     visit("memory.concat_efficiency", p.concat_efficiency,
@@ -200,6 +204,11 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
         work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::power) {
         work_s = p.power_flops * p.special_cycles * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+    } else if (shape.cls == MemoryClass::pool) {
+        // A thread owns an output: six integer divisions find its window, then it walks over it
+        // (avg_pool2d_out_cuda_frame, max_pool_forward_nchw; PyTorch 1.8 AveragePool2d.cu, DilatedMaxPool2d.cu).
+        const double steps = rows * (6 + static_cast<double>(shape.row_length));
+        work_s = p.pool_step_flops * p.special_cycles * steps / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::resize) {
         // A thread owns a pixel and walks over the planes (upsample_bilinear2d_out_frame, PyTorch
         // UpSampleBilinear2d.cu).

@@ -50,7 +50,7 @@ struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
     std::int64_t elements = 0;    ///< of the largest operand
     std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions); planes (resize)
-    std::int64_t row_length = 1;  ///< elements of one row; output pixels of one plane (resize)
+    std::int64_t row_length = 1;  ///< elements of one row; of one window (pool); output pixels of one plane (resize)
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
