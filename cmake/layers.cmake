@@ -37,6 +37,11 @@ if(FTAX_BUILD_FIT)
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ftax_folds PRIVATE ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
                                              Ceres::ceres ftax_options)
+    # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
+    ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK ftax_predictors fmt::fmt Ceres::ceres)
+    add_executable(ftax_nas_study calibration/nas/study/main.cpp)
+    target_include_directories(ftax_nas_study PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores ftax_embedded fmt::fmt ftax_options)
 endif()
 ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)
 

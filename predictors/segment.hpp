@@ -5,20 +5,21 @@
 
 namespace ftax {
 
-/// What a run of consecutive launches does to the two clocks of the timeline, as a linear map in the (max, +) algebra:
-///     host'   = host + host_s
+/// What a run of consecutive launches does to the two clocks of the timeline, as a 2 × 2 matrix of the (max, +) algebra:
+///     host'   = max(host + host_s,      device + host_from_device_s)
 ///     device' = max(host + from_host_s, device + from_device_s)
-/// Holds while the launch queue is not full and for launches that do not synchronise. Source: simulate() in timeline.cpp, unrolled.
+/// Holds while the launch queue is not full. Source: simulate() in timeline.cpp, unrolled.
 struct Segment {
     static constexpr double never = -std::numeric_limits<double>::infinity();
 
     double host_s = 0;
-    double from_host_s = never;  ///< the longest path from the host clock at the start to the device clock at the end
-    double from_device_s = 0;    ///< the same from the device clock
+    double host_from_device_s = never;  ///< other than never only once the host has waited for the device
+    double from_host_s = never;         ///< the longest path from the host clock at the start to the device clock at the end
+    double from_device_s = 0;           ///< the same from the device clock
 
     /// The segment of one launch.
     static Segment launch(double host_s, double device_s, int kernels, double launch_latency_s, double gap_s) {
-        Segment segment{host_s, never, 0};
+        Segment segment{host_s, never, never, 0};
         if (kernels > 0) {
             const double busy_s = device_s + (kernels - 1) * gap_s;
             segment.from_host_s = host_s + launch_latency_s + busy_s;
@@ -27,10 +28,15 @@ struct Segment {
         return segment;
     }
 
+    /// The host waits until the device is idle, and pays for it.
+    static Segment wait(double host_s) { return {host_s, host_s, 0, 0}; }
+
     /// This segment, then the other.
     [[nodiscard]] Segment then(const Segment& next) const {
-        return {host_s + next.host_s, std::max(host_s + next.from_host_s, from_host_s + next.from_device_s),
-                from_device_s + next.from_device_s};
+        return {std::max(host_s + next.host_s, from_host_s + next.host_from_device_s),
+                std::max(host_from_device_s + next.host_s, from_device_s + next.host_from_device_s),
+                std::max(host_s + next.from_host_s, from_host_s + next.from_device_s),
+                std::max(host_from_device_s + next.from_host_s, from_device_s + next.from_device_s)};
     }
 
     /// Latency of a run that starts with an idle device and ends with a synchronisation.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ class Space {
     virtual std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const = 0;
     /// Appends one block. `live` holds the tensors that later blocks may read; live[0] is the output at the end.
     virtual void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const = 0;
+    /// Tells whether the host waits for the device after each block in the runs that the space is known from.
+    virtual bool waits_after_blocks() const { return false; }
 };
 
 /// Names of the built-in spaces.
@@ -68,6 +71,36 @@ class Space {
 /// Error{model} when the architecture has none.
 [[nodiscard]] Graph build_graph(const Space& space, std::span<const int> choices);
 
+/// What sets one measuring campaign apart from the profiles.
+struct Campaign {
+    double host_scale = 1;                   ///< host time against the framework profile's host
+    double device_scale = 1;                 ///< device time against the kernel models
+    std::optional<bool> waits_after_blocks;  ///< nullopt: as the space says
+};
+
+/// One measured architecture.
+struct Sample {
+    std::vector<int> choices;
+    std::int64_t batch = 1;
+    double latency_s = 0;
+};
+
+/// Scalars of a campaign as samples show them.
+struct Calibration {
+    Campaign campaign;
+    double host_relative_stddev = 0;    ///< of log(host_scale)
+    double device_relative_stddev = 0;  ///< of log(device_scale)
+};
+
+/// Estimates the scalars of a campaign from a handful of samples; all batches share them. Robust: a few samples that
+/// something disturbed do not move them. `campaign` says whether the host waits; its scalars are ignored.
+/// Throws Error{usage} without samples or for a latency that is not positive.
+/// Source: maximum of the posterior; a log-normal prior on either scalar keeps a column that the device decides from
+/// moving the host, and the other way round.
+[[nodiscard]] Calibration calibrate(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
+                                    const PredictOptions& options, std::span<const Sample> samples,
+                                    Campaign campaign = {});
+
 /// Latency of architectures of one space on one device under one framework, for fixed batches.
 /// The timeline of a block is a linear map in the (max, +) algebra: the state is (host clock, device clock), and blocks
 /// compose like matrices. Each distinct block is timed once through Predictor; cost() then only composes, and equals
@@ -76,7 +109,7 @@ class CostFunction {
   public:
     /// Throws Error{usage} when the device lacks the precision or a batch is below 1.
     CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
-                 std::vector<std::int64_t> batches);
+                 std::vector<std::int64_t> batches, Campaign campaign = {});
     ~CostFunction();
     CostFunction(CostFunction&&) noexcept;
     CostFunction& operator=(CostFunction&&) noexcept;

@@ -8,13 +8,10 @@
 
 #include "ftax/error.hpp"
 #include "ftax/nas.hpp"
-#include "predictors/host_costs.hpp"
-#include "predictors/segment.hpp"
+#include "predictors/nas/network.hpp"
 
 namespace ftax::nas {
 namespace {
-
-constexpr std::size_t max_nodes = 1'000'000;
 
 struct BlockHash {
     std::size_t operator()(const Block& block) const noexcept {
@@ -22,53 +19,31 @@ struct BlockHash {
     }
 };
 
-/// A network with the number of operators after each of its blocks.
-struct BuiltNetwork {
-    Graph graph;
-    std::vector<std::size_t> ends;
-};
-
-BuiltNetwork build_network(const Space& space, std::span<const int> choices, std::span<const Block> chain) {
-    GraphBuilder net{std::string(space.name())};
-    BuiltNetwork built;
-    std::vector<TensorId> live = space.inputs(net, choices);
-    for (const Block& block : chain) {
-        space.build(net, block, live);
-        built.ends.push_back(net.graph().ops.size());
-        if (built.ends.back() > max_nodes) {
-            throw Error(ErrorCode::limit, fmt::format("{}: more than {} operators", space.name(), max_nodes));
-        }
-    }
-    if (net.graph().ops.empty()) throw Error(ErrorCode::model, fmt::format("{}: the network is empty", space.name()));
-    built.graph = net.finish({live[0]});
-    return built;
-}
-
 }  // namespace
 
-Graph build_graph(const Space& space, std::span<const int> choices) {
-    std::vector<Block> chain;
-    space.blocks(choices, chain);
-    return build_network(space, choices, chain).graph;
-}
-
 struct CostFunction::State {
+    State(const Space* s, DeviceProfile d, FrameworkProfile f, PredictOptions o, std::vector<std::int64_t> b,
+          const SegmentMaker& maker)
+        : space(s),
+          device(std::move(d)),
+          framework(std::move(f)),
+          options(o),
+          batches(std::move(b)),
+          sites(s->options().size()),
+          segment_of(maker) {}
+
     const Space* space;
     DeviceProfile device;
     FrameworkProfile framework;
     PredictOptions options;
     std::vector<std::int64_t> batches;
     std::size_t sites;
-    HostCosts costs;
+    SegmentMaker segment_of;
 
     std::shared_mutex mutex;  // guards what follows
     std::unordered_map<Block, std::uint32_t, BlockHash> known;
     std::vector<Segment> segments;     // known block × batch
     std::vector<Segment> beginnings;   // once per forward pass, per batch
-
-    [[nodiscard]] Segment segment_of(const OpPrediction& op) const {
-        return Segment::launch(op.host_s, op.device_s, op.kernels, costs.launch_latency_s, costs.kernel_gap_s);
-    }
 
     /// Times one whole network and remembers each of its blocks. The caller holds the mutex for writing.
     void learn(std::span<const int> choices, std::span<const Block> chain) {
@@ -78,15 +53,10 @@ struct CostFunction::State {
         beginnings.assign(batches.size(), {});
         for (std::size_t b = 0; b < batches.size(); ++b) {
             static_cast<void>(predictor.predict({{"batch", batches[b]}}));
-            std::size_t block = 0;
-            for (const OpPrediction& op : predictor.operators()) {
-                if (op.op == no_op) {
-                    beginnings[b] = beginnings[b].then(segment_of(op));
-                    continue;
-                }
-                while (block + 1 < chain.size() && op.op >= built.ends[block]) ++block;
-                Segment& segment = timed[block * batches.size() + b];
-                segment = segment.then(segment_of(op));
+            const TimedNetwork network = timed_network(built, predictor);
+            beginnings[b] = segment_of.run(network.beginning);
+            for (std::size_t block = 0; block < chain.size(); ++block) {
+                timed[block * batches.size() + b] = segment_of.block(network.blocks[block]);
             }
         }
         for (std::size_t block = 0; block < chain.size(); ++block) {
@@ -138,18 +108,12 @@ struct CostFunction::State {
 };
 
 CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
-                           std::vector<std::int64_t> batches)
-    : state_(std::make_unique<State>()) {
+                           std::vector<std::int64_t> batches, Campaign campaign) {
     for (const std::int64_t batch : batches) {
         if (batch < 1) throw Error(ErrorCode::usage, fmt::format("batch must be at least 1, not {}", batch));
     }
-    state_->space = &space;
-    state_->costs = host_costs(framework, options.precision);
-    state_->device = std::move(device);
-    state_->framework = std::move(framework);
-    state_->options = options;
-    state_->batches = std::move(batches);
-    state_->sites = space.options().size();
+    const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space);
+    state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches), segment_of);
 }
 CostFunction::~CostFunction() = default;
 CostFunction::CostFunction(CostFunction&&) noexcept = default;

@@ -22,6 +22,8 @@ namespace ftax::cli {
 namespace {
 
 constexpr std::size_t rows_per_step = 4096;  // between two updates of the progress line
+/// Host that the spaces are known from: PyTorch 1.8 eager (data/profiles/frameworks).
+constexpr std::string_view default_host = "help-pytorch-1.8";
 
 struct NasArguments {
     std::string space;
@@ -34,7 +36,56 @@ struct NasArguments {
     double max_latency_ms = 0;
     unsigned threads = 0;
     bool pareto = false;
+    std::optional<bool> waits;
 };
+
+/// Measured architectures of a file with the columns arch, batch and latency_ms; rows that do not parse are named and
+/// left out. Throws Error{usage} when nothing is left.
+std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space& space) {
+    const CsvTable table = read_csv(path);
+    const auto column = [&](std::string_view name) {
+        const auto found = table.column(name);
+        if (!found) throw Error(ErrorCode::usage, fmt::format("{}: no column {}", escape_terminal(path), name));
+        return *found;
+    };
+    const std::size_t arch = column("arch"), batch = column("batch"), latency = column("latency_ms");
+    std::vector<nas::Sample> samples;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        const auto cells = table.row(row);
+        try {
+            nas::Sample sample{.batch = parse_integer(cells[batch]).value_or(0),
+                               .latency_s = parse_number(cells[latency]).value_or(0) * 1e-3};
+            space.parse(cells[arch], sample.choices);
+            if (sample.batch < 1) throw Error(ErrorCode::usage, "expected a batch of at least 1");
+            if (!(sample.latency_s > 0)) throw Error(ErrorCode::usage, "expected a positive latency_ms");
+            samples.push_back(std::move(sample));
+        } catch (const Error& error) {
+            print_warnings({fmt::format("{}:{}: {}", path, table.line(row), error.what())});
+        }
+    }
+    if (samples.empty()) throw Error(ErrorCode::usage, fmt::format("{}: no usable sample", escape_terminal(path)));
+    return samples;
+}
+
+FrameworkProfile nas_framework_profile(const RunArguments& run) {
+    const std::vector<std::string> hosts = host_names(run.framework);
+    const bool known = std::find(hosts.begin(), hosts.end(), default_host) != hosts.end();
+    const bool chosen = !run.host.empty() || !run.framework_profile.empty();
+    return framework_profile(run.framework, known && !chosen ? default_host : run.host, run.framework_profile);
+}
+
+/// The campaign that the anchor rows show, or that of the profiles without any.
+nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space, const DeviceProfile& device,
+                          const FrameworkProfile& framework, const PredictOptions& options) {
+    const nas::Campaign campaign{.waits_after_blocks = arguments.waits};
+    if (arguments.run.anchor.empty()) return campaign;
+    const std::vector<nas::Sample> samples = read_samples(arguments.run.anchor, space);
+    const nas::Calibration fitted = nas::calibrate(space, device, framework, options, samples, campaign);
+    fmt::print(stderr, "{} anchor rows: host time × {:.2f} (± {:.0f} %), device time × {:.2f} (± {:.0f} %)\n",
+               samples.size(), fitted.campaign.host_scale, 100 * fitted.host_relative_stddev,
+               fitted.campaign.device_scale, 100 * fitted.device_relative_stddev);
+    return fitted.campaign;
+}
 
 /// Architectures of a file: those that parse, with the rows they came from.
 struct Architectures {
@@ -126,9 +177,14 @@ int run_nas(const NasArguments& arguments) {
     if (arguments.pareto && arguments.score.empty()) throw Error(ErrorCode::usage, "--pareto needs --score COLUMN");
     const nas::Space& space = nas::space(arguments.space);
     const Architectures archs = read_architectures(arguments.architectures, space);
-    const nas::CostFunction cost(space, device_profile(arguments.run.device, arguments.run.device_profile),
-                                 framework_profile(arguments.run.framework, arguments.run.host, arguments.run.framework_profile),
-                                 arguments.run.options, parse_batches(arguments.batches));
+    const DeviceProfile device = device_profile(arguments.run.device, arguments.run.device_profile);
+    const FrameworkProfile framework = nas_framework_profile(arguments.run);
+    print_warnings(device.warnings);
+    print_warnings(framework.warnings);
+    PredictOptions options = arguments.run.options;
+    options.precision = parse_precision(arguments.run.precision);
+    const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options);
+    const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign);
     const auto& batches = cost.batches();
     const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads);
 
@@ -155,7 +211,7 @@ int run_nas(const NasArguments& arguments) {
 void setup_nas(CLI::App& app, Action& action) {
     CLI::App* verb = app.add_subcommand("nas", "latency of many architectures of a search space");
     const auto arguments = std::make_shared<NasArguments>();
-    verb->add_option("--space", arguments->space, "nasbench201, fbnet or ofa")->required();
+    verb->add_option("--space", arguments->space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))->required();
     verb->add_option("ARCHS", arguments->architectures, "CSV with a column arch")->required();
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
@@ -165,6 +221,8 @@ void setup_nas(CLI::App& app, Action& action) {
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
     verb->add_option("--score", arguments->score, "column of ARCHS with a score to maximise");
     verb->add_flag("--pareto", arguments->pareto, "keep only architectures that no faster one beats in score");
+    verb->add_flag("--waits,!--no-waits", arguments->waits,
+                   "the host waits for the device after each block (default: as the space was measured)");
     verb->add_option("--threads", arguments->threads, "0: all cores");
     verb->callback([arguments, &action] { action = [arguments] { return run_nas(*arguments); }; });
 }

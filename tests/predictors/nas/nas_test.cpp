@@ -42,6 +42,44 @@ std::vector<int> random_choices(const nas::Space& space, std::mt19937& random) {
     return choices;
 }
 
+/// The example of include/ftax/nas.hpp: three layers of 16, 32 or 64 channels.
+class Plain : public nas::Space {
+  public:
+    std::string_view name() const override { return "plain"; }
+    std::vector<int> options() const override { return {3, 3, 3}; }
+    void parse(std::string_view text, std::vector<int>& choices) const override {
+        for (std::size_t at = 0; at < text.size(); at += 3) {
+            choices.push_back(text.substr(at, 2) == "16" ? 0 : text.substr(at, 2) == "32" ? 1 : 2);
+        }
+    }
+    void blocks(std::span<const int> choices, std::vector<nas::Block>& chain) const override {
+        std::int16_t in = 3;
+        for (const int choice : choices) {
+            const auto out = static_cast<std::int16_t>(16 << choice);
+            chain.push_back({{in, out}});
+            in = out;
+        }
+    }
+    std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int>) const override {
+        return {net.input("x", {"batch", "3", "32", "32"})};
+    }
+    void build(GraphBuilder& net, const nas::Block& block, std::vector<TensorId>& live) const override {
+        live[0] = net.relu(net.conv(live[0], block.fields[1], {.kernel = 3, .pad = 1}));
+    }
+};
+
+/// A space whose blocks hold `operators` operators each.
+class Repeating final : public Plain {
+  public:
+    explicit Repeating(int operators) : operators_(operators) {}
+    void build(GraphBuilder& net, const nas::Block&, std::vector<TensorId>& live) const override {
+        for (int i = 0; i < operators_; ++i) live[0] = net.relu(live[0]);
+    }
+
+  private:
+    int operators_;
+};
+
 int error_code(const nas::Space& space, std::string_view text) {
     std::vector<int> choices;
     try {
@@ -58,7 +96,7 @@ TEST_CASE("the cost function equals the full predictor on random architectures o
     for (const std::string& name : nas::space_names()) {
         const nas::Space& space = nas::space(name);
         const std::vector<std::int64_t> batches{1, 32};
-        const nas::CostFunction cost(space, test_device(), test_framework(), {}, batches);
+        const nas::CostFunction cost(space, test_device(), test_framework(), {}, batches, {.waits_after_blocks = false});
         std::mt19937 random(1);
         for (int i = 0; i < 200; ++i) {
             const std::vector<int> choices = random_choices(space, random);
@@ -127,4 +165,84 @@ TEST_CASE("an architecture that does not parse is a usage error saying what was 
     CHECK(error_code(nas::space("ofa"), R"({"ks":[7],"e":[6],"d":[2],"r":204})") == 2);
     CHECK(error_code(nas::space("ofa"), "{}") == 2);
     CHECK_THROWS_AS(static_cast<void>(nas::space("darts")), Error);
+}
+
+TEST_CASE("ten samples recover the scalars of a campaign, two of them disturbed") {
+    const nas::Space& space = nas::space("fbnet");
+    const nas::Campaign truth{.host_scale = 1.7, .device_scale = 0.9};
+    const nas::CostFunction cost(space, test_device(), test_framework(), {}, {1, 256}, truth);
+    std::mt19937 random(3);
+    std::vector<nas::Sample> samples;
+    for (int i = 0; i < 10; ++i) {
+        const auto choices = random_choices(space, random);
+        std::vector<double> latency_s(2);
+        cost.cost(choices, latency_s);
+        samples.push_back({choices, i % 2 == 0 ? 1 : 256, latency_s[static_cast<std::size_t>(i % 2)] * (i < 2 ? 1.25 : 1)});
+    }
+    const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
+    CHECK(found.campaign.host_scale == doctest::Approx(1.7).epsilon(0.03));
+    CHECK(found.campaign.device_scale == doctest::Approx(0.9).epsilon(0.03));
+    CHECK(found.host_relative_stddev < 0.05);
+    CHECK_THROWS_AS(static_cast<void>(nas::calibrate(space, test_device(), test_framework(), {}, {})), Error);
+}
+
+TEST_CASE("samples that the device decides leave the host where its prior is") {
+    const nas::Space& space = nas::space("nasbench201");
+    const nas::CostFunction cost(space, test_device(), test_framework(), {}, {4096}, {.device_scale = 1.1});
+    std::mt19937 random(4);
+    std::vector<nas::Sample> samples;
+    for (int i = 0; i < 10; ++i) {
+        const auto choices = random_choices(space, random);
+        std::vector<double> latency_s(1);
+        cost.cost(choices, latency_s);
+        samples.push_back({choices, 4096, latency_s[0]});
+    }
+    const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
+    CHECK(found.campaign.device_scale == doctest::Approx(1.1).epsilon(0.02));
+    CHECK(found.campaign.host_scale < 1.3);
+}
+
+TEST_CASE("waiting after each block makes costs add up block by block") {
+    const nas::Space& space = nas::space("fbnet");
+    const nas::CostFunction waiting(space, test_device(), test_framework(), {}, {1, 64});
+    const nas::CostFunction running(space, test_device(), test_framework(), {}, {1, 64}, {.waits_after_blocks = false});
+    std::vector<int> base(22, 0), first(22, 0), last(22, 0), both(22, 0);
+    first[2] = both[2] = 7;
+    last[20] = both[20] = 7;
+    const auto at_64 = [](const nas::CostFunction& cost, const std::vector<int>& choices) {
+        std::vector<double> latency_s(2);
+        cost.cost(choices, latency_s);
+        return latency_s[1];
+    };
+    const double apart = at_64(waiting, first) + at_64(waiting, last) - at_64(waiting, base);
+    CHECK(at_64(waiting, both) == doctest::Approx(apart));
+    CHECK(at_64(waiting, both) > at_64(running, both));
+}
+
+TEST_CASE("a space of one's own costs what the full predictor says") {
+    const Plain space;
+    std::vector<int> choices;
+    space.parse("16-64-32", choices);
+    REQUIRE(choices == std::vector<int>{0, 2, 1});
+    std::vector<double> latency_s(1);
+    const nas::CostFunction cost(space, test_device(), test_framework(), {}, {8});
+    cost.cost(choices, latency_s);
+    const Graph graph = nas::build_graph(space, choices);
+    Predictor predictor(graph, test_device(), test_framework());
+    CHECK(latency_s[0] == doctest::Approx(predictor.predict({{"batch", 8}}).latency_s));
+}
+
+TEST_CASE("a space without operators or with more than a million is refused") {
+    const std::vector<int> choices{0, 0, 0};
+    const auto code = [&](int operators) {
+        const Repeating space(operators);
+        try {
+            static_cast<void>(nas::build_graph(space, choices));
+        } catch (const Error& error) {
+            return error.code();
+        }
+        return ErrorCode{};
+    };
+    CHECK(code(0) == ErrorCode::model);
+    CHECK(code(400'000) == ErrorCode::limit);
 }

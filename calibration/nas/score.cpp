@@ -1,0 +1,154 @@
+#include "calibration/nas/score.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <random>
+
+#include "ftax/work.hpp"
+
+namespace ftax::nas_study {
+namespace {
+
+constexpr std::size_t draws = 5;
+constexpr std::size_t samples_per_draw = 10;
+
+std::vector<double> ranks(std::span<const double> values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::vector<double> result(values.size());
+    for (std::size_t first = 0; first < order.size();) {
+        std::size_t end = first + 1;
+        while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+        for (std::size_t i = first; i < end; ++i) result[order[i]] = static_cast<double>(first + end - 1) / 2;
+        first = end;
+    }
+    return result;
+}
+
+/// What is scored of one column: architectures row by row, and their latencies.
+struct Rows {
+    std::vector<int> choices;
+    std::vector<double> measured_s;
+};
+
+/// All samples but those of `left_out`, ascending.
+Rows rows_of(const Column& column, std::span<const std::size_t> left_out) {
+    Rows rows;
+    for (std::size_t i = 0; i < column.samples.size(); ++i) {
+        if (std::binary_search(left_out.begin(), left_out.end(), i)) continue;
+        const nas::Sample& sample = column.samples[i];
+        rows.choices.insert(rows.choices.end(), sample.choices.begin(), sample.choices.end());
+        rows.measured_s.push_back(sample.latency_s);
+    }
+    return rows;
+}
+
+struct Fit {
+    double spearman = 0, mape = 0;
+};
+
+Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign, const Rows& rows) {
+    const nas::CostFunction cost(*column.space, column.device, framework, {}, {column.batch},
+                                 campaign);
+    std::vector<double> predicted_s(rows.measured_s.size());
+    cost.cost(rows.choices, predicted_s, 1);
+    Fit fit{spearman(predicted_s, rows.measured_s)};
+    for (std::size_t i = 0; i < predicted_s.size(); ++i) fit.mape += std::abs(predicted_s[i] / rows.measured_s[i] - 1);
+    fit.mape /= static_cast<double>(predicted_s.size());
+    return fit;
+}
+
+std::string cells(const Score& s) {
+    return fmt::format("{},{},{},{:.4f},{:.1f},{:.4f},{:.1f},{:.4f},{:.4f}", s.space, s.device, s.batch, s.spearman_0,
+                       100 * s.mape_0, s.spearman_10, 100 * s.mape_10, s.spearman_operators, s.spearman_flops);
+}
+
+void append_table(std::string& text, std::string_view title, std::span<const Score> scores) {
+    fmt::format_to(std::back_inserter(text),
+                   "\n## {}\n\n| space | device | batch | Spearman, 0 samples | MAPE % | Spearman, 10 samples | MAPE % | "
+                   "operators | FLOPs |\n|---|---|---|---|---|---|---|---|---|\n",
+                   title);
+    for (const Score& s : scores) {
+        std::string row = cells(s);
+        for (std::size_t comma = row.find(','); comma != std::string::npos; comma = row.find(',', comma)) {
+            row.replace(comma, 1, " | ");
+        }
+        fmt::format_to(std::back_inserter(text), "| {} |\n", row);
+    }
+}
+
+}  // namespace
+
+double spearman(std::span<const double> a, std::span<const double> b) {
+    const std::vector<double> x = ranks(a);
+    const std::vector<double> y = ranks(b);
+    const double mean = (static_cast<double>(x.size()) - 1) / 2;
+    double xy = 0, xx = 0, yy = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        xy += (x[i] - mean) * (y[i] - mean);
+        xx += (x[i] - mean) * (x[i] - mean);
+        yy += (y[i] - mean) * (y[i] - mean);
+    }
+    return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+Score score(const Column& column, const FrameworkProfile& framework) {
+    Score result{std::string(column.space->name()), column.device.device.slug, column.batch};
+    const Rows all = rows_of(column, {});
+    const Fit without = fit_of(column, framework, {}, all);
+    result.spearman_0 = without.spearman;
+    result.mape_0 = without.mape;
+
+    std::mt19937 random(1);
+    std::vector<std::size_t> order(column.samples.size());
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::shuffle(order.begin(), order.end(), random);
+        const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(samples_per_draw, order.size() / 2));
+        std::sort(order.begin(), end);
+        std::vector<nas::Sample> samples;
+        for (auto i = order.begin(); i != end; ++i) samples.push_back(column.samples[*i]);
+        const nas::Calibration calibration =
+            nas::calibrate(*column.space, column.device, framework, {}, samples);
+        const Fit fit = fit_of(column, framework, calibration.campaign, rows_of(column, std::span(order.begin(), end)));
+        result.spearman_10 += fit.spearman / draws;
+        result.mape_10 += fit.mape / draws;
+    }
+
+    std::vector<double> operators, flops;
+    for (const nas::Sample& sample : column.samples) {
+        const Graph graph = nas::build_graph(*column.space, sample.choices);
+        operators.push_back(static_cast<double>(graph.ops.size()));
+        flops.push_back(static_cast<double>(total_work(graph, bind(graph, {{"batch", column.batch}})).flops));
+    }
+    result.spearman_operators = spearman(operators, all.measured_s);
+    result.spearman_flops = spearman(flops, all.measured_s);
+    return result;
+}
+
+std::string ledger_csv(std::span<const Score> all, std::span<const Score> left_out) {
+    std::string text =
+        "host_fit,space,device,batch,spearman_0,mape_0_percent,spearman_10,mape_10_percent,spearman_operators,"
+        "spearman_flops\n";
+    for (const Score& s : all) text += "all," + cells(s) + "\n";
+    for (const Score& s : left_out) text += "device-left-out," + cells(s) + "\n";
+    return text;
+}
+
+std::string ledger_markdown(std::span<const Score> all, std::span<const Score> left_out) {
+    std::string text = fmt::format(
+        "# Architecture search: nas_*.csv\n\n"
+        "Written by ftax_nas_study. Each column of the files is scored without samples and with {} (mean of {} draws; the\n"
+        "samples are not scored). `operators` and `FLOPs` are the Spearman correlations of the naive counts.\n",
+        samples_per_draw, draws);
+    append_table(text, "Host costs fitted on all devices", all);
+    append_table(text, "Host costs fitted on the other devices", left_out);
+    return text;
+}
+
+}  // namespace ftax::nas_study

@@ -1,0 +1,52 @@
+#include "predictors/nas/network.hpp"
+
+#include <fmt/format.h>
+
+#include "ftax/error.hpp"
+
+namespace ftax::nas {
+namespace {
+
+constexpr std::size_t max_nodes = 1'000'000;
+
+}  // namespace
+
+BuiltNetwork build_network(const Space& space, std::span<const int> choices, std::span<const Block> chain) {
+    GraphBuilder net{std::string(space.name())};
+    BuiltNetwork built;
+    std::vector<TensorId> live = space.inputs(net, choices);
+    for (const Block& block : chain) {
+        space.build(net, block, live);
+        built.ends.push_back(net.graph().ops.size());
+        if (built.ends.back() > max_nodes) {
+            throw Error(ErrorCode::limit, fmt::format("{}: more than {} operators", space.name(), max_nodes));
+        }
+    }
+    if (net.graph().ops.empty()) throw Error(ErrorCode::model, fmt::format("{}: the network is empty", space.name()));
+    built.graph = net.finish({live[0]});
+    return built;
+}
+
+Graph build_graph(const Space& space, std::span<const int> choices) {
+    std::vector<Block> chain;
+    space.blocks(choices, chain);
+    return build_network(space, choices, chain).graph;
+}
+
+TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor) {
+    TimedNetwork timed;
+    timed.blocks.resize(built.ends.size());
+    std::size_t block = 0;
+    for (const OpPrediction& op : predictor.operators()) {
+        const TimedOperation operation{op.host_s, op.device_s, op.kernels};
+        if (op.op == no_op) {
+            timed.beginning.push_back(operation);
+            continue;
+        }
+        while (block + 1 < built.ends.size() && op.op >= built.ends[block]) ++block;
+        timed.blocks[block].push_back(operation);
+    }
+    return timed;
+}
+
+}  // namespace ftax::nas

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <vector>
+
+#include "ftax/nas.hpp"
+#include "predictors/host_costs.hpp"
+#include "predictors/segment.hpp"
+
+namespace ftax::nas {
+
+/// A network with the number of operators after each of its blocks.
+struct BuiltNetwork {
+    Graph graph;
+    std::vector<std::size_t> ends;
+};
+
+/// Throws Error{limit} beyond a million operators, Error{model} for a network without any.
+[[nodiscard]] BuiltNetwork build_network(const Space& space, std::span<const int> choices,
+                                         std::span<const Block> chain);
+
+/// One scheduled operation of a network before a campaign scales it.
+struct TimedOperation {
+    double host_s = 0, device_s = 0;
+    int kernels = 0;
+};
+
+/// A network's timed operations, block by block.
+struct TimedNetwork {
+    std::vector<TimedOperation> beginning;  ///< once per forward pass
+    std::vector<std::vector<TimedOperation>> blocks;
+};
+
+/// Sorts the operations of the predictor's last prediction into the blocks they belong to.
+[[nodiscard]] TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor);
+
+/// Turns timed operations into segments as one campaign runs them.
+struct SegmentMaker {
+    double launch_latency_s = 0, kernel_gap_s = 0, wait_s = 0;
+    double host_scale = 1, device_scale = 1;
+    bool waits = false;
+
+    SegmentMaker(const HostCosts& costs, const Campaign& campaign, const Space& space)
+        : launch_latency_s(costs.launch_latency_s),
+          kernel_gap_s(costs.kernel_gap_s),
+          wait_s(costs[HostKind::synchronize]),
+          host_scale(campaign.host_scale),
+          device_scale(campaign.device_scale),
+          waits(campaign.waits_after_blocks.value_or(space.waits_after_blocks())) {}
+
+    [[nodiscard]] Segment run(std::span<const TimedOperation> operations) const {
+        Segment segment;
+        for (const TimedOperation& op : operations) {
+            segment = segment.then(Segment::launch(op.host_s * host_scale, op.device_s * device_scale, op.kernels,
+                                                   launch_latency_s, kernel_gap_s));
+        }
+        return segment;
+    }
+    [[nodiscard]] Segment block(std::span<const TimedOperation> operations) const {
+        const Segment segment = run(operations);
+        return waits ? segment.then(Segment::wait(wait_s * host_scale)) : segment;
+    }
+};
+
+}  // namespace ftax::nas

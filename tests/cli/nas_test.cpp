@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/cli/command.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace ftax::test;
+
+namespace {
+
+constexpr const char* header = "arch\n";
+const std::string small = "|none~0|+|none~0|none~1|+|none~0|none~1|nor_conv_3x3~2|";
+const std::string large =
+    "|nor_conv_3x3~0|+|nor_conv_3x3~0|nor_conv_3x3~1|+|nor_conv_3x3~0|nor_conv_3x3~1|nor_conv_3x3~2|";
+
+/// The predicted latency in a row of the output.
+double latency_ms(const std::string& output, const std::string& row) {
+    const std::size_t at = output.find(row + ",");
+    REQUIRE(at != std::string::npos);
+    return std::stod(output.substr(at + row.size() + 1));
+}
+
+}  // namespace
+
+TEST_CASE("nas scores the other lines when one does not parse, and says which and what was expected") {
+    const TemporaryFolder folder;
+    const std::string archs = folder.write("archs.csv", header + small + "\n|conv~0|\n" + large + "\n");
+    const ProgramRun run = run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--batch", "1,256"});
+    CHECK(run.exit_code == 2);
+    CHECK(run.errors.find(archs + ":3: nasbench201: expected one of none, skip_connect") != std::string::npos);
+    CHECK(run.output.starts_with("arch,batch,predicted_ms\n"));
+    CHECK(latency_ms(run.output, large + ",1") > latency_ms(run.output, small + ",1"));
+    CHECK(latency_ms(run.output, large + ",256") > latency_ms(run.output, large + ",1"));
+}
+
+TEST_CASE("nas anchors its host on measured architectures") {
+    const TemporaryFolder folder;
+    const std::string archs = folder.write("archs.csv", header + small + "\n" + large + "\n");
+    const std::vector<std::string> arguments{"nas", "--space", "nasbench201", archs, "--device", "1080ti"};
+    const double before = latency_ms(run_ftax(arguments).output, large + ",1");
+    const std::string anchor = folder.write("anchor.csv", "arch,batch,latency_ms\n" + large + ",1," +
+                                                              std::to_string(2 * before) + "\nnonsense,1,3\n");
+    std::vector<std::string> anchored = arguments;
+    anchored.insert(anchored.end(), {"--anchor", anchor});
+    const ProgramRun run = run_ftax(anchored);
+    CHECK(run.exit_code == 0);
+    CHECK(run.errors.find(anchor + ":3: nasbench201: expected") != std::string::npos);
+    CHECK(latency_ms(run.output, large + ",1") == doctest::Approx(2 * before).epsilon(0.05));
+    CHECK(run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--anchor", archs}).exit_code == 2);
+}
+
+TEST_CASE("nas refuses unknown spaces and devices with what there is") {
+    const TemporaryFolder folder;
+    const std::string archs = folder.write("archs.csv", header + small + "\n");
+    const ProgramRun space = run_ftax({"nas", "--space", "darts", archs, "--device", "1080ti"});
+    CHECK(space.exit_code == 2);
+    CHECK(space.errors.find("there are: nasbench201, fbnet, ofa") != std::string::npos);
+    CHECK(run_ftax({"nas", "--space", "nasbench201", archs, "--device", "rtx-9999"}).exit_code == 2);
+    CHECK(run_ftax({"nas", "--space", "nasbench201", folder.file("none.csv"), "--device", "1080ti"}).exit_code == 2);
+}
+
+TEST_CASE("nas keeps the Pareto front of latency and score") {
+    const TemporaryFolder folder;
+    const std::string archs =
+        folder.write("archs.csv", "arch,accuracy\n" + small + ",50\n" + large + ",70\n" + large + ",60\n");
+    const ProgramRun run = run_ftax(
+        {"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--pareto", "--score", "accuracy"});
+    CHECK(run.exit_code == 0);
+    CHECK(run.output.find(small) < run.output.find(large));
+    CHECK(run.output.find(large) == run.output.rfind(large));
+}
