@@ -1,13 +1,15 @@
-#include "graphs/canonical_patterns.hpp"
-
 #include <cmath>
+
+#include "graphs/canonical_patterns.hpp"
 
 namespace ftax::canonical {
 namespace {
 
 constexpr std::size_t longest_chain = 12;
 
-bool near(std::optional<double> value, double wanted) { return value && std::fabs(*value - wanted) < 1e-3; }
+bool near(std::optional<double> value, double wanted) {
+    return value && std::fabs(*value - wanted) < 1e-3;
+}
 
 /// Collects the elementwise operators behind `tensor` down to `x`; false when they read any other tensor.
 bool collect_cone(const Rewriter& r, TensorId tensor, TensorId x, std::vector<OpId>& group) {
@@ -57,7 +59,8 @@ bool match_gelu(Rewriter& r, OpId anchor) {
             x = r.other(next, at);
             // The half may have been taken of x already.
             const OpId halved = r.producer(x);
-            if (halved != no_op && (r.is(halved, "mul") || r.is(halved, "div")) && r.sole_reader(x) == next && r.scalar(halved)) {
+            if (halved != no_op && (r.is(halved, "mul") || r.is(halved, "div")) && r.sole_reader(x) == next &&
+                r.scalar(halved)) {
                 const double scale = r.is(halved, "mul") ? *r.scalar(halved) : 1 / *r.scalar(halved);
                 if (near(scale, 0.5)) {
                     factor *= scale;
@@ -102,7 +105,8 @@ bool match_hardswish(Rewriter& r, OpId anchor) {
         const OpId next = r.sole_reader(at);
         if (next == no_op) break;
         const auto scalar = r.scalar(next);
-        if (!divided && ((r.is(next, "div") && near(scalar, 6) && r.op(next).inputs[0] == at) || (r.is(next, "mul") && near(scalar, 1.0 / 6)))) {
+        if (!divided && ((r.is(next, "div") && near(scalar, 6) && r.op(next).inputs[0] == at) ||
+                         (r.is(next, "mul") && near(scalar, 1.0 / 6)))) {
             divided = true;
         } else if (!multiplied && r.is(next, "mul") && r.other(next, at) == x) {
             multiplied = true;
@@ -113,7 +117,8 @@ bool match_hardswish(Rewriter& r, OpId anchor) {
         last = next;
     }
     if (!divided) return false;
-    r.replace(last, group, OpKind::pointwise, {x}, {{"function", std::string(multiplied ? "hardswish" : "hardsigmoid")}});
+    r.replace(last, group, OpKind::pointwise, {x},
+              {{"function", std::string(multiplied ? "hardswish" : "hardsigmoid")}});
     return true;
 }
 

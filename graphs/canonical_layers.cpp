@@ -8,8 +8,10 @@ void linear_layers(Rewriter& r) {
     for (OpId id = 0; id < r.op_count(); ++id) {
         if (r.is(id, OpKind::matmul)) {
             const Op& op = r.op(id);
-            const bool plain = op.inputs.size() == 2 && op.integer("transpose_a", 0) == 0 && op.integer("transpose_b", 0) == 0;
-            if (!plain || r.tensor(op.inputs[1]).role != TensorRole::weight || r.tensor(op.inputs[1]).shape.size() != 2) continue;
+            const bool plain =
+                op.inputs.size() == 2 && op.integer("transpose_a", 0) == 0 && op.integer("transpose_b", 0) == 0;
+            if (!plain || r.tensor(op.inputs[1]).role != TensorRole::weight || r.tensor(op.inputs[1]).shape.size() != 2)
+                continue;
             r.replace(id, {id}, OpKind::linear, op.inputs, {{"transposed_weight", std::int64_t{0}}});
         }
         if (!r.is(id, OpKind::linear) || r.op(id).inputs.size() != 2) continue;
@@ -52,7 +54,8 @@ bool swaps_last_axes(std::span<const std::int64_t> perm) {
     for (std::size_t i = 0; i + 2 < rank; ++i) {
         if (perm[i] != static_cast<std::int64_t>(i)) return false;
     }
-    return rank >= 2 && perm[rank - 1] == static_cast<std::int64_t>(rank - 2) && perm[rank - 2] == static_cast<std::int64_t>(rank - 1);
+    return rank >= 2 && perm[rank - 1] == static_cast<std::int64_t>(rank - 2) &&
+           perm[rank - 2] == static_cast<std::int64_t>(rank - 1);
 }
 
 /// Keys enter the product as [.., d, s]; finds or makes the tensor [.., s, d] that they were, taking what turned them
@@ -68,7 +71,8 @@ TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& gr
         if (!r.is(turn, OpKind::transpose) || !swaps_last_axes(r.op(turn).integers("perm"))) return no_tensor;
         const OpId fold = r.producer(r.op(turn).inputs[0]);
         if (!r.is(fold, OpKind::reshape) || r.tensor(r.op(fold).inputs[0]).shape != wanted) return no_tensor;
-        if (r.readers(r.op(last).inputs[0]).size() != 1 || r.readers(r.op(turn).inputs[0]).size() != 1) return no_tensor;
+        if (r.readers(r.op(last).inputs[0]).size() != 1 || r.readers(r.op(turn).inputs[0]).size() != 1)
+            return no_tensor;
         group.insert(group.end(), {fold, turn, last});
         return r.op(fold).inputs[0];
     }

@@ -5,7 +5,10 @@
 namespace ftax {
 
 Rewriter::Rewriter(Graph& graph)
-    : graph_(graph), removed_(graph.ops.size(), false), readers_(graph.tensors.size()), is_output_(graph.tensors.size(), false) {
+    : graph_(graph),
+      removed_(graph.ops.size(), false),
+      readers_(graph.tensors.size()),
+      is_output_(graph.tensors.size(), false) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         for (const TensorId input : graph.ops[id].inputs) {
             if (input == no_tensor) continue;
@@ -55,7 +58,8 @@ TensorId Rewriter::other(OpId op, TensorId known) const {
 }
 
 bool Rewriter::is_parameter(TensorId tensor) const {
-    return tensor != no_tensor && (graph_.tensors[tensor].role == TensorRole::weight || graph_.tensors[tensor].role == TensorRole::constant);
+    return tensor != no_tensor &&
+           (graph_.tensors[tensor].role == TensorRole::weight || graph_.tensors[tensor].role == TensorRole::constant);
 }
 
 void Rewriter::set_inputs(OpId op, std::vector<TensorId> inputs) {
@@ -99,7 +103,8 @@ void Rewriter::finish() {
     const bool all = graph_.outputs.empty();
     for (OpId id = static_cast<OpId>(graph_.ops.size()); id-- > 0;) {
         const Op& op = graph_.ops[id];
-        const bool read = all || std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) { return needed[t]; });
+        const bool read =
+            all || std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) { return needed[t]; });
         if (!read) removed_[id] = true;
         if (removed_[id]) continue;
         for (const TensorId input : op.inputs) {

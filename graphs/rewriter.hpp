@@ -28,7 +28,9 @@ class Rewriter {
 
     /// True for an elementwise operator with that function.
     [[nodiscard]] bool is(OpId op, std::string_view function) const;
-    [[nodiscard]] bool is(OpId op, OpKind kind) const { return op != no_op && !removed_[op] && graph_.ops[op].kind == kind; }
+    [[nodiscard]] bool is(OpId op, OpKind kind) const {
+        return op != no_op && !removed_[op] && graph_.ops[op].kind == kind;
+    }
     /// The scalar constant that a two-operand elementwise operator combines its tensor with.
     [[nodiscard]] std::optional<double> scalar(OpId op) const;
     /// Its other operand, the tensor; no_tensor when there is not exactly one.

@@ -56,19 +56,24 @@ class StridePropagation {
     /// nullopt: the output owns contiguous memory.
     std::optional<Expressions> strides_after(const Op& op, const Tensor& in, const Tensor& out) {
         switch (op.kind) {
-            case OpKind::transpose: return permuted(op, in);
-            case OpKind::slice: return sliced(op, in, out);
+            case OpKind::transpose:
+                return permuted(op, in);
+            case OpKind::slice:
+                return sliced(op, in, out);
             case OpKind::split:
                 if (in.shape.size() != out.shape.size()) return std::nullopt;
                 return strides_of(in);
-            case OpKind::expand: return expanded(in, out);
+            case OpKind::expand:
+                return expanded(in, out);
             case OpKind::reshape:
                 if (in.strides.empty()) return std::nullopt;
                 return viewed(in, out.shape);
             case OpKind::pointwise:
             case OpKind::cast:
-            case OpKind::identity: return elementwise(op, out);
-            default: return std::nullopt;
+            case OpKind::identity:
+                return elementwise(op, out);
+            default:
+                return std::nullopt;
         }
     }
 
@@ -171,6 +176,8 @@ class StridePropagation {
 
 }  // namespace
 
-void propagate_strides(Graph& graph) { StridePropagation(graph).run(); }
+void propagate_strides(Graph& graph) {
+    StridePropagation(graph).run();
+}
 
 }  // namespace ftax

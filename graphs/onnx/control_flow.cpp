@@ -14,15 +14,15 @@ struct Importer::Iteration {
     const NodeRecord* record = nullptr;
     std::string name;
     std::shared_ptr<const GraphRecord> body;
-    std::int64_t passes = 0;                ///< how many passes to inline
-    Expression count;                       ///< how many the run makes; unknown_dim when only it knows
+    std::int64_t passes = 0;  ///< how many passes to inline
+    Expression count;         ///< how many the run makes; unknown_dim when only it knows
     std::int64_t done = 0;
     std::vector<TensorId> carried;
     std::vector<std::vector<TensorId>> scanned;  ///< per scan output, its part from every pass
     std::vector<std::size_t> output_axes;
     // of a Loop
     bool is_loop = false;
-    bool stopped = false;                   ///< the body's condition is known to be false
+    bool stopped = false;  ///< the body's condition is known to be false
     // of a Scan
     std::vector<TensorId> sources;
     std::vector<std::size_t> source_axes;
@@ -34,7 +34,8 @@ std::shared_ptr<const GraphRecord> Importer::body_of(const Call& call, std::stri
             return std::make_shared<const GraphRecord>(read_graph(a.graph, options_.max_nodes));
         }
     }
-    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): required attribute '{}' is missing", call.name, call.record.op_type, attribute));
+    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): required attribute '{}' is missing", call.name,
+                                              call.record.op_type, attribute));
 }
 
 std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix) {
@@ -78,21 +79,23 @@ bool Importer::import_if(Scope& scope, Call& call) {
     if (!condition) {
         // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
         taken = then_body->nodes.size() > else_body->nodes.size();
-        construction_.warn(fmt::format("node '{}': the condition depends on data; its {} branch is taken", call.name, taken ? "then" : "else"));
+        construction_.warn(fmt::format("node '{}': the condition depends on data; its {} branch is taken", call.name,
+                                       taken ? "then" : "else"));
     }
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
     std::vector<std::string_view> outputs;
     for (const ValueRecord& output : body->outputs) outputs.push_back(output.name);
     if (outputs.size() < call.record.outputs.size()) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (If): a branch has {} outputs, the node {}", call.name, outputs.size(),
-                                                  call.record.outputs.size()));
+        throw Error(ErrorCode::model, fmt::format("node '{}' (If): a branch has {} outputs, the node {}", call.name,
+                                                  outputs.size(), call.record.outputs.size()));
     }
     order_scope(*inner, outputs, call.name);
     const NodeRecord& record = call.record;
     Scope& outer = scope;
     inner->finish = [this, &outer, &record, body](Scope& done) {
-        for (std::size_t i = 0; i < record.outputs.size(); ++i) outer.names[record.outputs[i]] = resolve(done, body->outputs[i].name);
+        for (std::size_t i = 0; i < record.outputs.size(); ++i)
+            outer.names[record.outputs[i]] = resolve(done, body->outputs[i].name);
     };
     scopes_.push_back(std::move(inner));
     return true;
@@ -109,7 +112,8 @@ bool Importer::import_loop(Scope& scope, Call& call) {
     const std::size_t carried = inputs > 2 ? inputs - 2 : 0;
     if (state->body->inputs.size() != carried + 2 || state->body->outputs.size() < carried + 1 ||
         call.record.outputs.size() + 1 > state->body->outputs.size()) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (Loop): inputs and outputs of node and body do not fit", call.name));
+        throw Error(ErrorCode::model,
+                    fmt::format("node '{}' (Loop): inputs and outputs of node and body do not fit", call.name));
     }
     const auto scalar_input = [&](std::size_t i) -> Scalar {
         if (i >= inputs || call.inputs[i] == no_tensor) return {};
@@ -134,7 +138,9 @@ bool Importer::import_loop(Scope& scope, Call& call) {
         state->passes = std::max<std::int64_t>(*limit, 0);
     } else {
         state->passes = 1;
-        construction_.warn(fmt::format("node '{}': the number of passes depends on data; one pass is counted (--trip {}=N)", call.name, call.name));
+        construction_.warn(
+            fmt::format("node '{}': the number of passes depends on data; one pass is counted (--trip {}=N)", call.name,
+                        call.name));
         if (limit) state->count = unknown_dim;
     }
     next_iteration(state);
@@ -159,7 +165,8 @@ bool Importer::import_scan(Scope& scope, Call& call) {
     for (const AttributeRecord& a : call.attributes) {
         if (a.name == "num_scan_inputs") scan_inputs = a.integer;
     }
-    if (scan_inputs < 1 || static_cast<std::size_t>(scan_inputs) > call.inputs.size()) throw fail("num_scan_inputs does not fit the inputs");
+    if (scan_inputs < 1 || static_cast<std::size_t>(scan_inputs) > call.inputs.size())
+        throw fail("num_scan_inputs does not fit the inputs");
     auto state = std::make_shared<Iteration>();
     state->scope = &scope;
     state->record = &call.record;
@@ -185,7 +192,8 @@ bool Importer::import_scan(Scope& scope, Call& call) {
     state->scanned.resize(state->body->outputs.size() - carried);
     const auto output_axes = integers("scan_output_axes");
     for (std::size_t i = 0; i < state->scanned.size(); ++i) {
-        state->output_axes.push_back(static_cast<std::size_t>(i < output_axes.size() ? std::max<std::int64_t>(output_axes[i], 0) : 0));
+        state->output_axes.push_back(
+            static_cast<std::size_t>(i < output_axes.size() ? std::max<std::int64_t>(output_axes[i], 0) : 0));
     }
     state->count = construction_.graph.tensors[state->sources[0]].shape[state->source_axes[0]];
     const auto length = construction_.math.constant_value(state->count);
@@ -197,7 +205,8 @@ bool Importer::import_scan(Scope& scope, Call& call) {
         state->passes = *length;
     } else {
         state->passes = 1;
-        construction_.warn(fmt::format("node '{}': the number of passes is not known; one pass is counted (--trip {}=N)", call.name, call.name));
+        construction_.warn(fmt::format(
+            "node '{}': the number of passes is not known; one pass is counted (--trip {}=N)", call.name, call.name));
     }
     next_iteration(state);
     return true;
@@ -210,11 +219,13 @@ TensorId Importer::slice_of(const std::string& name, TensorId tensor, std::size_
     const TensorId part = construction_.add_tensor(name, dtype, TensorRole::activation, std::move(dims));
     Graph& graph = construction_.graph;
     graph.tensors[part].producer = static_cast<OpId>(graph.ops.size());
-    graph.ops.push_back({OpKind::slice, name, "Scan", {}, {tensor}, {part}, {{"axes", std::vector{static_cast<std::int64_t>(axis)}}}});
+    graph.ops.push_back(
+        {OpKind::slice, name, "Scan", {}, {tensor}, {part}, {{"axes", std::vector{static_cast<std::int64_t>(axis)}}}});
     return part;
 }
 
-TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis, Expression count) {
+TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis,
+                           Expression count) {
     Graph& graph = construction_.graph;
     std::optional<Dims> dims;
     DType dtype = DType::unknown;
@@ -228,7 +239,8 @@ TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>&
     }
     const TensorId whole = construction_.add_tensor(name, dtype, TensorRole::activation, std::move(dims));
     graph.tensors[whole].producer = static_cast<OpId>(graph.ops.size());
-    graph.ops.push_back({OpKind::concat, name, "stack", {}, parts, {whole}, {{"axis", static_cast<std::int64_t>(axis)}}});
+    graph.ops.push_back(
+        {OpKind::concat, name, "stack", {}, parts, {whole}, {{"axis", static_cast<std::int64_t>(axis)}}});
     return whole;
 }
 
@@ -239,8 +251,10 @@ void Importer::next_iteration(const std::shared_ptr<Iteration>& state) {
     std::size_t at = 0;
     if (state->is_loop) {
         ShapeMath& math = construction_.math;
-        const Scalar index = is_known(state->count) && math.constant_value(state->count) ? math.integer(state->done) : Scalar{};
-        inner->names[body.inputs[0].name] = construction_.add_constant(tensor_name(*inner, body.inputs[0].name), DType::i64, {}, {index});
+        const Scalar index =
+            is_known(state->count) && math.constant_value(state->count) ? math.integer(state->done) : Scalar{};
+        inner->names[body.inputs[0].name] =
+            construction_.add_constant(tensor_name(*inner, body.inputs[0].name), DType::i64, {}, {index});
         inner->names[body.inputs[1].name] =
             construction_.add_constant(tensor_name(*inner, body.inputs[1].name), DType::boolean, {}, {math.integer(1)});
         at = 2;
@@ -258,7 +272,8 @@ void Importer::next_iteration(const std::shared_ptr<Iteration>& state) {
         const auto next_output = [&] { return resolve(done, state->body->outputs[output++].name); };
         if (state->is_loop) {
             const Scalars* value = construction_.value_of(next_output());
-            const auto condition = value && value->size() == 1 ? construction_.math.number(value->front()) : std::nullopt;
+            const auto condition =
+                value && value->size() == 1 ? construction_.math.number(value->front()) : std::nullopt;
             state->stopped = condition && *condition == 0;
         }
         for (TensorId& carried : state->carried) carried = next_output();
@@ -279,7 +294,8 @@ void Importer::finish_iterations(Iteration& state) {
             continue;
         }
         const std::size_t scan = i - state.carried.size();
-        if (scan >= state.scanned.size()) throw Error(ErrorCode::model, fmt::format("node '{}': more outputs than its body has", state.name));
+        if (scan >= state.scanned.size())
+            throw Error(ErrorCode::model, fmt::format("node '{}': more outputs than its body has", state.name));
         state.scope->names[names[i]] =
             stacked(tensor_name(*state.scope, names[i]), state.scanned[scan], state.output_axes[scan], state.count);
     }

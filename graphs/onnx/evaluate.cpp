@@ -24,7 +24,9 @@ std::optional<Sizes> output_sizes(Node& n, std::size_t output) {
     return sizes_of(n, *n.outputs[output].dims);
 }
 
-std::int64_t count_of(const Sizes& sizes) { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>{}); }
+std::int64_t count_of(const Sizes& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>{});
+}
 
 /// Row-major position of a multi-index in a tensor whose shape is broadcast (aligned at the end) to the index's.
 std::size_t position(const Sizes& index, const Sizes& sizes) {
@@ -87,7 +89,9 @@ void evaluate_cast(Node& n) {
     n.outputs[0].value = std::move(result);
 }
 
-void evaluate_copy(Node& n) { n.outputs[0].value = *n.value(0); }
+void evaluate_copy(Node& n) {
+    n.outputs[0].value = *n.value(0);
+}
 
 void evaluate_transpose(Node& n) {
     const auto sizes = output_sizes(n, 0);
@@ -286,7 +290,8 @@ void evaluate_scatter_nd(Node& n) {
     if (n.rank(0) != 1 || !indices || n.value(2)->size() != indices->size()) return;
     Scalars result = *n.value(0);
     for (std::size_t i = 0; i < indices->size(); ++i) {
-        const std::int64_t at = (*indices)[i] < 0 ? (*indices)[i] + static_cast<std::int64_t>(result.size()) : (*indices)[i];
+        const std::int64_t at =
+            (*indices)[i] < 0 ? (*indices)[i] + static_cast<std::int64_t>(result.size()) : (*indices)[i];
         if (at < 0 || at >= static_cast<std::int64_t>(result.size())) return;
         result[static_cast<std::size_t>(at)] = (*n.value(2))[i];
     }

@@ -112,8 +112,8 @@ void restore_folded_layers(Graph& graph, const ModuleTypes& types) {
     Restoration restoration(graph, types);
     restoration.run();
     if (restoration.restored() > 0) {
-        graph.warnings.push_back(fmt::format("{} batch normalisations that the exporter folded into convolutions are put back",
-                                             restoration.restored()));
+        graph.warnings.push_back(fmt::format(
+            "{} batch normalisations that the exporter folded into convolutions are put back", restoration.restored()));
     }
 }
 

@@ -66,7 +66,8 @@ std::optional<Descriptor> open_below(const std::string& directory, std::string_v
         }
         if (S_ISLNK(status.st_mode)) refuse(location, "symbolic link");
         if (last ? !S_ISREG(status.st_mode) : !S_ISDIR(status.st_mode)) refuse(location, "not a regular file");
-        // Between the look and this call another file may have taken the place: O_NOFOLLOW and O_NONBLOCK keep that harmless.
+        // Between the look and this call another file may have taken the place: O_NOFOLLOW and O_NONBLOCK keep that
+        // harmless.
         const int flags = O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
         Descriptor next(::openat(at.get(), components[i].c_str(), flags));
         if (next.get() < 0) refuse(location, "cannot be opened");
@@ -77,7 +78,8 @@ std::optional<Descriptor> open_below(const std::string& directory, std::string_v
 
 }  // namespace
 
-std::optional<std::string> read_external_data(const ExternalData& data, const std::string& directory, std::int64_t count) {
+std::optional<std::string> read_external_data(const ExternalData& data, const std::string& directory,
+                                              std::int64_t count) {
     const auto file = open_below(directory, data.location);
     if (!file) return std::nullopt;
     struct stat status {};
@@ -86,8 +88,8 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = data.length.value_or(static_cast<std::uint64_t>(count));
     if (data.offset > size || length > size - data.offset) {
-        throw Error(ErrorCode::model, fmt::format("external data '{}': bytes {} to {} lie beyond its end at {}", data.location,
-                                                  data.offset, data.offset + length, size));
+        throw Error(ErrorCode::model, fmt::format("external data '{}': bytes {} to {} lie beyond its end at {}",
+                                                  data.location, data.offset, data.offset + length, size));
     }
     if (length != static_cast<std::uint64_t>(count)) {
         throw Error(ErrorCode::model, fmt::format("external data '{}': {} bytes announced where the tensor has {}",
@@ -96,7 +98,8 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     std::string bytes(static_cast<std::size_t>(count), '\0');
     std::size_t done = 0;
     while (done < bytes.size()) {
-        const ssize_t got = ::pread(file->get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(data.offset + done));
+        const ssize_t got =
+            ::pread(file->get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(data.offset + done));
         if (got <= 0) throw Error(ErrorCode::model, fmt::format("external data '{}': cannot be read", data.location));
         done += static_cast<std::size_t>(got);
     }

@@ -22,7 +22,8 @@ std::vector<NodeRecord> with_bodies(const std::vector<NodeRecord>& nodes, std::u
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!has_body(all[i])) continue;
         if (depth[i] == max_body_depth) {
-            throw Error(ErrorCode::limit, fmt::format("{}: bodies nested deeper than {} levels", title_of(all[i], i), max_body_depth));
+            throw Error(ErrorCode::limit,
+                        fmt::format("{}: bodies nested deeper than {} levels", title_of(all[i], i), max_body_depth));
         }
         for (const AttributeRecord& attribute : attributes_of(all[i])) {
             if (attribute.graph.empty()) continue;
@@ -50,7 +51,8 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
         const auto all = with_bodies(i < count ? model.functions[i].nodes : model.graph.nodes, max_nodes);
         nodes[i] = all.size();
         for (const NodeRecord& node : all) {
-            if (const FunctionRecord* callee = find(node)) calls[i].push_back(static_cast<std::size_t>(callee - model.functions.data()));
+            if (const FunctionRecord* callee = find(node))
+                calls[i].push_back(static_cast<std::size_t>(callee - model.functions.data()));
         }
     }
     std::vector<char> state(count + 1, 0);  // 0 unseen, 1 open, 2 done
@@ -62,7 +64,8 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
         while (!stack.empty()) {
             const std::size_t at = stack.back().first;
             if (stack.back().second == calls[at].size()) {
-                for (const std::size_t callee : calls[at]) nodes[at] = std::min(nodes[at] + nodes[callee], max_nodes + 1);
+                for (const std::size_t callee : calls[at])
+                    nodes[at] = std::min(nodes[at] + nodes[callee], max_nodes + 1);
                 state[at] = 2;
                 stack.pop_back();
                 continue;
@@ -83,7 +86,9 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
         }
     }
     if (nodes[count] > max_nodes) {
-        throw Error(ErrorCode::limit, fmt::format("the graph has more than {} nodes once its functions are inlined (--max-nodes)", max_nodes));
+        throw Error(
+            ErrorCode::limit,
+            fmt::format("the graph has more than {} nodes once its functions are inlined (--max-nodes)", max_nodes));
     }
 }
 

@@ -33,8 +33,9 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
     for (const TensorRecord& record : graph.initializers) {
         if (record.dims.size() > 1) return names;
     }
-    constexpr std::array<std::string_view, 10> layers{"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization",
-                                                      "InstanceNormalization", "LSTM", "GRU", "RNN"};
+    constexpr std::array<std::string_view, 10> layers{
+        "Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization", "InstanceNormalization",
+        "LSTM", "GRU",           "RNN"};
     std::unordered_set<std::string_view> others;
     for (const NodeRecord& node : graph.nodes) {
         const bool layer = std::find(layers.begin(), layers.end(), node.op_type) != layers.end();
@@ -71,15 +72,17 @@ void Importer::check_versions() {
         construction_.warn(std::move(message));
     };
     if (*model_.ir_version > newest_known_ir) {
-        complain(fmt::format("IR version {} is newer than {}, the newest ftax knows", *model_.ir_version, newest_known_ir));
+        complain(
+            fmt::format("IR version {} is newer than {}, the newest ftax knows", *model_.ir_version, newest_known_ir));
     }
     if (model_.opsets.empty()) throw Error(ErrorCode::model, "the model imports no operator set");
     for (const OpsetRecord& imported : model_.opsets) {
         if (!imported.domain.empty() && imported.domain != "ai.onnx") continue;
-        if (imported.version < 1) throw Error(ErrorCode::model, fmt::format("operator set version {}", imported.version));
+        if (imported.version < 1)
+            throw Error(ErrorCode::model, fmt::format("operator set version {}", imported.version));
         if (imported.version > newest_known_opset) {
-            complain(fmt::format("operator set {} is newer than {}, the newest ftax knows: its rules are used", imported.version,
-                                 newest_known_opset));
+            complain(fmt::format("operator set {} is newer than {}, the newest ftax knows: its rules are used",
+                                 imported.version, newest_known_opset));
         }
         if (imported.version < oldest_supported_opset) {
             complain(fmt::format("operator set {} is older than {}: read as far as it means the same", imported.version,
@@ -110,12 +113,15 @@ void Importer::add_inputs(Scope& scope) {
         }
         auto dims = dimension_names_->shape(i, construction_.graph.expressions);
         if (!dims && type.kind == TypeRecord::Kind::tensor) {
-            throw Error(ErrorCode::usage, fmt::format("input '{}' has no shape; give it with --shapes {}:…", name, name));
+            throw Error(ErrorCode::usage,
+                        fmt::format("input '{}' has no shape; give it with --shapes {}:…", name, name));
         }
         const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
-        const TensorId id = construction_.add_tensor(std::string(name), dtype, weight ? TensorRole::weight : TensorRole::input, std::move(dims));
+        const TensorId id = construction_.add_tensor(std::string(name), dtype,
+                                                     weight ? TensorRole::weight : TensorRole::input, std::move(dims));
         construction_.notes[id].is_sequence = type.kind == TypeRecord::Kind::sequence;
-        if (!scope.names.emplace(name, id).second) throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", name));
+        if (!scope.names.emplace(name, id).second)
+            throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", name));
         construction_.graph.inputs.push_back(id);
     }
 }
@@ -176,10 +182,12 @@ TensorId Importer::resolve(Scope& scope, std::string_view name) {
     std::optional<Dims> dims;
     if (type.shape) {
         dims.emplace();
-        for (const DimRecord& dim : *type.shape) dims->push_back(dimension_names_->declared(dim, construction_.graph.expressions));
+        for (const DimRecord& dim : *type.shape)
+            dims->push_back(dimension_names_->declared(dim, construction_.graph.expressions));
     }
     construction_.warn(fmt::format("'{}' has no initializer; its declared type makes it a weight", name));
-    const TensorId id = construction_.add_tensor(tensor_name(scope, name), dtype_from_onnx(type.element_type), TensorRole::weight, std::move(dims));
+    const TensorId id = construction_.add_tensor(tensor_name(scope, name), dtype_from_onnx(type.element_type),
+                                                 TensorRole::weight, std::move(dims));
     scope.names.emplace(name, id);
     return id;
 }
@@ -199,7 +207,8 @@ std::string Importer::tensor_name(const Scope& scope, std::string_view name) con
 }
 
 std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) {
-    std::string name = record.name.empty() ? fmt::format("{}_{}", record.op_type, unnamed_++) : std::string(record.name);
+    std::string name =
+        record.name.empty() ? fmt::format("{}_{}", record.op_type, unnamed_++) : std::string(record.name);
     if (!scope.prefix.empty()) name = fmt::format("{}/{}", scope.prefix, name);
     while (!op_names_.insert(name).second) name = fmt::format("{}_{}", name, unnamed_++);
     return name;
@@ -207,14 +216,16 @@ std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) 
 
 void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t index) {
     if (++nodes_seen_ > options_.max_nodes) {
-        throw Error(ErrorCode::limit, fmt::format("more than {} nodes once bodies are inlined (--max-nodes)", options_.max_nodes));
+        throw Error(ErrorCode::limit,
+                    fmt::format("more than {} nodes once bodies are inlined (--max-nodes)", options_.max_nodes));
     }
     if (record.outputs.empty()) throw Error(ErrorCode::model, fmt::format("{} has no output", title_of(record, index)));
     Call call{record, {}, {}, unique_name(scope, record)};
     for (AttributeRecord& attribute : attributes_of(record)) {
         if (!attribute.reference.empty()) {
             const auto& given = scope.call_attributes;
-            const auto found = std::find_if(given.begin(), given.end(), [&](const auto& a) { return a.name == attribute.reference; });
+            const auto found =
+                std::find_if(given.begin(), given.end(), [&](const auto& a) { return a.name == attribute.reference; });
             if (found == given.end()) continue;  // an optional attribute that the call leaves out
             const std::string_view name = attribute.name;
             attribute = *found;
@@ -223,7 +234,8 @@ void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t i
         call.attributes.push_back(std::move(attribute));
     }
     for (const std::string_view name : record.inputs) call.inputs.push_back(resolve(scope, name));
-    if (const FunctionRecord* function = functions_.find(record)) return call_function(scope, std::move(call), *function);
+    if (const FunctionRecord* function = functions_.find(record))
+        return call_function(scope, std::move(call), *function);
     if (record.domain.empty() && has_body(record)) {
         if (!import_control(scope, call)) apply_unknown(scope, std::move(call), OpKind::control);
         return;
@@ -232,18 +244,20 @@ void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t i
     if (options_.unsupported_is_error) {
         throw Error(ErrorCode::model, fmt::format("{}: no rule for this operator", title_of(record, index)));
     }
-    construction_.warn(fmt::format("{}: no rule for operator {}; modelled as memory-bound", title_of(record, index), source_of(record)));
+    construction_.warn(fmt::format("{}: no rule for operator {}; modelled as memory-bound", title_of(record, index),
+                                   source_of(record)));
     apply_unknown(scope, std::move(call), OpKind::custom);
 }
 
 void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
-    Node node(construction_, call.record, std::move(call.attributes), std::move(call.inputs), opset(scope, call.record.domain),
-              std::move(call.name));
+    Node node(construction_, call.record, std::move(call.attributes), std::move(call.inputs),
+              opset(scope, call.record.domain), std::move(call.name));
     node.kind = row.kind;
     node.function = row.function;
     bool unranked = false;
     for (std::size_t i = 0; i < static_cast<std::size_t>(row.required_inputs) || i < node.inputs.size(); ++i) {
-        if (i < static_cast<std::size_t>(row.required_inputs)) static_cast<void>(node.tensor(i));  // throws when missing
+        if (i < static_cast<std::size_t>(row.required_inputs))
+            static_cast<void>(node.tensor(i));  // throws when missing
         unranked = unranked || (node.has(i) && !node.ranked(i));
     }
     if (unranked && !(row.flags & any_rank)) {
@@ -257,8 +271,8 @@ void Importer::apply_row(Scope& scope, Call call, const OpRow& row) {
 }
 
 void Importer::apply_unknown(Scope& scope, Call call, OpKind kind) {
-    Node node(construction_, call.record, std::move(call.attributes), std::move(call.inputs), opset(scope, call.record.domain),
-              std::move(call.name));
+    Node node(construction_, call.record, std::move(call.attributes), std::move(call.inputs),
+              opset(scope, call.record.domain), std::move(call.name));
     node.kind = kind;
     settle(scope, node, nullptr);
 }
@@ -288,7 +302,8 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         folded = !node.has(i) || construction_.is_folded(node.inputs[i]);
     }
     fill_from_declaration(scope, node);
-    if (folded && row->evaluate && node.outputs[0].dims && !node.outputs[0].value && node.outputs[0].alias == no_tensor) {
+    if (folded && row->evaluate && node.outputs[0].dims && !node.outputs[0].value &&
+        node.outputs[0].alias == no_tensor) {
         const auto count = math.static_count(*node.outputs[0].dims);
         const bool sized_by_values = row->kind == OpKind::nonzero;
         bool known = sized_by_values || (count && *count <= max_followed_elements);
@@ -306,17 +321,20 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         if (id != no_tensor) {
             // nothing to add
         } else if (output.value) {
-            id = construction_.add_constant(tensor_name(scope, name), output.dtype, *output.dims, std::move(*output.value));
+            id = construction_.add_constant(tensor_name(scope, name), output.dtype, *output.dims,
+                                            std::move(*output.value));
         } else if (output.is_sequence) {
             id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation, std::nullopt);
             construction_.notes[id].is_sequence = true;
-            if (output.sequence) construction_.notes[id].sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
+            if (output.sequence)
+                construction_.notes[id].sequence = std::make_unique<std::vector<TensorId>>(std::move(*output.sequence));
         } else if (folded && complete && math.static_count(*output.dims)) {
             const bool small = *math.static_count(*output.dims) <= 1;
-            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, small ? TensorRole::constant : TensorRole::weight,
-                                          std::move(output.dims));
+            id = construction_.add_tensor(tensor_name(scope, name), output.dtype,
+                                          small ? TensorRole::constant : TensorRole::weight, std::move(output.dims));
         } else {
-            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation, std::move(output.dims));
+            id = construction_.add_tensor(tensor_name(scope, name), output.dtype, TensorRole::activation,
+                                          std::move(output.dims));
             live.push_back(id);
         }
         scope.names[name] = id;
@@ -330,7 +348,8 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
     op.inputs = std::move(node.op_inputs);
     op.attributes = std::move(node.op_attributes);
     if (!node.function.empty()) op.attributes.insert(op.attributes.begin(), {"function", std::string(node.function)});
-    for (const TensorId id : live) construction_.graph.tensors[id].producer = static_cast<OpId>(construction_.graph.ops.size());
+    for (const TensorId id : live)
+        construction_.graph.tensors[id].producer = static_cast<OpId>(construction_.graph.ops.size());
     op.outputs = std::move(live);
     construction_.graph.ops.push_back(std::move(op));
 }
@@ -367,7 +386,8 @@ void Importer::finish_graph(const Scope& scope) {
     Graph& graph = construction_.graph;
     for (const ValueRecord& output : model_.graph.outputs) {
         const TensorId id = lookup(scope, output.name);
-        if (id == no_tensor) throw Error(ErrorCode::model, fmt::format("nothing produces the graph output '{}'", output.name));
+        if (id == no_tensor)
+            throw Error(ErrorCode::model, fmt::format("nothing produces the graph output '{}'", output.name));
         if (const auto* members = construction_.notes[id].sequence.get()) {
             graph.outputs.insert(graph.outputs.end(), members->begin(), members->end());
         } else {

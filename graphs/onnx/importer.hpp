@@ -17,18 +17,18 @@ namespace ftax::onnx_import {
 /// A list of nodes being imported: the main graph, the body of a function, or one pass of an If, Loop or Scan body.
 struct Scope {
     const std::vector<NodeRecord>* nodes = nullptr;
-    std::shared_ptr<const GraphRecord> body;            ///< keeps the nodes of a body alive
+    std::shared_ptr<const GraphRecord> body;  ///< keeps the nodes of a body alive
     std::shared_ptr<const std::vector<std::uint32_t>> order;
     std::size_t next = 0;
     std::unordered_map<std::string_view, TensorId> names;
     std::unordered_map<std::string_view, const ValueRecord*> declared;  ///< types the file states for inner tensors
-    const Scope* outer = nullptr;                       ///< scope whose names a body sees
+    const Scope* outer = nullptr;                                       ///< scope whose names a body sees
     const std::vector<OpsetRecord>* opsets = nullptr;
-    std::vector<AttributeRecord> call_attributes;       ///< of the node that called this function
-    std::string prefix;                                 ///< path of calling nodes, for unique names
-    std::string module;                                 ///< module of the calling node, where the body says none
+    std::vector<AttributeRecord> call_attributes;  ///< of the node that called this function
+    std::string prefix;                            ///< path of calling nodes, for unique names
+    std::string module;                            ///< module of the calling node, where the body says none
     int body_depth = 0;
-    std::function<void(Scope&)> finish;                 ///< hands the results to the scope below
+    std::function<void(Scope&)> finish;  ///< hands the results to the scope below
 };
 
 /// Turns a decoded model into a Graph: walks the scopes with an explicit stack and applies each operator's rule.

@@ -31,7 +31,8 @@ std::vector<std::string> paths_of_name(std::string_view name) {
         const std::size_t slash = rest.find('/');
         const std::string_view component = rest.substr(0, slash);
         rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
-        const bool extends = !last.empty() && component.starts_with(last) && component.substr(last.size()).starts_with('.');
+        const bool extends =
+            !last.empty() && component.starts_with(last) && component.substr(last.size()).starts_with('.');
         if (extends) path.resize(path.size() - last.size());
         if (!path.empty() && path.back() != '.') path += '.';
         path += component;
@@ -55,7 +56,8 @@ ModuleTypes module_types(const std::vector<NodeRecord>& nodes) {
     for (const NodeRecord& node : nodes) {
         const auto scopes = python_strings(metadata_of(node, "pkg.torch.onnx.name_scopes"));
         const auto classes = python_strings(metadata_of(node, "pkg.torch.onnx.class_hierarchy"));
-        for (std::size_t i = 0; i + 1 < scopes.size() && i + 1 < classes.size(); ++i) types.emplace(scopes[i], classes[i]);
+        for (std::size_t i = 0; i + 1 < scopes.size() && i + 1 < classes.size(); ++i)
+            types.emplace(scopes[i], classes[i]);
         if (!scopes.empty()) continue;
         for (std::string& path : paths_of_name(node.name)) types.emplace(std::move(path), std::string{});
     }
@@ -83,7 +85,9 @@ void record_module_calls(Graph& graph, const ModuleTypes& types) {
         }
         previous = op.module;
     }
-    if (any) graph.module_calls.insert(graph.module_calls.begin(), {"", types.contains("") ? types.find("")->second : std::string{}});
+    if (any)
+        graph.module_calls.insert(graph.module_calls.begin(),
+                                  {"", types.contains("") ? types.find("")->second : std::string{}});
 }
 
 }  // namespace ftax::onnx_import

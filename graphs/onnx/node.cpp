@@ -13,13 +13,16 @@ namespace {
 constexpr std::size_t max_warnings = 100;  ///< a hostile file must not fill memory with complaints
 constexpr std::int64_t largest_constant = 1024;
 
-bool is_integral(DType type) { return !is_float(type) && type != DType::string && type != DType::unknown; }
+bool is_integral(DType type) {
+    return !is_float(type) && type != DType::string && type != DType::unknown;
+}
 
 }  // namespace
 
 TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims) {
     if (dims && dims->size() > max_rank) {
-        throw Error(ErrorCode::limit, fmt::format("tensor '{}' has rank {}; at most {} is read", name, dims->size(), max_rank));
+        throw Error(ErrorCode::limit,
+                    fmt::format("tensor '{}' has rank {}; at most {} is read", name, dims->size(), max_rank));
     }
     Tensor tensor;
     tensor.name = std::move(name);
@@ -45,12 +48,14 @@ TensorId Construction::add_record(std::string name, const TensorRecord& record) 
     }
     Dims dims;
     for (const std::int64_t dim : record.dims) {
-        if (dim < 0) throw Error(ErrorCode::model, fmt::format("initializer '{}' has the negative dimension {}", name, dim));
+        if (dim < 0)
+            throw Error(ErrorCode::model, fmt::format("initializer '{}' has the negative dimension {}", name, dim));
         dims.push_back(math.constant(dim));
     }
     const auto count = math.static_count(dims);
     const bool small = *count <= 1 || (is_integral(dtype) && *count <= largest_constant);
-    const TensorId id = add_tensor(std::move(name), dtype, small ? TensorRole::constant : TensorRole::weight, std::move(dims));
+    const TensorId id =
+        add_tensor(std::move(name), dtype, small ? TensorRole::constant : TensorRole::weight, std::move(dims));
     notes[id].record = &record;
     return id;
 }
@@ -97,7 +102,9 @@ Node::Node(Construction& construction_, const NodeRecord& record_, std::vector<A
       op_inputs(inputs),
       outputs(record_.outputs.size()) {}
 
-bool Node::has(std::size_t input) const noexcept { return input < inputs.size() && inputs[input] != no_tensor; }
+bool Node::has(std::size_t input) const noexcept {
+    return input < inputs.size() && inputs[input] != no_tensor;
+}
 
 const Tensor& Node::tensor(std::size_t input) const {
     if (!has(input)) fail(fmt::format("required input {} is missing", input));
@@ -142,7 +149,14 @@ const AttributeRecord* Node::attribute(std::string_view key) const noexcept {
 namespace {
 
 // AttributeProto.AttributeType. Files older than IR version 3 leave the type out.
-enum AttributeType : std::int64_t { untyped = 0, float_type = 1, int_type = 2, string_type = 3, floats_type = 6, ints_type = 7 };
+enum AttributeType : std::int64_t {
+    untyped = 0,
+    float_type = 1,
+    int_type = 2,
+    string_type = 3,
+    floats_type = 6,
+    ints_type = 7
+};
 
 }  // namespace
 
@@ -175,7 +189,8 @@ std::string_view Node::text(std::string_view key, std::string_view fallback) con
 std::optional<std::vector<std::int64_t>> Node::integers(std::string_view key) const {
     const AttributeRecord* found = attribute(key);
     if (!found) return std::nullopt;
-    if (found->type != ints_type && found->type != untyped) fail(fmt::format("attribute '{}' is not a list of integers", key));
+    if (found->type != ints_type && found->type != untyped)
+        fail(fmt::format("attribute '{}' is not a list of integers", key));
     return found->integers;
 }
 
@@ -188,7 +203,8 @@ Node::List Node::list(std::string_view key, std::size_t input) const {
 
 std::size_t Node::axis(std::int64_t value, std::size_t rank) const {
     const auto signed_rank = static_cast<std::int64_t>(rank);
-    if (value < -signed_rank || value >= signed_rank) fail(fmt::format("axis {} does not exist in rank {}", value, rank));
+    if (value < -signed_rank || value >= signed_rank)
+        fail(fmt::format("axis {} does not exist in rank {}", value, rank));
     return static_cast<std::size_t>(value < 0 ? value + signed_rank : value);
 }
 
@@ -244,7 +260,8 @@ TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId
     Graph& graph = construction.graph;
     const TensorId tensor = construction.add_tensor(step_name, dtype, TensorRole::activation, std::move(dims));
     graph.tensors[tensor].producer = static_cast<OpId>(graph.ops.size());
-    std::string source = record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
+    std::string source =
+        record.domain.empty() ? std::string(record.op_type) : fmt::format("{}::{}", record.domain, record.op_type);
     graph.ops.push_back({op, step_name, std::move(source), {}, step_inputs, {tensor}, std::move(step_attributes)});
     return tensor;
 }

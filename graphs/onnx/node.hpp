@@ -23,8 +23,8 @@ inline constexpr std::size_t max_rank = 32;
 
 /// What the importer knows of a tensor beyond the Graph.
 struct TensorNotes {
-    std::unique_ptr<Scalars> value;              ///< elements in row-major order
-    const TensorRecord* record = nullptr;        ///< initializer whose payload may be decoded
+    std::unique_ptr<Scalars> value;                   ///< elements in row-major order
+    const TensorRecord* record = nullptr;             ///< initializer whose payload may be decoded
     std::unique_ptr<std::vector<TensorId>> sequence;  ///< elements of a sequence whose members are known
     bool is_sequence = false;
 };
@@ -33,8 +33,8 @@ struct TensorNotes {
 struct Construction {
     Graph graph;
     const ImportOptions* options = nullptr;
-    std::string directory;  ///< of the model file; external data is looked for below it
-    std::vector<TensorNotes> notes;  ///< parallel to graph.tensors
+    std::string directory;             ///< of the model file; external data is looked for below it
+    std::vector<TensorNotes> notes;    ///< parallel to graph.tensors
     std::deque<TensorRecord> records;  ///< tensors that stand in attributes
     ShapeMath math{graph.expressions};
 
@@ -72,9 +72,9 @@ class Node {
     const std::int64_t opset;
     const std::string name;
     OpKind kind = OpKind::custom;
-    std::string_view function;                 ///< of pointwise, reduce, pool, …
-    std::vector<Attribute> op_attributes;      ///< canonical attributes of the Op to be
-    std::vector<TensorId> op_inputs;           ///< what the Op reads; shape inputs are left out by rules
+    std::string_view function;             ///< of pointwise, reduce, pool, …
+    std::vector<Attribute> op_attributes;  ///< canonical attributes of the Op to be
+    std::vector<TensorId> op_inputs;       ///< what the Op reads; shape inputs are left out by rules
     std::vector<Output> outputs;
 
     // inputs; throw Error{model} naming the node when a required input is missing
@@ -117,7 +117,9 @@ class Node {
     void output(std::size_t index, DType dtype, Dims dims);
     void unknown_output(std::size_t index, DType dtype);
     void value_output(std::size_t index, DType dtype, Dims dims, Scalars value);
-    void set(std::string_view key, AttributeValue value) { op_attributes.push_back({std::string(key), std::move(value)}); }
+    void set(std::string_view key, AttributeValue value) {
+        op_attributes.push_back({std::string(key), std::move(value)});
+    }
     void drop_inputs_from(std::size_t first);
     /// Adds an operator of its own in front of the node's own, for operators that stand for several.
     TensorId emit(OpKind op, std::string_view step, const std::vector<TensorId>& op_inputs,
@@ -137,7 +139,7 @@ enum RowFlags : unsigned {
 
 /// One operator of the table.
 struct OpRow {
-    std::string_view name;      ///< "Conv", "com.microsoft::Gelu"
+    std::string_view name;  ///< "Conv", "com.microsoft::Gelu"
     OpKind kind;
     std::string_view function;  ///< attribute `function` of the Op; empty when its kind says all
     void (*rule)(Node&);

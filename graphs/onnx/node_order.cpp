@@ -24,7 +24,8 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
     const auto open_bodies = [&](const NodeRecord& owner, int depth) {
         if (!has_body(owner)) return;
         if (depth > max_body_depth) {
-            throw Error(ErrorCode::limit, fmt::format("node '{}': bodies nested deeper than {} levels", node.name, max_body_depth));
+            throw Error(ErrorCode::limit,
+                        fmt::format("node '{}': bodies nested deeper than {} levels", node.name, max_body_depth));
         }
         for (AttributeRecord& attribute : attributes_of(owner)) {
             if (!attribute.graph.empty()) open.push_back({std::move(attribute.graph), depth});
@@ -55,9 +56,10 @@ class Dependencies {
                 if (output.empty()) continue;
                 const auto [known, added] = producers.emplace(output, i);
                 if (!added || own.contains(output)) {
-                    throw Error(ErrorCode::model,
-                                fmt::format("'{}' has two producers: {} and {}", output, title_of(nodes[i], i),
-                                            added ? "an input or initializer" : title_of(nodes[known->second], known->second)));
+                    throw Error(
+                        ErrorCode::model,
+                        fmt::format("'{}' has two producers: {} and {}", output, title_of(nodes[i], i),
+                                    added ? "an input or initializer" : title_of(nodes[known->second], known->second)));
                 }
             }
         }
@@ -108,7 +110,8 @@ bool has_body(const NodeRecord& node) noexcept {
 }
 
 std::string title_of(const NodeRecord& node, std::size_t index) {
-    return node.name.empty() ? fmt::format("node {} ({})", index, node.op_type) : fmt::format("node '{}' ({})", node.name, node.op_type);
+    return node.name.empty() ? fmt::format("node {} ({})", index, node.op_type)
+                             : fmt::format("node '{}' ({})", node.name, node.op_type);
 }
 
 NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
@@ -152,7 +155,8 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
                     cycle = fmt::format("{} → {}", title_of(nodes[step->first], step->first), cycle);
                     if (cycle.size() > 2000) break;  // a cycle through a million nodes need not be printed whole
                 }
-                throw Error(ErrorCode::model, fmt::format("the graph has a cycle: {} → {}", title_of(nodes[producer], producer), cycle));
+                throw Error(ErrorCode::model,
+                            fmt::format("the graph has a cycle: {} → {}", title_of(nodes[producer], producer), cycle));
             }
             marks[producer] = Mark::open;
             stack.emplace_back(producer, dependencies.first_edge(producer));
@@ -162,7 +166,8 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
     NodeOrder order;
     for (const auto& [node, name] : dependencies.dangling()) {
         if (marks[node] == Mark::done) {
-            throw Error(ErrorCode::model, fmt::format("{} reads '{}', which nothing produces", title_of(nodes[node], node), name));
+            throw Error(ErrorCode::model,
+                        fmt::format("{} reads '{}', which nothing produces", title_of(nodes[node], node), name));
         }
         order.dangling_in_dead.push_back(name);
     }

@@ -21,9 +21,9 @@ struct NodeOrder {
     std::vector<std::string_view> dangling_in_dead;  ///< names without producer that only dead nodes read
 };
 
-/// Orders the nodes of one scope. `own` holds the scope's inputs and initializers, `is_outer` tells names that come from
-/// enclosing scopes. Without outputs every node is live.
-/// Throws Error{model} for a name with two producers, a name without any, and a cycle, which it prints.
+/// Orders the nodes of one scope. `own` holds the scope's inputs and initializers, `is_outer` tells names that come
+/// from enclosing scopes. Without outputs every node is live. Throws Error{model} for a name with two producers, a name
+/// without any, and a cycle, which it prints.
 [[nodiscard]] NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
                                     const std::unordered_map<std::string_view, TensorId>& own,
                                     const std::function<bool(std::string_view)>& is_outer);

@@ -274,7 +274,8 @@ constexpr OpRow rows[] = {
     // clang-format on
 };
 
-static_assert(std::is_sorted(std::begin(rows), std::end(rows), [](const OpRow& a, const OpRow& b) { return a.name < b.name; }));
+static_assert(std::is_sorted(std::begin(rows), std::end(rows),
+                             [](const OpRow& a, const OpRow& b) { return a.name < b.name; }));
 
 }  // namespace
 
@@ -290,6 +291,8 @@ const OpRow* find_row(std::string_view domain, std::string_view op_type) {
     return found != std::end(rows) && found->name == name ? found : nullptr;
 }
 
-std::size_t row_count() { return std::size(rows); }
+std::size_t row_count() {
+    return std::size(rows);
+}
 
 }  // namespace ftax::onnx_import

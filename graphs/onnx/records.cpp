@@ -43,8 +43,8 @@ std::uint64_t unsigned_number(std::string_view text, std::string_view key, std::
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
-        throw Error(ErrorCode::model, fmt::format("byte {}: external data {} '{}' is not an unsigned 64-bit number",
-                                                  offset, key, text));
+        throw Error(ErrorCode::model,
+                    fmt::format("byte {}: external data {} '{}' is not an unsigned 64-bit number", offset, key, text));
     }
     return value;
 }
@@ -55,11 +55,24 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
     std::optional<ExternalData> data;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
-            case 1: append_integers(field, tensor.dims); break;
-            case 2: tensor.data_type = field.integer(); break;
-            case 8: tensor.name = field.text(); break;
-            case 4: case 5: case 6: case 7: case 9: case 10: case 11:
-                inline_payload = inline_payload || field.type != WireType::length_delimited || !field.bytes.data.empty();
+            case 1:
+                append_integers(field, tensor.dims);
+                break;
+            case 2:
+                tensor.data_type = field.integer();
+                break;
+            case 8:
+                tensor.name = field.text();
+                break;
+            case 4:
+            case 5:
+            case 6:
+            case 7:
+            case 9:
+            case 10:
+            case 11:
+                inline_payload =
+                    inline_payload || field.type != WireType::length_delimited || !field.bytes.data.empty();
                 break;
             case 13: {
                 if (!data) data.emplace();
@@ -69,15 +82,18 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
                 if (key == "length") data->length = unsigned_number(value, key, field.bytes.offset);
                 break;
             }
-            case 14: external = field.integer() == 1; break;
-            default: break;
+            case 14:
+                external = field.integer() == 1;
+                break;
+            default:
+                break;
         }
     });
     tensor.message.push_back(message);
     if (external) {
         if (!data || data->location.empty()) {
-            throw Error(ErrorCode::model,
-                        fmt::format("byte {}: initializer '{}' is external but names no location", message.offset, tensor.name));
+            throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' is external but names no location",
+                                                      message.offset, tensor.name));
         }
         if (inline_payload) {
             throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' has both inline and external data",
@@ -85,8 +101,8 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
         }
         std::uint64_t end = 0;
         if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end)) {
-            throw Error(ErrorCode::model, fmt::format("byte {}: external data of '{}' ends beyond 2^64", message.offset,
-                                                      tensor.name));
+            throw Error(ErrorCode::model,
+                        fmt::format("byte {}: external data of '{}' ends beyond 2^64", message.offset, tensor.name));
         }
         tensor.external = data;
     }
@@ -110,13 +126,26 @@ NodeRecord read_node(const Bytes& message) {
     node.message = message;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
-            case 1: node.inputs.push_back(field.text()); break;
-            case 2: node.outputs.push_back(field.text()); break;
-            case 3: node.name = field.text(); break;
-            case 4: node.op_type = field.text(); break;
-            case 7: node.domain = field.text(); break;
-            case 8: node.overload = field.text(); break;
-            default: break;
+            case 1:
+                node.inputs.push_back(field.text());
+                break;
+            case 2:
+                node.outputs.push_back(field.text());
+                break;
+            case 3:
+                node.name = field.text();
+                break;
+            case 4:
+                node.op_type = field.text();
+                break;
+            case 7:
+                node.domain = field.text();
+                break;
+            case 8:
+                node.overload = field.text();
+                break;
+            default:
+                break;
         }
     });
     if (node.domain == "ai.onnx") node.domain = {};
@@ -125,7 +154,8 @@ NodeRecord read_node(const Bytes& message) {
 
 void add_node(const Bytes& message, std::vector<NodeRecord>& nodes, std::uint64_t max_nodes) {
     if (nodes.size() >= max_nodes) {
-        throw Error(ErrorCode::limit, fmt::format("byte {}: more than {} nodes (--max-nodes)", message.offset, max_nodes));
+        throw Error(ErrorCode::limit,
+                    fmt::format("byte {}: more than {} nodes (--max-nodes)", message.offset, max_nodes));
     }
     nodes.push_back(read_node(message));
 }
@@ -143,8 +173,12 @@ void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t m
     std::size_t passed = 0;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
-            case 1: add_node(field.message(), graph.nodes, max_nodes); break;
-            case 2: graph.name = field.text(); break;
+            case 1:
+                add_node(field.message(), graph.nodes, max_nodes);
+                break;
+            case 2:
+                graph.name = field.text();
+                break;
             case 5:
                 read_tensor_fields(field.message(), graph.initializers.emplace_back());
                 passed += field.bytes.data.size();
@@ -153,15 +187,22 @@ void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t m
                     passed = 0;
                 }
                 break;
-            case 11: graph.inputs.push_back(read_value(field.message())); break;
-            case 12: graph.outputs.push_back(read_value(field.message())); break;
-            case 13: graph.value_info.push_back(read_value(field.message())); break;
+            case 11:
+                graph.inputs.push_back(read_value(field.message()));
+                break;
+            case 12:
+                graph.outputs.push_back(read_value(field.message()));
+                break;
+            case 13:
+                graph.value_info.push_back(read_value(field.message()));
+                break;
             case 15: {
                 TensorRecord& tensor = graph.initializers.emplace_back();
                 read_sparse_fields(field.message(), tensor);
                 break;
             }
-            default: break;
+            default:
+                break;
         }
     });
 }
@@ -171,23 +212,48 @@ AttributeRecord read_attribute(const Bytes& message) {
     attribute.offset = message.offset;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
-            case 1: attribute.name = field.text(); break;
-            case 2: attribute.real = field.real(); break;
-            case 3: attribute.integer = field.integer(); break;
-            case 4: attribute.text = field.text(); break;
-            case 5: attribute.tensor.push_back(field.message()); break;
-            case 6: attribute.graph.push_back(field.message()); break;
-            case 7: append_floats(field, attribute.reals); break;
-            case 8: append_integers(field, attribute.integers); break;
-            case 9: attribute.texts.push_back(field.text()); break;
-            case 14: attribute.has_type_proto = true; break;
-            case 20: attribute.type = field.integer(); break;
-            case 21: attribute.reference = field.text(); break;
+            case 1:
+                attribute.name = field.text();
+                break;
+            case 2:
+                attribute.real = field.real();
+                break;
+            case 3:
+                attribute.integer = field.integer();
+                break;
+            case 4:
+                attribute.text = field.text();
+                break;
+            case 5:
+                attribute.tensor.push_back(field.message());
+                break;
+            case 6:
+                attribute.graph.push_back(field.message());
+                break;
+            case 7:
+                append_floats(field, attribute.reals);
+                break;
+            case 8:
+                append_integers(field, attribute.integers);
+                break;
+            case 9:
+                attribute.texts.push_back(field.text());
+                break;
+            case 14:
+                attribute.has_type_proto = true;
+                break;
+            case 20:
+                attribute.type = field.integer();
+                break;
+            case 21:
+                attribute.reference = field.text();
+                break;
             case 22:
                 attribute.tensor.push_back(field.message());
                 attribute.sparse = true;
                 break;
-            default: break;
+            default:
+                break;
         }
     });
     return attribute;
@@ -197,15 +263,32 @@ FunctionRecord read_function(const Bytes& message, std::uint64_t max_nodes) {
     FunctionRecord function;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
-            case 1: function.name = field.text(); break;
-            case 4: function.inputs.push_back(field.text()); break;
-            case 5: function.outputs.push_back(field.text()); break;
-            case 7: add_node(field.message(), function.nodes, max_nodes); break;
-            case 9: function.opsets.push_back(read_opset(field.message())); break;
-            case 10: function.domain = field.text(); break;
-            case 11: function.defaults.push_back(read_attribute(field.message())); break;
-            case 13: function.overload = field.text(); break;
-            default: break;
+            case 1:
+                function.name = field.text();
+                break;
+            case 4:
+                function.inputs.push_back(field.text());
+                break;
+            case 5:
+                function.outputs.push_back(field.text());
+                break;
+            case 7:
+                add_node(field.message(), function.nodes, max_nodes);
+                break;
+            case 9:
+                function.opsets.push_back(read_opset(field.message()));
+                break;
+            case 10:
+                function.domain = field.text();
+                break;
+            case 11:
+                function.defaults.push_back(read_attribute(field.message()));
+                break;
+            case 13:
+                function.overload = field.text();
+                break;
+            default:
+                break;
         }
     });
     return function;
@@ -233,7 +316,8 @@ void read_tensor_type(const Bytes& message, TypeRecord& type) {
 
 void read_type(const Bytes& message, TypeRecord& type, int depth) {
     if (depth > max_type_depth) {
-        throw Error(ErrorCode::limit, fmt::format("byte {}: types nested deeper than {} levels", message.offset, max_type_depth));
+        throw Error(ErrorCode::limit,
+                    fmt::format("byte {}: types nested deeper than {} levels", message.offset, max_type_depth));
     }
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
@@ -247,13 +331,18 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
                     if (element.number == 1) read_type(element.message(), type, depth + 1);
                 });
                 break;
-            case 5: case 7: case 8: type.kind = TypeRecord::Kind::other; break;
+            case 5:
+            case 7:
+            case 8:
+                type.kind = TypeRecord::Kind::other;
+                break;
             case 9:  // an optional counts as what it may hold
                 for_each_field(field.message(), [&](const Field& element) {
                     if (element.number == 1) read_type(element.message(), type, depth + 1);
                 });
                 break;
-            default: break;
+            default:
+                break;
         }
     });
 }
@@ -264,16 +353,27 @@ ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::functi
     ModelRecord model;
     for_each_field(message, [&](const Field& field) {
         switch (field.number) {
-            case 1: model.ir_version = field.integer(); break;
-            case 2: model.producer_name = field.text(); break;
-            case 3: model.producer_version = field.text(); break;
+            case 1:
+                model.ir_version = field.integer();
+                break;
+            case 2:
+                model.producer_name = field.text();
+                break;
+            case 3:
+                model.producer_version = field.text();
+                break;
             case 7:
                 model.has_graph = true;
                 read_graph_fields(field.message(), model.graph, max_nodes, release);
                 break;
-            case 8: model.opsets.push_back(read_opset(field.message())); break;
-            case 25: model.functions.push_back(read_function(field.message(), max_nodes)); break;
-            default: break;
+            case 8:
+                model.opsets.push_back(read_opset(field.message()));
+                break;
+            case 25:
+                model.functions.push_back(read_function(field.message(), max_nodes));
+                break;
+            default:
+                break;
         }
     });
     return model;
@@ -325,10 +425,12 @@ std::string_view metadata_of(const NodeRecord& node, std::string_view key) {
 
 DType dtype_from_onnx(std::int64_t data_type) noexcept {
     using enum DType;
-    constexpr std::array types{unknown, f32, u8,     i8,     u16,    i16,    i32,    i64,    string, boolean, f16, f64, u32, u64,
-                               c64,     c128, bf16,  f8e4m3, f8e4m3, f8e5m2, f8e5m2, u4,     i4,     f4,      u8,  u2,  i2};
-    return data_type < 0 || data_type >= static_cast<std::int64_t>(types.size()) ? unknown
-                                                                                 : types[static_cast<std::size_t>(data_type)];
+    constexpr std::array types{unknown, f32,    u8,     i8,  u16, i16, i32,  i64,  string,
+                               boolean, f16,    f64,    u32, u64, c64, c128, bf16, f8e4m3,
+                               f8e4m3,  f8e5m2, f8e5m2, u4,  i4,  f4,  u8,   u2,   i2};
+    return data_type < 0 || data_type >= static_cast<std::int64_t>(types.size())
+               ? unknown
+               : types[static_cast<std::size_t>(data_type)];
 }
 
 }  // namespace ftax::onnx_import

@@ -8,15 +8,15 @@
 namespace ftax::onnx_import {
 
 // elementwise (rules_elementwise.cpp)
-void same_as_first(Node& n);      ///< output 0 has the type and shape of input 0
-void same_boolean(Node& n);       ///< … as booleans
+void same_as_first(Node& n);  ///< output 0 has the type and shape of input 0
+void same_boolean(Node& n);   ///< … as booleans
 void broadcast_all(Node& n);
 void broadcast_boolean(Node& n);
 void where(Node& n);
 void cast(Node& n);
 void cast_like(Node& n);
 void dropout(Node& n);
-void alias_first(Node& n);        ///< output 0 is input 0
+void alias_first(Node& n);  ///< output 0 is input 0
 void clip(Node& n);
 
 // contractions (rules_contraction.cpp)
@@ -47,7 +47,7 @@ void col2im(Node& n);
 void batch_norm(Node& n);
 void layer_norm(Node& n);
 void group_norm(Node& n);
-void channel_norm(Node& n);       ///< instance norm, LRN: same shape
+void channel_norm(Node& n);  ///< instance norm, LRN: same shape
 void lp_norm(Node& n);
 void softmax(Node& n);
 
@@ -125,25 +125,25 @@ void sequence_at(Node& n);
 void sequence_length(Node& n);
 void split_to_sequence(Node& n);
 void concat_from_sequence(Node& n);
-void optional_pass(Node& n);         ///< an optional counts as what it holds
+void optional_pass(Node& n);  ///< an optional counts as what it holds
 void optional_has_element(Node& n);
 
 // transformer operators (rules_transformer.cpp)
-void attention(Node& n);                  ///< ai.onnx::Attention
-void packed_attention(Node& n);           ///< com.microsoft::Attention
+void attention(Node& n);         ///< ai.onnx::Attention
+void packed_attention(Node& n);  ///< com.microsoft::Attention
 void multi_head_attention(Node& n);
 void group_query_attention(Node& n);
 void rotary_embedding(Node& n);
 void skip_layer_norm(Node& n);
 void fused_matmul(Node& n);
 void fused_conv(Node& n);
-void bias_function(Node& n);              ///< BiasGelu, BiasAdd, …: broadcast, one pass
+void bias_function(Node& n);  ///< BiasGelu, BiasAdd, …: broadcast, one pass
 void bias_split_gelu(Node& n);
 void bias_softmax(Node& n);
 
 // evaluation of known elements (evaluate.cpp)
 void evaluate_elementwise(Node& n);
-void evaluate_copy(Node& n);              ///< same elements in the same order
+void evaluate_copy(Node& n);  ///< same elements in the same order
 void evaluate_transpose(Node& n);
 void evaluate_slice(Node& n);
 void evaluate_concat(Node& n);

@@ -14,13 +14,15 @@ void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
     const Dims& input = n.dims(x);
     const Dims& weight = n.dims(w);
     if (input.size() < 3) n.fail(fmt::format("input of rank {}; a convolution needs 3 or more", input.size()));
-    if (weight.size() != input.size()) n.fail(fmt::format("weight of rank {} for an input of rank {}", weight.size(), input.size()));
+    if (weight.size() != input.size())
+        n.fail(fmt::format("weight of rank {} for an input of rank {}", weight.size(), input.size()));
     const std::int64_t groups = n.integer("group", 1);
     if (groups < 1) n.fail(fmt::format("group {}", groups));
     const auto channels = n.math().constant_value(input[1]);
     const auto out_channels = n.math().constant_value(weight[0]);
     const auto group_channels = n.math().constant_value(weight[1]);
-    if (channels && *channels % groups != 0) n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
+    if (channels && *channels % groups != 0)
+        n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
     if (out_channels && *out_channels % groups != 0) {
         n.fail(fmt::format("group {} does not divide {} output channels", groups, *out_channels));
     }
@@ -55,7 +57,9 @@ Dims matmul_dims(const Node& n, Dims a, Dims b, bool transpose_a, bool transpose
 
 }  // namespace
 
-void conv(Node& n) { conv_shape(n, 0, 1, n.dtype(0)); }
+void conv(Node& n) {
+    conv_shape(n, 0, 1, n.dtype(0));
+}
 
 void conv_integer(Node& n) {
     conv_shape(n, 0, 1, DType::i32);
@@ -79,12 +83,14 @@ void conv_transpose(Node& n) {
     const std::int64_t groups = n.integer("group", 1);
     if (groups < 1) n.fail(fmt::format("group {}", groups));
     const auto channels = n.math().constant_value(input[1]);
-    if (channels && *channels % groups != 0) n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
+    if (channels && *channels % groups != 0)
+        n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
     WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
     const std::size_t spatial = window.kernel.size();
     const auto extra = n.integers("output_padding").value_or(std::vector<std::int64_t>(spatial, 0));
     const auto wanted = n.integers("output_shape");
-    if (extra.size() != spatial || (wanted && wanted->size() < spatial)) n.fail("output_padding or output_shape has a wrong length");
+    if (extra.size() != spatial || (wanted && wanted->size() < spatial))
+        n.fail("output_padding or output_shape has a wrong length");
     ShapeMath& math = n.math();
     Dims result{input[0], math.multiply(weight[1], groups)};
     for (std::size_t i = 0; i < spatial; ++i) {
@@ -185,7 +191,8 @@ struct LabelGroups {
 };
 
 /// Permutes and folds an operand to [batch, rows, columns], as torch.einsum does.
-TensorId to_matrix(Node& n, std::size_t input, const std::vector<int>& labels, const std::vector<std::vector<int>>& groups) {
+TensorId to_matrix(Node& n, std::size_t input, const std::vector<int>& labels,
+                   const std::vector<std::vector<int>>& groups) {
     ShapeMath& math = n.math();
     std::vector<std::int64_t> perm;
     Dims permuted, folded;
@@ -256,7 +263,9 @@ void einsum(Node& n) {
         n.function = "einsum";
         return;
     }
-    const auto in = [](const std::vector<int>& list, int label) { return std::find(list.begin(), list.end(), label) != list.end(); };
+    const auto in = [](const std::vector<int>& list, int label) {
+        return std::find(list.begin(), list.end(), label) != list.end();
+    };
     LabelGroups groups;
     for (const int label : result_labels) {
         (in(labels[0], label) ? (in(labels[1], label) ? groups.batch : groups.m) : groups.n).push_back(label);
@@ -264,12 +273,12 @@ void einsum(Node& n) {
     for (const int label : labels[0]) {
         if (!in(result_labels, label) && in(labels[1], label)) groups.k.push_back(label);
     }
-    const bool summed_alone = std::any_of(uses.begin(), uses.end(), [&](const auto& use) {
-        return use.second == 1 && !in(result_labels, use.first);
-    });
+    const bool summed_alone = std::any_of(
+        uses.begin(), uses.end(), [&](const auto& use) { return use.second == 1 && !in(result_labels, use.first); });
     const bool repeated = labels[0].size() != groups.batch.size() + groups.m.size() + groups.k.size() ||
                           labels[1].size() != groups.batch.size() + groups.n.size() + groups.k.size();
-    if (groups.k.empty() || summed_alone || repeated) {  // an outer product, a trace or a diagonal: one elementwise pass
+    if (groups.k.empty() || summed_alone ||
+        repeated) {  // an outer product, a trace or a diagonal: one elementwise pass
         n.kind = OpKind::pointwise;
         n.function = "mul";
         return;
@@ -310,7 +319,8 @@ void recurrent(Node& n) {
     if (x.size() != 3 || w.size() != 3) n.fail("X and W must have rank 3");
     const std::int64_t gates = n.function == "lstm" ? 4 : n.function == "gru" ? 3 : 1;
     ShapeMath& math = n.math();
-    const Expression hidden = n.attribute("hidden_size") ? math.constant(n.integer("hidden_size", 0)) : math.floor_divide(w[1], gates);
+    const Expression hidden =
+        n.attribute("hidden_size") ? math.constant(n.integer("hidden_size", 0)) : math.floor_divide(w[1], gates);
     const std::int64_t directions = n.text("direction", "forward") == "bidirectional" ? 2 : 1;
     const bool batch_first = n.integer("layout", 0) == 1;
     const Expression length = x[batch_first ? 1 : 0];

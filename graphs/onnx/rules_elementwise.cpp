@@ -4,9 +4,13 @@
 
 namespace ftax::onnx_import {
 
-void same_as_first(Node& n) { n.output(0, n.dtype(0), n.dims(0)); }
+void same_as_first(Node& n) {
+    n.output(0, n.dtype(0), n.dims(0));
+}
 
-void same_boolean(Node& n) { n.output(0, DType::boolean, n.dims(0)); }
+void same_boolean(Node& n) {
+    n.output(0, DType::boolean, n.dims(0));
+}
 
 namespace {
 
@@ -42,12 +46,15 @@ void broadcast_boolean(Node& n) {
     note_scalar_operand(n);
 }
 
-void where(Node& n) { n.output(0, n.dtype(1), n.broadcast(n.broadcast(n.dims(0), n.dims(1)), n.dims(2))); }
+void where(Node& n) {
+    n.output(0, n.dtype(1), n.broadcast(n.broadcast(n.dims(0), n.dims(1)), n.dims(2)));
+}
 
 void cast(Node& n) {
     const std::int64_t code = n.required_integer("to");
     const DType to = dtype_from_onnx(code);
-    if (to == DType::unknown) n.construction.warn(fmt::format("node '{}' casts to the unknown element type {}", n.name, code));
+    if (to == DType::unknown)
+        n.construction.warn(fmt::format("node '{}' casts to the unknown element type {}", n.name, code));
     n.output(0, to, n.dims(0));
     if (to == n.dtype(0)) n.outputs[0].alias = n.inputs[0];
 }

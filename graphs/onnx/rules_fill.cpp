@@ -31,7 +31,8 @@ void constant(Node& n) {
         if (attribute.name == "value_float") {
             return n.value_output(0, DType::f32, {}, {math.from(n.real("value_float", 0))});
         }
-        if (attribute.name == "value_int") return n.value_output(0, DType::i64, {}, {math.integer(n.integer("value_int", 0))});
+        if (attribute.name == "value_int")
+            return n.value_output(0, DType::i64, {}, {math.integer(n.integer("value_int", 0))});
         if (attribute.name == "value_floats") return vector_of(attribute.reals, DType::f32);
         if (attribute.name == "value_ints") return vector_of(attribute.integers, DType::i64);
         if (attribute.name == "value_string") return n.value_output(0, DType::string, {}, Scalars(1));
@@ -57,7 +58,9 @@ void shape(Node& n) {
     n.value_output(0, DType::i64, {n.math().constant(static_cast<std::int64_t>(value.size()))}, value);
 }
 
-void size(Node& n) { n.value_output(0, DType::i64, {}, {n.math().from(n.math().product(n.dims(0)))}); }
+void size(Node& n) {
+    n.value_output(0, DType::i64, {}, {n.math().from(n.math().product(n.dims(0)))});
+}
 
 void constant_of_shape(Node& n) {
     DType dtype = DType::f32;
@@ -109,7 +112,9 @@ void random_like(Node& n) {
     n.output(0, n.attribute("dtype") ? dtype_from_onnx(n.integer("dtype", 1)) : n.dtype(0), n.dims(0));
 }
 
-void eye_like(Node& n) { random_like(n); }
+void eye_like(Node& n) {
+    random_like(n);
+}
 
 void multinomial(Node& n) {
     if (n.rank(0) != 2) n.fail("input must have rank 2");
@@ -119,7 +124,8 @@ void multinomial(Node& n) {
 void window_function(Node& n) {
     const auto size = n.expressions(0);
     n.drop_inputs_from(0);
-    n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)), {size && size->size() == 1 ? size->front() : unknown_dim});
+    n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)),
+             {size && size->size() == 1 ? size->front() : unknown_dim});
 }
 
 void mel_weight_matrix(Node& n) {

@@ -52,7 +52,8 @@ void one_hot(Node& n) {
     const auto depth = n.expressions(1);
     Dims result = n.dims(0);
     const std::size_t axis = n.axis(n.integer("axis", -1), result.size() + 1);
-    result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), depth && depth->size() == 1 ? depth->front() : unknown_dim);
+    result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis),
+                  depth && depth->size() == 1 ? depth->front() : unknown_dim);
     n.drop_inputs_from(1);
     n.output(0, n.dtype(2), std::move(result));
 }
@@ -74,7 +75,9 @@ void compress(Node& n) {
     n.output(0, n.dtype(0), std::move(result));
 }
 
-void non_max_suppression(Node& n) { n.output(0, DType::i64, {unknown_dim, n.math().constant(3)}); }
+void non_max_suppression(Node& n) {
+    n.output(0, DType::i64, {unknown_dim, n.math().constant(3)});
+}
 
 void embed_layer_norm(Node& n) {
     // input_ids, segment_ids?, word/position/segment tables, gamma, beta: ONNX Runtime runs one kernel

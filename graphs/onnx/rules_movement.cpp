@@ -31,12 +31,13 @@ void reshape(Node& n) {
     std::optional<std::size_t> inferred;
     std::vector<Expression> left;  // input dims not yet matched by an equal output dim
     if (ranked) left = n.dims(0);
-    Dims rest;                     // output dims without an equal input dim
+    Dims rest;  // output dims without an equal input dim
     for (std::size_t i = 0; i < target->size(); ++i) {
         Expression& dim = (*target)[i];
         const auto constant = math.constant_value(dim);
         if (constant == 0 && zero_copies) {
-            if (ranked && i >= n.rank(0)) n.fail(fmt::format("dimension {} copies an input dimension that does not exist", i));
+            if (ranked && i >= n.rank(0))
+                n.fail(fmt::format("dimension {} copies an input dimension that does not exist", i));
             dim = ranked ? n.dims(0)[i] : unknown_dim;
         } else if (constant == -1) {
             if (inferred) n.fail("two dimensions are -1");
@@ -76,7 +77,8 @@ void reshape(Node& n) {
 void flatten(Node& n) {
     const Dims& input = n.dims(0);
     const std::int64_t value = n.integer("axis", 1);
-    const std::size_t axis = value == static_cast<std::int64_t>(input.size()) ? input.size() : n.axis(value, input.size());
+    const std::size_t axis =
+        value == static_cast<std::int64_t>(input.size()) ? input.size() : n.axis(value, input.size());
     ShapeMath& math = n.math();
     n.output(0, n.dtype(0), {math.product(input, 0, axis), math.product(input, axis, input.size())});
 }
@@ -219,12 +221,14 @@ void slice(Node& n) {
         const std::int64_t step = steps ? (*steps)[i] : 1;
         if (step == 0) n.fail("step 0");
         const bool known = starts && ends && is_known((*starts)[i]) && is_known((*ends)[i]) && is_known(input[axis]);
-        result[axis] = known && !steps_unknown ? sliced(math, input[axis], (*starts)[i], (*ends)[i], step) : unknown_dim;
+        result[axis] =
+            known && !steps_unknown ? sliced(math, input[axis], (*starts)[i], (*ends)[i], step) : unknown_dim;
     }
     n.set("axes", *axes);
     if (steps && std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s != 1; })) {
         n.set("step", *steps);
-        if (std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s < 0; })) n.kind = OpKind::copy;  // flip
+        if (std::any_of(steps->begin(), steps->end(), [](std::int64_t s) { return s < 0; }))
+            n.kind = OpKind::copy;  // flip
     }
     n.output(0, n.dtype(0), std::move(result));
 }
@@ -246,7 +250,8 @@ void split(Node& n) {
     n.drop_inputs_from(1);
     n.set("axis", static_cast<std::int64_t>(axis));
     const auto count = static_cast<std::int64_t>(n.output_count());
-    if (sizes && sizes->size() != n.output_count()) n.fail(fmt::format("{} sizes for {} outputs", sizes->size(), count));
+    if (sizes && sizes->size() != n.output_count())
+        n.fail(fmt::format("{} sizes for {} outputs", sizes->size(), count));
     if (!given) {
         if (n.integer("num_outputs", count) != count) n.fail("num_outputs is not the number of outputs");
         // Equal chunks, the last one smaller (opset 18).
@@ -254,10 +259,12 @@ void split(Node& n) {
         sizes.emplace(n.output_count(), chunk);
         sizes->back() = math.subtract(input[axis], math.multiply(chunk, count - 1));
     } else if (sizes) {
-        const auto sum = math.constant_value(std::accumulate(sizes->begin(), sizes->end(), math.constant(0),
-                                                             [&](Expression a, Expression b) { return math.add(a, b); }));
+        const auto sum =
+            math.constant_value(std::accumulate(sizes->begin(), sizes->end(), math.constant(0),
+                                                [&](Expression a, Expression b) { return math.add(a, b); }));
         const auto whole = math.constant_value(input[axis]);
-        if (sum && whole && *sum != *whole) n.fail(fmt::format("parts of {} in all for a dimension of {}", *sum, *whole));
+        if (sum && whole && *sum != *whole)
+            n.fail(fmt::format("parts of {} in all for a dimension of {}", *sum, *whole));
     }
     for (std::size_t i = 0; i < n.output_count(); ++i) {
         Dims part = input;
@@ -363,14 +370,17 @@ void depth_to_space(Node& n) {
     const std::int64_t block = block_size(n);
     const Dims& x = n.dims(0);
     ShapeMath& math = n.math();
-    n.output(0, n.dtype(0), {x[0], math.floor_divide(x[1], block * block), math.multiply(x[2], block), math.multiply(x[3], block)});
+    n.output(0, n.dtype(0),
+             {x[0], math.floor_divide(x[1], block * block), math.multiply(x[2], block), math.multiply(x[3], block)});
 }
 
 void space_to_depth(Node& n) {
     const std::int64_t block = block_size(n);
     const Dims& x = n.dims(0);
     ShapeMath& math = n.math();
-    n.output(0, n.dtype(0), {x[0], math.multiply(x[1], block * block), math.floor_divide(x[2], block), math.floor_divide(x[3], block)});
+    n.output(
+        0, n.dtype(0),
+        {x[0], math.multiply(x[1], block * block), math.floor_divide(x[2], block), math.floor_divide(x[3], block)});
 }
 
 void center_crop_pad(Node& n) {

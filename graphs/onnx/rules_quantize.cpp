@@ -12,7 +12,9 @@ void quantize(Node& n) {
     n.output(0, dtype, n.dims(0));
 }
 
-void dequantize(Node& n) { n.output(0, n.dtype(1), n.dims(0)); }
+void dequantize(Node& n) {
+    n.output(0, n.dtype(1), n.dims(0));
+}
 
 void dynamic_quantize(Node& n) {
     n.output(0, DType::u8, n.dims(0));

@@ -24,7 +24,8 @@ std::optional<std::size_t> position(const Node& n, std::size_t input, std::size_
         at = given->front();
     }
     if (at < 0) at += static_cast<std::int64_t>(size);
-    if (at < 0 || at > static_cast<std::int64_t>(size)) n.fail(fmt::format("position {} in a sequence of {}", at, size));
+    if (at < 0 || at > static_cast<std::int64_t>(size))
+        n.fail(fmt::format("position {} in a sequence of {}", at, size));
     return static_cast<std::size_t>(at);
 }
 
@@ -89,7 +90,8 @@ void split_to_sequence(Node& n) {
             parts = given;
         } else if (whole && given->front() > 0 && *whole / given->front() <= max_followed_elements) {
             parts.emplace();
-            for (std::int64_t at = 0; at < *whole; at += given->front()) parts->push_back(std::min(given->front(), *whole - at));
+            for (std::int64_t at = 0; at < *whole; at += given->front())
+                parts->push_back(std::min(given->front(), *whole - at));
         }
     }
     if (!parts) return sequence_output(n, n.dtype(0), std::nullopt);
@@ -98,8 +100,8 @@ void split_to_sequence(Node& n) {
         Dims dims = input;
         dims[axis] = math.constant(size);
         if (!keep) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
-        result.push_back(n.emit(OpKind::slice, "part", {n.inputs[0]}, {{"axes", std::vector{static_cast<std::int64_t>(axis)}}},
-                                n.dtype(0), std::move(dims)));
+        result.push_back(n.emit(OpKind::slice, "part", {n.inputs[0]},
+                                {{"axes", std::vector{static_cast<std::int64_t>(axis)}}}, n.dtype(0), std::move(dims)));
     }
     sequence_output(n, n.dtype(0), std::move(result));
 }
@@ -114,7 +116,8 @@ void concat_from_sequence(Node& n) {
     Dims result = tensors[from->front()].shape;
     const std::size_t axis = n.axis(n.required_integer("axis"), result.size() + stacked);
     if (stacked) {
-        result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), n.math().constant(static_cast<std::int64_t>(from->size())));
+        result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis),
+                      n.math().constant(static_cast<std::int64_t>(from->size())));
     } else {
         for (std::size_t i = 1; i < from->size(); ++i) {
             const Tensor& next = tensors[(*from)[i]];
@@ -135,6 +138,8 @@ void optional_pass(Node& n) {
     }
 }
 
-void optional_has_element(Node& n) { n.value_output(0, DType::boolean, {}, {n.math().integer(n.has(0))}); }
+void optional_has_element(Node& n) {
+    n.value_output(0, DType::boolean, {}, {n.math().integer(n.has(0))});
+}
 
 }  // namespace ftax::onnx_import

@@ -12,10 +12,13 @@ TensorId to_heads(Node& n, TensorId tensor, std::int64_t heads) {
     const DType dtype = t.dtype;
     const Expression b = t.shape[0], s = t.shape[1], h = math.constant(heads), d = math.floor_divide(t.shape[2], heads);
     const TensorId split = n.emit(OpKind::reshape, "heads", {tensor}, {}, dtype, {b, s, h, d});
-    return n.emit(OpKind::transpose, "heads_first", {split}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}, dtype, {b, h, s, d});
+    return n.emit(OpKind::transpose, "heads_first", {split}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}, dtype,
+                  {b, h, s, d});
 }
 
-const Dims& shape_of(const Node& n, TensorId tensor) { return n.construction.graph.tensors[tensor].shape; }
+const Dims& shape_of(const Node& n, TensorId tensor) {
+    return n.construction.graph.tensors[tensor].shape;
+}
 
 /// Appends the new keys (or values) to the cached ones along the sequence axis and names the result as an output.
 TensorId with_past(Node& n, TensorId now, std::size_t past_input, std::size_t present_output) {
@@ -23,7 +26,8 @@ TensorId with_past(Node& n, TensorId now, std::size_t past_input, std::size_t pr
     if (n.has(past_input) && n.rank(past_input) == 4) {
         Dims dims = shape_of(n, now);
         dims[2] = n.math().add(dims[2], n.dims(past_input)[2]);
-        all = n.emit(OpKind::concat, "cache", {n.inputs[past_input], now}, {{"axis", std::int64_t{2}}}, n.dtype(0), dims);
+        all =
+            n.emit(OpKind::concat, "cache", {n.inputs[past_input], now}, {{"axis", std::int64_t{2}}}, n.dtype(0), dims);
     }
     if (present_output < n.output_count()) {
         n.output(present_output, n.dtype(0), shape_of(n, all));
@@ -45,9 +49,11 @@ void attend(Node& n, TensorId q, TensorId k, TensorId v, TensorId mask, bool cau
         return n.output(0, n.dtype(0), heads);
     }
     ShapeMath& math = n.math();
-    const TensorId attended = n.emit(OpKind::attention, "attention", operands, {{"causal", std::int64_t{causal}}}, n.dtype(0), heads);
-    const TensorId turned = n.emit(OpKind::transpose, "heads_last", {attended}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}},
-                                   n.dtype(0), {heads[0], heads[2], heads[1], heads[3]});
+    const TensorId attended =
+        n.emit(OpKind::attention, "attention", operands, {{"causal", std::int64_t{causal}}}, n.dtype(0), heads);
+    const TensorId turned =
+        n.emit(OpKind::transpose, "heads_last", {attended}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}},
+               n.dtype(0), {heads[0], heads[2], heads[1], heads[3]});
     n.kind = OpKind::reshape;
     n.op_inputs = {turned};
     n.output(0, n.dtype(0), {heads[0], heads[2], math.multiply(heads[1], heads[3])});
@@ -59,7 +65,9 @@ std::int64_t head_count(const Node& n, std::string_view key) {
     return heads;
 }
 
-TensorId mask_input(const Node& n, std::size_t input) { return n.has(input) ? n.inputs[input] : no_tensor; }
+TensorId mask_input(const Node& n, std::size_t input) {
+    return n.has(input) ? n.inputs[input] : no_tensor;
+}
 
 /// Cuts [b, s, Σ widths] into parts along the last axis.
 std::vector<TensorId> cut(Node& n, TensorId packed, const std::vector<Expression>& widths) {
@@ -107,7 +115,8 @@ void packed_attention(Node& n) {
         for (std::size_t i = 0; i < 3; ++i) widths[i] = math.constant((*sizes)[i]);
     }
     const Dims projected{x[0], x[1], width};
-    const TensorId packed = n.emit(OpKind::linear, "projection", operands, {{"transposed_weight", std::int64_t{0}}}, n.dtype(0), projected);
+    const TensorId packed =
+        n.emit(OpKind::linear, "projection", operands, {{"transposed_weight", std::int64_t{0}}}, n.dtype(0), projected);
     const std::vector<TensorId> parts = cut(n, packed, widths);
     const TensorId q = to_heads(n, parts[0], heads), k = to_heads(n, parts[1], heads), v = to_heads(n, parts[2], heads);
     const Dims keys = shape_of(n, k);
@@ -136,7 +145,8 @@ void group_query_attention(Node& n) {
     if (k == no_tensor || v == no_tensor) {
         ShapeMath& math = n.math();
         const Expression head = math.floor_divide(n.dims(0)[2], heads + 2 * kv_heads);
-        const auto parts = cut(n, q, {math.multiply(head, heads), math.multiply(head, kv_heads), math.multiply(head, kv_heads)});
+        const auto parts =
+            cut(n, q, {math.multiply(head, heads), math.multiply(head, kv_heads), math.multiply(head, kv_heads)});
         q = parts[0], k = parts[1], v = parts[2];
     } else if (n.rank(1) != 3 || n.rank(2) != 3) {
         n.fail("key and value must have rank 3");

@@ -64,7 +64,9 @@ Expression ShapeMath::product(const Dims& dims, std::size_t begin, std::size_t e
     return result;
 }
 
-std::optional<std::int64_t> ShapeMath::static_count(const Dims& dims) { return constant_value(product(dims)); }
+std::optional<std::int64_t> ShapeMath::static_count(const Dims& dims) {
+    return constant_value(product(dims));
+}
 
 Scalar ShapeMath::from(Expression e) {
     if (!is_known(e)) return {};

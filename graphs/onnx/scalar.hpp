@@ -12,7 +12,9 @@ namespace ftax::onnx_import {
 
 /// Stands for a dimension that cannot be known without running the model. No pool ever hands out this id.
 inline constexpr Expression unknown_dim{~std::uint32_t{0}};
-[[nodiscard]] inline bool is_known(Expression e) noexcept { return e != unknown_dim; }
+[[nodiscard]] inline bool is_known(Expression e) noexcept {
+    return e != unknown_dim;
+}
 
 using Dims = std::vector<Expression>;
 

@@ -14,15 +14,17 @@ namespace {
 
 constexpr std::size_t max_symbols = 1000;
 
-constexpr std::array<std::string_view, 9> batch_names{"batch", "batch_size", "batchsize", "n", "b", "bs", "batch_axis",
-                                                      "num_batch", "batch_dim"};
-constexpr std::array<std::string_view, 10> sequence_names{"seq",     "sequence",     "sequence_length", "seq_len",   "seq_length",
-                                                          "seqlen",  "sequence_len", "max_seq_len",     "text_length", "num_tokens"};
+constexpr std::array<std::string_view, 9> batch_names{"batch", "batch_size", "batchsize", "n",        "b",
+                                                      "bs",    "batch_axis", "num_batch", "batch_dim"};
+constexpr std::array<std::string_view, 10> sequence_names{"seq",         "sequence",  "sequence_length", "seq_len",
+                                                          "seq_length",  "seqlen",    "sequence_len",    "max_seq_len",
+                                                          "text_length", "num_tokens"};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
     std::string lower(name);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return std::find(names.begin(), names.end(), lower) != names.end();
 }
 
@@ -69,7 +71,9 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
             const auto& dim = (*type.shape)[axis].value;
             if (const auto* value = std::get_if<std::int64_t>(&dim)) {
-                if (*value < 0) throw Error(ErrorCode::model, fmt::format("input '{}' has the negative dimension {}", name, *value));
+                if (*value < 0)
+                    throw Error(ErrorCode::model,
+                                fmt::format("input '{}' has the negative dimension {}", name, *value));
                 shape->push_back(file_.constant(*value));
             } else {
                 const auto* text = std::get_if<std::string_view>(&dim);
@@ -77,7 +81,8 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             }
         }
         if (file_.symbols().size() > max_symbols) {
-            throw Error(ErrorCode::limit, fmt::format("the inputs have more than {} different dynamic dimensions", max_symbols));
+            throw Error(ErrorCode::limit,
+                        fmt::format("the inputs have more than {} different dynamic dimensions", max_symbols));
         }
     }
 
@@ -108,19 +113,23 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         renamed_[from] = to;
         if (guessed) warnings.push_back(fmt::format("dynamic dimension '{}' is taken to be {}", from, to));
     };
-    const bool all_unnamed = std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return unnamed.contains(s); });
+    const bool all_unnamed =
+        std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return unnamed.contains(s); });
     if (called_batch.size() == 1) {
         rename(*called_batch.begin(), "batch", false);
     } else if (called_batch.empty() && !leading.empty()) {
-        const bool shared = std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return s == leading.front(); });
+        const bool shared =
+            std::all_of(leading.begin(), leading.end(), [&](const auto& s) { return s == leading.front(); });
         if (shared || all_unnamed) {
-            for (const std::string& symbol : std::set<std::string>(leading.begin(), leading.end())) rename(symbol, "batch", true);
+            for (const std::string& symbol : std::set<std::string>(leading.begin(), leading.end()))
+                rename(symbol, "batch", true);
         }
     }
     if (called_sequence.size() == 1) {
         rename(*called_sequence.begin(), "seq", false);
     } else if (called_sequence.empty() && !integer_second.empty() && !second_differs) {
-        const bool open = std::all_of(integer_second.begin(), integer_second.end(), [&](const auto& s) { return unnamed.contains(s); });
+        const bool open = std::all_of(integer_second.begin(), integer_second.end(),
+                                      [&](const auto& s) { return unnamed.contains(s); });
         if (integer_second.size() == 1 || open) {
             for (const std::string& symbol : integer_second) {
                 if (!renamed_.contains(symbol)) rename(symbol, "seq", true);
@@ -132,7 +141,8 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
 
     // Shapes the user gave replace the file's, and what they say about a symbol holds wherever it occurs.
     for (const InputShape& shape : given) {
-        const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == shape.input; });
+        const auto found =
+            std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == shape.input; });
         if (found == inputs.end()) {
             std::string names;
             for (const auto& [name, type] : inputs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
@@ -140,8 +150,8 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         }
         std::optional<Dims>& dims = shapes_[static_cast<std::size_t>(found - inputs.begin())];
         if (dims && dims->size() != shape.dims.size()) {
-            throw Error(ErrorCode::usage, fmt::format("input '{}' has rank {}, the shape given has {}", shape.input, dims->size(),
-                                                      shape.dims.size()));
+            throw Error(ErrorCode::usage, fmt::format("input '{}' has rank {}, the shape given has {}", shape.input,
+                                                      dims->size(), shape.dims.size()));
         }
         Dims replaced;
         for (std::size_t axis = 0; axis < shape.dims.size(); ++axis) {
@@ -151,8 +161,9 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
                 const std::string symbol = file_.to_string((*dims)[axis]);
                 const auto [known, added] = bound_.emplace(symbol, text);
                 if (!added && known->second != text) {
-                    throw Error(ErrorCode::model, fmt::format("input '{}' makes dimension '{}' {} where another input makes it {}",
-                                                              shape.input, symbol, text, known->second));
+                    throw Error(ErrorCode::model,
+                                fmt::format("input '{}' makes dimension '{}' {} where another input makes it {}",
+                                            shape.input, symbol, text, known->second));
                 }
                 renamed_[symbol] = text;
                 replaced.push_back((*dims)[axis]);
@@ -185,7 +196,8 @@ std::optional<Dims> DimensionNames::shape(std::size_t index, ExpressionPool& poo
 }
 
 Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) const {
-    if (const auto* value = std::get_if<std::int64_t>(&dim.value)) return *value < 0 ? unknown_dim : pool.constant(*value);
+    if (const auto* value = std::get_if<std::int64_t>(&dim.value))
+        return *value < 0 ? unknown_dim : pool.constant(*value);
     const auto* text = std::get_if<std::string_view>(&dim.value);
     if (!text || text->empty()) return unknown_dim;
     ExpressionPool scratch;

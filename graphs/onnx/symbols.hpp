@@ -30,12 +30,12 @@ class DimensionNames {
   private:
     [[nodiscard]] Expression convert(Expression e, ExpressionPool& pool) const;
 
-    ExpressionPool file_;                              ///< expressions in the file's own symbols
-    std::size_t input_symbols_ = 0;                    ///< how many of them the file's inputs have
-    std::vector<std::optional<Dims>> shapes_;          ///< of the inputs, in `file_`
-    std::map<std::string, std::string, std::less<>> renamed_;   ///< file's symbol → name or expression shown to the user
-    std::map<std::string, std::string, std::less<>> bound_;     ///< file's symbol → what the user's shapes make of it
-    std::map<std::string, std::string, std::less<>> spelled_;   ///< dim_param that is no expression → symbol in `file_`
+    ExpressionPool file_;                                      ///< expressions in the file's own symbols
+    std::size_t input_symbols_ = 0;                            ///< how many of them the file's inputs have
+    std::vector<std::optional<Dims>> shapes_;                  ///< of the inputs, in `file_`
+    std::map<std::string, std::string, std::less<>> renamed_;  ///< file's symbol → name or expression shown to the user
+    std::map<std::string, std::string, std::less<>> bound_;    ///< file's symbol → what the user's shapes make of it
+    std::map<std::string, std::string, std::less<>> spelled_;  ///< dim_param that is no expression → symbol in `file_`
 };
 
 }  // namespace ftax::onnx_import

@@ -30,21 +30,37 @@ std::optional<Number> number_from_bits(DType type, std::uint64_t bits) {
         return static_cast<std::int64_t>(bits << shift) >> shift;
     };
     switch (type) {
-        case f64: return std::bit_cast<double>(bits);
-        case f32: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-        case f16: return small_float(bits, 5, 10);
-        case bf16: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16)));
-        case f8e4m3: return small_float(bits, 4, 3);
-        case f8e5m2: return small_float(bits, 5, 2);
-        case i64: case u64: return static_cast<std::int64_t>(bits);
-        case i32: return sign_extended(32);
-        case i16: return sign_extended(16);
-        case i8: return sign_extended(8);
-        case u32: return static_cast<std::int64_t>(bits & 0xffffffffu);
-        case u16: return static_cast<std::int64_t>(bits & 0xffffu);
-        case u8: return static_cast<std::int64_t>(bits & 0xffu);
-        case boolean: return static_cast<std::int64_t>((bits & 0xffu) != 0);
-        default: return std::nullopt;  // packed, complex and string elements: no shape depends on them
+        case f64:
+            return std::bit_cast<double>(bits);
+        case f32:
+            return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+        case f16:
+            return small_float(bits, 5, 10);
+        case bf16:
+            return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16)));
+        case f8e4m3:
+            return small_float(bits, 4, 3);
+        case f8e5m2:
+            return small_float(bits, 5, 2);
+        case i64:
+        case u64:
+            return static_cast<std::int64_t>(bits);
+        case i32:
+            return sign_extended(32);
+        case i16:
+            return sign_extended(16);
+        case i8:
+            return sign_extended(8);
+        case u32:
+            return static_cast<std::int64_t>(bits & 0xffffffffu);
+        case u16:
+            return static_cast<std::int64_t>(bits & 0xffffu);
+        case u8:
+            return static_cast<std::int64_t>(bits & 0xffu);
+        case boolean:
+            return static_cast<std::int64_t>((bits & 0xffu) != 0);
+        default:
+            return std::nullopt;  // packed, complex and string elements: no shape depends on them
     }
 }
 
@@ -68,13 +84,17 @@ std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string
                     for (const float f : floats) words.push_back(std::bit_cast<std::uint32_t>(f));
                     break;
                 }
-                case 5: case 7: case 11: {
+                case 5:
+                case 7:
+                case 11: {
                     std::vector<std::int64_t> integers;
                     append_integers(field, integers);
                     for (const std::int64_t i : integers) words.push_back(static_cast<std::uint64_t>(i));
                     break;
                 }
-                case 9: raw = field.text(); break;
+                case 9:
+                    raw = field.text();
+                    break;
                 case 10:
                     if (field.type == WireType::fixed64) {
                         words.push_back(field.value);
@@ -82,7 +102,8 @@ std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string
                         for (const std::uint64_t word : words_of(field.text(), 8)) words.push_back(word);
                     }
                     break;
-                default: break;
+                default:
+                    break;
             }
         }
     }
@@ -102,8 +123,8 @@ std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std:
     if (!raw.empty()) words = words_of(raw, static_cast<std::size_t>(bits / 8));
     if (words.empty() && count > 0) return std::nullopt;
     if (words.size() != static_cast<std::size_t>(count)) {
-        throw Error(ErrorCode::model, fmt::format("tensor '{}' holds {} elements, its dims say {}", tensor.name,
-                                                  words.size(), count));
+        throw Error(ErrorCode::model,
+                    fmt::format("tensor '{}' holds {} elements, its dims say {}", tensor.name, words.size(), count));
     }
     std::vector<Number> numbers;
     numbers.reserve(words.size());

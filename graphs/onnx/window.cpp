@@ -10,7 +10,8 @@ namespace {
 std::vector<std::int64_t> positive_list(const Node& n, std::string_view key, std::size_t length) {
     auto values = n.integers(key).value_or(std::vector<std::int64_t>{});
     if (values.empty()) values.assign(length, 1);
-    if (values.size() != length) n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), length));
+    if (values.size() != length)
+        n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), length));
     for (const std::int64_t value : values) {
         if (value < 1) n.fail(fmt::format("{} contains {}", key, value));
     }
@@ -23,7 +24,8 @@ WindowShape read_window(const Node& n, const Dims& weight_kernel) {
     WindowShape window;
     window.kernel = weight_kernel;
     if (const auto given = n.integers("kernel_shape"); given && !given->empty()) {
-        if (!weight_kernel.empty() && weight_kernel.size() != given->size()) n.fail("kernel_shape does not fit the weight's rank");
+        if (!weight_kernel.empty() && weight_kernel.size() != given->size())
+            n.fail("kernel_shape does not fit the weight's rank");
         window.kernel.clear();
         for (const std::int64_t size : *given) window.kernel.push_back(n.math().constant(size));
     }

@@ -85,9 +85,15 @@ bool WireReader::read(Field& field, std::uint32_t& group) {
     group = static_cast<std::uint32_t>(key & 7);
     field.type = static_cast<WireType>(group);
     switch (group) {
-        case 0: field.value = varint(); return true;
-        case 1: field.value = little_endian<std::uint64_t>(take(8)); return true;
-        case 5: field.value = little_endian<std::uint32_t>(take(4)); return true;
+        case 0:
+            field.value = varint();
+            return true;
+        case 1:
+            field.value = little_endian<std::uint64_t>(take(8));
+            return true;
+        case 5:
+            field.value = little_endian<std::uint32_t>(take(4));
+            return true;
         case 2: {
             const std::uint64_t length = varint();
             const std::size_t content = offset();
@@ -95,8 +101,10 @@ bool WireReader::read(Field& field, std::uint32_t& group) {
             return true;
         }
         case group_start:
-        case group_end: return false;
-        default: fail(begin, fmt::format("wire type {} does not exist", group));
+        case group_end:
+            return false;
+        default:
+            fail(begin, fmt::format("wire type {} does not exist", group));
     }
 }
 

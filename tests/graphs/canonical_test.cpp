@@ -1,9 +1,10 @@
+#include "graphs/canonical.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "ftax/text_graph.hpp"
-#include "graphs/canonical.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
 
 // Patterns that exporters take apart, each as some exporter writes it.
@@ -84,7 +85,8 @@ TEST_CASE("what only looks like GELU stays as it is") {
     const std::string y = p.apply("Mul", {"x", p.apply("Add", {p.apply("Erf", {"x"}), p.scalar(1)})});
     CHECK(p.finish(y).ops.size() == 3);
     Program used;  // the sum is an output of its own
-    const std::string sum = used.apply("Add", {used.apply("Erf", {used.apply("Mul", {"x", used.scalar(0.70710678F)})}), used.scalar(1)});
+    const std::string sum =
+        used.apply("Add", {used.apply("Erf", {used.apply("Mul", {"x", used.scalar(0.70710678F)})}), used.scalar(1)});
     const std::string z = used.apply("Mul", {used.apply("Mul", {"x", sum}), used.scalar(0.5F)});
     used.model.output(sum);
     CHECK(used.finish(z).ops.size() == 5);
@@ -94,12 +96,16 @@ TEST_CASE("SiLU, HardSwish and Mish are one function each") {
     Program silu;
     CHECK(only_op(silu.finish(silu.apply("Mul", {"x", silu.apply("Sigmoid", {"x"})}))).text("function") == "silu");
     Program gate;
-    CHECK(only_op(gate.finish(gate.apply("Mul", {"x", gate.apply("HardSigmoid", {"x"})}))).text("function") == "hardswish");
+    CHECK(only_op(gate.finish(gate.apply("Mul", {"x", gate.apply("HardSigmoid", {"x"})}))).text("function") ==
+          "hardswish");
     Program clip;
-    const std::string six = clip.apply("Clip", {clip.apply("Add", {"x", clip.scalar(3)}), clip.scalar(0), clip.scalar(6)});
-    CHECK(only_op(clip.finish(clip.apply("Div", {clip.apply("Mul", {"x", six}), clip.scalar(6)}))).text("function") == "hardswish");
+    const std::string six =
+        clip.apply("Clip", {clip.apply("Add", {"x", clip.scalar(3)}), clip.scalar(0), clip.scalar(6)});
+    CHECK(only_op(clip.finish(clip.apply("Div", {clip.apply("Mul", {"x", six}), clip.scalar(6)}))).text("function") ==
+          "hardswish");
     Program mish;
-    CHECK(only_op(mish.finish(mish.apply("Mul", {"x", mish.apply("Tanh", {mish.apply("Softplus", {"x"})})}))).text("function") == "mish");
+    CHECK(only_op(mish.finish(mish.apply("Mul", {"x", mish.apply("Tanh", {mish.apply("Softplus", {"x"})})})))
+              .text("function") == "mish");
 }
 
 TEST_CASE("LayerNorm and RMSNorm are one operator with their parameters") {
@@ -110,7 +116,8 @@ TEST_CASE("LayerNorm and RMSNorm are one operator with their parameters") {
             const std::string d = centred ? p.apply("Sub", {"x", p.mean("x")}) : "x";
             const std::string square = squared_by_product ? p.apply("Mul", {d, d}) : p.apply("Pow", {d, p.scalar(2)});
             const std::string root = p.apply("Sqrt", {p.apply("Add", {p.mean(square), p.scalar(1e-5F)})});
-            const std::string scaled = squared_by_product ? p.apply("Mul", {d, p.apply("Reciprocal", {root})}) : p.apply("Div", {d, root});
+            const std::string scaled =
+                squared_by_product ? p.apply("Mul", {d, p.apply("Reciprocal", {root})}) : p.apply("Div", {d, root});
             std::string y = p.apply("Mul", {"gamma", scaled});
             if (centred) y = p.apply("Add", {y, "beta"});
             const Graph graph = p.finish(y);
@@ -143,11 +150,15 @@ TEST_CASE("a mean over height and width is global pooling") {
 TEST_CASE("attention whose factors were scaled before the product is fused attention, other attention stays") {
     const auto program = [](bool scaled_before) {
         Program p;
-        p.model.input("q", {"batch", "4", "seq", "16"}).input("kt", {"batch", "seq", "4", "16"}).input("v", {"batch", "4", "seq", "16"});
+        p.model.input("q", {"batch", "4", "seq", "16"})
+            .input("kt", {"batch", "seq", "4", "16"})
+            .input("v", {"batch", "4", "seq", "16"});
         const std::string k = p.apply("Transpose", {"kt"});
         OnnxModel::attribute(*p.last, "perm", std::vector<std::int64_t>{0, 2, 3, 1});
-        const std::string scores = scaled_before ? p.apply("MatMul", {p.apply("Mul", {"q", p.scalar(0.5F)}), p.apply("Mul", {k, p.scalar(0.5F)})})
-                                                 : p.apply("Div", {p.apply("MatMul", {"q", k}), p.scalar(4)});
+        const std::string scores =
+            scaled_before
+                ? p.apply("MatMul", {p.apply("Mul", {"q", p.scalar(0.5F)}), p.apply("Mul", {k, p.scalar(0.5F)})})
+                : p.apply("Div", {p.apply("MatMul", {"q", k}), p.scalar(4)});
         const std::string weights = p.apply("Softmax", {scores});
         return p.finish(p.apply("MatMul", {weights, "v"}));
     };
@@ -185,7 +196,8 @@ output %e
         std::string text;
         for (const Tensor& tensor : graph.tensors) {
             if (tensor.name != name) continue;
-            for (const Expression e : tensor.strides) text += (text.empty() ? "" : ",") + graph.expressions.to_string(e);
+            for (const Expression e : tensor.strides)
+                text += (text.empty() ? "" : ",") + graph.expressions.to_string(e);
         }
         return text;
     };

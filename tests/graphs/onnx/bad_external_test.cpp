@@ -40,7 +40,8 @@ std::optional<Failure> load(const TemporaryFolder& folder, const OnnxModel& mode
 
 }  // namespace
 
-TEST_CASE("BAD_INPUTS 31: external data outside the model's folder, linked or not a regular file is refused when needed") {
+TEST_CASE(
+    "BAD_INPUTS 31: external data outside the model's folder, linked or not a regular file is refused when needed") {
     const TemporaryFolder outer;
     std::filesystem::create_directories(outer.path / "models");
     outer.write("secret.bin", shape_bytes);
@@ -57,8 +58,8 @@ TEST_CASE("BAD_INPUTS 31: external data outside the model's folder, linked or no
     std::filesystem::create_hard_link(outer.path / "secret.bin", outer.path / "models/hard.bin");
     REQUIRE(::mkfifo((outer.path / "models/fifo").c_str(), 0600) == 0);
     std::filesystem::create_directories(outer.path / "models/directory");
-    for (const std::string location : {"../secret.bin", "a/../../secret.bin", "/etc/passwd", "/dev/zero", "link.bin", "folder/secret.bin",
-                                       "hard.bin", "fifo", "directory", "..", "."}) {
+    for (const std::string location : {"../secret.bin", "a/../../secret.bin", "/etc/passwd", "/dev/zero", "link.bin",
+                                       "folder/secret.bin", "hard.bin", "fifo", "directory", "..", "."}) {
         const auto failure = attempt(location);
         REQUIRE_MESSAGE(failure, location);
         CHECK_MESSAGE(failure->code == ErrorCode::refused, location, ": ", failure->message);
@@ -86,9 +87,10 @@ TEST_CASE("BAD_INPUTS 32: wrong offsets and lengths, and inline beside external 
         return load(folder, needs_external(entries));
     };
     CHECK_FALSE(failure_with({{"offset", "0"}, {"length", "16"}, {"checksum", "ignored"}, {"unknown", "-1"}}));
-    for (const Entries& entries : {Entries{{"offset", "-1"}}, Entries{{"length", "-16"}}, Entries{{"offset", "99999999999999999999999"}},
-                                   Entries{{"offset", "18446744073709551615"}, {"length", "16"}}, Entries{{"offset", "8"}, {"length", "16"}},
-                                   Entries{{"offset", "1x"}}, Entries{{"offset", ""}}, Entries{{"length", "8"}}}) {
+    for (const Entries& entries :
+         {Entries{{"offset", "-1"}}, Entries{{"length", "-16"}}, Entries{{"offset", "99999999999999999999999"}},
+          Entries{{"offset", "18446744073709551615"}, {"length", "16"}}, Entries{{"offset", "8"}, {"length", "16"}},
+          Entries{{"offset", "1x"}}, Entries{{"offset", ""}}, Entries{{"length", "8"}}}) {
         const auto failure = failure_with(entries);
         REQUIRE_MESSAGE(failure, entries[0].second);
         CHECK_MESSAGE(failure->code == ErrorCode::model, failure->message);
@@ -169,7 +171,8 @@ TEST_CASE("BAD_INPUTS 26: loops are unrolled by a constant trip count or --trip,
     OnnxModel constant = loop_model();
     constant.integers("trips", {5});
     const Graph unrolled = constant.import();
-    CHECK(std::count_if(unrolled.ops.begin(), unrolled.ops.end(), [](const Op& op) { return op.source == "Exp"; }) == 5);
+    CHECK(std::count_if(unrolled.ops.begin(), unrolled.ops.end(), [](const Op& op) { return op.source == "Exp"; }) ==
+          5);
     CHECK(unrolled.expressions.to_string(unrolled.tensors[unrolled.outputs[1]].shape[0]) == "5");
 
     OnnxModel dynamic = loop_model();
@@ -199,7 +202,8 @@ TEST_CASE("BAD_INPUTS 26: bodies nested deeper than 64 levels hit a limit") {
             auto& graph = *branch.mutable_g();
             const std::string output = "deep" + std::to_string(i);
             graph.add_output()->set_name(output);
-            node = &OnnxModel::add_node(*graph.mutable_node(), i + 1 < depth ? "If" : "Relu", {i + 1 < depth ? "c" : "x"}, {output});
+            node = &OnnxModel::add_node(*graph.mutable_node(), i + 1 < depth ? "If" : "Relu",
+                                        {i + 1 < depth ? "c" : "x"}, {output});
         }
         return model;
     };
@@ -246,6 +250,7 @@ TEST_CASE("BAD_INPUTS 27: functions that reach themselves are refused with the p
     CHECK(failure_of([&] { return bomb.import(); })->code == ErrorCode::limit);
 
     OnnxModel deep = model;  // a chain of calls as deep as it is long needs no stack
-    for (int i = 0; i < 20'000; ++i) function(deep, "F" + std::to_string(i), {i == 19'999 ? "Relu" : "F" + std::to_string(i + 1)});
+    for (int i = 0; i < 20'000; ++i)
+        function(deep, "F" + std::to_string(i), {i == 19'999 ? "Relu" : "F" + std::to_string(i + 1)});
     CHECK(deep.import().ops.size() == 1);
 }

@@ -48,11 +48,16 @@ TEST_CASE("BAD_INPUTS 1: empty, foreign and random files are refused with offset
         const std::string path = folder.write(name, bytes);
         return failure_of([&] { return load_graph(path); });
     };
-    for (const auto& [name, bytes, type] : {std::tuple<std::string, std::string, std::string>{"empty.onnx", "", "empty"},
-                                            {"weights.onnx", "\x89HDF\r\n\x1a\n rest", "HDF5"},
-                                            {"program.onnx", std::string("\x7f" "ELF\x02\x01\x01\0", 8), "ELF"},
-                                            {"state.onnx", std::string("\x80\x02}q\x01.", 6), "pickle"},
-                                            {"model.txt", std::string("\xff\xfe\xfd\xfc", 4), "no known format"}}) {
+    for (const auto& [name, bytes, type] :
+         {std::tuple<std::string, std::string, std::string>{"empty.onnx", "", "empty"},
+          {"weights.onnx", "\x89HDF\r\n\x1a\n rest", "HDF5"},
+          {"program.onnx",
+           std::string("\x7f"
+                       "ELF\x02\x01\x01\0",
+                       8),
+           "ELF"},
+          {"state.onnx", std::string("\x80\x02}q\x01.", 6), "pickle"},
+          {"model.txt", std::string("\xff\xfe\xfd\xfc", 4), "no known format"}}) {
         const auto failure = load(name, bytes);
         REQUIRE(failure);
         CHECK(failure->code == ErrorCode::model);
@@ -131,12 +136,13 @@ TEST_CASE("BAD_INPUTS 4: a model beyond 2 GiB is mapped and its payload skipped;
     const TemporaryFolder folder;
     const std::uint64_t payload = 3ull << 30;
     // TensorProto {dims 768, 1048576; data_type FLOAT; name "w"; raw_data: a hole}, last in the file
-    const std::string tensor_head = varint(1 << 3) + varint(1 << 20) + varint(1 << 3) + varint(768) + varint(2 << 3) + varint(1) +
-                                    field(8, "w") + varint(9 << 3 | 2) + varint(payload);
+    const std::string tensor_head = varint(1 << 3) + varint(1 << 20) + varint(1 << 3) + varint(768) + varint(2 << 3) +
+                                    varint(1) + field(8, "w") + varint(9 << 3 | 2) + varint(payload);
     OnnxModel model;
     model.input("x", {"batch", "1048576"}).output("y");
     model.node("MatMul", {"x", "w"}, {"y"});
-    const std::string graph_head = model.graph().SerializeAsString() + varint(5 << 3 | 2) + varint(tensor_head.size() + payload) + tensor_head;
+    const std::string graph_head =
+        model.graph().SerializeAsString() + varint(5 << 3 | 2) + varint(tensor_head.size() + payload) + tensor_head;
     model.proto.clear_graph();
     const std::string head = model.bytes() + varint(7 << 3 | 2) + varint(graph_head.size() + payload) + graph_head;
     const std::string path = folder.write("huge.onnx", head);

@@ -19,11 +19,13 @@ std::optional<Failure> failure_of_model(const OnnxModel& model, const ImportOpti
 }
 
 bool warns(const Graph& graph, const std::string& text) {
-    return std::any_of(graph.warnings.begin(), graph.warnings.end(), [&](const auto& w) { return w.find(text) != std::string::npos; });
+    return std::any_of(graph.warnings.begin(), graph.warnings.end(),
+                       [&](const auto& w) { return w.find(text) != std::string::npos; });
 }
 
 /// x[dims] → op → y, with an optional second input.
-OnnxModel one_node(const std::string& op, const std::vector<std::string>& dims, std::vector<std::string> inputs = {"x"}, std::int64_t opset = 17) {
+OnnxModel one_node(const std::string& op, const std::vector<std::string>& dims, std::vector<std::string> inputs = {"x"},
+                   std::int64_t opset = 17) {
     OnnxModel model(opset);
     model.input("x", dims).output("y");
     model.node(op, inputs, {"y"});
@@ -48,7 +50,8 @@ TEST_CASE("BAD_INPUTS 10: a cycle and a self-loop are refused, one cycle is prin
     const auto failure = failure_of_model(model);
     REQUIRE(failure);
     CHECK(failure->code == ErrorCode::model);
-    for (const char* name : {"Add_of_a", "Relu_of_b", "Exp_of_c", "→"}) CHECK_MESSAGE(failure->says(name), failure->message);
+    for (const char* name : {"Add_of_a", "Relu_of_b", "Exp_of_c", "→"})
+        CHECK_MESSAGE(failure->says(name), failure->message);
 
     OnnxModel loop;
     loop.input("x", {"8"}).output("y");
@@ -238,8 +241,13 @@ TEST_CASE("BAD_INPUTS 22: missing or wrong-typed attributes and missing inputs a
     check_invalid(one_node("MaxPool", {"1", "3", "8", "8"}), "kernel_shape");
     check_invalid(one_node("If", {"1"}, {"x"}), "then_branch");
     // Every operator without any input: an error or a graph, never a crash.
-    for (const char* op : {"Add", "Attention", "BatchNormalization", "Clip", "Concat", "DFT", "Einsum", "Gather", "LSTM", "Loop", "Pad",
-                           "QLinearConv", "Range", "Resize", "STFT", "Scan", "SequenceAt", "Slice", "Split", "TopK", "Where"}) {
+    for (const char* op : {"Add",    "Attention",  "BatchNormalization",
+                           "Clip",   "Concat",     "DFT",
+                           "Einsum", "Gather",     "LSTM",
+                           "Loop",   "Pad",        "QLinearConv",
+                           "Range",  "Resize",     "STFT",
+                           "Scan",   "SequenceAt", "Slice",
+                           "Split",  "TopK",       "Where"}) {
         failure_of_model(one_node(op, {"2"}, {}));
     }
 }

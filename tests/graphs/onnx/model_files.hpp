@@ -1,7 +1,6 @@
 #pragma once
 
 #include <onnx/onnx_pb.h>
-
 #include <unistd.h>
 
 #include <cstdint>
@@ -12,8 +11,8 @@
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "tests/temporary_folder.hpp"
 #include "graphs/importers.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace ftax::test {
 
@@ -30,7 +29,8 @@ struct OnnxModel {
     ::onnx::GraphProto& graph() { return *proto.mutable_graph(); }
 
     /// Dims are numbers or names: {"batch", "3"}.
-    OnnxModel& input(const std::string& name, const std::vector<std::string>& dims, int type = ::onnx::TensorProto::FLOAT) {
+    OnnxModel& input(const std::string& name, const std::vector<std::string>& dims,
+                     int type = ::onnx::TensorProto::FLOAT) {
         value(*graph().add_input(), name, dims, type);
         return *this;
     }
@@ -38,7 +38,8 @@ struct OnnxModel {
         graph().add_output()->set_name(name);
         return *this;
     }
-    OnnxModel& weight(const std::string& name, const std::vector<std::int64_t>& dims, int type = ::onnx::TensorProto::FLOAT) {
+    OnnxModel& weight(const std::string& name, const std::vector<std::int64_t>& dims,
+                      int type = ::onnx::TensorProto::FLOAT) {
         auto* tensor = graph().add_initializer();
         tensor->set_name(name);
         tensor->set_data_type(type);
@@ -53,12 +54,14 @@ struct OnnxModel {
         for (const std::int64_t v : values) tensor->add_int64_data(v);
         return *this;
     }
-    ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+    ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
+                            const std::vector<std::string>& outputs) {
         return add_node(*graph().mutable_node(), op, inputs, outputs);
     }
 
-    static ::onnx::NodeProto& add_node(google::protobuf::RepeatedPtrField<::onnx::NodeProto>& nodes, const std::string& op,
-                                       const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+    static ::onnx::NodeProto& add_node(google::protobuf::RepeatedPtrField<::onnx::NodeProto>& nodes,
+                                       const std::string& op, const std::vector<std::string>& inputs,
+                                       const std::vector<std::string>& outputs) {
         auto* node = nodes.Add();
         node->set_op_type(op);
         node->set_name(op + "_of_" + outputs.at(0));
@@ -89,7 +92,8 @@ struct OnnxModel {
         a->set_i(v);
         return *a;
     }
-    static ::onnx::AttributeProto& attribute(::onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& v) {
+    static ::onnx::AttributeProto& attribute(::onnx::NodeProto& node, const std::string& name,
+                                             const std::vector<std::int64_t>& v) {
         auto* a = node.add_attribute();
         a->set_name(name);
         a->set_type(::onnx::AttributeProto::INTS);

@@ -60,7 +60,11 @@ TEST_CASE("detours through floats stay exact: Cast, Mul 0.5, Floor, Cast") {
 
 TEST_CASE("Expand behind Where(Equal(shape, -1)) knows that a dimension is not -1") {
     OnnxModel model;
-    model.input("x", {"batch", "1", "8"}).output("y").integers("minus_one", {-1}).integers("ones", {1, 1, 1}).integers("n", {5});
+    model.input("x", {"batch", "1", "8"})
+        .output("y")
+        .integers("minus_one", {-1})
+        .integers("ones", {1, 1, 1})
+        .integers("n", {5});
     model.node("Shape", {"x"}, {"s"});
     const std::string b = gathered(model, "s", 0), w = gathered(model, "s", 2);
     OnnxModel::attribute(model.node("Concat", {b, "n", w}, {"target"}), "axis", std::int64_t{0});
@@ -91,7 +95,9 @@ TEST_CASE("Range and ConstantOfShape over a symbol are fills of symbolic size") 
 
 TEST_CASE("the leading dimension of all inputs is batch and a sequence length is seq") {
     OnnxModel model;
-    model.input("ids", {"N", "sequence_length"}, ::onnx::TensorProto::INT64).input("mask", {"N", "sequence_length"}).output("y");
+    model.input("ids", {"N", "sequence_length"}, ::onnx::TensorProto::INT64)
+        .input("mask", {"N", "sequence_length"})
+        .output("y");
     OnnxModel::attribute(model.node("Cast", {"ids"}, {"f"}), "to", std::int64_t{1});
     model.node("Mul", {"f", "mask"}, {"y"});
     const Graph graph = model.import();
@@ -122,7 +128,10 @@ TEST_CASE("scaled_dot_product: einsum becomes views and one matrix product") {
 
 TEST_CASE("batch norms that the exporter folded come back, linear weights regain their layout") {
     OnnxModel model;
-    model.input("x", {"batch", "3", "8", "8"}).output("y").weight("onnx::Conv_7", {16, 3, 3, 3}).weight("onnx::Conv_8", {16});
+    model.input("x", {"batch", "3", "8", "8"})
+        .output("y")
+        .weight("onnx::Conv_7", {16, 3, 3, 3})
+        .weight("onnx::Conv_8", {16});
     model.node("Conv", {"x", "onnx::Conv_7", "onnx::Conv_8"}, {"y"}).set_name("/stem/conv/Conv");
     const Graph graph = model.import();
     REQUIRE(graph.ops.size() == 2);
@@ -152,5 +161,6 @@ TEST_CASE("module paths come from node names and become module calls") {
     CHECK(graph.ops[1].module == "layer1.0");
     std::vector<std::string> paths;
     for (const ModuleCall& call : graph.module_calls) paths.push_back(call.path);
-    CHECK(paths == std::vector<std::string>{"", "layer1", "layer1.0", "layer1.0.relu", "blocks.0", "blocks.0.act", "head"});
+    CHECK(paths ==
+          std::vector<std::string>{"", "layer1", "layer1.0", "layer1.0.relu", "blocks.0", "blocks.0.act", "head"});
 }

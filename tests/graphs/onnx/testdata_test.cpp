@@ -37,8 +37,8 @@ bool is_small_integer(const ::onnx::TensorProto& tensor) {
     std::int64_t count = 1;
     for (const std::int64_t dim : tensor.dims()) count *= dim;
     const auto type = tensor.data_type();
-    const bool integral = type == ::onnx::TensorProto::INT64 || type == ::onnx::TensorProto::INT32 ||
-                          type == ::onnx::TensorProto::BOOL;
+    const bool integral =
+        type == ::onnx::TensorProto::INT64 || type == ::onnx::TensorProto::INT32 || type == ::onnx::TensorProto::BOOL;
     return count <= 64 && (integral || (type == ::onnx::TensorProto::FLOAT && count <= 4));
 }
 
@@ -69,7 +69,9 @@ std::string without_answers(const std::filesystem::path& path) {
     for (int i = 0; i < graph.input_size(); ++i) {
         ::onnx::TensorProto value;
         if (!graph.input(i).type().has_tensor_type()) continue;
-        if (!value.ParseFromString(read_bytes(folder / ("input_" + std::to_string(i) + ".pb"))) || !is_small_integer(value)) continue;
+        if (!value.ParseFromString(read_bytes(folder / ("input_" + std::to_string(i) + ".pb"))) ||
+            !is_small_integer(value))
+            continue;
         value.set_name(graph.input(i).name());
         *graph.add_initializer() = value;
         known.push_back(value.name());
