@@ -113,6 +113,7 @@ DeviceProfileFile fit_operators(const OperatorRows& rows, const FitArguments& ar
     gemm.folds = arguments.folds;
     for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
         if (p.parameter.name == "operator.host_scale") gemm.host_scales[p.key] = p.parameter.value;
+        if (p.parameter.name == "bandwidth") gemm.held.push_back(p);
     }
     reports.push_back(fit::fit_gemm(rows.gemm, gemm));
     print_report(reports.back());
@@ -125,7 +126,7 @@ DeviceProfileFile fit_operators(const OperatorRows& rows, const FitArguments& ar
     reports.push_back(fit::fit_conv(rows.conv, conv));
     print_report(reports.back());
 
-    reports.insert(reports.begin(), fit::fit_dispatch(rows.dispatch, fit::operator_profile(reports, arguments.version)));
+    reports.push_back(fit::fit_dispatch(rows.dispatch, fit::operator_profile(reports, arguments.version)));
     return fit::operator_profile(reports, arguments.version);
 }
 
