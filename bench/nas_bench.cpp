@@ -27,8 +27,8 @@ void nas_cost(benchmark::State& state, const char* name) {
     for (auto _ : state) cost.cost(choices, latency_s, 1);
     state.SetItemsProcessed(static_cast<std::int64_t>(count) * state.iterations());
 }
-BENCHMARK_CAPTURE(nas_cost, nasbench201, "nasbench201")->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(nas_cost, fbnet, "fbnet")->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(nas_cost, ofa, "ofa")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(nas_cost, nasbench201, "nasbench201")->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(nas_cost, fbnet, "fbnet")->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(nas_cost, ofa, "ofa")->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
 
 }  // namespace

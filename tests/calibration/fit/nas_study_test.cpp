@@ -1,0 +1,51 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "calibration/nas/columns.hpp"
+#include "calibration/nas/score.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/number.hpp"
+
+using namespace ftax;
+
+TEST_CASE("Spearman's correlation is that of the ranks, ties at their mean") {
+    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{1, 10, 100, 1000}) == doctest::Approx(1));
+    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3}, std::vector<double>{3, 2, 1}) == doctest::Approx(-1));
+    // Ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3: 4.5 / sqrt(4.5 · 5).
+    CHECK(nas_study::spearman(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}) ==
+          doctest::Approx(4.5 / std::sqrt(22.5)));
+}
+
+TEST_CASE("a part of the measured columns scores as the ledger says") {
+    const char* set = std::getenv("FTAX_MEASUREMENTS");
+    const std::filesystem::path folder =
+        set != nullptr ? set : std::filesystem::path(FTAX_SOURCE_DIR) / "../shared/measurements";
+    if (!std::filesystem::exists(folder / "nas_fbnet.csv")) {
+        MESSAGE("no measurements: nothing to compare with the ledger");
+        return;
+    }
+    const CsvTable ledger = read_csv(std::string(FTAX_SOURCE_DIR) + "/data/ledger/nas.csv");
+    const FrameworkProfile framework = framework_profile("pytorch-eager", "help-pytorch-1.8");
+    std::size_t compared = 0;
+    for (const nas_study::Column& column : nas_study::read_columns(folder, 300)) {
+        if (column.batch == 1) continue;  // noise decides the rank of these in a sample of 300
+        const nas_study::Score score = nas_study::score(column, framework);
+        for (std::size_t row = 0; row < ledger.rows(); ++row) {
+            const auto cell = [&](std::string_view name) { return ledger.row(row)[*ledger.column(name)]; };
+            if (cell("host_fit") != "all" || cell("space") != score.space || cell("device") != score.device ||
+                parse_integer(cell("batch")) != score.batch) {
+                continue;
+            }
+            INFO(score.space, " ", score.device, " ", score.batch);
+            CHECK(score.spearman_10 == doctest::Approx(*parse_number(cell("spearman_10"))).epsilon(0.03));
+            CHECK(100 * score.mape_10 == doctest::Approx(*parse_number(cell("mape_10_percent"))).epsilon(0.5));
+            CHECK(score.spearman_10 > score.spearman_operators);
+            ++compared;
+        }
+    }
+    CHECK(compared == 10);
+}
