@@ -36,6 +36,9 @@ std::string_view zoo_name(std::string_view path) {
 }
 
 Graph load_zoo(std::string_view name) {
+    if (name.empty()) {
+        throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
+    }
     for (const EmbeddedFile& file : embedded_files()) {
         if (zoo_name(file.path) == name) return parse_text_graph(file.content, fmt::format("zoo:{}", name));
     }
