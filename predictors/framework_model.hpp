@@ -24,7 +24,6 @@ struct FrameworkModel {
     /// Devices below this compute capability run the graph as it stands.
     int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};
-    bool own_kernels = false;  ///< it times candidate kernels and keeps the fastest: not what eager PyTorch gets
 };
 
 /// Throws Error{usage} listing the frameworks when there is none of that name.

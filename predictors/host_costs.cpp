@@ -13,8 +13,6 @@ constexpr std::string_view study = "MEASUREMENTS.md, ten op kinds on a middling 
 constexpr std::string_view composite = "as above, with the views that torch.nn.Linear (3) and torch.matmul (5) make";
 constexpr std::string_view residual =
     "standard deviation of log(predicted / measured), one model of framework_tax.csv left out";
-constexpr std::string_view own_kernels =
-    "time of a framework's own kernels (timed tactics, generated code) against those eager PyTorch gets";
 constexpr std::string_view guess = "order of magnitude; no data separates it";
 
 constexpr ParameterSpec cost(double seconds, std::string_view source = study) {
@@ -47,8 +45,6 @@ constexpr std::array specs{
     HostParameterSpec{"half.conv_depthwise", {1.18, 0.5, 3, 0.15, ParameterScope::shared, study}},
     HostParameterSpec{"half.conv_grouped", {1.35, 0.5, 3, 0.05, ParameterScope::shared, study}},
     HostParameterSpec{"half.batch_norm", {1.31, 0.5, 3, 0.15, ParameterScope::shared, study}},
-    HostParameterSpec{"kernel.time", {1, 0.2, 5, 0.3, ParameterScope::shared, own_kernels}},
-    HostParameterSpec{"half.kernel.time", {1, 0.2, 5, 0.3, ParameterScope::shared, own_kernels}},
     HostParameterSpec{"noise.host", {0.12, 0.02, 1, 0.5, ParameterScope::shared, residual}},
     HostParameterSpec{"noise.device", {0.15, 0.02, 1, 0.5, ParameterScope::shared, residual}},
     HostParameterSpec{"launch_latency_s", cost(4e-6, guess)},
@@ -100,7 +96,6 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
         if (half) costs.seconds[i] *= host_parameter(profile, "half." + name);
     }
     costs.blas_call_s = host_parameter(profile, "host.blas_call");
-    costs.kernel_time = host_parameter(profile, half ? "half.kernel.time" : "kernel.time");
     costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
     costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");
     const auto scale_fit = std::find_if(profile.parameters.begin(), profile.parameters.end(),

@@ -13,10 +13,9 @@ namespace ftax {
 /// Seconds the CPU spends per scheduled operation of each kind, resolved for one framework, host and precision.
 struct HostCosts {
     std::array<double, host_kind_count> seconds{};
-    double blas_call_s = 0;       ///< on top of an operator that goes through the BLAS library
-    double launch_latency_s = 0;  ///< from the end of a launch call to the earliest start of the kernel
-    double kernel_gap_s = 0;      ///< between two kernels of a stream
-    double kernel_time = 1;       ///< time of the framework's kernels against the eager ones the kernel models describe
+    double blas_call_s = 0;             ///< on top of an operator that goes through the BLAS library
+    double launch_latency_s = 0;        ///< from the end of a launch call to the earliest start of the kernel
+    double kernel_gap_s = 0;            ///< between two kernels of a stream
     double host_relative_stddev = 0;    ///< of a model's host time: the costs' own errors and the scale's
     double device_relative_stddev = 0;  ///< of a model's device time
 

@@ -162,6 +162,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.channels_last = channels_last;
+    shape.timed_tactics = kernel.timed_tactics;
     shape.transposed = op.kind == OpKind::conv_transpose;
     return shape;
 }

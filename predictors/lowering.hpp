@@ -16,7 +16,8 @@ struct LoweringTraits {
     bool views_move_data = false;           ///< transposes and slices are kernels, not changed strides
     bool module_calls = true;               ///< each nn.Module call costs host time
     bool separate_conv_bias = true;         ///< a convolution's bias is a second kernel over its output
-    bool skips_padding = false;        ///< nested tensors: padded tokens are not computed
+    bool skips_padding = false;             ///< nested tensors: padded tokens are not computed
+    bool timed_tactics = false;             ///< the builder times candidate kernels and keeps the fastest
     bool split_ends_engine = false;         ///< a split runs outside and the rest in another engine
     bool channels_last = false;             ///< the engine keeps half-precision activations in NHWC
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any

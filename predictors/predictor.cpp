@@ -81,7 +81,7 @@ struct Predictor::State {
             const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
             if (!is_launched(graph, kernel, bound)) continue;
             const KernelCost one = cost(kernel);
-            prediction.device_s += costs.kernel_time * one.seconds;
+            prediction.device_s += one.seconds;
             ++prediction.kernels;
             if (one.seconds >= longest_s) prediction.bound = one.bound;
             longest_s = std::max(longest_s, one.seconds);

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <tuple>
 
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
-#include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
 
 namespace ftax::fit {
@@ -80,26 +78,6 @@ struct Latency {
     }
 };
 
-struct KernelTime {
-    double factor, spread;
-    std::size_t curves;
-};
-
-/// Median over GPUs and models of measured against predicted device time, on rows that the device may explain.
-std::optional<KernelTime> kernel_time(std::span<const HostRow> rows, bool half) {
-    std::map<std::pair<std::string, std::string>, std::vector<double>> curves;
-    for (const HostRow& row : rows) {
-        if (row.half != half || row.device_s < device_share * row.measured_s) continue;
-        curves[{row.host, row.model}].push_back(std::log(row.measured_s / row.device_s));
-    }
-    if (curves.size() < 3) return std::nullopt;
-    std::vector<double> medians, deviations;
-    for (auto& [curve, logs] : curves) medians.push_back(median(logs));
-    const double middle = median(medians);
-    for (const double m : medians) deviations.push_back(std::abs(m - middle));
-    return KernelTime{std::exp(middle), 1.48 * median(deviations), curves.size()};
-}
-
 }  // namespace
 
 HostRow host_row(const Measurement& measurement, const Predictor& predictor, const Prediction& prediction) {
@@ -148,21 +126,7 @@ std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
 
 FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                            std::span<const HostRow> all_rows) {
-    std::vector<HostRow> scaled(all_rows.begin(), all_rows.end());
-    std::vector<Parameter> kernel_times;
-    if (framework_model(framework).own_kernels) {
-        for (const bool half : {false, true}) {
-            const std::optional<KernelTime> fitted = kernel_time(all_rows, half);
-            if (!fitted) continue;
-            kernel_times.push_back(
-                {half ? "half.kernel.time" : "kernel.time", fitted->factor, fitted->spread,
-                 fmt::format("fitted: framework_tax.csv {}, {} device-bound curves", framework, fitted->curves)});
-            for (HostRow& row : scaled) {
-                if (row.half == half) row.device_s *= fitted->factor;
-            }
-        }
-    }
-    const std::vector<HostRow> rows = telling_rows(scaled);
+    const std::vector<HostRow> rows = telling_rows(all_rows);
     if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("there is no row of {}", framework));
 
     LogFit fit({.starts = 1, .row_log_stddev = 0.06});
@@ -185,8 +149,7 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     result.rows = rows.size();
     const std::string source = fmt::format("fitted: framework_tax.csv {}, {} telling rows of {} hosts", framework,
                                            rows.size(), host_blocks.size());
-    result.reference = {
-        .framework = framework, .version = version, .host = "reference", .parameters = std::move(kernel_times)};
+    result.reference = {.framework = framework, .version = version, .host = "reference"};
     for (const Unknown& u : fit.block(shared_block)) {
         result.reference.parameters.push_back({u.name, u.value, u.relative_stddev, source});
     }

@@ -55,7 +55,7 @@ std::string member_of(const Measurement& row, LeaveOut leave_out) {
 AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs) {
     AnchorRow anchor{.measured_s = row.measured_s,
                      .blas_calls = row.blas_calls,
-                     .device_s = row.device_s * costs.kernel_time,
+                     .device_s = row.device_s,
                      .model = row.model,
                      .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch)};
     for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];

@@ -11,6 +11,7 @@ constexpr LoweringTraits engine{.views_cost_host = false,
                                 .views_move_data = true,
                                 .module_calls = false,
                                 .separate_conv_bias = false,
+                                .timed_tactics = true,
                                 .channels_last = true,
                                 .batched_matmul_copies = false,
                                 .host_kind = HostKind::engine};
@@ -32,14 +33,12 @@ const FrameworkModel torch_tensorrt{
     .traits = segmented,
     .rewrites = passes,
     .priors = priors,
-    .own_kernels = true,
 };
 const FrameworkModel tensorrt{
     .name = "tensorrt",
     .description = "TensorRT engine",
     .traits = engine,
     .rewrites = passes,
-    .own_kernels = true,
 };
 
 }  // namespace ftax

@@ -106,9 +106,10 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
       ParameterSpec{1.2, 0.05, 6, 0.5, shared,
                     "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
     f("conv.grouped_pointwise", p.grouped_pointwise,
-      ParameterSpec{0.9, 0.1, 2, 0.7, architecture,
-                    "f32 rate of grouped 1x1 kernels against wider filters: cuDNN 8.3 takes three times as long for them "
-                    "on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
+      ParameterSpec{
+          0.9, 0.1, 2, 0.7, architecture,
+          "f32 rate of grouped 1x1 kernels against wider filters: cuDNN 8.3 takes three times as long for them "
+          "on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
     f("conv.grouped_width", p.grouped_width,
       ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
     f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
@@ -248,21 +249,25 @@ const T& latency_of(const ConvParameters<T>& p, int threads) {
 template <class T>
 ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
                           double step, const T& flops_per_s, double sms, const ConvParameters<T>& p,
-                          const T& narrow_efficiency) {
+                          const T& narrow_efficiency, bool may_split = false) {
     ConvPlan<T> best;
     const T sm_rate = flops_per_s / sms;
-    const T depth = p.fill_steps * step + round_up(reduction, step);
-    for (std::size_t i = 0; i < tiles.size(); ++i) {
-        const Tile tile = tiles[i];
-        const double blocks = count * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns);
-        const double resident = resident_blocks(tile.threads);
-        T time = depth * (2.0 * tile.rows * tile.columns) / sm_rate *
-                 wave_time(blocks / sms, resident, latency_of(p, tile.threads), p.wave_sharpness);
-        if (tile.columns < 128) time /= narrow_efficiency;
-        if (i == 0 || time < best.compute_s) {
-            best.compute_s = time;
-            best.tile = tile;
-            best.waves = blocks / (sms * resident);
+    // Parts of a split reduction fill idle SMs; adding them up is left out.
+    const double most_parts = may_split ? 16 : 1;
+    for (double parts = 1; parts <= most_parts; parts *= 2) {
+        const T depth = p.fill_steps * step + round_up(reduction / parts, step);
+        for (std::size_t i = 0; i < tiles.size(); ++i) {
+            const Tile tile = tiles[i];
+            const double blocks = count * parts * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns);
+            const double resident = resident_blocks(tile.threads);
+            T time = depth * (2.0 * tile.rows * tile.columns) / sm_rate *
+                     wave_time(blocks / sms, resident, latency_of(p, tile.threads), p.wave_sharpness);
+            if (tile.columns < 128) time /= narrow_efficiency;
+            if ((i == 0 && parts == 1) || time < best.compute_s) {
+                best.compute_s = time;
+                best.tile = tile;
+                best.waves = blocks / (sms * resident);
+            }
         }
     }
     return best;
@@ -287,7 +292,7 @@ template <class T>
 ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                                const ConvParameters<T>& p) {
     const auto plan = cheapest_tile<T>(implicit_tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
-                                       rates.flops_per_s, rates.sms, p, T(1.0));
+                                       rates.flops_per_s, rates.sms, p, T(1.0), s.timed_tactics);
     const T memory_s =
         load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
     return finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s);
@@ -343,9 +348,9 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const double taps = s.transposed ? 1 : c.taps;
     const double padded = round_up(c.reduction / taps, align);
     const double padding = padded * taps / c.reduction;
-    const auto plan =
-        cheapest_tile<T>(tensor_tiles, groups, c.rows, round_up(c.columns, align), padded * taps, 32,
-                         rates.flops_per_s * p.tensor_efficiency, rates.sms, p, p.tensor_narrow_efficiency);
+    const auto plan = cheapest_tile<T>(tensor_tiles, groups, c.rows, round_up(c.columns, align), padded * taps, 32,
+                                       rates.flops_per_s * p.tensor_efficiency, rates.sms, p,
+                                       p.tensor_narrow_efficiency, s.timed_tactics);
     const T bandwidth = rates.bandwidth_bytes_per_s * p.stream_bandwidth;
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);

@@ -23,6 +23,7 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
+    bool timed_tactics = false;  ///< the framework times candidate kernels, also such as split the reduction
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
