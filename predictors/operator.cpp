@@ -108,7 +108,10 @@ OperatorModel::OperatorModel(const DeviceProfile& profile)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
       host_(profile_parameters<OperatorHostParameters<double>>(profile)) {
-    for (auto& rates : kernels_.rates) rates.pause_s = host_.pause_s;
+    for (auto& rates : kernels_.rates) {
+        rates.pause_s = host_.pause_s;
+        rates.floor_s = host_.kernel_floor_s;
+    }
 }
 
 std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasurement& row) const {

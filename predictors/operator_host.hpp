@@ -35,6 +35,7 @@ struct OperatorHostParameters {
     T scale{};                                          ///< of the host a GPU was measured in
     T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{};
     T pause_s{};                                  ///< device idle between two timed calls
+    T kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
     T spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
 };
 
@@ -50,6 +51,8 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
               ParameterSpec{initial_s[i], 5e-6, 2e-3, 0.3, shared,
                             "time of a call whose kernel is short; fastest rows of neusight_ops.csv"});
     }
+    visit("operator.kernel_floor_s", p.kernel_floor_s,
+          ParameterSpec{2e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty kernel; KERNEL_NOTES: 2 µs"});
     visit("operator.host_scale", p.scale,
           ParameterSpec{1, 0.2, 5, 0.3, device,
                         "dispatch time of the machine a GPU was measured in, A100's machine = 1"});

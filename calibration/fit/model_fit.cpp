@@ -10,6 +10,7 @@ namespace {
 
 constexpr double growth_per_doubling = 1.75;
 constexpr double above_flat_start = 1.5;
+constexpr double determined_below = 0.2;  // standard deviation of log(value) after a fit to operators
 
 const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope, std::string_view key) {
     const auto found = std::find_if(file.parameters.begin(), file.parameters.end(), [&](const ScopedParameter& p) {
@@ -36,8 +37,10 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
         Unknown u = unknown(std::string(name), spec);
         if (const ScopedParameter* known = find(start, name, scope, key_of(scope, device))) {
             u.value = known->parameter.value;
-            // What an operator fit has seen keeps close to it; what it has only taken from a prior does not.
-            if (known->parameter.relative_stddev > 0) {
+            // What operator rows determined stays; what they only took from a prior moves.
+            const double spread = known->parameter.relative_stddev;
+            u.fixed = scope != ParameterScope::device && spread > 0 && spread < determined_below;
+            if (spread > 0) {
                 u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * known->parameter.relative_stddev));
             }
         }
