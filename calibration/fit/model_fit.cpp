@@ -10,7 +10,7 @@ namespace {
 
 constexpr double growth_per_doubling = 1.75;
 constexpr double above_flat_start = 1.5;
-constexpr double determined_below = 0.2;  // standard deviation of log(value) after a fit to operators
+constexpr double determined_below = 0.9;  // of the prior's width: operator rows have narrowed it
 
 const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope, std::string_view key) {
     const auto found = std::find_if(file.parameters.begin(), file.parameters.end(), [&](const ScopedParameter& p) {
@@ -39,7 +39,7 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
             u.value = known->parameter.value;
             // What operator rows determined stays; what they only took from a prior moves.
             const double spread = known->parameter.relative_stddev;
-            u.fixed = scope != ParameterScope::device && spread > 0 && spread < determined_below;
+            u.fixed = scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
             if (spread > 0) {
                 u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * known->parameter.relative_stddev));
             }
