@@ -10,4 +10,5 @@ struct ProgramRun {
 };
 
 /// `arguments` is shell text: quote what needs it; redirections and pipes work. A death by signal counts as 128 + it.
-[[nodiscard]] ProgramRun run_program(const std::string& arguments);
+/// `before` is shell text that runs first in the same shell, e.g. "ulimit -d 100000".
+[[nodiscard]] ProgramRun run_program(const std::string& arguments, const std::string& before = ":");
