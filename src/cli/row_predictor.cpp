@@ -85,7 +85,7 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
     FrameworkProfile framework = framework_profile(row.framework);
     if (const HostScalars* host = host_of(row)) framework = anchored(std::move(framework), *host);
     return predictors_
-        .emplace(key, Predictor(graph(row.model), device_profile(row.gpu), std::move(framework),
+        .emplace(key, Predictor(graph(row.model), device_profile(row.gpu, device_profile_path_), std::move(framework),
                                 {.precision = row.precision, .channels_last = channels_last}))
         .first->second;
 }

@@ -20,7 +20,9 @@ namespace ftax::cli {
 class RowPredictor {
   public:
     /// `models_folder`: where models are files (NAME.pt2, .onnx, .pt, .txt); other names are zoo models.
-    explicit RowPredictor(std::string models_folder = {}) : models_folder_(std::move(models_folder)) {}
+    /// `device_profile_path`: fitted device parameters instead of the built-in ones.
+    explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {})
+        : models_folder_(std::move(models_folder)), device_profile_path_(std::move(device_profile_path)) {}
 
     /// Predicts one row, on the host its anchor rows describe where there are any.
     /// Throws Error for what the row asks for and ftax does not have: device, framework, model, shape, training.
@@ -44,6 +46,7 @@ class RowPredictor {
     [[nodiscard]] const HostScalars* host_of(const Measurement& row) const;
 
     std::string models_folder_;
+    std::string device_profile_path_;
     std::map<std::string, Graph> graphs_;
     std::map<Key, Predictor> predictors_;
     std::map<HostKey, HostScalars> hosts_;

@@ -22,6 +22,7 @@ struct ValidateArguments {
     std::string rows, anchor, models, by, predictions;
     double max_mape_percent = 0;
     OutputArguments output;
+    std::string device_profile{};  ///< file; empty for the built-in one
 };
 
 constexpr int over_max_mape = 1;
@@ -48,7 +49,7 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
 
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
                                                   const ValidateArguments& arguments) {
-    RowPredictor predictor(arguments.models);
+    RowPredictor predictor(arguments.models, arguments.device_profile);
     if (!arguments.anchor.empty()) {
         print_warnings(predictor.anchor(usable_rows(read_model_measurements(read_csv(arguments.anchor)))));
     }
@@ -70,7 +71,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
     return predict_rows(file, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
         auto model = models.find(row.gpu);
         if (model == models.end()) {
-            const DeviceProfile profile = device_profile(row.gpu);
+            const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
             model = models.emplace(row.gpu, OperatorModel(profile)).first;
             model->second.anchor(anchors[profile.device.slug]);
         }
@@ -129,6 +130,8 @@ void setup_validate(CLI::App& app, Action& action) {
     const auto arguments = std::make_shared<ValidateArguments>();
     verb->add_option("ROWS", arguments->rows, "measured models or operators (CSV)")->required();
     verb->add_option("--anchor", arguments->anchor, "measured rows that calibrate the hosts (CSV)")->type_name("ROWS.csv");
+    verb->add_option("--profile", arguments->device_profile, "fitted device parameters instead of the built-in ones")
+        ->type_name("FILE");
     verb->add_option("--models", arguments->models, "folder with models as files")->type_name("DIR");
     verb->add_option("--by", arguments->by, "columns to group by; default gpu,framework,precision or gpu,op,precision")
         ->type_name("COLUMNS");
