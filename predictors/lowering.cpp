@@ -109,16 +109,17 @@ class Lowering {
         if (options_.precision == Precision::amp) assign_autocast_storage();
     }
 
-    /// Autocast: contractions read and write f16, softmax and norms that need range compute and write f32, everything
-    /// else takes the widest type of its inputs. Source: PyTorch, "Autocast Op Reference".
+    /// Autocast: contractions read and write f16, softmax computes and writes f32, everything else takes the widest type
+    /// of its inputs. Layer norms write f16, as under timm's fast norm (timm_infer.csv: with f32 norms every transformer
+    /// comes out twice too slow); plain autocast would widen them.
+    /// Source: PyTorch, "Autocast Op Reference"; timm, layers/fast_norm.py.
     void assign_autocast_storage() {
         for (const Op& op : graph_.ops) {
             DType type = DType::f16;
             const Action action = rules[static_cast<std::size_t>(op.kind)].action;
-            if (op.kind == OpKind::softmax || op.kind == OpKind::log_softmax || op.kind == OpKind::layer_norm ||
-                op.kind == OpKind::group_norm) {
+            if (op.kind == OpKind::softmax || op.kind == OpKind::log_softmax) {
                 type = DType::f32;
-            } else if (action != Action::contract) {
+            } else if (action != Action::contract && op.kind != OpKind::layer_norm) {
                 bool any_float = false;
                 for (const TensorId input : op.inputs) {
                     if (input == no_tensor || !is_float(schedule_.storage[input])) continue;
@@ -204,6 +205,8 @@ class Lowering {
 
     static MemoryClass memory_class(const Op& op, const LaunchRule& rule) {
         if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
+        // Only the bilinear kernel walks over the planes in sequence; the others gather.
+        if (op.kind == OpKind::resize && op.text("function") == "nearest") return MemoryClass::gather;
         if (op.kind == OpKind::pointwise && is_transcendental(op.text("function"))) return MemoryClass::transcendental;
         return rule.memory_class;
     }
