@@ -221,8 +221,12 @@ void setup_nas(CLI::App& app, Action& action) {
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
     verb->add_option("--score", arguments->score, "column of ARCHS with a score to maximise");
     verb->add_flag("--pareto", arguments->pareto, "keep only architectures that no faster one beats in score");
-    verb->add_flag("--waits,!--no-waits", arguments->waits,
-                   "the host waits for the device after each block (default: as the space was measured)");
+    // Not one flag with two names: CLI11 sets an optional that nobody gave to false.
+    verb->add_flag_callback("--waits", [arguments] { arguments->waits = true; },
+                            "the host waits for the device after each block (default: as the space was measured)");
+    verb->add_flag_callback("--no-waits", [arguments] { arguments->waits = false; },
+                            "the host runs ahead of the device")
+        ->excludes("--waits");
     verb->add_option("--threads", arguments->threads, "0: all cores");
     verb->callback([arguments, &action] { action = [arguments] { return run_nas(*arguments); }; });
 }

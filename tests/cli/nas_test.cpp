@@ -70,3 +70,17 @@ TEST_CASE("nas keeps the Pareto front of latency and score") {
     CHECK(run.output.find(small) < run.output.find(large));
     CHECK(run.output.find(large) == run.output.rfind(large));
 }
+
+TEST_CASE("nas waits after blocks where the space was measured so, and otherwise as told") {
+    const TemporaryFolder folder;
+    const std::string arch = "0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0-0";
+    const std::string archs = folder.write("archs.csv", header + arch + "\n");
+    const auto latency = [&](const std::vector<std::string>& flags) {
+        std::vector<std::string> arguments{"nas", "--space", "fbnet", archs, "--device", "1080ti"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        return latency_ms(run_ftax(arguments).output, arch + ",1");
+    };
+    CHECK(latency({}) == latency({"--waits"}));
+    CHECK(latency({"--no-waits"}) < latency({"--waits"}));
+    CHECK(run_ftax({"nas", "--space", "fbnet", archs, "--device", "1080ti", "--waits", "--no-waits"}).exit_code == 2);
+}
