@@ -52,6 +52,7 @@ struct ConvParameters {
     T grouped_width{};
     T grouped_odd_efficiency{};
     T depthwise_rate{};
+    T depthwise_steps{};
     T depthwise_half_rate{};
     T depthwise_nhwc_rate{};
 };
@@ -118,8 +119,12 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "32; timm_infer.csv RegNet"});
     f("conv.depthwise_rate", p.depthwise_rate,
       ParameterSpec{0.033, 0.004, 1, 0.5, architecture,
-                    "share of the f32 rate of PyTorch's depthwise kernel (f32): bound by loads, two per tap; "
+                    "share of the f32 rate of PyTorch's depthwise kernel (f32) with 3x3 filters: two loads per tap; "
                     "framework_tax.csv mnasnet, mobilenet_v2"});
+    f("conv.depthwise_steps", p.depthwise_steps,
+      ParameterSpec{7, 0.5, 40, 0.3, shared,
+                    "taps that take as long as finding an output's place in that kernel: a 5x5 filter takes 1.8 times "
+                    "what a 3x3 one does in nas_fbnet.csv (10 steps), 2.2 times in framework_tax.csv mnasnet (5)"});
     f("conv.depthwise_half_rate", p.depthwise_half_rate,
       ParameterSpec{0.16, 0.01, 2, 0.5, shared,
                     "the same for cuDNN's f16 depthwise kernels, NCHW; framework_tax.csv, timm_infer.csv"});
@@ -388,18 +393,20 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
            s.dilation_w == 1 && s.in_channels >= 32;
 }
 
-/// One filter per channel: loads of the taps bound PyTorch's own kernel, which it runs for f32 and for what cuDNN is
-/// not asked to do; traffic bounds cuDNN's.
+/// One filter per channel: PyTorch's own kernel, which it runs for f32 and for what cuDNN is not asked to do, gives each
+/// thread an output, whose place it finds by integer divisions before it loads the taps; traffic bounds cuDNN's.
 /// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
 template <class T>
 ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                            const ConvParameters<T>& p) {
     ConvPlan<T> plan;
-    const T& rate = !is_cudnn_depthwise(s, rates.path) ? p.depthwise_rate
-                    : s.channels_last                  ? p.depthwise_nhwc_rate
-                                                       : p.depthwise_half_rate;
-    const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
-    plan.compute_s = flops / (rates.fp32_flops_per_s * rate);
+    const bool own = !is_cudnn_depthwise(s, rates.path);
+    const T& rate = own               ? p.depthwise_rate
+                    : s.channels_last ? p.depthwise_nhwc_rate
+                                      : p.depthwise_half_rate;
+    const double outputs = c.rows * c.columns * static_cast<double>(s.groups);
+    const T taps = own ? T((p.depthwise_steps + c.reduction) * (9.0 / (p.depthwise_steps + 9.0))) : T(c.reduction);
+    plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.stream_bandwidth);
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
 }
