@@ -122,9 +122,13 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     const KernelCost cost = std::visit([&](const auto& s) { return kernel_cost(kernels_, s, path); }, *shape);
     OperatorRowPrediction result;
     result.kernel_s = cost.seconds;
-    result.host_s = host_.scale * host_.dispatch_s[*operator_index(row.op)];
+    const bool counted = row.op == "conv" && row.order;
+    result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
+                                                         host_.conv_slope_s, host_.conv_curvature_s)
+                                           : host_.dispatch_s[*operator_index(row.op)]);
     result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
-    const double width = std::exp(spread(row.op, host_));
+    // A convolution whose host part is known spreads like a matrix product.
+    const double width = std::exp(counted ? host_.product_spread : spread(row.op, host_));
     result.low_s = result.latency_s / width;
     result.high_s = result.latency_s * width;
     result.bound = result.host_s >= result.kernel_s ? Bound::host : cost.bound;
@@ -136,10 +140,8 @@ void OperatorModel::anchor(std::span<const OperatorMeasurement> rows) {
     for (const OperatorMeasurement& row : rows) {
         const auto predicted = predict(row);
         if (!predicted || predicted->kernel_s * 2 > row.latency_s) continue;
-        // The scale that makes the row exact in either regime of operator_latency_s; the smaller one is consistent.
         const double unit_s = predicted->host_s / host_.scale;
-        const double share = launch_share(row.op, host_);
-        scales.push_back(std::min(row.latency_s, (row.latency_s - predicted->kernel_s) / share) / unit_s);
+        scales.push_back(host_of_latency_s(row.latency_s, launch_share(row.op, host_), predicted->kernel_s) / unit_s);
     }
     if (scales.empty()) return;
     const auto middle = scales.begin() + static_cast<std::ptrdiff_t>(scales.size() / 2);

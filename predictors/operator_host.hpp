@@ -33,7 +33,9 @@ template <class T>
 struct OperatorHostParameters {
     std::array<T, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
     T scale{};                                          ///< of the host a GPU was measured in
-    T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{};
+    T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
+    T conv_launch_share{};
+    T conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
     T pause_s{};                                  ///< device idle between two timed calls
     T kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
     T spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
@@ -65,6 +67,17 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
     visit("operator.layer_norm_launch_share", p.layer_norm_launch_share,
           ParameterSpec{0.76, 0.05, 1, 0.3, shared,
                         "share of the call's host time that passes before its kernel starts"});
+    visit("operator.product_launch_share", p.product_launch_share,
+          ParameterSpec{0.7, 0.05, 1, 0.3, shared,
+                        "the same of linear and bmm; rows whose latency does not depend on k up to a length"});
+    visit("operator.conv_launch_share", p.conv_launch_share,
+          ParameterSpec{0.9, 0.05, 1, 0.1, shared, "the same of conv: plans are looked up before the launch"});
+    visit("operator.conv_start_s", p.conv_start_s,
+          ParameterSpec{5e-5, 5e-6, 1e-3, 0.5, shared, "call of the first convolution of a process"});
+    visit("operator.conv_slope_s", p.conv_slope_s,
+          ParameterSpec{5e-5, 1e-7, 1e-3, 1.0, shared, "more per thousand shapes run before"});
+    visit("operator.conv_curvature_s", p.conv_curvature_s,
+          ParameterSpec{5e-6, 1e-8, 1e-3, 1.0, shared, "more per square of it"});
     visit("operator.pause_s", p.pause_s,
           ParameterSpec{5e-4, 1e-5, 0.1, 1.0, shared,
                         "device idle between two timed calls: gives a power-limited card time; prior: five times a "
@@ -86,11 +99,24 @@ T operator_latency_s(const T& host_s, const T& launch_share, const T& kernel_s) 
     return host_s < after_launch_s ? after_launch_s : host_s;
 }
 
-/// Share of the host's time that passes before the kernel starts. Matrix products and convolutions: all of it
-/// (KERNEL_NOTES: latency = host + kernel).
+/// Returns the host time that makes operator_latency_s exact: the smaller of its two regimes' is consistent.
+inline double host_of_latency_s(double latency_s, double launch_share, double kernel_s) {
+    return std::min(latency_s, (latency_s - kernel_s) / launch_share);
+}
+
+/// Host part of a convolution that was the `order`-th of its process: it grows with the number of plans the framework
+/// has cached, faster towards the end. Source: the shortest rows of neusight_ops.csv conv along `order`.
+template <class T>
+T conv_host_s(double order, const T& start_s, const T& slope_s, const T& curvature_s) {
+    const double thousands = order / 1000;
+    return start_s + slope_s * thousands + curvature_s * (thousands * thousands);
+}
+
+/// Share of the host's time that passes before the kernel starts.
 template <class T>
 T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
-    if (name == "linear" || name == "bmm" || name == "conv") return T(1.0);
+    if (name == "conv") return p.conv_launch_share;
+    if (name == "linear" || name == "bmm") return p.product_launch_share;
     if (name == "softmax") return p.softmax_launch_share;
     if (name == "ln") return p.layer_norm_launch_share;
     return p.pointwise_launch_share;

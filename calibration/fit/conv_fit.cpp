@@ -9,6 +9,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "predictors/operator_host.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -45,26 +46,20 @@ DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path, const T* sustai
     return kernels::device_rates(device, path, p);
 }
 
-/// Host part in seconds: it grows with the number of plans the framework has cached, faster towards the end.
-/// Source: the shortest rows of neusight_ops.csv conv along `order`.
-template <class T>
-T host_seconds(double order, const T* host) {
-    const double thousands = order / 1000;
-    return host[host_start] + host[host_slope] * thousands + host[host_curvature] * (thousands * thousands);
-}
-
-/// Blocks: shared, architecture, device, host.
+/// Blocks: shared, architecture, device, host. The first shared unknown is the launch share.
 struct ConvModel {
     const ConvRow* row;
 
     template <class T>
     T operator()(T const* const* blocks) const {
-        const auto p = parameters_of(blocks[0], blocks[1]);
+        const auto p = parameters_of(blocks[0] + 1, blocks[1]);
         const auto rates = rates_of(*row->device, row->path, blocks[2]);
         const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
                                                *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
                                          : kernels::plan_conv(row->shape, rates, p);
-        return plan.seconds + host_seconds(row->order, blocks[3]);
+        const T* host = blocks[3];
+        const T host_s = conv_host_s(row->order, host[host_start], host[host_slope], host[host_curvature]);
+        return operator_latency_s(host_s, blocks[0][0], plan.seconds);
     }
 };
 
@@ -74,6 +69,16 @@ LogFit::Block declared(ParameterScope scope) {
     visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
         const bool wanted = (spec.scope == ParameterScope::architecture) == (scope == ParameterScope::architecture);
         if (wanted) block.push_back(unknown(std::string(name), spec));
+    });
+    return block;
+}
+
+/// The unknown of a call of that name.
+LogFit::Block declared_call(std::string_view wanted) {
+    LogFit::Block block;
+    OperatorHostParameters<double> p;
+    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        if (name == wanted) block.push_back(unknown(std::string(name), spec));
     });
     return block;
 }
@@ -102,14 +107,15 @@ void hold(LogFit::Block& block, const std::vector<ScopedParameter>& held, const 
 }
 
 ConvUnknowns unknowns_for(const DeviceRows& rows, const ConvFitOptions& options) {
-    ConvUnknowns unknowns{.shared = declared(ParameterScope::shared)};
+    ConvUnknowns unknowns{.shared = declared_call("operator.conv_launch_share")};
+    for (Unknown& u : declared(ParameterScope::shared)) unknowns.shared.push_back(std::move(u));
     for (const auto& [slug, of_device] : rows) {
         unknowns.architectures[of_device.front()->device->architecture] = declared(ParameterScope::architecture);
         unknowns.devices[slug] = declared(*of_device.front()->device);
         hold(unknowns.devices[slug], options.held, slug);
-        unknowns.hosts[slug] = {{"host_start_s", 5e-5, 5e-6, 1e-3, 0.5},
-                                {"host_slope_s", 5e-5, 1e-7, 1e-3, 1.0},
-                                {"host_curvature_s", 5e-6, 1e-8, 1e-3, 1.0}};
+        for (const char* name : {"operator.conv_start_s", "operator.conv_slope_s", "operator.conv_curvature_s"}) {
+            for (Unknown& u : declared_call(name)) unknowns.hosts[slug].push_back(std::move(u));
+        }
     }
     return unknowns;
 }
@@ -225,9 +231,9 @@ void add_left_out_folds(const DeviceRows& rows, const ConvUnknowns& known, const
 }
 
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
-                    std::vector<ScopedParameter>& parameters) {
+                    double divisor, std::vector<ScopedParameter>& parameters) {
     for (const Unknown& u : block) {
-        if (!u.fixed) parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
+        if (!u.fixed) parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
     }
 }
 
@@ -293,16 +299,22 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     if (options.folds) add_left_out_folds(by_device, unknowns, options, report);
 
     const std::string source = "fitted: conv rows, " + std::to_string(rows.size());
-    add_parameters(unknowns.shared, ParameterScope::shared, "", source, report.parameters);
+    const LogFit::Block call(unknowns.shared.begin(), unknowns.shared.begin() + 1);
+    const LogFit::Block shared(unknowns.shared.begin() + 1, unknowns.shared.end());
+    add_parameters(call, ParameterScope::shared, "", source, 1, report.nuisance);
+    add_parameters(expected(unknowns.hosts), ParameterScope::shared, "", source + "; mean of the hosts", 1, report.nuisance);
+    add_parameters(shared, ParameterScope::shared, "", source, 1, report.parameters);
     for (const auto& [architecture, block] : unknowns.architectures) {
-        add_parameters(block, ParameterScope::architecture, std::string(name_of(architecture)), source,
+        add_parameters(block, ParameterScope::architecture, std::string(name_of(architecture)), source, 1,
                        report.parameters);
     }
     for (const auto& [slug, block] : unknowns.devices) {
-        add_parameters(block, ParameterScope::device, slug, source, report.parameters);
+        add_parameters(block, ParameterScope::device, slug, source, 1, report.parameters);
     }
     for (const auto& [slug, block] : unknowns.hosts) {
-        add_parameters(block, ParameterScope::device, slug, source, report.nuisance);
+        const auto scale = options.host_scales.find(slug);
+        add_parameters(block, ParameterScope::device, slug, source,
+                       scale == options.host_scales.end() ? 1 : scale->second, report.nuisance);
     }
     return report;
 }

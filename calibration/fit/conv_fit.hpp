@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -37,6 +38,8 @@ struct ConvFitOptions {
     std::size_t rows_per_device = 1500;   ///< spread evenly over the campaign; errors are taken over all rows
     bool folds = true;                    ///< also leave out one device at a time
     std::vector<ScopedParameter> held{};  ///< device parameters that other rows determine better: kept as they are
+    /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
+    std::map<std::string, double> host_scales{};
 };
 
 /// Fits the convolution model: shared ratios, clock and bandwidth of every device, host time of every campaign.

@@ -67,7 +67,7 @@ double campaign_mean(const std::vector<HostTime>& times) {
 FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels) {
     struct Known {
         OperatorModel model;
-        double scale;
+        OperatorHostParameters<double> host;
     };
     std::map<std::string, Known> devices;
     std::map<std::pair<std::string, std::string>, std::vector<HostTime>> times;  // by operator and device
@@ -77,14 +77,18 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
         auto known = devices.find(slug);
         if (known == devices.end()) {
             const DeviceProfile profile = compose(kernels, *row.device);
-            const auto host = profile_parameters<OperatorHostParameters<double>>(profile);
-            known = devices.emplace(slug, Known{OperatorModel(profile), host.scale}).first;
+            known = devices
+                        .emplace(slug, Known{OperatorModel(profile),
+                                             profile_parameters<OperatorHostParameters<double>>(profile)})
+                        .first;
         }
         const auto predicted = known->second.model.predict(*row.measured);
         if (!predicted) continue;
         all[{row.measured->op, slug}].push_back({row.measured->latency_s, predicted->kernel_s});
         if (predicted->kernel_s > std::min(longest_kernel_s, host_counts * row.measured->latency_s)) continue;
-        times[{row.measured->op, slug}].push_back({row.order, row.measured->latency_s - predicted->kernel_s});
+        const double share = launch_share(row.measured->op, known->second.host);
+        times[{row.measured->op, slug}].push_back(
+            {row.order, host_of_latency_s(row.measured->latency_s, share, predicted->kernel_s)});
     }
 
     FitReport report;
@@ -95,15 +99,16 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
     for (const auto& [key, of_device] : times) {
         const auto& [op, slug] = key;
         if (of_device.size() < fewest_rows) continue;
-        const double scale = devices.at(slug).scale;
+        const OperatorHostParameters<double>& host = devices.at(slug).host;
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
         const std::string name = std::string(dispatch_prefix) + op;
         const double host_s = campaign_mean(of_device);
-        by_name[name].push_back(host_s / scale);
-        report.nuisance.push_back({{name, host_s / scale, 0, source}, ParameterScope::device, slug});
+        by_name[name].push_back(host_s / host.scale);
+        report.nuisance.push_back({{name, host_s / host.scale, 0, source}, ParameterScope::device, slug});
         auto& of_spread = errors[{op == "conv" ? "operator.conv_spread" : "operator.product_spread", slug}];
         for (const RowTime& row : all.at(key)) {
-            of_spread.push_back(std::abs(std::log((host_s + row.kernel_s) / row.latency_s)));
+            const double predicted_s = operator_latency_s(host_s, launch_share(op, host), row.kernel_s);
+            of_spread.push_back(std::abs(std::log(predicted_s / row.latency_s)));
         }
     }
     for (auto& [key, of_spread] : errors) {

@@ -39,13 +39,16 @@ bool needs_tensor_cores(std::string_view name) {
     return name.starts_with("gemm.tensor");
 }
 
-/// Moves `device` behind the sustained rates. The first shared unknown is the pause between two calls.
+/// The first shared unknowns are those of a call.
+enum CallUnknown : std::size_t { call_pause, call_launch_share, call_unknowns };
+
+/// Moves `device` behind the sustained rates.
 template <class T>
 DeviceRates<T> rates_of(const GemmRow& row, const T* shared, const T*& device) {
     SustainedParameters<T> p;
     visit_parameters(p, *row.device, [&](std::string_view, T& value, const ParameterSpec&) { value = *device++; });
     auto rates = kernels::device_rates(*row.device, row.path, p);
-    rates.pause_s = shared[0];
+    rates.pause_s = shared[call_pause];
     return rates;
 }
 
@@ -82,8 +85,9 @@ struct GemmModel {
     T operator()(T const* const* blocks) const {
         const T* device = blocks[of_device];
         const auto rates = rates_of(*row, blocks[of_shared], device);
-        const auto p = parameters_of(blocks[of_shared] + 1, blocks[of_architecture], device);
-        return kernels::gemm::plan_choice(row->shape, choice, rates, p).seconds + host_of(*row, blocks[of_host]);
+        const auto p = parameters_of(blocks[of_shared] + call_unknowns, blocks[of_architecture], device);
+        return operator_latency_s(host_of(*row, blocks[of_host]), blocks[of_shared][call_launch_share],
+                                  kernels::gemm::plan_choice(row->shape, choice, rates, p).seconds);
     }
 };
 
@@ -99,7 +103,8 @@ LogFit::Block declared(ParameterScope scope) {
 }
 
 LogFit::Block declared_shared() {
-    LogFit::Block block = {{"operator.pause_s", 5e-4, 1e-5, 1e-1, 1.0}};
+    LogFit::Block block = {{"operator.pause_s", 5e-4, 1e-5, 1e-1, 1.0},
+                           {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
     for (Unknown& u : declared(ParameterScope::shared)) block.push_back(std::move(u));
     return block;
 }
@@ -116,8 +121,8 @@ LogFit::Block declared_device(const DeviceSpec& device) {
 }
 
 LogFit::Block declared_host() {
-    return {{"operator.dispatch_s.linear", 48e-6, 5e-6, 3e-4, 0.5},
-            {"operator.dispatch_s.bmm", 28e-6, 5e-6, 3e-4, 0.5}};
+    return {{"operator.dispatch_s.linear", 58e-6, 5e-6, 3e-4, 0.5},
+            {"operator.dispatch_s.bmm", 35e-6, 5e-6, 3e-4, 0.5}};
 }
 
 GemmUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options) {
@@ -149,7 +154,7 @@ struct DeviceValues {
     [[nodiscard]] kernels::gemm::Choice choose(const GemmRow& row) const {
         const double* device = blocks[of_device].data();
         const auto rates = rates_of(row, blocks[of_shared].data(), device);
-        const auto p = parameters_of(blocks[of_shared].data() + 1, blocks[of_architecture].data(), device);
+        const auto p = parameters_of(blocks[of_shared].data() + call_unknowns, blocks[of_architecture].data(), device);
         return kernels::gemm::choose(row.shape, rates, p);
     }
 
@@ -274,7 +279,7 @@ std::string region_of(const GemmRow& row, const DeviceValues& current) {
     const auto rates = rates_of(row, current.blocks[of_shared].data(), device);
     const auto plan = kernels::gemm::plan_choice(
         row.shape, current.choose(row), rates,
-        parameters_of(current.blocks[of_shared].data() + 1, current.blocks[of_architecture].data(), device));
+        parameters_of(current.blocks[of_shared].data() + call_unknowns, current.blocks[of_architecture].data(), device));
     if (plan.bound == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";
     return plan.waves < 1 ? "arithmetic, less than one wave" : "arithmetic";
 }
@@ -391,9 +396,10 @@ void add_parameters(const LogFit::Block& block, ParameterScope scope, const std:
 void add_all_parameters(const GemmUnknowns& unknowns, const GemmFitOptions& options, std::size_t rows,
                         FitReport& report) {
     const std::string source = "fitted: linear and bmm rows, " + std::to_string(rows);
-    const LogFit::Block pause(unknowns.shared.begin(), unknowns.shared.begin() + 1);
-    const LogFit::Block shared(unknowns.shared.begin() + 1, unknowns.shared.end());
-    add_parameters(pause, ParameterScope::shared, "", source, 1, report.nuisance);
+    const auto kernels_begin = unknowns.shared.begin() + call_unknowns;
+    const LogFit::Block call(unknowns.shared.begin(), kernels_begin);
+    const LogFit::Block shared(kernels_begin, unknowns.shared.end());
+    add_parameters(call, ParameterScope::shared, "", source, 1, report.nuisance);
     add_parameters(shared, ParameterScope::shared, "", source, 1, report.parameters);
     for (int i = static_cast<int>(Architecture::maxwell); i <= static_cast<int>(Architecture::blackwell); ++i) {
         const auto architecture = static_cast<Architecture>(i);

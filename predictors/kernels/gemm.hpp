@@ -39,7 +39,7 @@ template <class T, class Visit>
 void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     visit("gemm.wave_sharpness", p.wave_sharpness,
-          ParameterSpec{0.86, 0.05, 1, 0.3, shared, "share of blocks that start in whole waves, see wave_time"});
+          ParameterSpec{0.86, 0.05, 1, 0.3, architecture, "share of blocks that start in whole waves, see wave_time"});
     visit("gemm.fill", p.fill,
           ParameterSpec{8, 0.5, 80, 0.5, architecture,
                         "start and end of a block, in values of the reduction (times 4 on tensor cores)"});

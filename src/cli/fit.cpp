@@ -123,6 +123,7 @@ DeviceProfileFile fit_operators(const OperatorRows& rows, const FitArguments& ar
     for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
         if (p.scope == ParameterScope::device) conv.held.push_back(p);
     }
+    conv.host_scales = gemm.host_scales;
     reports.push_back(fit::fit_conv(rows.conv, conv));
     print_report(reports.back());
 

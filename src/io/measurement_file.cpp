@@ -27,12 +27,13 @@ class RowReader {
         return std::string(text(name));
     }
 
-    [[nodiscard]] std::optional<std::int64_t> count(std::string_view name) {
+    [[nodiscard]] std::optional<std::int64_t> count(std::string_view name, std::int64_t least = 1) {
         const std::string_view cell = text(name);
         if (cell.empty()) return std::nullopt;
         const auto value = parse_integer(cell);
-        if (!value || *value < 1) {
-            report(fmt::format("{} is not a positive whole number: {}", name, escape_terminal(cell)));
+        if (!value || *value < least) {
+            const std::string_view kind = least == 1 ? "positive whole number" : "whole number";
+            report(fmt::format("{} is not a {}: {}", name, kind, escape_terminal(cell)));
             return std::nullopt;
         }
         return value;
@@ -125,6 +126,7 @@ OperatorMeasurement read_operator(RowReader& reader) {
     row.op = reader.required_text("op");
     row.precision = reader.precision();
     row.shape = parse_shape(reader);
+    row.order = reader.count("order", 0);
     row.latency_s = reader.latency_s();
     return row;
 }
