@@ -1,10 +1,13 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ftax/error.hpp"
 #include "src/cli/verbs.hpp"
@@ -25,15 +28,31 @@ int flush_output(int code) {
     return errno == EPIPE ? other_failure : fail(other_failure, "cannot write to standard output");
 }
 
+/// Parses the command line. CLI11 hands the word after a bare `--json` or `--csv` to that option, even where it is the
+/// positional that the verb cannot do without; then the option means standard output.
+void parse(CLI::App& app, std::vector<std::string> words) {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
+    try {
+        return app.parse(std::move(reversed));
+    } catch (const CLI::RequiredError&) {
+        const auto bare = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+            return word == "--json" || word == "--csv";
+        });
+        if (bare == words.end()) throw;
+        words.insert(bare + 1, "-");
+    }
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
-    CLI::App app;
+    CLI::App app({}, "ftax");
     ftax::cli::Action action;
     try {
         ftax::cli::setup_verbs(app, action);
-        app.parse(argc, argv);
+        parse(app, {argv + 1, argv + argc});
         return flush_output(action());
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return flush_output(app.exit(error));  // --help, --version

@@ -15,6 +15,13 @@ namespace {
 constexpr std::int64_t newest_known_opset = 25;
 constexpr std::int64_t oldest_supported_opset = 7;
 constexpr std::int64_t newest_known_ir = 14;
+/// Bytes of the path of an inlined node. Each copy of a node has a path of its own, so that paths as long as calls are
+/// deep, or as the file likes to make names, would multiply.
+constexpr std::size_t longest_path = 256;
+
+std::string_view end_of_path(std::string_view path) {
+    return path.substr(path.size() - std::min(path.size(), longest_path));
+}
 
 std::vector<std::string_view> names_of(const std::vector<ValueRecord>& values) {
     std::vector<std::string_view> names;
@@ -203,13 +210,16 @@ std::int64_t Importer::opset(const Scope& scope, std::string_view domain) const 
 }
 
 std::string Importer::tensor_name(const Scope& scope, std::string_view name) const {
-    return scope.prefix.empty() ? std::string(name) : fmt::format("{}/{}", scope.prefix, name);
+    return scope.prefix.empty() ? std::string(name) : fmt::format("{}/{}", scope.prefix, end_of_path(name));
 }
 
 std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) {
     std::string name =
         record.name.empty() ? fmt::format("{}_{}", record.op_type, unnamed_++) : std::string(record.name);
-    if (!scope.prefix.empty()) name = fmt::format("{}/{}", scope.prefix, name);
+    if (!scope.prefix.empty()) {
+        const std::string path = fmt::format("{}/{}", scope.prefix, end_of_path(name));
+        name = path.size() > longest_path ? fmt::format("…{}_{}", end_of_path(path), unnamed_++) : path;
+    }
     while (!op_names_.insert(name).second) name = fmt::format("{}_{}", name, unnamed_++);
     return name;
 }

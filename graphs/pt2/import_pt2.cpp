@@ -10,14 +10,15 @@
 #include "ftax/error.hpp"
 #include "graphs/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "graphs/pt2/json_document.hpp"
 #include "graphs/pt2/symbol_names.hpp"
+#include "src/io/json_document.hpp"
 
 namespace ftax {
 namespace {
 
 using Json = nlohmann::json;
 
+constexpr JsonRules json_rules{.malformed = ErrorCode::model, .deepest_level = 200};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -464,7 +465,7 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json_document(archive.read(name), name)) {
+        for (const Json& entry : parse_json(archive.read(name), name, json_rules)) {
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
         }
     }
@@ -480,7 +481,7 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     graph.format = "pt2";
     try {
         const std::string name = program_member(archive);
-        const Json program = parse_json_document(archive.read(name), name);
+        const Json program = parse_json(archive.read(name), name, json_rules);
         Importer importer(graph, options);
         importer.import_program(program);
         graph.module_calls = recorded_module_calls(archive);

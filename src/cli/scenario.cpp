@@ -12,6 +12,14 @@
 #include "src/io/escape.hpp"
 
 namespace ftax::cli {
+namespace {
+
+/// --strict: what a profile warns of is that it is not one of this GPU, framework or host.
+void refuse(const std::vector<std::string>& mismatches) {
+    if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
+}
+
+}  // namespace
 
 void add_model_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)")->required();
@@ -21,7 +29,7 @@ void add_model_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();
-    verb.add_flag("--strict", arguments.strict, "refuse a model of an unknown version");
+    verb.add_flag("--strict", arguments.strict, "refuse models of unknown versions, and profiles of another GPU, framework or host");
     verb.add_option("--max-bytes", arguments.limits.max_bytes, "largest model file")->capture_default_str();
     verb.add_option("--max-nodes", arguments.limits.max_nodes, "most operators of a model")->capture_default_str();
 }
@@ -91,11 +99,15 @@ Precision parse_precision(const std::string& name) {
     return *precision;
 }
 
-Predictor make_predictor(const Graph& graph, const RunArguments& arguments) {
+Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool strict) {
     PredictOptions options = arguments.options;
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
     FrameworkProfile framework = framework_profile(arguments.framework, arguments.host, arguments.framework_profile);
+    if (strict) {
+        refuse(device.warnings);
+        refuse(framework.warnings);
+    }
     if (!arguments.anchor.empty()) {
         const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)));
         framework = anchored_on(std::move(framework), device.device.slug, rows);

@@ -52,8 +52,9 @@ void add_batch_option(CLI::App& verb, std::string& batches);
 [[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
-/// Builds the predictor of a loaded graph, its framework profile anchored where rows are given.
-[[nodiscard]] Predictor make_predictor(const Graph& graph, const RunArguments& arguments);
+/// Builds the predictor of a loaded graph, its framework profile anchored where rows are given. A profile fitted for
+/// another GPU, framework or host is used with a warning; throws Error{profile} instead when `strict`.
+[[nodiscard]] Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool strict);
 
 /// A report without rows yet: what every result of this predictor carries.
 [[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model,

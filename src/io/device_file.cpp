@@ -16,7 +16,6 @@
 namespace ftax {
 namespace {
 
-constexpr int newest_schema = 1;
 constexpr std::string_view folder = "data/devices/";
 constexpr std::uint64_t max_file_bytes = 1 << 20;
 
@@ -104,9 +103,9 @@ bool has_name(const DeviceSpec& device, std::string_view normalized) {
 }  // namespace
 
 DeviceSpec parse_device(std::string_view text, const std::string& origin) {
-    const nlohmann::json document = parse_json(text, origin);
+    nlohmann::json document = parse_json(text, origin);
+    migrate_schema(document, origin);
     const JsonField root(document, origin);
-    check_schema_version(root, newest_schema);
     root.allow({"schema_version",
                 "slug",
                 "name",

@@ -14,27 +14,25 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t deepest_level = 64;
-
 /// Follows the parser through the document: where it is, and which keys the open objects already have.
 class Position {
   public:
-    explicit Position(const std::string& origin) : origin_(origin) {}
+    Position(const std::string& origin, const JsonRules& rules) : origin_(origin), rules_(rules) {}
 
     bool operator()(int, json::parse_event_t event, json& value) {
         switch (event) {
             case json::parse_event_t::object_start:
             case json::parse_event_t::array_start:
-                if (open_.size() == deepest_level) {
+                if (open_.size() == rules_.deepest_level) {
                     throw Error(ErrorCode::limit,
-                                fmt::format("{}: {}: nested deeper than {} levels", origin_, path(), deepest_level));
+                                fmt::format("{}: {}: nested deeper than {} levels", origin_, path(), rules_.deepest_level));
                 }
                 open_.push_back({event == json::parse_event_t::object_start, {}, {}, 0});
                 break;
             case json::parse_event_t::key:
                 open_.back().key = value.get<std::string>();
                 if (!open_.back().keys.insert(open_.back().key).second) {
-                    throw Error(ErrorCode::profile, fmt::format("{}: {}: occurs twice", origin_, path()));
+                    throw Error(rules_.malformed, fmt::format("{}: {}: occurs twice", origin_, path()));
                 }
                 break;
             case json::parse_event_t::object_end:
@@ -68,6 +66,7 @@ class Position {
         std::size_t index = 0;
     };
     const std::string& origin_;
+    const JsonRules& rules_;
     std::vector<Level> open_;
 };
 
@@ -80,16 +79,15 @@ std::string line_and_column(std::string_view text, std::size_t byte) {
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& origin) {
-    Position position(origin);
+json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
+    Position position(origin, rules);
     try {
         return json::parse(text, std::ref(position));
     } catch (const json::parse_error& error) {
-        throw Error(ErrorCode::profile, fmt::format("{}:{}: {}: not valid JSON", origin,
-                                                    line_and_column(text, error.byte), position.path()));
+        throw Error(rules.malformed, fmt::format("{}:{}: {}: not valid JSON", origin,
+                                                 line_and_column(text, error.byte), position.path()));
     } catch (const json::out_of_range&) {
-        throw Error(ErrorCode::profile,
-                    fmt::format("{}: {}: a number too large for a double", origin, position.path()));
+        throw Error(rules.malformed, fmt::format("{}: {}: a number too large for a double", origin, position.path()));
     }
 }
 
@@ -174,12 +172,15 @@ int JsonField::positive_count() const {
     return static_cast<int>(value);
 }
 
-void check_schema_version(const JsonField& root, int newest) {
-    const JsonField field = root["schema_version"];
-    const int version = field.positive_count();
+void migrate_schema(json& document, const std::string& origin, std::span<const SchemaStep> steps) {
+    const JsonField field = JsonField(document, origin)["schema_version"];
+    const auto version = static_cast<std::size_t>(field.positive_count());
+    const std::size_t newest = steps.size() + 1;
     if (version > newest) {
         field.fail(fmt::format("is {}, newer than the {} this program knows: update ftax", version, newest));
     }
+    for (const SchemaStep step : steps.subspan(version - 1)) step(document);
+    document["schema_version"] = newest;
 }
 
 }  // namespace ftax

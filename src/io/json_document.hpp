@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +12,15 @@
 
 namespace ftax {
 
-/// Parses JSON strictly: one value, no key twice in an object, no NaN, nothing beyond a double, at most 64 levels.
-/// Throws Error{profile} with line, column and the path to the field, Error{limit} when nested deeper.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin);
+/// What a reader demands of its JSON.
+struct JsonRules {
+    ErrorCode malformed = ErrorCode::profile;  ///< of text that is not strict JSON
+    std::size_t deepest_level = 64;
+};
+
+/// Parses JSON strictly: one value, no key twice in an object, no NaN, nothing beyond a double, no deep nesting.
+/// Throws Error{rules.malformed} with line, column and the path to the field, Error{limit} when nested too deep.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules = {});
 
 /// Prints JSON the way all ftax files and reports are written: indented by two, invalid UTF-8 replaced, final newline.
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
@@ -50,8 +57,12 @@ class JsonField {
     std::string key_;
 };
 
-/// Checks `schema_version` of a file against the newest one this program knows.
+/// Turns a document of one schema version into the next one, in memory.
+using SchemaStep = void (*)(nlohmann::json& document);
+
+/// Brings a document to the newest schema version by the steps between: steps[0] turns version 1 into 2, steps[1] 2 into
+/// 3, …; the newest version is steps.size() + 1. A format that never changed has no steps.
 /// Throws Error{profile} naming both versions when the file is newer.
-void check_schema_version(const JsonField& root, int newest);
+void migrate_schema(nlohmann::json& document, const std::string& origin, std::span<const SchemaStep> steps = {});
 
 }  // namespace ftax

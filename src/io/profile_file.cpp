@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int newest_schema = 1;
+constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
 constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
 
 auto order_of(const ScopedParameter& p) {
@@ -99,9 +99,9 @@ ordered_json to_json(std::vector<P>& parameters) {
 }  // namespace
 
 DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin) {
-    const nlohmann::json document = parse_json(text, origin);
+    nlohmann::json document = parse_json(text, origin);
+    migrate_schema(document, origin);
     const JsonField root(document, origin);
-    check_schema_version(root, newest_schema);
     check_kind(root, "device");
     root.allow({"schema_version", "kind", "version", "fitted_on", "parameters"});
     DeviceProfileFile profile;
@@ -114,9 +114,9 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
 }
 
 FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin) {
-    const nlohmann::json document = parse_json(text, origin);
+    nlohmann::json document = parse_json(text, origin);
+    migrate_schema(document, origin);
     const JsonField root(document, origin);
-    check_schema_version(root, newest_schema);
     check_kind(root, "framework");
     root.allow({"schema_version", "kind", "framework", "version", "host", "parameters"});
     FrameworkProfile profile;
@@ -147,12 +147,14 @@ std::string to_text(FrameworkProfile profile) {
 
 DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     DeviceProfile profile{device, {}, file.version, {}};
+    bool own = std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) != file.fitted_on.end();
     for (const ScopedParameter& scoped : file.parameters) {
         const bool holds =
             scoped.scope == ParameterScope::shared ||
             (scoped.scope == ParameterScope::architecture && scoped.key == name_of(device.architecture)) ||
             (scoped.scope == ParameterScope::device && scoped.key == device.slug);
         if (!holds) continue;
+        own = own || scoped.scope == ParameterScope::device;
         // Narrower scopes come later in the order of the file and replace wider ones.
         if (!profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name) {
             profile.parameters.back() = scoped.parameter;
@@ -160,7 +162,7 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
             profile.parameters.push_back(scoped.parameter);
         }
     }
-    if (std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) == file.fitted_on.end()) {
+    if (!own) {
         profile.warnings.push_back(fmt::format(
             "{}: no measurement of this card went into the profile ({}); predicted from its datasheet", device.slug,
             file.fitted_on.empty() ? "none of any" : fmt::format("{}", fmt::join(file.fitted_on, ", "))));

@@ -26,7 +26,7 @@ struct DeviceProfileFile {
 
 /// Parse profile files (format: data/profiles/README.md). `origin` names the text in errors.
 /// Throws Error{profile} with the path to the field: a value that is not positive, none at all, out of order, twice,
-/// or a schema newer than this program.
+/// or a schema newer than this program; an older one is migrated in memory.
 [[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
 

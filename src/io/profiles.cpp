@@ -80,6 +80,10 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
                                                    escape_terminal(profile.framework), framework));
             profile.framework = framework;
         }
+        if (!host.empty() && normalized_name(host) != normalized_name(profile.host)) {
+            profile.warnings.push_back(fmt::format("{}: host costs of {}, used for {}", escape_terminal(profile_path),
+                                                   escape_terminal(profile.host), escape_terminal(host)));
+        }
         return profile;
     }
     const std::string wanted = normalized_name(framework);

@@ -132,6 +132,53 @@ TEST_CASE("table, JSON and CSV tell the same numbers") {
     CHECK(json["framework"]["name"] == "pytorch-eager");
 }
 
+TEST_CASE("a bare --json leaves the model to the verb, wherever it stands") {
+    const std::string last = run_ftax({"predict", "resnet18", "--device", "t4", "--batch", "1", "--json"}).output;
+    CHECK(nlohmann::json::accept(last));
+    CHECK(run_ftax({"predict", "--json", "resnet18", "--device", "t4", "--batch", "1"}).output == last);
+    CHECK(run_ftax({"predict", "--device", "t4", "--batch", "1", "--json", "resnet18"}).output == last);
+    CHECK(run_ftax({"predict", "--json", "--device", "t4", "--batch", "1"}).exit_code == 2);
+}
+
+TEST_CASE("BAD_INPUTS 43: a profile of another GPU, framework or host warns; --strict refuses it") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("tiny.txt", tiny);
+    const std::string device = folder.write("device.json", R"({"schema_version": 1, "kind": "device", "version": "1",
+        "fitted_on": ["t4"], "parameters": [{"name": "bandwidth", "value": 0.9, "source": "test"}]})");
+    const std::string framework = folder.write("framework.json", R"({"schema_version": 1, "kind": "framework",
+        "framework": "pytorch-eager", "version": "1.12", "host": "abacus",
+        "parameters": [{"name": "host.conv", "value": 1e-4, "source": "test"}]})");
+    struct Case {
+        std::vector<std::string> arguments;
+        std::vector<std::string> names;  ///< what the warning must name; empty: there is no warning
+    };
+    const std::vector<std::string> own{"--device", "t4", "--profile", device, "--framework-profile", framework};
+    const std::vector<Case> cases{
+        {{"--host", "abacus"}, {}},
+        {{"--host", "deep-thought"}, {"abacus", "deep-thought"}},
+        {{"--framework", "torchscript"}, {"pytorch-eager", "torchscript"}},
+        {{"--device", "l4"}, {"t4", "l4"}},
+    };
+    for (const Case& test : cases) {
+        std::vector<std::string> arguments{"predict", model, "--batch", "1", "--dim", "seq=8"};
+        arguments.insert(arguments.end(), own.begin() + (test.arguments[0] == "--device" ? 2 : 0), own.end());
+        arguments.insert(arguments.end(), test.arguments.begin(), test.arguments.end());
+        const ProgramRun loose = run_ftax(arguments);
+        arguments.push_back("--strict");
+        const ProgramRun strict = run_ftax(arguments);
+        CAPTURE(strict.errors);
+        CHECK(loose.exit_code == 0);
+        CHECK(strict.exit_code == (test.names.empty() ? 0 : 6));
+        CHECK(loose.errors.empty() == test.names.empty());
+        for (const std::string& name : test.names) {
+            CHECK(loose.errors.find(name) != std::string::npos);
+            CHECK(strict.errors.find(name) != std::string::npos);
+        }
+    }
+    const ProgramRun kind = run_ftax({"predict", model, "--batch", "1", "--dim", "seq=8", "--device", "t4", "--profile", framework});
+    CHECK(kind.exit_code == 6);  // the mode a profile holds for is its kind: never taken for another
+}
+
 TEST_CASE("BAD_INPUTS 48: output does not depend on the locale, and a path need not be UTF-8") {
     const TemporaryFolder folder;
     const std::string model = folder.write("t\xff\xfe.txt", tiny);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
+#include "src/io/json_document.hpp"
 #include "src/io/profile_file.hpp"
 
 using namespace ftax;
@@ -72,6 +73,7 @@ TEST_CASE("the narrowest value of a parameter holds for a device") {
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {
     CHECK(compose(example(), device_spec("t4")).warnings.empty());
     const std::vector<std::string> warnings = compose(example(), device_spec("l4")).warnings;
+    CHECK(compose({"1", {}, example().parameters}, device_spec("t4")).warnings.empty());  // it has values of its own
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("l4") != std::string::npos);
     CHECK(warnings[0].find("t4") != std::string::npos);
@@ -119,6 +121,29 @@ TEST_CASE("BAD_INPUTS 41, 36: text that is not strict JSON is refused where it s
     CHECK(failure("{\"a\x1b[31m\": 1e400}") != "accepted");
     CHECK(failure(std::string(100'000, '['), ErrorCode::limit).find("nested deeper than 64 levels") !=
           std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 42: a file of an older schema is migrated in memory, step by step from its version on") {
+    // Only schema 1 exists; the steps of a format that changed twice are played here.
+    const SchemaStep steps[]{
+        [](json& document) {  // 1 → 2: milliseconds became seconds
+            for (json& parameter : document["parameters"]) parameter["value"] = parameter["value"].get<double>() * 1e-3;
+        },
+        [](json& document) { document["note"] = "of schema 3"; },
+    };
+    const auto migrated = [&](int version) {
+        json document{{"schema_version", version}, {"parameters", {{{"name", "host.conv"}, {"value", 93.0}}}}};
+        migrate_schema(document, "p.json", steps);
+        CHECK(document["schema_version"] == 3);
+        return document;
+    };
+    CHECK(migrated(1)["parameters"][0]["value"] == doctest::Approx(0.093));
+    CHECK(migrated(1)["note"] == "of schema 3");
+    CHECK(migrated(2)["parameters"][0]["value"] == 93.0);
+    CHECK(migrated(2).contains("note"));
+    CHECK_FALSE(migrated(3).contains("note"));
+    CHECK_THROWS_WITH_AS(static_cast<void>(migrated(4)),
+                         "p.json: schema_version: is 4, newer than the 3 this program knows: update ftax", Error);
 }
 
 TEST_CASE("BAD_INPUTS 42: a profile newer than the program is refused with both versions") {
