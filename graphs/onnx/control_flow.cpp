@@ -76,11 +76,14 @@ bool Importer::import_if(Scope& scope, Call& call) {
     const Scalars* value = construction_.value_of(call.inputs[0]);
     const auto condition = value && value->size() == 1 ? construction_.math.number(value->front()) : std::nullopt;
     bool taken = condition.value_or(0) != 0;
-    if (!condition) {
+    if (const auto option = options_.branches.find(call.name); option != options_.branches.end()) {
+        taken = option->second;
+    } else if (!condition) {
         // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
         taken = then_body->nodes.size() > else_body->nodes.size();
-        construction_.warn(fmt::format("node '{}': the condition depends on data; its {} branch is taken", call.name,
-                                       taken ? "then" : "else"));
+        construction_.graph.undecided.push_back({call.name, taken});
+        construction_.warn(fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
+                                       call.name, taken ? "then" : "else", call.name, taken ? "else" : "then"));
     }
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;

@@ -119,6 +119,12 @@ struct ModuleCall {
     std::string type;  ///< class name when known ("torch.nn.modules.conv.Conv2d")
 };
 
+/// An If whose condition only a run knows: the operators of one of its branches stand in the graph.
+struct UndecidedBranch {
+    std::string name;
+    bool then_taken = false;
+};
+
 /// A network: operators in execution order, framework-neutral, shapes symbolic.
 struct Graph {
     std::string name;
@@ -129,6 +135,7 @@ struct Graph {
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<ModuleCall> module_calls;
+    std::vector<UndecidedBranch> undecided;
     std::vector<std::string> warnings;  ///< what an importer had to assume
 };
 

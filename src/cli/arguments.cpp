@@ -92,6 +92,15 @@ void parse_dimension(std::string_view text, ShapeBindings& bindings) {
     }
 }
 
+std::pair<std::string, bool> parse_branch(std::string_view text) {
+    const std::size_t equals = text.rfind('=');
+    const std::string_view branch = equals == std::string_view::npos ? "" : text.substr(equals + 1);
+    if (equals == 0 || (branch != "then" && branch != "else")) {
+        throw Error(ErrorCode::usage, fmt::format("--branch '{}' is neither IF=then nor IF=else", text));
+    }
+    return {std::string(text.substr(0, equals)), branch == "then"};
+}
+
 InputShape parse_input_shape(std::string_view text) {
     const std::size_t colon = text.rfind(':');
     if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {

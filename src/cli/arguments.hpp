@@ -10,6 +10,9 @@
 
 namespace ftax::cli {
 
+/// Parses "if_3=then" or "if_3=else": true for then. Throws Error{usage}.
+[[nodiscard]] std::pair<std::string, bool> parse_branch(std::string_view text);
+
 /// Parses a list of batch sizes: numbers, FIRST:LAST:xFACTOR and FIRST:LAST:+STEP, separated by commas
 /// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for what is no list or below 1, Error{limit} beyond int64 or
 /// 10,000 values.

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "src/cli/branches.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
@@ -45,11 +46,13 @@ int run_predict(const PredictArguments& arguments) {
     const auto batches = batches_for(graph, arguments.batches);
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
 
+    BranchRange branches(graph, arguments.model, arguments.run);
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
     for (const auto batch : batches) {
         ShapeBindings bindings = dims;
         if (batch) bindings["batch"] = *batch;
-        report.rows.push_back({batch, predictor.predict(bindings), {}});
+        report.rows.push_back({batch, predictor.predict(bindings), {}, {}});
+        report.rows.back().branches = branches.widen(report.rows.back().prediction, bindings);
         print_warnings(report.rows.back().prediction.warnings);
     }
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);

@@ -26,6 +26,8 @@ void add_model_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
     verb.add_option("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
     verb.add_option("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
+    verb.add_option("--branch", arguments.branches, "branch of an If whose condition depends on data")
+        ->type_name("IF=then|else");
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();
@@ -60,6 +62,7 @@ Graph load_graph(const ModelArguments& arguments) {
     ShapeBindings trips;
     for (const std::string& trip : arguments.trips) parse_dimension(trip, trips);
     options.trip_counts.insert(trips.begin(), trips.end());
+    for (const std::string& branch : arguments.branches) options.branches.insert(parse_branch(branch));
     options.strict = arguments.strict;
     options.unsupported_is_error = arguments.unsupported == "error";
     Graph graph = ftax::load_graph(arguments.model, options);

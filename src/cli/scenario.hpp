@@ -22,6 +22,7 @@ struct ModelArguments {
     std::vector<std::string> dims;    ///< "seq=128"
     std::vector<std::string> shapes;  ///< "in:4x3x224x224"
     std::vector<std::string> trips;   ///< "loop=10"
+    std::vector<std::string> branches;  ///< "if_3=then"
     std::string unsupported = "memory-bound";
     bool strict = false;
     ImportOptions limits;

@@ -21,6 +21,7 @@ Json row_json(const PredictionRow& row) {
                  {"kernels", p.kernels},
                  {"coverage", {{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}}},
                  {"warnings", p.warnings}};
+    if (row.branches) json["branches_s"] = {{"min", row.branches->min_s}, {"max", row.branches->max_s}};
     if (row.measured) json["measured_latency_s"] = row.measured->latency_s;
     if (row.measured && row.measured->device_s) json["measured_device_s"] = *row.measured->device_s;
     return json;

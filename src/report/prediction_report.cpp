@@ -84,6 +84,8 @@ std::string to_table(const PredictionReport& report, Style style) {
     const bool measured_device = std::any_of(report.rows.begin(), report.rows.end(), has_measured_device);
     std::vector<Table::Column> columns{{"batch"}, {"latency ms"}, {"90 % interval"}, {"host ms"}, {"device ms"},
                                        {"max ms"}, {"bound", Align::left}, {"items/s"}};
+    const bool branches = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.branches; });
+    if (branches) columns.push_back({"by branch ms"});
     if (measured) columns.insert(columns.end(), {{"measured ms"}, {"error"}});
     if (measured_device) columns.insert(columns.end(), {{"measured device ms"}, {"error"}});
     Table table(std::move(columns));
@@ -98,6 +100,11 @@ std::string to_table(const PredictionReport& report, Style style) {
                                 {milliseconds(p.closed_form_s)},
                                 {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
                                 {significant(items / p.latency_s)}};
+        if (branches) {
+            cells.push_back({row.branches ? fmt::format("{} to {}", milliseconds(row.branches->min_s),
+                                                        milliseconds(row.branches->max_s))
+                                          : ""});
+        }
         if (measured) {
             cells.push_back({row.measured ? milliseconds(row.measured->latency_s) : ""});
             cells.push_back({row.measured ? signed_percent(p.latency_s, row.measured->latency_s) : ""});

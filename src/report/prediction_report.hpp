@@ -16,10 +16,16 @@ struct Measured {
     std::optional<double> device_s;
 };
 
+/// Latency under the cheapest and the dearest branches of Ifs whose conditions depend on data.
+struct LatencyRange {
+    double min_s = 0, max_s = 0;
+};
+
 struct PredictionRow {
     std::optional<std::int64_t> batch;  ///< nullopt where the model's batch is fixed
     Prediction prediction;
     std::optional<Measured> measured;
+    std::optional<LatencyRange> branches;
 };
 
 /// Where along the batch the framework stops being the bottleneck, or on which side it stays.

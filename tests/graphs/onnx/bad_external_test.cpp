@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "ftax/import.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
+#include "tests/program.hpp"
 
 // External data, rows 31 to 33 of the bad inputs, and what bodies and local functions can do wrong (26 to 28).
 
@@ -146,7 +148,7 @@ OnnxModel loop_model() {
 
 }  // namespace
 
-TEST_CASE("BAD_INPUTS 26: a known condition selects a branch, an unknown one warns") {
+TEST_CASE("BAD_INPUTS 26: a known condition selects a branch, an unknown one warns and gives a range") {
     const auto model = [](bool constant, std::int64_t value) {
         OnnxModel m;
         m.input("x", {"batch", "8"}).output("y");
@@ -158,13 +160,34 @@ TEST_CASE("BAD_INPUTS 26: a known condition selects a branch, an unknown one war
         auto& node = m.node("If", {"c"}, {"y"});
         add_body(*node.add_attribute(), "then_branch", "x", 3);
         add_body(*node.add_attribute(), "else_branch", "x", 1);
-        return m.import();
+        return m;
     };
-    CHECK(model(true, 1).ops.size() == 3);
-    CHECK(model(true, 0).ops.size() == 1);
-    const Graph unknown = model(false, 0);
+    const auto import = [&](bool constant, std::int64_t value) { return model(constant, value).import(); };
+    CHECK(import(true, 1).ops.size() == 3);
+    CHECK(import(true, 0).ops.size() == 1);
+    const Graph unknown = import(false, 0);
     CHECK(unknown.ops.size() == 3);
     CHECK(unknown.warnings.size() == 1);
+    ImportOptions other;
+    other.branches["If_of_y"] = false;
+    CHECK(model(false, 0).import(other).ops.size() == 1);
+
+    const TemporaryFolder folder;
+    const std::string path = folder.write("if.onnx", model(false, 0).bytes());
+    const auto prediction = [&](const std::string& more) {
+        const ProgramRun run = run_program("predict '" + path + "' --device t4 --batch 4096 --json - " + more);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["predictions"][0];
+    };
+    const auto range = prediction(""), then_only = prediction("--branch If_of_y=then"),
+               else_only = prediction("--branch If_of_y=else");
+    CHECK(range["branches_s"]["min"] == else_only["latency_s"]);
+    CHECK(range["branches_s"]["max"] == then_only["latency_s"]);
+    CHECK(else_only["latency_s"] < then_only["latency_s"]);
+    CHECK(range["low_s"] == else_only["low_s"]);
+    CHECK(range["high_s"] == then_only["high_s"]);
+    CHECK_FALSE(then_only.contains("branches_s"));
+    CHECK(run_program("predict '" + path + "' --device t4 --batch 1 --branch If_of_y=both").exit_code == 2);
 }
 
 TEST_CASE("BAD_INPUTS 26: loops are unrolled by a constant trip count or --trip, else counted once with a warning") {
@@ -253,4 +276,16 @@ TEST_CASE("BAD_INPUTS 27: functions that reach themselves are refused with the p
     for (int i = 0; i < 20'000; ++i)
         function(deep, "F" + std::to_string(i), {i == 19'999 ? "Relu" : "F" + std::to_string(i + 1)});
     CHECK(deep.import().ops.size() == 1);
+
+    // Paths of inlined nodes do not grow with the depth of the calls or the length of names: 200 MB are enough.
+    OnnxModel long_names = model;
+    function(long_names, "F0", std::vector<std::string>(2000, "F1"));
+    function(long_names, "F1", {"Relu", "Relu"});
+    for (auto& node : *long_names.proto.mutable_functions(1)->mutable_node()) node.set_name(std::string(100'000, 'n'));
+    const TemporaryFolder folder;
+    for (const OnnxModel* hostile : {&deep, &long_names}) {
+        const ProgramRun run =
+            run_program("inspect '" + folder.write("deep.onnx", hostile->bytes()) + "'", "ulimit -d 204800");
+        CHECK_MESSAGE(run.exit_code == 0, run.errors);
+    }
 }
