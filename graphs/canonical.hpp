@@ -9,8 +9,4 @@ namespace ftax {
 /// Op::source of the result lists the operators it replaces ("Sigmoid+Mul").
 void canonicalize(Graph& graph);
 
-/// Gives views (transpose, slice, split, expand, and reshape where strides allow it) the strides that eager PyTorch
-/// would; tensors that own their memory stay contiguous. Strides that a file brought are kept.
-void propagate_strides(Graph& graph);
-
 }  // namespace ftax

@@ -7,11 +7,11 @@
 namespace ftax {
 
 std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,
-                                        bool channels_last) {
+                                        bool engine_is_channels_last) {
     std::vector<CountedKernel> listed;
     for (const Kernel& kernel : schedule.kernels) {
         if (!is_launched(graph, kernel, bound)) continue;
-        const KernelShape shape = kernel_shape(graph, schedule, kernel, bound, channels_last);
+        const KernelShape shape = kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last);
         const auto same = std::find_if(listed.begin(), listed.end(), [&](const CountedKernel& other) {
             return other.path == kernel.path && other.shape == shape;
         });

@@ -18,7 +18,7 @@ struct CountedKernel {
 
 /// Lists the kernels that a schedule launches for one binding; equal ones are counted, not repeated.
 [[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
-                                                      const BoundShapes& bound, bool channels_last);
+                                                      const BoundShapes& bound, bool engine_is_channels_last = false);
 
 /// Sums the time of listed kernels.
 template <class T>

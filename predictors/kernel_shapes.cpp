@@ -20,10 +20,14 @@ int element_bytes(const Schedule& schedule, TensorId tensor) {
     return std::max(1, bits_of(schedule.storage[tensor]) / 8);
 }
 
-std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
+std::int64_t tensor_bytes(const Graph& graph, const BoundShapes& bound, TensorId id, DType type) {
     if (!graph.tensors[id].known_shape) return 0;
-    const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(schedule.storage[id]));
+    const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(type));
     return (bits + 7) / 8;
+}
+
+std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
+    return tensor_bytes(graph, bound, id, schedule.storage[id]);
 }
 
 /// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
@@ -99,6 +103,20 @@ bool is_contiguous(const Tensor& tensor, const BoundShapes& bound) {
     return true;
 }
 
+bool is_channels_last(const Tensor& tensor, const BoundShapes& bound) {
+    const std::size_t rank = tensor.shape.size();
+    if (tensor.strides.empty() || (rank != 4 && rank != 5)) return false;
+    const auto laid_out = [&](std::size_t i, std::int64_t stride) {
+        return bound[tensor.shape[i]] == 1 || bound[tensor.strides[i]] == stride;
+    };
+    if (!laid_out(1, 1)) return false;
+    std::int64_t step = bound[tensor.shape[1]];
+    for (std::size_t i = rank; i-- > 2; step *= bound[tensor.shape[i]]) {
+        if (!laid_out(i, step)) return false;
+    }
+    return true;
+}
+
 bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     if (tensor.strides.empty()) return true;
     StridedShape dims;
@@ -140,7 +158,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
 }
 
 kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
-                              const BoundShapes& bound, bool channels_last) {
+                              const BoundShapes& bound, bool engine_is_channels_last) {
     const Op& op = graph.ops[kernel.op];
     const Tensor& x = graph.tensors[op.inputs[0]];
     const Tensor& w = graph.tensors[op.inputs[1]];
@@ -150,30 +168,70 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     const auto filter = spatial(w, bound);
     const auto stride = window(op, "stride", 1);
     const auto dilation = window(op, "dilation", 1);
+    const bool transposed = op.kind == OpKind::conv_transpose;
     kernels::ConvShape shape;
     shape.batch = dim(x, bound, 0);
     shape.in_channels = dim(x, bound, 1);
     shape.out_channels = dim(y, bound, 1);
-    shape.groups = std::max<std::int64_t>(1, op.integer("groups", 1));
+    // The number of groups may depend on the batch (CondConv), so the filter says it.
+    shape.groups = std::max<std::int64_t>(1, transposed ? op.integer("groups", 1) : shape.in_channels / dim(w, bound, 1));
     shape.in_depth = in[0], shape.in_height = in[1], shape.in_width = in[2];
     shape.out_depth = out[0], shape.out_height = out[1], shape.out_width = out[2];
     shape.kernel_d = filter[0], shape.kernel_h = filter[1], shape.kernel_w = filter[2];
     shape.stride_h = stride[0], shape.stride_w = stride[1];
     shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
-    shape.channels_last = channels_last;
+    shape.channels_last = engine_is_channels_last || is_channels_last(y, bound);
     shape.timed_tactics = kernel.timed_tactics;
-    shape.transposed = op.kind == OpKind::conv_transpose;
+    shape.transposed = transposed;
     return shape;
+}
+
+/// Tells whether two tensors of one shape lie in memory in another order.
+bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound) {
+    if (a.shape.size() != b.shape.size() || (a.strides.empty() && b.strides.empty())) return false;
+    std::int64_t step_a = 1, step_b = 1;
+    for (std::size_t i = a.shape.size(); i-- > 0;) {
+        const std::int64_t size = bound[a.shape[i]];
+        if (size != bound[b.shape[i]]) return false;
+        const std::int64_t stride_a = a.strides.empty() ? step_a : bound[a.strides[i]];
+        const std::int64_t stride_b = b.strides.empty() ? step_b : bound[b.strides[i]];
+        step_a *= size, step_b *= size;
+        // The fastest dimension decides how warps meet the sectors.
+        if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
+    }
+    return false;
+}
+
+/// The class of a kernel where it depends on the layout of what it touches.
+kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    using kernels::MemoryClass;
+    const Tensor& out = graph.tensors[kernel.writes[0]];
+    switch (kernel.memory_class) {
+        case MemoryClass::pointwise:
+        case MemoryClass::transcendental:
+            for (const TensorId input : kernel.reads) {
+                if (differ_in_order(graph.tensors[input], out, bound)) return MemoryClass::transpose;
+            }
+            break;
+        case MemoryClass::resize:
+            // Channels-last kernels give each output a thread (upsample_bilinear2d_nhwc_out_frame).
+            if (is_channels_last(out, bound)) return MemoryClass::gather;
+            break;
+        default:
+            break;
+    }
+    return kernel.memory_class;
 }
 
 kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                   const BoundShapes& bound) {
     kernels::MemoryShape shape;
-    shape.cls = kernel.memory_class;
+    shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, kernel, bound);
     TensorId largest = no_tensor;
     for (const TensorId id : kernel.writes) {
-        shape.write_bytes = checked_add(shape.write_bytes, tensor_bytes(graph, schedule, bound, id));
+        const DType type = kernel.written_type.value_or(schedule.storage[id]);
+        shape.write_bytes = checked_add(shape.write_bytes, tensor_bytes(graph, bound, id, type));
         if (graph.tensors[id].known_shape)
             shape.elements = std::max(shape.elements, element_count(graph.tensors[id], bound));
         if (largest == no_tensor) largest = id;
@@ -206,6 +264,10 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
                 shape.row_length = checked_multiply(shape.row_length, side);
             }
         }
+    } else if (shape.cls == kernels::MemoryClass::resize) {
+        const auto plane = spatial(graph.tensors[kernel.writes[0]], bound);
+        shape.row_length = std::max<std::int64_t>(1, plane[0] * plane[1] * plane[2]);
+        shape.rows = output_elements / shape.row_length;
     } else {
         const int axis = static_cast<int>(
             op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
@@ -231,21 +293,26 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     shape.causal = op.integer("causal", 0) != 0;
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
-    // Source: torch.nn.functional.scaled_dot_product_attention: flash needs half precision and no mask, the
-    // memory-efficient kernel takes the rest.
-    shape.path = half && !masked ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
+    // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.
+    // Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+    if (q.shape.size() != 4) {
+        shape.path = kernels::AttentionPath::math;
+    } else {
+        const bool flash = half && !masked && shape.head_dim <= 256;
+        shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
+    }
     return shape;
 }
 
 }  // namespace
 
 KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound,
-                         bool channels_last) {
+                         bool engine_is_channels_last) {
     switch (kernel.cls) {
         case KernelClass::gemm:
             return gemm_shape(graph, schedule, kernel, bound);
         case KernelClass::conv:
-            return conv_shape(graph, schedule, kernel, bound, channels_last);
+            return conv_shape(graph, schedule, kernel, bound, engine_is_channels_last);
         case KernelClass::attention:
             return attention_shape(graph, schedule, kernel, bound);
         case KernelClass::memory:
@@ -269,7 +336,12 @@ bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bo
         case LaunchCondition::unless_viewable:
             return !is_viewable(graph.tensors[kernel.reads[0]], graph.tensors[kernel.writes[0]], bound);
         case LaunchCondition::unless_contiguous:
-            return !is_contiguous(graph.tensors[kernel.reads[0]], bound);
+            return !is_contiguous(graph.tensors[graph.ops[kernel.op].inputs[0]], bound);
+        case LaunchCondition::unless_in_format_of_result: {
+            const Tensor& result = graph.tensors[graph.ops[kernel.op].outputs[0]];
+            const Tensor& input = graph.tensors[kernel.reads[0]];
+            return is_channels_last(result, bound) ? !is_channels_last(input, bound) : !is_contiguous(input, bound);
+        }
         case LaunchCondition::unless_batch_merges:
             return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
     }

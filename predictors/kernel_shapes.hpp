@@ -11,10 +11,11 @@ namespace ftax {
 /// What the kernel models see of a kernel.
 using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape>;
 
-/// Reads the dimensions of a scheduled kernel from the tensors of its operator.
+/// Reads the dimensions of a scheduled kernel from the tensors of its operator. With `engine_is_channels_last`
+/// convolutions run on NHWC data whatever the graph's strides say.
 /// Throws Error{limit} when a count leaves int64.
 [[nodiscard]] KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
-                                       const BoundShapes& bound, bool channels_last);
+                                       const BoundShapes& bound, bool engine_is_channels_last);
 
 /// Units that the kernel runs on for these shapes: its own, or CUDA cores where its workspace is too small.
 [[nodiscard]] MathPath math_path(const Graph& graph, const Schedule& schedule, const Kernel& kernel,

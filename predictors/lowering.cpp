@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
+#include "predictors/autocast.hpp"
 #include "predictors/rewrites.hpp"
 
 namespace ftax {
@@ -106,37 +107,9 @@ class Lowering {
             const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
             schedule_.storage.push_back(replaced ? storage : tensor.dtype);
         }
-        if (options_.precision == Precision::amp) assign_autocast_storage();
-    }
-
-    /// Autocast: contractions read and write f16, softmax computes and writes f32, everything else takes the widest type
-    /// of its inputs. Layer norms write f16, as under timm's fast norm (timm_infer.csv: with f32 norms every transformer
-    /// comes out twice too slow); plain autocast would widen them.
-    /// Source: PyTorch, "Autocast Op Reference"; timm, layers/fast_norm.py.
-    void assign_autocast_storage() {
-        for (const Op& op : graph_.ops) {
-            DType type = DType::f16;
-            const Action action = rules[static_cast<std::size_t>(op.kind)].action;
-            if (op.kind == OpKind::softmax || op.kind == OpKind::log_softmax) {
-                type = DType::f32;
-            } else if (action != Action::contract && op.kind != OpKind::layer_norm) {
-                bool any_float = false;
-                for (const TensorId input : op.inputs) {
-                    if (input == no_tensor || !is_float(schedule_.storage[input])) continue;
-                    const TensorRole role = graph_.tensors[input].role;
-                    // Parameters of batch norm and scalars do not widen a result.
-                    if (role == TensorRole::weight && op.kind != OpKind::pointwise && op.kind != OpKind::embedding)
-                        continue;
-                    if (graph_.tensors[input].shape.empty()) continue;
-                    any_float = true;
-                    if (schedule_.storage[input] == DType::f32) type = DType::f32;
-                }
-                if (!any_float) type = DType::f32;
-            }
-            for (const TensorId output : op.outputs) {
-                if (is_float(schedule_.storage[output])) schedule_.storage[output] = type;
-            }
-        }
+        if (options_.precision != Precision::amp) return;
+        autocast_policies_ = autocast::policies(graph_);
+        autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
     }
 
     void count_module_calls() {
@@ -195,7 +168,7 @@ class Lowering {
                 break;
         }
         cast_for_autocast(id);
-        if (op.kind == OpKind::layer_norm || op.kind == OpKind::softmax) copy_uncontiguous_input(id);
+        copy_input_out_of_format(id);
         begin_launch(id, host_kind(op, rule));
         Kernel kernel{
             .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
@@ -240,7 +213,7 @@ class Lowering {
         const bool convolution = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
-        if (convolution) copy_uncontiguous_input(id);
+        copy_input_out_of_format(id);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         Kernel kernel{.cls = convolution                    ? KernelClass::conv
@@ -253,11 +226,23 @@ class Lowering {
                       .reads = present_inputs(op),
                       .writes = op.outputs};
         add_kernel(std::move(kernel));
-        const bool bias = convolution && op.inputs.size() > 2 && op.inputs[2] != no_tensor;
-        if (bias && traits_.separate_conv_bias) {
-            begin_launch(id, HostKind::light);
-            add_kernel({.op = id, .reads = {op.outputs[0], op.inputs[2]}, .writes = {op.outputs[0]}});
-        }
+        add_bias(id, convolution);
+    }
+
+    /// A convolution's bias is a pass of its own over the result, and so is that of a linear layer with a strided input,
+    /// which PyTorch runs as a batched product with the one filter.
+    /// Source: aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
+    void add_bias(OpId id, bool convolution) {
+        const Op& op = graph_.ops[id];
+        if (op.inputs.size() < 3 || op.inputs[2] == no_tensor) return;
+        const bool strided = op.kind == OpKind::linear && !graph_.tensors[op.inputs[0]].strides.empty() &&
+                             graph_.tensors[op.inputs[0]].shape.size() > 2 && !traits_.views_move_data;
+        if (!(convolution && traits_.separate_conv_bias) && !strided) return;
+        begin_launch(id, HostKind::light);
+        add_kernel({.condition = strided ? LaunchCondition::unless_contiguous : LaunchCondition::always,
+                    .op = id,
+                    .reads = {op.outputs[0], op.inputs[2]},
+                    .writes = {op.outputs[0]}});
     }
 
     /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores and on Volta; fp32 kernels of Pascal and
@@ -274,14 +259,37 @@ class Lowering {
         return pointwise && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
     }
 
-    /// cuDNN, layer norm and softmax take contiguous tensors only and copy others first.
-    /// Source: aten/src/ATen/native/cudnn/ConvShared.cpp and cuda/layer_norm_kernel.cu, expect_contiguous.
-    void copy_uncontiguous_input(OpId id) {
-        const TensorId input = graph_.ops[id].inputs[0];
-        if (graph_.tensors[input].strides.empty() || traits_.views_move_data) return;
+    /// What an operator demands of its input's strides, beyond which eager PyTorch copies it first.
+    /// Source: aten/src/ATen/native/cudnn/ConvShared.cpp, cuda/layer_norm_kernel.cu (expect_contiguous),
+    /// cuda/SoftMax.cu, group_norm.cpp, cudnn/BatchNorm.cpp and the pooling kernels (suggest_memory_format).
+    std::optional<LaunchCondition> demanded_format(const Op& op) const {
+        switch (op.kind) {
+            case OpKind::layer_norm:
+            case OpKind::group_norm:
+            case OpKind::softmax:
+            case OpKind::log_softmax:
+                return LaunchCondition::unless_contiguous;
+            case OpKind::conv:
+            case OpKind::conv_transpose:
+            case OpKind::batch_norm:
+            case OpKind::pool:
+                return LaunchCondition::unless_in_format_of_result;
+            default:
+                return std::nullopt;
+        }
+    }
+
+    void copy_input_out_of_format(OpId id) {
+        const Op& op = graph_.ops[id];
+        const auto condition = demanded_format(op);
+        if (!condition || traits_.views_move_data || op.inputs[0] == no_tensor) return;
+        const TensorId input = op.inputs[0];
+        const bool in_order = graph_.tensors[input].strides.empty();
+        const bool may_reorder = *condition == LaunchCondition::unless_in_format_of_result;
+        if (in_order && !(may_reorder && !graph_.tensors[op.outputs[0]].strides.empty())) return;
         begin_launch(id, HostKind::light);
         add_kernel({.memory_class = MemoryClass::transpose,
-                    .condition = LaunchCondition::unless_contiguous,
+                    .condition = *condition,
                     .op = id,
                     .reads = {input},
                     .writes = {input}});
@@ -318,17 +326,18 @@ class Lowering {
         }
     }
 
-    /// Under autocast each f32 operand of a contraction is cast to f16 first, weights on every forward pass, and each
-    /// f16 operand of an operator that runs in f32 is cast up.
+    /// Under autocast operands of another type than the operator's are cast first, weights on every forward pass.
     void cast_for_autocast(OpId id) {
-        if (options_.precision != Precision::amp) return;
+        if (autocast_policies_.empty()) return;
         const Op& op = graph_.ops[id];
-        const bool contraction = rules[static_cast<std::size_t>(op.kind)].action == Action::contract;
-        if (!contraction) return;
+        const autocast::Policy policy = autocast_policies_[id];
+        if (policy != autocast::Policy::lower && policy != autocast::Policy::full) return;
+        const DType wanted = policy == autocast::Policy::lower ? DType::f16 : DType::f32;
+        const DType other = policy == autocast::Policy::lower ? DType::f32 : DType::f16;
         for (const TensorId input : op.inputs) {
-            if (input == no_tensor || schedule_.storage[input] != DType::f32) continue;
+            if (input == no_tensor || schedule_.storage[input] != other) continue;
             begin_launch(id, HostKind::light);
-            add_kernel({.op = id, .reads = {input}, .writes = {input}});
+            add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = wanted});
         }
     }
 
@@ -337,6 +346,7 @@ class Lowering {
     const PredictOptions& options_;
     const LoweringTraits& traits_;
     Schedule schedule_;
+    std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
     std::unordered_map<std::string, std::uint32_t> pending_calls_;
 };
 

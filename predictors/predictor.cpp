@@ -12,6 +12,7 @@
 #include "predictors/kernel_cost.hpp"
 #include "predictors/kernel_shapes.hpp"
 #include "predictors/timeline.hpp"
+#include "src/core/strides.hpp"
 
 namespace ftax {
 namespace {
@@ -21,11 +22,15 @@ constexpr double longest_measured_s = 8.8;
 /// Standard deviation that a factor e beyond the measured range adds. Source: a guess; no data can tell.
 constexpr double extrapolation_stddev = 0.1;
 
-/// The graph as the framework's optimiser leaves it; nullopt where it does not touch it.
-std::optional<Graph> rewritten(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device) {
-    if (model.rewrites.empty()) return std::nullopt;
-    if (device.compute_capability_major < model.rewrites_from_compute_capability_major) return std::nullopt;
+/// The graph in the layout asked for and as the framework's optimiser leaves it; nullopt where neither touches it.
+std::optional<Graph> rewritten(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
+                               bool channels_last) {
+    const bool rewrites = !model.rewrites.empty() &&
+                          device.compute_capability_major >= model.rewrites_from_compute_capability_major;
+    if (!rewrites && !channels_last) return std::nullopt;
     Graph result = graph;
+    if (channels_last) lay_out_for_cuda(result, true);
+    if (!rewrites) return result;
     for (const auto rewrite : model.rewrites) rewrite(result);
     return result;
 }
@@ -38,9 +43,8 @@ struct Predictor::State {
           framework(std::move(framework_profile)),
           options(run),
           model(framework_model(framework.framework)),
-          channels_last(options.channels_last ||
-                        (model.traits.channels_last && storage_type(run.precision) != DType::f32)),
-          own_graph(rewritten(source, model, device.device)),
+          engine_is_channels_last(model.traits.channels_last && storage_type(run.precision) != DType::f32),
+          own_graph(rewritten(source, model, device.device, options.channels_last)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, model.traits)),
           kernel_models(device.device, kernel_parameters(device)),
@@ -50,7 +54,7 @@ struct Predictor::State {
     FrameworkProfile framework;
     PredictOptions options;
     const FrameworkModel& model;
-    bool channels_last;
+    bool engine_is_channels_last;
     std::optional<Graph> own_graph;
     const Graph& graph;
     Schedule schedule;
@@ -65,7 +69,7 @@ struct Predictor::State {
     KernelCost cost(const Kernel& kernel) const {
         const MathPath path = math_path(graph, schedule, kernel, bound);
         return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, path); },
-                          kernel_shape(graph, schedule, kernel, bound, channels_last));
+                          kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last));
     }
 
     bool calls_blas(const Launch& launch) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ftax/framework.hpp"
@@ -18,6 +19,7 @@ enum class LaunchCondition : std::uint8_t {
     unless_viewable,      ///< a reshape of `reads[0]` to the shape of `writes[0]` needs a copy
     unless_batch_merges,  ///< the leading dimensions of `reads[0]` cannot become one batch dimension (torch.matmul)
     unless_contiguous,    ///< `reads[0]` is not contiguous and the operator insists on it
+    unless_in_format_of_result,  ///< `reads[0]` is not dense in the memory format (NCHW or NHWC) of the result
 };
 
 /// One kernel: which model times it and which tensors it touches. Dimensions are read when shapes are bound.
@@ -33,6 +35,7 @@ struct Kernel {
     bool lookup = false;         ///< reads[0] is a table of which only as much is read as is written
     OpId op = no_op;             ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
+    std::optional<DType> written_type{};  ///< of `writes`, where it is not the type the tensors are kept in: a cast
 };
 
 /// Whether dispatching an operator goes through the BLAS library, whose heuristic query is slow on some hosts.

@@ -4,6 +4,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/canonical.hpp"
+#include "src/core/strides.hpp"
 #include "graphs/importers.hpp"
 #include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"

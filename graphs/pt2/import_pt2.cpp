@@ -11,6 +11,7 @@
 #include "graphs/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "graphs/pt2/symbol_names.hpp"
+#include "src/core/strides.hpp"
 #include "src/io/json_document.hpp"
 
 namespace ftax {
@@ -484,6 +485,7 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
         const Json program = parse_json(archive.read(name), name, json_rules);
         Importer importer(graph, options);
         importer.import_program(program);
+        lay_out_for_cuda(graph, false);
         graph.module_calls = recorded_module_calls(archive);
         if (graph.module_calls.empty()) importer.take_module_calls_from_stacks();
     } catch (const Json::exception& error) {

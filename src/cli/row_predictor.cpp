@@ -7,6 +7,7 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/framework_model.hpp"
+#include "src/core/strides.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -100,11 +101,16 @@ Prediction RowPredictor::predict(const Measurement& measured) {
 
 std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const Measurement row = with_own_framework(measured);
-    const Graph& source = graph(row.model);
     const bool channels_last = row.layout == "nhwc";
+    Graph laid_out;
+    if (channels_last) {
+        laid_out = graph(row.model);
+        lay_out_for_cuda(laid_out, true);
+    }
+    const Graph& source = channels_last ? laid_out : graph(row.model);
     const Schedule schedule = lower(source, device_spec(row.gpu), {.precision = row.precision, .channels_last = channels_last},
                                     framework_model(row.framework).traits);
-    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)), channels_last);
+    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)));
 }
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {

@@ -1,4 +1,5 @@
 #include "graphs/canonical.hpp"
+#include "src/core/strides.hpp"
 
 #include <doctest/doctest.h>
 

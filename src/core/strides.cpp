@@ -1,7 +1,9 @@
+#include "src/core/strides.hpp"
+
 #include <algorithm>
 #include <optional>
-
-#include "graphs/canonical.hpp"
+#include <utility>
+#include <vector>
 
 namespace ftax {
 namespace {
@@ -19,13 +21,99 @@ class StridePropagation {
             for (const TensorId output : op.outputs) {
                 Tensor& tensor = graph_.tensors[output];
                 if (!tensor.known_shape || !tensor.strides.empty()) continue;
-                auto strides = strides_after(op, graph_.tensors[input], tensor);
-                if (strides && !is_contiguous(tensor.shape, *strides)) tensor.strides = std::move(*strides);
+                tensor.strides = strides_unless_contiguous(op, graph_.tensors[input], tensor);
+            }
+        }
+    }
+
+    /// Keeps strides downstream of nothing that differs: the exporter knew more about odd views than these rules do.
+    void run_for_cuda(bool channels_last) {
+        std::vector<bool> differs(graph_.tensors.size(), false);
+        const auto set = [&](TensorId id, Expressions strides) {
+            if (graph_.tensors[id].strides == strides) return;
+            graph_.tensors[id].strides = std::move(strides);
+            differs[id] = true;
+        };
+        if (channels_last) {
+            for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
+                const Tensor& tensor = graph_.tensors[id];
+                const bool given = tensor.role == TensorRole::input || tensor.role == TensorRole::weight;
+                if (given && tensor.known_shape && tensor.shape.size() == 4 && is_float(tensor.dtype)) {
+                    set(id, dense_unless_contiguous(tensor.shape, channels_last_strides(tensor.shape)));
+                }
+            }
+        }
+        for (const Op& op : graph_.ops) {
+            const TensorId input = op.inputs.empty() ? no_tensor : op.inputs[0];
+            if (input == no_tensor || !graph_.tensors[input].known_shape) continue;
+            const bool moved = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                           [&](TensorId id) { return id != no_tensor && differs[id]; });
+            if (!moved && op.kind != OpKind::conv && op.kind != OpKind::conv_transpose && op.kind != OpKind::attention)
+                continue;
+            for (const TensorId output : op.outputs) {
+                if (!graph_.tensors[output].known_shape) continue;
+                set(output, strides_unless_contiguous(op, graph_.tensors[input], graph_.tensors[output]));
             }
         }
     }
 
   private:
+    Expressions dense_unless_contiguous(const Expressions& shape, Expressions strides) {
+        return is_contiguous(shape, strides) ? Expressions{} : std::move(strides);
+    }
+
+    Expressions strides_unless_contiguous(const Op& op, const Tensor& in, const Tensor& out) {
+        auto strides = strides_after(op, in, out);
+        return strides ? dense_unless_contiguous(out.shape, std::move(*strides)) : Expressions{};
+    }
+
+    Expressions channels_last_strides(const Expressions& shape) {
+        Expressions strides(shape.size());
+        strides[1] = pool_.constant(1);
+        Expression step = shape[1];
+        for (std::size_t i = shape.size(); i-- > 2;) {
+            strides[i] = step;
+            step = pool_.multiply(step, shape[i]);
+        }
+        strides[0] = step;
+        return strides;
+    }
+
+    bool is_channels_last(const Tensor& tensor) {
+        if (tensor.strides.empty() || (tensor.shape.size() != 4 && tensor.shape.size() != 5)) return false;
+        const Expressions wanted = channels_last_strides(tensor.shape);
+        for (std::size_t i = 1; i < wanted.size(); ++i) {
+            if (!is_one(tensor.shape[i]) && tensor.strides[i] != wanted[i]) return false;
+        }
+        return true;
+    }
+
+    /// cuDNN's convolutions are NHWC when the input or the filter is.
+    /// Source: aten/src/ATen/native/ConvUtils.h, cudnn_conv_suggest_memory_format.
+    std::optional<Expressions> convolved(const Op& op, const Tensor& in, const Tensor& out) {
+        if (out.shape.size() != 4 && out.shape.size() != 5) return std::nullopt;
+        const bool filter = op.inputs.size() > 1 && op.inputs[1] != no_tensor && is_channels_last(graph_.tensors[op.inputs[1]]);
+        if (!filter && !is_channels_last(in)) return std::nullopt;
+        return channels_last_strides(out.shape);
+    }
+
+    std::optional<Expressions> in_format_of(const Tensor& in, const Tensor& out) {
+        if (in.shape.size() != out.shape.size() || !is_channels_last(in)) return std::nullopt;
+        return channels_last_strides(out.shape);
+    }
+
+    /// Fused attention writes [batch, sequence, head, …] and returns it with heads before the sequence.
+    /// Source: aten/src/ATen/native/transformers/cuda/attention.cu (output like the transposed query).
+    std::optional<Expressions> attended(const Tensor& out) {
+        if (out.shape.size() != 4) return std::nullopt;
+        Expressions strides(4);
+        strides[3] = pool_.constant(1);
+        strides[1] = out.shape[3];
+        strides[2] = pool_.multiply(strides[1], out.shape[1]);
+        strides[0] = pool_.multiply(strides[2], out.shape[2]);
+        return strides;
+    }
+
     Expressions strides_of(const Tensor& tensor) {
         return tensor.strides.empty() ? contiguous(tensor.shape) : tensor.strides;
     }
@@ -61,8 +149,7 @@ class StridePropagation {
             case OpKind::slice:
                 return sliced(op, in, out);
             case OpKind::split:
-                if (in.shape.size() != out.shape.size()) return std::nullopt;
-                return strides_of(in);
+                return divided(op, in, out);
             case OpKind::expand:
                 return expanded(in, out);
             case OpKind::reshape:
@@ -72,6 +159,19 @@ class StridePropagation {
             case OpKind::cast:
             case OpKind::identity:
                 return elementwise(op, out);
+            case OpKind::conv:
+            case OpKind::conv_transpose:
+                return convolved(op, in, out);
+            case OpKind::attention:
+                return attended(out);
+            case OpKind::batch_norm:
+            case OpKind::pool:
+            case OpKind::global_pool:
+            case OpKind::resize:
+            case OpKind::pad:
+            case OpKind::concat:
+            case OpKind::reduce:
+                return in_format_of(in, out);
             default:
                 return std::nullopt;
         }
@@ -99,6 +199,16 @@ class StridePropagation {
             Expression& stride = strides[static_cast<std::size_t>(axes[i])];
             stride = pool_.multiply(stride, pool_.constant(steps[i]));
         }
+        return strides;
+    }
+
+    /// chunk and split keep the rank, unbind drops its axis.
+    std::optional<Expressions> divided(const Op& op, const Tensor& in, const Tensor& out) {
+        Expressions strides = strides_of(in);
+        if (in.shape.size() == out.shape.size()) return strides;
+        const auto axis = static_cast<std::size_t>(op.integer("axis", 0));
+        if (in.shape.size() != out.shape.size() + 1 || axis >= strides.size()) return std::nullopt;
+        strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
         return strides;
     }
 
@@ -178,6 +288,10 @@ class StridePropagation {
 
 void propagate_strides(Graph& graph) {
     StridePropagation(graph).run();
+}
+
+void lay_out_for_cuda(Graph& graph, bool channels_last) {
+    StridePropagation(graph).run_for_cuda(channels_last);
 }
 
 }  // namespace ftax
