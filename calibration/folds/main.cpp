@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "calibration/folds/compare.hpp"
 #include "calibration/folds/folds.hpp"
 #include "calibration/folds/ledger.hpp"
 #include "src/io/csv.hpp"
@@ -15,21 +16,32 @@ namespace {
 
 using namespace ftax;
 
-/// Fits the framework profiles on all rows and writes them, then scores the folds and writes the ledger.
-void run(const std::string& rows_path, const std::filesystem::path& data, const std::string& predictions_path) {
+constexpr int skipped = 77;  // ctest: SKIP_RETURN_CODE
+
+folds::Folds read_folds(const std::string& rows_path) {
     MeasurementFile<Measurement> file = read_model_measurements(read_csv(rows_path));
     std::vector<Measurement> usable;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         if (file.problems[i].empty()) usable.push_back(file.rows[i]);
     }
-    const folds::Folds all(std::move(usable));
+    folds::Folds all(std::move(usable));
     for (const std::string& problem : all.problems()) fmt::print(stderr, "left out: {}\n", problem);
+    return all;
+}
 
-    const std::vector<folds::LedgerSection> sections{
+/// What is scored points to rows of `all`.
+std::vector<folds::LedgerSection> score(const folds::Folds& all) {
+    return {
         {"leave one model out, anchored by the other models of the run", all.score(folds::LeaveOut::model)},
         {"leave one family out, anchored by the other families of the run", all.score(folds::LeaveOut::family)},
         {"leave one GPU out, anchored by resnet18 at batch 1", all.score(folds::LeaveOut::gpu)},
     };
+}
+
+/// Fits the framework profiles on all rows and writes them, then scores the folds and writes the ledger.
+void write(const std::string& rows_path, const std::filesystem::path& data, const std::string& predictions_path) {
+    const folds::Folds all = read_folds(rows_path);
+    const std::vector<folds::LedgerSection> sections = score(all);
     for (const fit::FrameworkFit& fitted : all.fit_all(sections.front().rows)) {
         fmt::print("{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
                    fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
@@ -43,15 +55,40 @@ void run(const std::string& rows_path, const std::filesystem::path& data, const 
     if (!predictions_path.empty()) write_file(predictions_path, folds::predictions_csv(sections));
 }
 
+/// Scores the folds anew and compares with the committed ledger.
+int check(const std::string& rows_path, const std::filesystem::path& data) {
+    if (!std::filesystem::exists(rows_path)) {
+        fmt::print("SKIPPED: there is no {}; set FTAX_MEASUREMENTS to the folder of the measurements\n", rows_path);
+        return skipped;
+    }
+    const folds::Folds all = read_folds(rows_path);
+    const std::vector<folds::LedgerSection> sections = score(all);
+    bool same = true;
+    const auto compare = [&](const std::filesystem::path& path, const std::string& now) {
+        for (const std::string& line : folds::differences(read_file(path, 1 << 24), now)) {
+            same = false;
+            fmt::print("{}:\n{}\n", path.string(), line);
+        }
+    };
+    compare(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
+    compare(data / "ledger/framework_tax.md", folds::ledger_markdown(sections));
+    if (!same) fmt::print("the ledger is stale; write it anew: ftax_folds {} {}\n", rows_path, data.string());
+    return same ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    const bool checking = argc == 4 && std::string_view(argv[1]) == "--check";
     if (argc != 3 && argc != 4) {
-        fmt::print(stderr, "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n");
+        fmt::print(stderr,
+                   "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
+                   "       ftax_folds --check framework_tax.csv DATA_FOLDER\n");
         return 2;
     }
     try {
-        run(argv[1], argv[2], argc > 3 ? argv[3] : "");
+        if (checking) return check(argv[2], argv[3]);
+        write(argv[1], argv[2], argc > 3 ? argv[3] : "");
     } catch (const std::exception& error) {
         fmt::print(stderr, "ftax_folds: {}\n", error.what());
         return 1;
