@@ -102,6 +102,15 @@ LogFit::Block declared(ParameterScope scope) {
     return block;
 }
 
+/// What an architecture's rows say nothing about stays as declared.
+LogFit::Block declared_architecture(Architecture architecture) {
+    LogFit::Block block = declared(ParameterScope::architecture);
+    for (Unknown& u : block) {
+        if (u.name == "gemm.skew" && !kernels::gemm::blocks_drift(architecture, MathPath::fp32)) u.fixed = true;
+    }
+    return block;
+}
+
 LogFit::Block declared_shared() {
     LogFit::Block block = {{"operator.pause_s", 5e-4, 1e-5, 1e-1, 1.0},
                            {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
@@ -129,7 +138,7 @@ GemmUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options)
     GemmUnknowns unknowns{.shared = declared_shared()};
     for (const auto& [slug, of_device_rows] : rows) {
         const DeviceSpec& device = *of_device_rows.front()->device;
-        unknowns.architectures[device.architecture] = declared(ParameterScope::architecture);
+        unknowns.architectures[device.architecture] = declared_architecture(device.architecture);
         unknowns.devices[slug] = declared_device(device);
         hold(unknowns.devices[slug], options.held, slug);
         unknowns.hosts[slug] = declared_host();
@@ -189,9 +198,14 @@ void centre_on_mean(std::map<Architecture, LogFit::Block>& architectures) {
     const std::size_t size = architectures.begin()->second.size();
     for (std::size_t i = 0; i < size; ++i) {
         double log_sum = 0;
-        for (const auto& [_, block] : architectures) log_sum += std::log(block[i].value);
+        double count = 0;
+        for (const auto& [_, block] : architectures) {
+            if (block[i].fixed) continue;
+            log_sum += std::log(block[i].value);
+            ++count;
+        }
         for (auto& [_, block] : architectures) {
-            if (!block[i].fixed) block[i].value = std::exp(log_sum / static_cast<double>(architectures.size()));
+            if (!block[i].fixed) block[i].value = std::exp(log_sum / count);
         }
     }
 }
@@ -302,22 +316,31 @@ bool share_lineage(Architecture a, Architecture b) {
     return (a <= Architecture::pascal) == (b <= Architecture::pascal);
 }
 
-/// Expects of an architecture without rows the geometric mean of the others' (of its lineage if there are any),
-/// weighted by how near they are in age.
+/// Tells whether an architecture runs another one's CUDA-core kernels. Source: cuBLAS 12 launches ampere_sgemm_* on Ada,
+/// Hopper and Blackwell.
+bool runs_kernels_of(Architecture wanted, Architecture other) {
+    return wanted > Architecture::ampere && other == Architecture::ampere;
+}
+
+/// Expects of an architecture without rows what the one whose kernels it runs has, or else the geometric mean of the
+/// others' (of its lineage if there are any), weighted by how near they are in age.
 LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
     const bool alone = std::none_of(fitted.begin(), fitted.end(),
                                     [&](const auto& entry) { return share_lineage(entry.first, wanted); });
+    for (const auto& [architecture, other] : fitted) {
+        if (runs_kernels_of(wanted, architecture)) return other;
+    }
     LogFit::Block block = declared(ParameterScope::architecture);
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0, weights = 0;
         for (const auto& [architecture, other] : fitted) {
-            if (!alone && !share_lineage(architecture, wanted)) continue;
+            if ((!alone && !share_lineage(architecture, wanted)) || other[i].fixed) continue;
             const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
             const double weight = 1 / apart;
             log_sum += weight * std::log(other[i].value);
             weights += weight;
         }
-        if (!block[i].fixed) block[i].value = std::exp(log_sum / weights);
+        if (!block[i].fixed && weights > 0) block[i].value = std::exp(log_sum / weights);
     }
     return block;
 }

@@ -286,6 +286,11 @@ T miss_share(const T& working_set) {
     return working_set / (1.0 + working_set);
 }
 
+/// Tells whether blocks that share operands lose step, see shared_traffic.
+inline bool blocks_drift(Architecture architecture, MathPath path) {
+    return architecture < Architecture::ampere && !is_tensor(path);
+}
+
 /// Bytes of both operands that come from memory.
 template <class T>
 struct Traffic {
@@ -293,12 +298,16 @@ struct Traffic {
     T columns{};  ///< B, k × n, shared by the blocks of a column
 };
 
-/// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks, launched along n.
-/// What they share is read once while they keep step; later bands re-read what has left the L2. Blocks drift apart by a
-/// share of their reduction, over the first waves more and more: the data that the band reads meanwhile grows with the
-/// reduction and the band, and where it exceeds the L2 every block reads for itself. Columns, shared by blocks of
-/// different block rows, are lost first; reading them apart then widens the band's footprint.
-/// Source: our fits to neusight_ops.csv linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off.
+/// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n on
+/// CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step; later
+/// bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart by a share of their reduction, over
+/// the first waves more and more: the data that the band reads meanwhile grows with the reduction and the band, and where
+/// it exceeds the L2 every block reads for itself. Columns, shared by blocks of different block rows, are lost first;
+/// reading them apart then widens the band's footprint.
+/// Source: our fits to neusight_ops.csv linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off, while an
+/// A100 keeps its rate up to k = 65,536. Public f16 results of square products, 8,192 and more, need square bands: an RTX
+/// 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an
+/// RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
@@ -307,8 +316,10 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double grid = grid_columns * grid_rows;
     const double resident = rates.sms * tile.resident;
     const double band = std::min(resident, grid);
-    const double across = std::min(grid_columns, band);
-    const double down = std::clamp(band / grid_columns, 1.0, grid_rows);
+    const double squarest = std::sqrt(band * tile.rows * tile.inverse_columns);
+    const double widest = is_tensor(rates.path) ? std::max(squarest, band / grid_rows) : band;
+    const double across = std::clamp(widest, 1.0, grid_columns);
+    const double down = std::clamp(band / across, 1.0, grid_rows);
     const double depth_bytes = part * s.element_bytes;
     const double inverse_l2 = 1 / rates.l2_bytes;
 
@@ -321,6 +332,7 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const T rows_once = row_bytes * (1.0 + row_miss * (grid_columns / across - 1));
     const T columns_once = column_bytes * (1.0 + column_miss * (grid_rows / down - 1));
 
+    if (!blocks_drift(rates.architecture, rates.path)) return {batches * rows_once, batches * columns_once};
     const double waves = grid * batches / resident;
     const T skew = p.skew * (waves * depth_bytes * inverse_l2) / (p.skew_waves + waves);
     const T column_lost = miss_share(T(skew * p.column_skew * band_values));
@@ -350,7 +362,10 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     plan.compute_s = compute_time(*c.tile, blocks_per_sm, part, block_rates(s, rates, p), p);
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const T strided_cost = 1.0 + (1.0 / p.strided_bandwidth - 1.0) * (part / (part + p.strided_reduction));
+    // A tensor-core kernel reads 64 bytes of a row at a time.
+    const T strided_cost = is_tensor(rates.path)
+                               ? T(1.0)
+                               : 1.0 + (1.0 / p.strided_bandwidth - 1.0) * (part / (part + p.strided_reduction));
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const bool aligned = s.n * s.element_bytes % 32 == 0;

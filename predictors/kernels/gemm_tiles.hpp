@@ -29,6 +29,7 @@ struct GemmTile {
     int resident = 1;      ///< blocks an SM holds: 65,536 registers and its shared memory
     double columns = 1, rows = 1, area = 1;
     double inverse_resident = 1;
+    double inverse_columns = 1;
     double inverse_work = 1;     ///< 1 / outputs · parts of the reduction computed side by side
     double idle_schedulers = 1;  ///< schedulers per warp of the block
 };
@@ -39,8 +40,8 @@ struct GemmTile {
     const double rows = 1 << rows_log2;
     const double slices = loop == GemmLoop::sliced ? 4 : 1;
     return {name,           loop, columns_log2,   rows_log2,      resident,
-            columns,        rows, columns * rows, 1.0 / resident, 1.0 / (columns * rows * slices),
-            128.0 / threads};
+            columns,        rows, columns * rows, 1.0 / resident, 1.0 / columns,
+            1.0 / (columns * rows * slices), 128.0 / threads};
 }
 
 /// CUDA-core kernels, f32. Source: names and block sizes in neusight_ops.csv (maxwell_sgemm_…, volta_sgemm_…,
