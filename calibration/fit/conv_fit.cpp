@@ -49,11 +49,13 @@ DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path, const T* sustai
 /// Blocks: shared, architecture, device, host. The first shared unknown is the launch share.
 struct ConvModel {
     const ConvRow* row;
+    double pause_s;
 
     template <class T>
     T operator()(T const* const* blocks) const {
         const auto p = parameters_of(blocks[0] + 1, blocks[1]);
-        const auto rates = rates_of(*row->device, row->path, blocks[2]);
+        auto rates = rates_of(*row->device, row->path, blocks[2]);
+        rates.pause_s = T(pause_s);
         const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
                                                *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
                                          : kernels::plan_conv(row->shape, rates, p);
@@ -144,7 +146,7 @@ FitSummary fit_rows(const DeviceRows& rows, ConvUnknowns& unknowns, const ConvFi
         const std::size_t count = std::min(of_device.size(), options.rows_per_device);
         for (std::size_t i = 0; i < count; ++i) {
             const ConvRow* row = of_device[i * of_device.size() / count];
-            fit.add_row(ConvModel{row}, row->latency_s, {shared, architecture, device, host});
+            fit.add_row(ConvModel{row, options.pause_s}, row->latency_s, {shared, architecture, device, host});
         }
     }
     const FitSummary summary = fit.solve();
@@ -159,7 +161,7 @@ FitSummary fit_rows(const DeviceRows& rows, ConvUnknowns& unknowns, const ConvFi
 
 /// log(predicted / measured) of every row, the algorithm chosen by the model.
 std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ConvUnknowns& unknowns,
-                               const std::string& slug) {
+                               const std::string& slug, double pause_s) {
     const auto shared = values(unknowns.shared);
     const auto architecture = values(unknowns.architectures.at(rows.front()->device->architecture));
     const auto device = values(unknowns.devices.at(slug));
@@ -169,7 +171,7 @@ std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const Co
     for (const ConvRow* row : rows) {
         ConvRow unseen = *row;
         unseen.algorithm.reset();
-        errors.push_back(std::log(ConvModel{&unseen}(blocks) / row->latency_s));
+        errors.push_back(std::log(ConvModel{&unseen, pause_s}(blocks) / row->latency_s));
     }
     return errors;
 }
@@ -215,15 +217,15 @@ void add_left_out_folds(const DeviceRows& rows, const ConvUnknowns& known, const
         const LogFit::Block host = expected(unknowns.hosts);
         unknowns.devices[slug] = device;
         unknowns.hosts[slug] = host;
-        blind[slug] = log_errors(of_device, unknowns, slug);
+        blind[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
         unknowns.hosts[slug] = known.hosts.at(slug);
-        host_known[slug] = log_errors(of_device, unknowns, slug);
+        host_known[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
 
         fix(unknowns.shared);
         for (auto& [_, block] : unknowns.architectures) fix(block);
         fix(unknowns.hosts.at(slug));
         (void)fit_rows({{slug, of_device}}, unknowns, options);
-        measured[slug] = log_errors(of_device, unknowns, slug);
+        measured[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
     }
     report.folds.push_back(fold_of("left out: datasheet, host of the others", blind));
     report.folds.push_back(fold_of("left out: datasheet, host known", host_known));
@@ -276,6 +278,32 @@ ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, 
     return row;
 }
 
+FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitReport> earlier) {
+    std::map<std::string, const DeviceSpec*> devices;
+    for (const ConvRow& row : rows) devices[row.device->slug] = row.device;
+    FitReport report{.kernel_class = "siblings", .converged = true};
+    for (const auto& [slug, device] : devices) {
+        for (const std::string name : {"clock.fp32", "bandwidth"}) {
+            double log_sum = 0, count = 0;
+            bool known = false;
+            for (const FitReport& fitted : earlier) {
+                for (const ScopedParameter& p : fitted.parameters) {
+                    if (p.scope != ParameterScope::device || p.parameter.name != name) continue;
+                    known = known || p.key == slug;
+                    if (device_spec(p.key).architecture != device->architecture) continue;
+                    log_sum += std::log(p.parameter.value);
+                    ++count;
+                }
+            }
+            if (known || count == 0) continue;
+            report.parameters.push_back({{name, std::exp(log_sum / count), 0, "as others of its architecture"},
+                                         ParameterScope::device,
+                                         slug});
+        }
+    }
+    return report;
+}
+
 FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options) {
     DeviceRows by_device;
     for (const ConvRow& row : rows) by_device[row.device->slug].push_back(&row);
@@ -288,7 +316,7 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     std::map<std::string, std::vector<double>> in_fit;
     std::map<std::string, std::vector<double>> regions;
     for (const auto& [slug, of_device] : by_device) {
-        in_fit[slug] = log_errors(of_device, unknowns, slug);
+        in_fit[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
         for (std::size_t i = 0; i < of_device.size(); ++i) {
             const auto& algorithm = of_device[i]->algorithm;
             regions[slug + " " + std::string(algorithm ? name_of(*algorithm) : "other")].push_back(in_fit[slug][i]);

@@ -40,7 +40,12 @@ struct ConvFitOptions {
     std::vector<ScopedParameter> held{};  ///< device parameters that other rows determine better: kept as they are
     /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
     std::map<std::string, double> host_scales{};
+    double pause_s = 0;  ///< device idle between two calls (operator.pause_s), from the fit of the matrix products
 };
+
+/// Gives devices that only convolutions were measured on the clock and bandwidth that earlier fits found for others of
+/// their architecture, relative to the datasheet: convolutions cannot tell a clock from their own efficiency.
+[[nodiscard]] FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitReport> earlier);
 
 /// Fits the convolution model: shared ratios, clock and bandwidth of every device, host time of every campaign.
 /// The kernels are fitted with the algorithm that ran; errors are those of the model's own choice.

@@ -9,6 +9,7 @@
 #include "ftax/parameter.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
@@ -38,6 +39,8 @@ struct ConvParameters {
     T latency_256{};
     T latency_128{};
     T latency_64{};
+    T core_efficiency{};
+    T energy_scale{};
     T winograd4_efficiency{};
     T winograd2_efficiency{};
     T operand_bandwidth{};
@@ -73,6 +76,12 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
       ParameterSpec{1.05, 0.01, 6, 0.5, shared, "see wave_time, blocks of 128 threads; neusight_ops.csv conv"});
     f("conv.latency_64", p.latency_64,
       ParameterSpec{1.9, 0.01, 6, 0.5, shared, "see wave_time, blocks of 64 threads; neusight_ops.csv conv"});
+    f("conv.core_efficiency", p.core_efficiency,
+      ParameterSpec{1, 0.5, 1.3, 0.1, architecture,
+                    "share of the CUDA cores' sustained rate in the main loop; neusight_ops.csv conv"});
+    f("conv.energy_scale", p.energy_scale,
+      ParameterSpec{0.9, 0.3, 3, 0.15, architecture,
+                    "energy per operation against energy_per_flop_j; prior: gemm.energy_scale"});
     f("conv.winograd4_efficiency", p.winograd4_efficiency,
       ParameterSpec{1.0, 0.3, 2, 0.3, shared,
                     "rate of the 36 matrix products against implicit GEMM; neusight_ops.csv conv"});
@@ -293,14 +302,22 @@ ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s,
     return plan;
 }
 
+/// Slows a plan of matrix products down to what the board's power allows.
+template <class T>
+ConvPlan<T> within_power(ConvPlan<T> plan, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    plan.seconds =
+        slowed_by_power(plan.seconds, plan.compute_s, excess_power(rates, p.energy_scale), rates.pause_s);
+    return plan;
+}
+
 template <class T>
 ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                                const ConvParameters<T>& p) {
     const auto plan = cheapest_tile<T>(implicit_tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
-                                       rates.flops_per_s, rates.sms, p, T(1.0), s.timed_tactics);
+                                       rates.flops_per_s * p.core_efficiency, rates.sms, p, T(1.0), s.timed_tactics);
     const T memory_s =
         load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
-    return finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s);
+    return within_power(finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s), rates, p);
 }
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
@@ -312,13 +329,13 @@ ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const D
     plan.tile = {128, 32, 256};
     const double blocks = winograd_fused_blocks(s, rates.architecture);
     const T depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
-    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / (rates.flops_per_s / rates.sms * p.winograd2_efficiency) *
+    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / (rates.flops_per_s * p.core_efficiency / rates.sms * p.winograd2_efficiency) *
                      wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
     const T memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
     const T filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
-    return finish(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates.floor_s);
+    return within_power(finish(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates.floor_s), rates, p);
 }
 
 /// F(4×4, 3×3): 36 products for 16 outputs, each a matrix product of its own; the batch is padded to a multiple of 16.
@@ -331,14 +348,15 @@ ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, cons
     const double patches = round_up(static_cast<double>(s.batch), 16) * ceil_div(static_cast<double>(s.out_height), 4) *
                            ceil_div(static_cast<double>(s.out_width), 4);
     const auto plan = cheapest_tile<T>(winograd_tiles(rates.architecture), 36, patches, out_channels, in_channels, 8,
-                                       rates.flops_per_s * p.winograd4_efficiency, rates.sms, p, T(1.0));
+                                       rates.flops_per_s * p.core_efficiency * p.winograd4_efficiency, rates.sms, p, T(1.0));
     const double data_bytes = 36 * s.element_bytes * patches * in_channels;
     const double product_bytes = 36 * s.element_bytes * patches * out_channels;
     const T memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
     const T transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
                             5 * c.weight_bytes / p.filter4_bandwidth) /
                            rates.bandwidth_bytes_per_s;
-    return finish(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates.floor_s);
+    return within_power(finish(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates.floor_s), rates,
+                        p);
 }
 
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back, but

@@ -120,8 +120,10 @@ DeviceProfileFile fit_operators(const OperatorRows& rows, const FitArguments& ar
 
     fit::ConvFitOptions conv;
     conv.folds = arguments.folds;
+    reports.push_back(fit::siblings_report(rows.conv, reports));
     for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
         if (p.scope == ParameterScope::device) conv.held.push_back(p);
+        if (p.parameter.name == "operator.pause_s") conv.pause_s = p.parameter.value;
     }
     conv.host_scales = gemm.host_scales;
     reports.push_back(fit::fit_conv(rows.conv, conv));
