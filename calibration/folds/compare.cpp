@@ -43,8 +43,8 @@ bool equal(std::string_view a, std::string_view b) {
     if (!x || !y) return false;
     const std::size_t point = a.find('.');
     if (point == std::string_view::npos) return std::abs(*x - *y) <= whole_tolerance;
-    const double percentage_point = a.size() - point > 2 ? 0.01 : 1;  // fractions have four digits, percents one
-    return std::abs(*x - *y) <= std::max(percentage_point, relative_tolerance * std::max(std::abs(*x), std::abs(*y)));
+    const double points = a.size() - point > 2 ? 0.02 : 2;  // fractions have four digits, percents one
+    return std::abs(*x - *y) <= std::max(points, relative_tolerance * std::max(std::abs(*x), std::abs(*y)));
 }
 
 }  // namespace

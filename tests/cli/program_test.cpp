@@ -1,9 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "src/io/csv.hpp"
+#include "src/io/number.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax;
@@ -39,6 +44,35 @@ TEST_CASE("the commands of the README run") {
         ++commands;
     }
     CHECK(commands >= 5);
+}
+
+TEST_CASE("the accuracy table of the README says what the ledger says") {
+    const CsvTable ledger = read_csv(std::string(FTAX_SOURCE_DIR) + "/data/ledger/framework_tax.csv");
+    const std::map<std::string, std::string> names{{"PyTorch eager, 20 models, batch 1 to 128", "pytorch-eager"},
+                                                   {"TorchScript", "torchscript"},
+                                                   {"ONNX Runtime (CUDA)", "onnxruntime-cuda"},
+                                                   {"Torch-TensorRT", "torch-tensorrt"}};
+    const std::string readme = read_text(std::string(FTAX_SOURCE_DIR) + "/README.md");
+    for (const auto& [title, framework] : names) {
+        CAPTURE(framework);
+        const std::string head = "| " + title + " | the model | ";
+        const std::size_t line = readme.find(head);
+        REQUIRE(line != std::string::npos);
+        double rows = 0, mape = 0, median = 0;
+        REQUIRE(std::sscanf(readme.c_str() + line + head.size(), "%lf | %lf %% | %lf", &rows, &mape, &median) == 3);
+        bool found = false;
+        for (std::size_t i = 0; i < ledger.rows() && !found; ++i) {
+            const auto cell = [&](std::string_view column) { return std::string(ledger.row(i)[*ledger.column(column)]); };
+            found = cell("fold").starts_with("leave one model out") && cell("framework") == framework && cell("gpu") == "all" &&
+                    cell("precision") == "all";
+            if (!found) continue;
+            // Rounded, and not rewritten for every tenth of a point by which a refit moves the ledger.
+            CHECK(std::abs(rows - *parse_number(cell("rows"))) <= 0.02 * rows);
+            CHECK(std::abs(mape - 100 * *parse_number(cell("mape"))) <= 1.5);
+            CHECK(std::abs(median - 100 * *parse_number(cell("median"))) <= 1.5);
+        }
+        CHECK(found);
+    }
 }
 
 TEST_CASE("exit codes and messages of wrong usage") {

@@ -192,6 +192,20 @@ TEST_CASE("BAD_INPUTS 36: JSON that is no JSON is an invalid model") {
     }
 }
 
+TEST_CASE("BAD_INPUTS 37: pickles are never decoded, whether a program stands beside them or not") {
+    const std::string mark = TemporaryFile("pickle-ran").path();
+    std::filesystem::remove(mark);
+    const std::string pickle = "cposix\nsystem\n(S'touch " + mark + "'\ntR.";
+    const Graph graph = load_members({{"m/data/constants/c.pkl", pickle},
+                                      {"m/data/sample_inputs/model.pt", pickle},
+                                      {"m/models/model.json", small_program(fixed_batch)}});
+    CHECK(graph.ops.size() == 2);
+    CHECK(failure_of([&] { load_members({{"archive/data.pkl", pickle}}); }).code == ErrorCode::model);
+    const TemporaryFile bare("bare.pt", pickle);
+    CHECK(failure_of([&] { static_cast<void>(load_graph(bare.path())); }).code == ErrorCode::model);
+    CHECK_FALSE(std::filesystem::exists(mark));
+}
+
 TEST_CASE("BAD_INPUTS 39: newer schemas and compiled models say what to do") {
     const std::string newer = replaced(small_program(fixed_batch), "\"major\": 8", "\"major\": 9");
     const Failure schema = failure_of([&] { load_program(newer); });
