@@ -7,14 +7,13 @@
 namespace ftax::nas_study {
 namespace {
 
-constexpr std::string_view framework = "pytorch-eager";
 constexpr std::string_view version = "1.8";
 constexpr std::size_t rows_per_column = 300;
 
 }  // namespace
 
 fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_view left_out) {
-    const FrameworkProfile start{.framework = std::string(framework), .version = std::string(version)};
+    const FrameworkProfile start{.framework = std::string(nas::measured_framework), .version = std::string(version)};
     std::vector<fit::HostRow> rows;
     std::size_t used = 0;
     for (const Column& column : columns) {
@@ -29,7 +28,7 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
             Predictor predictor(graph, column.device, start);
             const Prediction prediction = predictor.predict({{"batch", sample.batch}});
             const Measurement measurement{.gpu = column.device.device.slug,
-                                          .framework = std::string(framework),
+                                          .framework = std::string(nas::measured_framework),
                                           .model = fmt::format("{} {}", column.space->name(), i),
                                           .batch = sample.batch,
                                           .run = fmt::format("{} {}", column.space->name(), column.name),
@@ -40,8 +39,8 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
             }
         }
     }
-    fit::FrameworkFit fitted = fit::fit_framework(std::string(framework), std::string(version), rows);
-    fitted.reference.host = host_name;
+    fit::FrameworkFit fitted = fit::fit_framework(std::string(nas::measured_framework), std::string(version), rows);
+    fitted.reference.host = nas::measured_host;
     for (Parameter& p : fitted.reference.parameters) {
         p.source = fmt::format("fitted: nas_*.csv, {} rows of {} columns", fitted.rows, used);
     }

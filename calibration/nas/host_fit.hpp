@@ -7,9 +7,6 @@
 
 namespace ftax::nas_study {
 
-/// Name of the host profile: the campaigns' framework is PyTorch 1.8 eager on several hosts.
-inline constexpr std::string_view host_name = "help-pytorch-1.8";
-
 /// Fits the host costs that the columns share, one scale per column: FBNet's networks cost 1.4 times what the others'
 /// do per operation on either GPU, and batch 32 on one of them 1.2 times what batch 1 does. `left_out` names a device whose columns are not
 /// used ("" for none). Throws Error{usage} when nothing is left.

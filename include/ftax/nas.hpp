@@ -62,6 +62,10 @@ class Space {
     virtual bool waits_after_blocks() const { return false; }
 };
 
+/// Framework and host that the built-in spaces are known from: PyTorch 1.8 as nas_*.csv were measured with it.
+inline constexpr std::string_view measured_framework = "pytorch-eager";
+inline constexpr std::string_view measured_host = "help-pytorch-1.8";
+
 /// Names of the built-in spaces.
 [[nodiscard]] std::vector<std::string> space_names();
 /// Throws Error{usage} listing the spaces when there is none of that name.
@@ -107,7 +111,8 @@ struct Calibration {
 /// the full predictor's timeline as long as the launch queue does not fill (1,024 launches ahead).
 class CostFunction {
   public:
-    /// Throws Error{usage} when the device lacks the precision or a batch is below 1.
+    /// Throws Error{usage} when the device lacks the precision, a batch is below 1 or the space has no choices.
+    /// `space` must outlive the cost function.
     CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
                  std::vector<std::int64_t> batches, Campaign campaign = {});
     ~CostFunction();
@@ -115,6 +120,7 @@ class CostFunction {
     CostFunction& operator=(CostFunction&&) noexcept;
 
     /// Latency in seconds per batch, in the order of batches(). Thread-safe.
+    /// Throws Error{usage} for a choice that its site does not have, what Space::build and Predictor throw.
     void cost(std::span<const int> choices, std::span<double> latency_s) const;
     /// Costs many architectures on `threads` threads (0: all cores). `choices` and `latency_s` are row-major:
     /// one architecture a row, options().size() choices, batches().size() latencies.

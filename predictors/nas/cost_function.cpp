@@ -29,7 +29,8 @@ struct CostFunction::State {
           framework(std::move(f)),
           options(o),
           batches(std::move(b)),
-          sites(s->options().size()),
+          site_options(s->options()),
+          sites(site_options.size()),
           segment_of(maker) {}
 
     const Space* space;
@@ -37,6 +38,7 @@ struct CostFunction::State {
     FrameworkProfile framework;
     PredictOptions options;
     std::vector<std::int64_t> batches;
+    std::vector<int> site_options;
     std::size_t sites;
     SegmentMaker segment_of;
 
@@ -80,6 +82,15 @@ struct CostFunction::State {
         return true;
     }
 
+    void check(std::span<const int> choices, std::size_t row) const {
+        for (std::size_t site = 0; site < sites; ++site) {
+            if (choices[site] >= 0 && choices[site] < site_options[site]) continue;
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: architecture {}: choice {} must be from 0 to {}, not {}", space->name(), row, site,
+                                    site_options[site] - 1, choices[site]));
+        }
+    }
+
     struct Scratch {
         std::vector<Block> chain;
         std::vector<Segment> total;
@@ -90,6 +101,7 @@ struct CostFunction::State {
         std::shared_lock reading(mutex);
         for (std::size_t row = 0; row * sites < choices.size(); ++row) {
             const auto architecture = choices.subspan(row * sites, sites);
+            check(architecture, row);
             scratch.chain.clear();
             space->blocks(architecture, scratch.chain);
             while (!compose(scratch.chain, scratch.total)) {
@@ -112,6 +124,7 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     for (const std::int64_t batch : batches) {
         if (batch < 1) throw Error(ErrorCode::usage, fmt::format("batch must be at least 1, not {}", batch));
     }
+    if (space.options().empty()) throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
     const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space);
     state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches), segment_of);
 }

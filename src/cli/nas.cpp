@@ -22,8 +22,6 @@ namespace ftax::cli {
 namespace {
 
 constexpr std::size_t rows_per_step = 4096;  // between two updates of the progress line
-/// Host that the spaces are known from: PyTorch 1.8 eager (data/profiles/frameworks).
-constexpr std::string_view default_host = "help-pytorch-1.8";
 
 struct NasArguments {
     std::string space;
@@ -68,10 +66,9 @@ std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space&
 }
 
 FrameworkProfile nas_framework_profile(const RunArguments& run) {
-    const std::vector<std::string> hosts = host_names(run.framework);
-    const bool known = std::find(hosts.begin(), hosts.end(), default_host) != hosts.end();
     const bool chosen = !run.host.empty() || !run.framework_profile.empty();
-    return framework_profile(run.framework, known && !chosen ? default_host : run.host, run.framework_profile);
+    const bool measured = !chosen && run.framework == nas::measured_framework;
+    return framework_profile(run.framework, measured ? nas::measured_host : run.host, run.framework_profile);
 }
 
 /// The campaign that the anchor rows show, or that of the profiles without any.

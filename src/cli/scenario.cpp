@@ -9,6 +9,7 @@
 #include "ftax/error.hpp"
 #include "src/cli/arguments.hpp"
 #include "src/cli/row_predictor.hpp"
+#include "src/cli/usable_rows.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax::cli {
@@ -112,7 +113,7 @@ Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool
         refuse(framework.warnings);
     }
     if (!arguments.anchor.empty()) {
-        const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)));
+        const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
         framework = anchored_on(std::move(framework), device.device.slug, rows);
     }
     print_warnings(device.warnings);

@@ -11,7 +11,6 @@
 
 #include "ftax/import.hpp"
 #include "ftax/predict.hpp"
-#include "src/io/measurement_file.hpp"
 #include "src/report/prediction_report.hpp"
 
 namespace ftax::cli {
@@ -64,19 +63,5 @@ void add_batch_option(CLI::App& verb, std::string& batches);
 
 /// Prints warnings to standard error, each once and escaped.
 void print_warnings(const std::vector<std::string>& warnings);
-
-/// Rows of a file that hold a usable measurement; the others are named in warnings.
-template <class Row>
-std::vector<Row> usable_rows(const MeasurementFile<Row>& file) {
-    std::vector<Row> rows;
-    for (std::size_t i = 0; i < file.rows.size(); ++i) {
-        if (file.problems[i].empty()) {
-            rows.push_back(file.rows[i]);
-        } else {
-            print_warnings({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
-        }
-    }
-    return rows;
-}
 
 }  // namespace ftax::cli

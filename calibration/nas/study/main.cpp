@@ -25,7 +25,7 @@ void run(const std::filesystem::path& measurements, const std::filesystem::path&
     fmt::print("{} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.rows, 100 * fitted.mean_error,
                100 * fitted.median_error, 100 * fitted.p90_error, fitted.converged ? "" : ", not converged");
     for (const auto& [host, scalars] : fitted.hosts) fmt::print("  {}: {:.2f}\n", host, scalars.scale);
-    write_file(data / fmt::format("profiles/frameworks/pytorch-eager@{}.json", nas_study::host_name),
+    write_file(data / fmt::format("profiles/frameworks/pytorch-eager@{}.json", nas::measured_host),
                to_text(fitted.reference));
 
     std::vector<nas_study::Score> all, left_out;

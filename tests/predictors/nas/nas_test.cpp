@@ -167,6 +167,19 @@ TEST_CASE("an architecture that does not parse is a usage error saying what was 
     CHECK_THROWS_AS(static_cast<void>(nas::space("darts")), Error);
 }
 
+TEST_CASE("a choice that its site does not have is refused, as is a space without choices") {
+    const nas::CostFunction cost(nas::space("nasbench201"), test_device(), test_framework(), {}, {1});
+    std::vector<double> latency_s(1);
+    CHECK_THROWS_WITH_AS(cost.cost(std::vector<int>{0, 1, 5, 0, 0, 0}, latency_s),
+                         "nasbench201: architecture 0: choice 2 must be from 0 to 4, not 5", Error);
+    CHECK_THROWS_AS(cost.cost(std::vector<int>{0, 1, -1, 0, 0, 0}, latency_s, 2), Error);
+    class Choiceless final : public Plain {
+        std::vector<int> options() const override { return {}; }
+    };
+    const Choiceless choiceless;
+    CHECK_THROWS_AS(nas::CostFunction(choiceless, test_device(), test_framework(), {}, {1}), Error);
+}
+
 TEST_CASE("ten samples recover the scalars of a campaign, two of them disturbed") {
     const nas::Space& space = nas::space("fbnet");
     const nas::Campaign truth{.host_scale = 1.7, .device_scale = 0.9};

@@ -1,0 +1,106 @@
+#include "src/cli/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "ftax/error.hpp"
+#include "predictors/operator.hpp"
+#include "src/cli/arguments.hpp"
+#include "src/cli/row_predictor.hpp"
+
+namespace ftax::cli {
+namespace {
+
+/// Predicts each row with `predict`; what a row asks for in vain becomes the reason why it is skipped.
+template <class Row, class Predict>
+std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, Predict predict) {
+    std::vector<report::ValidatedRow> rows;
+    rows.reserve(file.rows.size());
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        report::ValidatedRow row{.measured_s = file.rows[i].latency_s, .skipped = file.problems[i]};
+        if (row.skipped.empty()) {
+            try {
+                row.prediction = predict(file.rows[i]);
+                if (!row.prediction) row.skipped = "no model for this operator";
+            } catch (const Error& error) {
+                row.skipped = error.what();
+            }
+        }
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
+                                                  const ValidationArguments& arguments, const Warn& warn) {
+    RowPredictor predictor(arguments.models, arguments.device_profile);
+    if (!arguments.anchor.empty()) {
+        warn(predictor.anchor(usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn)));
+    }
+    return predict_rows(file, [&](const Measurement& row) {
+        const Prediction p = predictor.predict(row);
+        return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
+    });
+}
+
+std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<OperatorMeasurement>& file,
+                                                     const ValidationArguments& arguments, const Warn& warn) {
+    std::map<std::string, std::vector<OperatorMeasurement>> anchors;
+    if (!arguments.anchor.empty()) {
+        for (OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn)) {
+            anchors[device_spec(row.gpu).slug].push_back(std::move(row));
+        }
+    }
+    std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
+    return predict_rows(file, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
+        auto model = models.find(row.gpu);
+        if (model == models.end()) {
+            const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
+            model = models.emplace(row.gpu, OperatorModel(profile)).first;
+            model->second.anchor(anchors[profile.device.slug]);
+        }
+        const auto p = model->second.predict(row);
+        if (!p) return std::nullopt;
+        return report::RowPrediction{p->latency_s, p->low_s, p->high_s, p->bound, 1};
+    });
+}
+
+/// Puts the values of the grouping columns into the rows; a column that is absent or empty reads as its default.
+void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
+    const std::map<std::string, std::string> defaults{{"framework", "pytorch-eager"}, {"precision", "fp32"}};
+    for (const std::string& name : by) {
+        const auto column = table.column(name);
+        const auto fallback = defaults.find(name);
+        if (!column && fallback == defaults.end()) {
+            throw Error(ErrorCode::usage, fmt::format("--by {}: {} has no such column", name, table.origin()));
+        }
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            std::string value(column ? table.row(i)[*column] : "");
+            if (value.empty() && fallback != defaults.end()) value = fallback->second;
+            rows[i].group.push_back(std::move(value));
+        }
+    }
+}
+
+}  // namespace
+
+Validation validate(const ValidationArguments& arguments, const Warn& warn) {
+    Validation result{read_csv(arguments.rows), {}, {}};
+    const bool operators = holds_operators(result.table);
+    if (operators) {
+        auto file = read_operator_measurements(std::move(result.table));
+        result.rows = validate_operators(file, arguments, warn);
+        result.table = std::move(file.table);
+    } else {
+        auto file = read_model_measurements(std::move(result.table));
+        result.rows = validate_models(file, arguments, warn);
+        result.table = std::move(file.table);
+    }
+    const std::string by = !arguments.by.empty() ? arguments.by : operators ? "gpu,op,precision" : "gpu,framework,precision";
+    group_rows(result.table, split_list(by), result.rows);
+    result.report = summarise(result.table, split_list(by), result.rows);
+    return result;
+}
+
+}  // namespace ftax::cli
