@@ -14,8 +14,9 @@ demo:
 	@cmake/demo.sh $(BUILD)/demo/ftax
 
 test:
-	@cmake/packages.sh program fit tests
-	$(RUN_CMAKE) -B $(BUILD)/test
+	@cmake/packages.sh program fit tests python
+	@cmake/venv.sh $(BUILD)/venv
+	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure
 

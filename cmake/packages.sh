@@ -8,6 +8,7 @@ for group in "$@"; do
                              libprotobuf-dev protobuf-compiler libzip-dev ;;
         fit) set -- "$@" libeigen3-dev libceres-dev ;;
         tests) set -- "$@" doctest-dev libonnx-testdata ;;
+        python) set -- "$@" python3-dev python3-venv ;;
         benchmarks) set -- "$@" libbenchmark-dev ;;
         coverage) set -- "$@" gcovr ;;
         *) echo "packages.sh: unknown group $group" >&2; exit 2 ;;

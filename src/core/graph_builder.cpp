@@ -417,6 +417,7 @@ std::vector<TensorId> GraphBuilder::op(OpKind kind, std::string_view source, con
 }
 
 Graph GraphBuilder::finish(const std::vector<TensorId>& outputs) {
+    for (const TensorId output : outputs) static_cast<void>(Layer(graph_, "output").tensor(output));
     graph_.outputs = outputs;
     return std::exchange(graph_, {});
 }

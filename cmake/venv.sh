@@ -1,0 +1,13 @@
+#!/bin/sh
+# venv.sh FOLDER: makes a virtual environment with the packages of requirements.txt, or leaves it when it has them.
+set -eu
+venv=$1
+requirements=$(dirname "$0")/requirements.txt
+
+if cmp -s "$requirements" "$venv/requirements.txt"; then
+    exit 0
+fi
+echo "Installing the packages of $requirements into $venv"
+python3 -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+cp "$requirements" "$venv/requirements.txt"

@@ -1,0 +1,141 @@
+"""Latency as a cost function for architecture search.
+
+    cost = ftax.nas.CostFunction("nasbench201", "1080ti", batches=[1, 256])
+    cost(["|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|avg_pool_3x3~2|"])   # seconds, one row per architecture
+
+An architecture is a text in the notation of its space, or a row of integers: the option taken at each choice.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _ftax
+from ._ftax import Campaign, Graph, GraphBuilder, measured_host
+
+__all__ = ["Campaign", "CostFunction", "Space", "measured_host", "space_names"]
+
+
+class Space(ABC):
+    """A search space of one's own: how an architecture is written, which blocks it chains, how each block is built.
+
+    A block is a tuple of at most eight small integers; its launches may depend on these alone, so that a block that was
+    timed once is never timed again.
+    """
+
+    name: str
+    options: Sequence[int]  # number of options of each choice
+    waits_after_blocks = False  # whether the host waits for the device after each block
+
+    def parse(self, text: str) -> list[int]:
+        """Choices of an architecture. The default reads "0-3-1"."""
+        return [int(part) for part in text.split("-")]
+
+    @abstractmethod
+    def blocks(self, choices: list[int]) -> list[tuple[int, ...]]:
+        """Blocks of an architecture in execution order."""
+
+    @abstractmethod
+    def inputs(self, net: GraphBuilder, choices: list[int]) -> list[int]:
+        """Declares the inputs of the network; returns the first live tensors."""
+
+    @abstractmethod
+    def build(self, net: GraphBuilder, block: tuple[int, ...], live: list[int]) -> list[int]:
+        """Appends one block (eight numbers, zeros where it has fewer); returns the tensors that later blocks may read.
+
+        The first one is the output at the end.
+        """
+
+
+def space_names() -> list[str]:
+    """Names of the built-in spaces."""
+    return _ftax.space_names()
+
+
+class CostFunction:
+    """Latency of architectures of one space on one device under one framework, for fixed batch sizes.
+
+    Each distinct block is timed once; then a call only composes. Threads may share it, and it can be pickled (blocks are
+    timed anew on the other side). `anchor`: measured architectures (arch, batch, seconds) that calibrate the campaign;
+    ten are enough. `host`: whose profile holds, by default that of the runs the built-in spaces are known from.
+    """
+
+    def __init__(self, space: str | Space, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,
+                 batches: int | Iterable[int] = 1, anchor: Iterable[tuple[str | Sequence[int], int, float]] = (),
+                 campaign: Campaign | None = None, host: str = "", device_profile: str | os.PathLike[str] = "",
+                 framework_profile: str | os.PathLike[str] = "") -> None:
+        self._arguments: dict[str, Any] = {
+            "space": space, "device": device, "framework": framework, "precision": precision,
+            "batches": [int(b) for b in np.atleast_1d(np.asarray(batches)).ravel()], "host": host,
+            "device_profile": os.fspath(device_profile), "framework_profile": os.fspath(framework_profile)}
+        self._space = _ftax.SpaceHandle(space)
+        samples = [(self._choices([arch])[0].tolist(), int(batch), float(seconds)) for arch, batch, seconds in anchor]
+        self._cost = _ftax.CostFunction(**self._arguments, campaign=campaign or Campaign(), samples=samples)
+
+    @property
+    def batches(self) -> list[int]:
+        return list(self._arguments["batches"])
+
+    @property
+    def options(self) -> list[int]:
+        """Number of options of each choice."""
+        return self._space.options
+
+    @property
+    def campaign(self) -> Campaign:
+        """What the anchor showed."""
+        return self._cost.campaign
+
+    def parse(self, archs: Sequence[str]) -> np.ndarray:
+        """Choices of architectures written as text: one row of integers each."""
+        return self._space.parse(list(archs))
+
+    def _choices(self, archs: Any) -> np.ndarray:
+        if isinstance(archs, (list, tuple)) and archs and isinstance(archs[0], str):
+            return self.parse(archs)
+        choices = np.asarray(archs)
+        if choices.shape == (0,):
+            return np.empty((0, len(self.options)), dtype=np.int32)
+        if choices.ndim != 2 or not np.issubdtype(choices.dtype, np.integer):
+            raise _ftax.UsageError("architectures are a list of texts, or an array of integers with one row each")
+        if choices.size and (choices.min() < 0 or choices.max() > np.iinfo(np.int32).max):
+            raise _ftax.UsageError("a choice is negative or too large")
+        return np.ascontiguousarray(choices, dtype=np.int32)
+
+    def __call__(self, archs: Sequence[str] | np.ndarray, threads: int = 1) -> np.ndarray:
+        """Seconds: one row per architecture, one column per batch size. `threads`: 0 for all cores."""
+        if threads < 0:
+            raise _ftax.UsageError("threads must be 0 (all cores) or more")
+        choices = self._choices(archs)
+        return self._cost.cost(choices, threads)
+
+    def marginal_cost(self, arch: str | Sequence[int], site: int) -> np.ndarray:
+        """Seconds with each option of one choice instead of the one taken: one row per option."""
+        if site < 0:
+            raise _ftax.UsageError(f"there is no choice {site}")
+        return self._cost.marginal_cost(self._choices([arch])[0].tolist(), site)
+
+    def table(self, arch: str | Sequence[int]) -> list[np.ndarray]:
+        """Marginal costs of every choice around one architecture: what a differentiable search interpolates."""
+        return [self.marginal_cost(arch, site) for site in range(len(self.options))]
+
+    def random(self, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Random architectures, one row of choices each."""
+        rng = rng or np.random.default_rng()
+        return rng.integers(0, self.options, size=(count, len(self.options)), dtype=np.int32)
+
+    def build_graph(self, arch: str | Sequence[int]) -> Graph:
+        """The whole network of an architecture."""
+        return self._space.build_graph(self._choices([arch])[0].tolist())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._arguments, self.campaign)
+
+
+def _restore(arguments: dict[str, Any], campaign: Campaign) -> CostFunction:
+    return CostFunction(**arguments, campaign=campaign)

@@ -1,0 +1,12 @@
+#include "src/python/bindings.hpp"
+
+NB_MODULE(_ftax, module) {
+    module.doc() = "Analytical latency model for neural-network inference on GPUs: the compiled part of ftax.";
+    module.attr("__version__") = FTAX_VERSION;
+    ftax::python::bind_errors(module);
+    ftax::python::bind_graph(module);
+    ftax::python::bind_profiles(module);
+    ftax::python::bind_predictor(module);
+    ftax::python::bind_reports(module);
+    ftax::python::bind_nas(module);
+}

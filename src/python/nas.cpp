@@ -1,0 +1,143 @@
+#include "ftax/nas.hpp"
+
+#include <fmt/format.h>
+
+#include "ftax/error.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/python/bindings.hpp"
+#include "src/python/python_space.hpp"
+
+namespace ftax::python {
+namespace {
+
+using Choices = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using SampleTuple = std::tuple<std::vector<int>, std::int64_t, double>;
+
+/// A cost function with the space it refers to.
+class SharedCost {
+  public:
+    SharedCost(nb::object space, const std::string& device, const std::string& framework, const std::string& precision,
+               const std::vector<std::int64_t>& batches, const std::string& host, const std::string& device_file,
+               const std::string& framework_file, const nas::Campaign& campaign, const std::vector<SampleTuple>& samples)
+        : space_(std::move(space)), campaign_(campaign) {
+        const nb::gil_scoped_release released;
+        DeviceProfile on = device_profile(device, device_file);
+        const bool measured = host.empty() && framework_file.empty() && framework == nas::measured_framework;
+        FrameworkProfile under = framework_profile(framework, measured ? nas::measured_host : host, framework_file);
+        const PredictOptions options{.precision = cli::parse_precision(precision)};
+        if (!samples.empty()) {
+            std::vector<nas::Sample> known;
+            for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});
+            campaign_ = nas::calibrate(space_.get(), on, under, options, known, campaign).campaign;
+        }
+        cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(on), std::move(under), options, batches, campaign_);
+    }
+
+    [[nodiscard]] const nas::CostFunction& get() const { return *cost_; }
+    [[nodiscard]] const nas::Space& space() const { return space_.get(); }
+    [[nodiscard]] const nas::Campaign& campaign() const { return campaign_; }
+
+  private:
+    SpaceHandle space_;
+    nas::Campaign campaign_;
+    std::unique_ptr<nas::CostFunction> cost_;
+};
+
+/// Parses architectures; the message names the first one that does not parse.
+Array<int, 2> parse(const SpaceHandle& space, const std::vector<std::string>& texts) {
+    std::vector<int> all;
+    {
+        const nb::gil_scoped_release released;
+        std::vector<int> one;
+        for (std::size_t i = 0; i < texts.size(); ++i) {
+            try {
+                space.get().parse(texts[i], one);
+            } catch (const Error& error) {
+                throw Error(error.code(), fmt::format("architecture {}: {}", i, error.what()));
+            }
+            all.insert(all.end(), one.begin(), one.end());
+        }
+    }
+    const std::size_t sites = space.get().options().size();
+    return to_array(std::move(all), texts.size(), sites);
+}
+
+std::size_t checked_sites(const SharedCost& cost, std::size_t given) {
+    const std::size_t sites = cost.space().options().size();
+    if (given == sites) return sites;
+    throw Error(ErrorCode::usage, fmt::format("{}: an architecture has {} choices, not {}", cost.space().name(), sites, given));
+}
+
+Array<double, 2> cost_of(const SharedCost& cost, const Choices& choices, unsigned threads) {
+    const std::size_t rows = choices.shape(0);
+    const std::size_t sites = checked_sites(cost, choices.shape(1));
+    const std::size_t batches = cost.get().batches().size();
+    // A copy: another thread may write into the caller's array while this one runs without the interpreter lock.
+    const std::vector<int> own(choices.data(), choices.data() + rows * sites);
+    std::vector<double> latency_s(rows * batches);
+    {
+        const nb::gil_scoped_release released;
+        cost.get().cost(own, latency_s, threads);
+    }
+    return to_array(std::move(latency_s), rows, batches);
+}
+
+Array<double, 2> marginal_cost(const SharedCost& cost, const std::vector<int>& choices, std::size_t site) {
+    checked_sites(cost, choices.size());
+    const std::vector<int> options = cost.space().options();
+    if (site >= options.size()) {
+        throw Error(ErrorCode::usage, fmt::format("{}: there is no choice {}", cost.space().name(), site));
+    }
+    const auto rows = static_cast<std::size_t>(options[site]);
+    std::vector<double> latency_s(rows * cost.get().batches().size());
+    {
+        const nb::gil_scoped_release released;
+        cost.get().marginal_cost(choices, site, latency_s);
+    }
+    return to_array(std::move(latency_s), rows, cost.get().batches().size());
+}
+
+Graph build(const SpaceHandle& space, const std::vector<int>& choices) {
+    const nb::gil_scoped_release released;
+    return nas::build_graph(space.get(), choices);
+}
+
+}  // namespace
+
+void bind_nas(nb::module_& module) {
+    nb::class_<nas::Campaign>(module, "Campaign", "What sets one measuring campaign apart from the profiles.")
+        .def("__init__", [](nas::Campaign* self, double host_scale, double device_scale, std::optional<bool> waits_after_blocks) {
+            new (self) nas::Campaign{host_scale, device_scale, waits_after_blocks};
+        }, "host_scale"_a = 1.0, "device_scale"_a = 1.0, "waits_after_blocks"_a = nb::none())
+        .def_ro("host_scale", &nas::Campaign::host_scale)
+        .def_ro("device_scale", &nas::Campaign::device_scale)
+        .def_ro("waits_after_blocks", &nas::Campaign::waits_after_blocks)
+        .def("__getstate__", [](const nas::Campaign& c) {
+            return std::make_tuple(c.host_scale, c.device_scale, c.waits_after_blocks);
+        })
+        .def("__setstate__", [](nas::Campaign& c, const std::tuple<double, double, std::optional<bool>>& state) {
+            new (&c) nas::Campaign{std::get<0>(state), std::get<1>(state), std::get<2>(state)};
+        });
+
+    nb::class_<SpaceHandle>(module, "SpaceHandle")
+        .def(nb::init<nb::object>(), "space"_a)
+        .def_prop_ro("name", [](const SpaceHandle& s) { return std::string(s.get().name()); })
+        .def_prop_ro("options", [](const SpaceHandle& s) { return s.get().options(); })
+        .def("parse", parse, "archs"_a)
+        .def("build_graph", build, "choices"_a);
+
+    nb::class_<SharedCost>(module, "CostFunction")
+        .def(nb::init<nb::object, const std::string&, const std::string&, const std::string&,
+                      const std::vector<std::int64_t>&, const std::string&, const std::string&, const std::string&,
+                      const nas::Campaign&, const std::vector<SampleTuple>&>(),
+             "space"_a, "device"_a, "framework"_a, "precision"_a, "batches"_a, "host"_a, "device_profile"_a,
+             "framework_profile"_a, "campaign"_a, "samples"_a)
+        .def("cost", cost_of, "choices"_a, "threads"_a)
+        .def("marginal_cost", marginal_cost, "choices"_a, "site"_a)
+        .def_prop_ro("campaign", &SharedCost::campaign);
+
+    module.attr("measured_host") = std::string(nas::measured_host);
+    module.def("space_names", &nas::space_names);
+}
+
+}  // namespace ftax::python

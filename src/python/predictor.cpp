@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "ftax/error.hpp"
+#include "ftax/predict.hpp"
+#include "src/cli/row_predictor.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/usable_rows.hpp"
+#include "src/python/bindings.hpp"
+
+namespace ftax::python {
+namespace {
+
+using Bindings = std::map<std::string, std::int64_t>;
+
+/// A predictor that threads may share: prediction changes its state.
+class SharedPredictor {
+  public:
+    SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework, const std::string& precision,
+                    const std::string& host, const std::string& anchor, const std::string& device_file,
+                    const std::string& framework_file, bool channels_last, double padding) {
+        if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
+        DeviceProfile on = device_profile(device, device_file);
+        FrameworkProfile under = framework_profile(framework, host, framework_file);
+        warnings_ = on.warnings;
+        warnings_.insert(warnings_.end(), under.warnings.begin(), under.warnings.end());
+        if (!anchor.empty()) {
+            const auto warn = [&](const std::vector<std::string>& more) {
+                warnings_.insert(warnings_.end(), more.begin(), more.end());
+            };
+            const auto rows = cli::usable_rows(read_model_measurements(read_csv(anchor)), warn);
+            under = cli::anchored_on(std::move(under), on.device.slug, rows);
+        }
+        const PredictOptions options{cli::parse_precision(precision), channels_last, padding};
+        predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options);
+    }
+
+    [[nodiscard]] Prediction predict(const Bindings& dims) {
+        const std::lock_guard guard(mutex_);
+        return predictor_->predict({dims.begin(), dims.end()});
+    }
+    [[nodiscard]] std::vector<Prediction> sweep(const std::vector<std::int64_t>& batches, const Bindings& dims) {
+        const std::lock_guard guard(mutex_);
+        ShapeBindings bindings{dims.begin(), dims.end()};
+        std::vector<Prediction> predictions;
+        for (const std::int64_t batch : batches) {
+            bindings["batch"] = batch;
+            predictions.push_back(predictor_->predict(bindings));
+        }
+        return predictions;
+    }
+    [[nodiscard]] std::optional<Crossover> crossover(const Bindings& dims, std::int64_t largest) {
+        const std::lock_guard guard(mutex_);
+        return find_crossover(*predictor_, {dims.begin(), dims.end()}, largest);
+    }
+    /// Operators and timeline of one prediction.
+    struct Detail {
+        std::vector<OpPrediction> operators;
+        std::vector<Span> spans;
+    };
+    [[nodiscard]] Detail detail(const Bindings& dims) {
+        const std::lock_guard guard(mutex_);
+        static_cast<void>(predictor_->predict({dims.begin(), dims.end()}));
+        return {predictor_->operators(), predictor_->timeline()};
+    }
+    [[nodiscard]] const Predictor& get() const { return *predictor_; }
+    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+  private:
+    std::unique_ptr<Predictor> predictor_;
+    std::mutex mutex_;
+    std::vector<std::string> warnings_;
+};
+
+nb::list operators(SharedPredictor& predictor, const Graph& graph, const Bindings& dims) {
+    SharedPredictor::Detail detail;
+    {
+        const nb::gil_scoped_release released;
+        detail = predictor.detail(dims);
+    }
+    nb::list rows;
+    for (std::size_t i = 0; i < detail.operators.size(); ++i) {
+        const OpPrediction& op = detail.operators[i];
+        const Span& span = detail.spans[i];
+        nb::dict row;
+        row["operator"] = op.op < graph.ops.size() ? graph.ops[op.op].name : std::string();
+        row["host_kind"] = std::string(name_of(op.host_kind));
+        row["kernels"] = op.kernels;
+        row["host_s"] = op.host_s;
+        row["device_s"] = op.device_s;
+        row["bound"] = std::string(name_of(op.bound));
+        row["host_start_s"] = span.host_start_s;
+        row["device_start_s"] = span.device_start_s;
+        row["device_end_s"] = span.device_end_s;
+        rows.append(row);
+    }
+    return rows;
+}
+
+}  // namespace
+
+void bind_predictor(nb::module_& module) {
+    nb::class_<Prediction>(module, "Prediction", "Latency of one forward pass and what bounds it. Seconds.")
+        .def_ro("latency_s", &Prediction::latency_s, "End of the simulated timeline: the answer.")
+        .def_ro("low_s", &Prediction::low_s, "Lower end of the 90 % interval.")
+        .def_ro("high_s", &Prediction::high_s, "Upper end of the 90 % interval.")
+        .def_ro("host_s", &Prediction::host_s, "Sum of the host's dispatch times.")
+        .def_ro("device_s", &Prediction::device_s, "Sum of the kernels' times.")
+        .def_ro("closed_form_s", &Prediction::closed_form_s, "The larger of the two sums.")
+        .def_prop_ro("bound", [](const Prediction& p) { return std::string(name_of(p.bound)); },
+                     "host, compute, memory or floor")
+        .def_ro("kernels", &Prediction::kernels)
+        .def_prop_ro("coverage", [](const Prediction& p) {
+            return std::map<std::string, double>{{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}};
+        }, "Shares of nodes, FLOPs and time that are modelled.")
+        .def_ro("warnings", &Prediction::warnings)
+        .def("__repr__", [](const Prediction& p) {
+            return fmt::format("<ftax.Prediction {:.4g} ms, bound by {}>", p.latency_s * 1e3, name_of(p.bound));
+        });
+
+    nb::class_<Crossover>(module, "Crossover", "Batch at which the framework stops being the bottleneck.")
+        .def_ro("batch", &Crossover::batch)
+        .def_ro("low", &Crossover::low)
+        .def_ro("high", &Crossover::high)
+        .def_ro("host_s", &Crossover::host_s)
+        .def_prop_ro("causes", [](const Crossover& c) {
+            nb::list causes;
+            for (const HostCause& cause : c.causes) {
+                causes.append(nb::make_tuple(std::string(name_of(cause.kind)), cause.operations, cause.host_s));
+            }
+            return causes;
+        }, "(kind, operations, host seconds) of what costs the host most.")
+        .def("__repr__", [](const Crossover& c) { return fmt::format("<ftax.Crossover at batch {:.1f}>", c.batch); });
+
+    nb::class_<SharedPredictor>(module, "Predictor",
+                                "Predicts one graph on one device under one framework. Threads may share it; each "
+                                "prediction takes microseconds and releases the interpreter lock.")
+        .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
+                      const std::string&, const std::string&, const std::string&, bool, double>(),
+             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(), "host"_a = "",
+             "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "", "channels_last"_a = false,
+             "padding"_a = 0.0, nb::keep_alive<1, 2>(), Release())
+        .def("predict", &SharedPredictor::predict, "dims"_a, Release())
+        .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
+        .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())
+        .def("operators", operators, "graph"_a, "dims"_a)
+        .def_prop_ro("device", [](const SharedPredictor& p) { return p.get().device().device.slug; })
+        .def_prop_ro("framework", [](const SharedPredictor& p) { return p.get().framework().framework; })
+        .def_prop_ro("host", [](const SharedPredictor& p) { return p.get().framework().host; })
+        .def_prop_ro("warnings", &SharedPredictor::warnings);
+}
+
+}  // namespace ftax::python

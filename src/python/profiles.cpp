@@ -1,0 +1,78 @@
+#include "ftax/device.hpp"
+#include "ftax/framework.hpp"
+#include "src/python/bindings.hpp"
+
+namespace ftax::python {
+namespace {
+
+nb::list parameters(const std::vector<Parameter>& values) {
+    nb::list list;
+    for (const Parameter& p : values) {
+        nb::dict row;
+        row["name"] = p.name;
+        row["value"] = p.value;
+        row["relative_stddev"] = p.relative_stddev;
+        row["source"] = p.source;
+        list.append(row);
+    }
+    return list;
+}
+
+nb::dict datasheet(const DeviceSpec& device) {
+    nb::dict sheet;
+    sheet["slug"] = device.slug;
+    sheet["name"] = device.name;
+    sheet["aliases"] = device.aliases;
+    sheet["architecture"] = std::string(name_of(device.architecture));
+    sheet["sms"] = device.sms;
+    sheet["boost_clock_hz"] = device.boost_clock_hz;
+    sheet["memory_bytes"] = device.memory_bytes;
+    sheet["memory_bandwidth_bytes_per_s"] = device.memory_bandwidth_bytes_per_s;
+    sheet["l2_bytes"] = device.l2_bytes;
+    sheet["power_limit_w"] = device.power_limit_w;
+    nb::dict peaks;
+    for (int path = 0; path < math_path_count; ++path) {
+        const auto peak = device.peak(static_cast<MathPath>(path));
+        if (peak) peaks[nb::str(std::string(name_of(static_cast<MathPath>(path))).c_str())] = *peak;
+    }
+    sheet["peak_flops_per_s"] = peaks;
+    return sheet;
+}
+
+nb::dict device(const std::string& name, const std::string& profile) {
+    const DeviceProfile found = device_profile(name, profile);
+    nb::dict result = datasheet(found.device);
+    result["version"] = found.version;
+    result["warnings"] = found.warnings;
+    result["parameters"] = parameters(found.parameters);
+    return result;
+}
+
+nb::dict framework(const std::string& name, const std::string& host, const std::string& profile) {
+    const FrameworkProfile found = framework_profile(name, host, profile);
+    nb::dict result;
+    result["framework"] = found.framework;
+    result["version"] = found.version;
+    result["host"] = found.host;
+    result["warnings"] = found.warnings;
+    result["parameters"] = parameters(found.parameters);
+    return result;
+}
+
+}  // namespace
+
+void bind_profiles(nb::module_& module) {
+    module.def("devices", [] {
+        std::vector<std::string> slugs;
+        for (const DeviceSpec& spec : device_specs()) slugs.push_back(spec.slug);
+        return slugs;
+    }, "Slugs of the GPUs that ftax has the datasheet of.");
+    module.def("frameworks", &framework_names, "Names of the frameworks.");
+    module.def("hosts", &host_names, "framework"_a, "Hosts that a framework has been calibrated on.");
+    module.def("device", device, "name"_a, "profile"_a = "",
+               "Datasheet of a GPU with the parameters of the kernel models that hold for it.");
+    module.def("framework", framework, "name"_a, "host"_a = "", "profile"_a = "",
+               "Host costs of a framework, with their provenance.");
+}
+
+}  // namespace ftax::python

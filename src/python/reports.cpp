@@ -1,0 +1,32 @@
+#include "src/cli/validation.hpp"
+#include "src/io/file.hpp"
+#include "src/python/bindings.hpp"
+#include "src/report/model_report.hpp"
+
+namespace ftax::python {
+namespace {
+
+std::string inspect(const Graph& graph, const std::map<std::string, std::int64_t>& dims, int depth) {
+    return to_json(report::model_report(graph, {dims.begin(), dims.end()}, depth));
+}
+
+/// The report as JSON, and what the anchors left in doubt.
+std::tuple<std::string, std::vector<std::string>> validate(const std::string& rows, const std::string& anchor,
+                                                           const std::string& models, const std::string& by,
+                                                           const std::string& profile, const std::string& predictions) {
+    std::vector<std::string> warnings;
+    const cli::Validation result =
+        cli::validate({.rows = rows, .anchor = anchor, .models = models, .by = by, .device_profile = profile},
+                      [&](const std::vector<std::string>& more) { warnings.insert(warnings.end(), more.begin(), more.end()); });
+    if (!predictions.empty()) write_file(predictions, predictions_csv(result.table, result.rows));
+    return {to_json(result.report), warnings};
+}
+
+}  // namespace
+
+void bind_reports(nb::module_& module) {
+    module.def("inspect_json", inspect, "graph"_a, "dims"_a, "depth"_a, Release());
+    module.def("validate_json", validate, "rows"_a, "anchor"_a, "models"_a, "by"_a, "profile"_a, "predictions"_a, Release());
+}
+
+}  // namespace ftax::python

@@ -1,0 +1,100 @@
+import json
+import subprocess
+import sys
+
+import ftax
+import numpy as np
+import pytest
+
+
+def test_a_sweep_equals_single_predictions(tiny):
+    predictor = ftax.Predictor(tiny, "t4")
+    sweep = predictor.sweep([1, 8, 64])
+    assert [p.latency_s for p in sweep] == [predictor.predict(batch=b).latency_s for b in (1, 8, 64)]
+    assert np.array_equal(predictor.latency_s(np.array([1, 8, 64])), [p.latency_s for p in sweep])
+    assert all(p.low_s < p.latency_s < p.high_s for p in sweep)
+    assert sweep[0].bound == "host"
+    assert sweep[0].closed_form_s == max(sweep[0].host_s, sweep[0].device_s)
+
+
+def test_functions_give_what_predictors_give():
+    predictor = ftax.Predictor("resnet18", "t4")
+    assert ftax.predict("resnet18", "t4", batch=4)[0].latency_s == predictor.predict(batch=4).latency_s
+    found = ftax.crossover("resnet18", "t4")
+    assert found.low < found.batch < found.high
+    assert found.causes[0][0] == "conv" and len(found.causes) <= 3
+    before, after = predictor.sweep([int(found.batch), int(found.batch) + 1])
+    assert before.bound == "host" and after.bound != "host"
+
+
+def test_operators_add_up(tiny):
+    predictor = ftax.Predictor(tiny, "t4")
+    operators = predictor.operators(batch=8)
+    prediction = predictor.predict(batch=8)
+    assert sum(op["host_s"] for op in operators) == pytest.approx(prediction.host_s)
+    assert sum(op["device_s"] for op in operators) == pytest.approx(prediction.device_s)
+    assert sum(op["kernels"] for op in operators) == prediction.kernels
+
+
+def test_compare_skips_what_a_device_lacks(tiny):
+    rows = ftax.compare(tiny, ["t4", "p100"], precisions=["fp32", "bf16"], batch=[1, 8])
+    assert [row["batch"] for row in rows if "skipped" not in row and row["device"] == "p100"] == [1, 8]
+    assert any(row["device"] == "p100" and row["precision"] == "bf16" and "skipped" in row for row in rows)
+    with pytest.raises(ftax.UsageError):
+        ftax.compare(tiny, "p100", precisions="bf16")
+
+
+def test_a_graph_survives_the_round_trip_through_text(tiny):
+    again = ftax.Graph.from_text(tiny.to_text())
+    assert again.symbols == ["batch"]
+    assert [op["kind"] for op in again.operators] == ["conv", "batch_norm", "pointwise", "global_pool", "reshape", "linear"]
+    assert again.inputs == [("x", "f32", ["batch", "3", "32", "32"])]
+    assert ftax.predict(again, "t4")[0].latency_s == ftax.predict(tiny, "t4")[0].latency_s
+
+
+def test_inspect_counts_flops_by_hand(tiny):
+    report = ftax.inspect(tiny, batch=2)
+    # 2 images of 32 × 32 pixels, 16 channels of 27 taps; 16 · 10 products at the end. A multiply-add counts one MAC.
+    assert report["total"]["macs"] == 2 * 32 * 32 * 16 * 27 + 2 * 16 * 10
+
+
+def test_a_predictor_keeps_its_graph():
+    predictor = ftax.Predictor(ftax.load_graph("resnet18"), "t4")
+    predictor.graph = None
+    assert predictor.predict(batch=1).latency_s > 0
+
+
+def test_validate_reports_errors_and_writes_rows(tmp_path):
+    latency_ms = 1e3 * ftax.predict("resnet18", "t4", batch=1)[0].latency_s
+    rows = tmp_path / "rows.csv"
+    rows.write_text(f"gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,resnet18,1,{2 * latency_ms}\n"
+                    "t4,pytorch-eager,fp32,no_such_model,1,5\n")
+    report = ftax.validate(rows, predictions=tmp_path / "out.csv")
+    assert report["overall"]["bias"] == pytest.approx(-0.5, rel=1e-3)
+    assert report["skipped"]
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 3
+    anchored = ftax.validate(rows, anchor=rows)
+    assert anchored["overall"]["mape"] < 0.2
+
+
+def test_profiles_carry_their_provenance():
+    sheet = ftax.device("Tesla T4")
+    assert sheet["slug"] == "t4" and sheet["sms"] == 40
+    assert all(p["source"] for p in sheet["parameters"])
+    host = ftax.framework("pytorch-eager", ftax.nas.measured_host)
+    assert host["version"] == "1.8"
+    assert set(ftax.hosts("pytorch-eager")) >= {"reference", ftax.nas.measured_host}
+
+
+def test_the_package_has_types_for_checkers():
+    import importlib.resources
+
+    files = {f.name for f in importlib.resources.files("ftax").iterdir()}
+    assert {"py.typed", "_ftax.pyi"} <= files
+    stub = (importlib.resources.files("ftax") / "_ftax.pyi").read_text()
+    assert "class Predictor" in stub and "def load_graph" in stub
+
+
+def test_importing_does_not_load_what_is_not_needed():
+    code = "import sys, ftax, json; print(json.dumps([m for m in ('torch', 'onnx', 'pandas') if m in sys.modules]))"
+    assert json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) == []
