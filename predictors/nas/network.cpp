@@ -2,12 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ftax/error.hpp"
 
 namespace ftax::nas {
 namespace {
 
 constexpr std::size_t max_nodes = 1'000'000;
+
+KernelGroup group_of(const Graph& graph, const Op& op) {
+    switch (op.kind) {
+        case OpKind::pool:
+        case OpKind::global_pool: return KernelGroup::pool;
+        case OpKind::linear:
+        case OpKind::matmul: return KernelGroup::pointwise;
+        case OpKind::conv: break;
+        default: return KernelGroup::traffic;
+    }
+    const std::vector<Expression>& filter = graph.tensors[op.inputs[1]].shape;
+    const auto per_group = graph.expressions.constant_value(filter[1]);
+    if (op.integer("groups", 1) > 1) return per_group == 1 ? KernelGroup::depthwise : KernelGroup::grouped;
+    const bool one = std::all_of(filter.begin() + 2, filter.end(),
+                                 [&](Expression e) { return graph.expressions.constant_value(e) == 1; });
+    return one ? KernelGroup::pointwise : KernelGroup::spatial;
+}
 
 }  // namespace
 
@@ -38,11 +57,12 @@ TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor
     timed.blocks.resize(built.ends.size());
     std::size_t block = 0;
     for (const OpPrediction& op : predictor.operators()) {
-        const TimedOperation operation{op.host_s, op.device_s, op.kernels};
+        TimedOperation operation{op.host_s, op.device_s, op.kernels};
         if (op.op == no_op) {
             timed.beginning.push_back(operation);
             continue;
         }
+        operation.group = group_of(built.graph, built.graph.ops[op.op]);
         while (block + 1 < built.ends.size() && op.op >= built.ends[block]) ++block;
         timed.blocks[block].push_back(operation);
     }

@@ -22,6 +22,7 @@ struct BuiltNetwork {
 struct TimedOperation {
     double host_s = 0, device_s = 0;
     int kernels = 0;
+    KernelGroup group = KernelGroup::traffic;
 };
 
 /// A network's timed operations, block by block.
@@ -36,7 +37,8 @@ struct TimedNetwork {
 /// Turns timed operations into segments as one campaign runs them.
 struct SegmentMaker {
     double launch_latency_s = 0, kernel_gap_s = 0, wait_s = 0;
-    double host_scale = 1, device_scale = 1;
+    double host_scale = 1;
+    std::array<double, kernel_group_count> device_scale{};  ///< of each group
     bool waits = false;
 
     SegmentMaker(const HostCosts& costs, const Campaign& campaign, const Space& space)
@@ -44,14 +46,17 @@ struct SegmentMaker {
           kernel_gap_s(costs.kernel_gap_s),
           wait_s(costs[HostKind::synchronize]),
           host_scale(campaign.host_scale),
-          device_scale(campaign.device_scale),
-          waits(campaign.waits_after_blocks.value_or(space.waits_after_blocks())) {}
+          device_scale(campaign.group_scale),
+          waits(campaign.waits_after_blocks.value_or(space.waits_after_blocks())) {
+        for (double& scale : device_scale) scale *= campaign.device_scale;
+    }
 
     [[nodiscard]] Segment run(std::span<const TimedOperation> operations) const {
         Segment segment;
         for (const TimedOperation& op : operations) {
-            segment = segment.then(Segment::launch(op.host_s * host_scale, op.device_s * device_scale, op.kernels,
-                                                   launch_latency_s, kernel_gap_s));
+            const double device_s = op.device_s * device_scale[static_cast<std::size_t>(op.group)];
+            segment = segment.then(
+                Segment::launch(op.host_s * host_scale, device_s, op.kernels, launch_latency_s, kernel_gap_s));
         }
         return segment;
     }

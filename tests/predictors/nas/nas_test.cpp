@@ -199,6 +199,27 @@ TEST_CASE("ten samples recover the scalars of a campaign, two of them disturbed"
     CHECK_THROWS_AS(static_cast<void>(nas::calibrate(space, test_device(), test_framework(), {}, {})), Error);
 }
 
+TEST_CASE("ten samples tell groups of kernels apart where the device decides") {
+    const nas::Space& space = nas::space("nasbench201");
+    const nas::Campaign truth{.device_scale = 1.05, .group_scale = {0.9, 1.2, 1, 1.3, 1, 1}};
+    const nas::CostFunction cost(space, test_device(), test_framework(), {}, {4096}, truth);
+    std::mt19937 random(5);
+    std::vector<nas::Sample> samples;
+    for (int i = 0; i < 10; ++i) {
+        const auto choices = random_choices(space, random);
+        std::vector<double> latency_s(1);
+        cost.cost(choices, latency_s);
+        samples.push_back({choices, 4096, latency_s[0]});
+    }
+    const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
+    const auto scale = [](const nas::Campaign& c, nas::KernelGroup g) {
+        return c.device_scale * c.group_scale[static_cast<std::size_t>(g)];
+    };
+    for (const auto group : {nas::KernelGroup::traffic, nas::KernelGroup::pool, nas::KernelGroup::spatial}) {
+        CHECK(scale(found.campaign, group) == doctest::Approx(scale(truth, group)).epsilon(0.03));
+    }
+}
+
 TEST_CASE("samples that the device decides leave the host where its prior is") {
     const nas::Space& space = nas::space("nasbench201");
     const nas::CostFunction cost(space, test_device(), test_framework(), {}, {4096}, {.device_scale = 1.1});
