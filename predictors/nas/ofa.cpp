@@ -1,14 +1,12 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
-#include <charconv>
 
-#include "ftax/error.hpp"
+#include "predictors/nas/once_for_all.hpp"
 #include "predictors/nas/spaces.hpp"
 
 namespace ftax::nas {
 namespace {
+
+using namespace once_for_all;
 
 /// Once-for-all MobileNetV3 (width 1.0): 5 stages of 2 to 4 inverted bottlenecks, each with its own kernel and
 /// expansion, at any resolution.
@@ -23,10 +21,11 @@ constexpr std::array<Stage, 5> stages{
 constexpr std::array<int, 3> kernels{3, 5, 7};
 constexpr std::array<int, 3> expansions{3, 4, 6};
 constexpr std::array<int, 3> depths{2, 3, 4};
+constexpr std::array<std::string_view, 3> kernel_texts{"3", "5", "7"};
+constexpr std::array<std::string_view, 3> expansion_texts{"3", "4", "6"};
+constexpr std::array<std::string_view, 3> depth_texts{"2", "3", "4"};
 constexpr std::size_t blocks_per_stage = 4;
 constexpr std::size_t block_count = stages.size() * blocks_per_stage;
-constexpr int smallest_side = 32;
-constexpr int largest_side = 1024;
 
 // Choices: kernel of 20 blocks, expansion of 20 blocks, depth of 5 stages, image side (minus the smallest).
 constexpr std::size_t first_expansion = block_count;
@@ -34,12 +33,6 @@ constexpr std::size_t first_depth = 2 * block_count;
 constexpr std::size_t resolution = first_depth + stages.size();
 
 enum Kind : std::int16_t { stem, bottleneck, head };
-
-/// Rounds channels to a multiple of 8 without losing more than 10 %. Source: MobileNet reference code.
-std::int64_t round_channels(double channels) {
-    const auto rounded = std::max<std::int64_t>(8, static_cast<std::int64_t>(channels + 4) / 8 * 8);
-    return rounded < 0.9 * channels ? rounded + 8 : rounded;
-}
 
 class OfaMobileNetV3 final : public Space {
   public:
@@ -55,17 +48,10 @@ class OfaMobileNetV3 final : public Space {
     /// {"ks":[20 of 3|5|7],"e":[20 of 3|4|6],"d":[5 of 2|3|4],"r":side}
     void parse(std::string_view text, std::vector<int>& choices) const override {
         choices.clear();
-        read_list(text, "ks", block_count, kernels, choices);
-        read_list(text, "e", block_count, expansions, choices);
-        read_list(text, "d", stages.size(), depths, choices);
-        const std::string_view side_text = value_of(text, "r");
-        int side = 0;
-        const auto [end, error] = std::from_chars(side_text.data(), side_text.data() + side_text.size(), side);
-        if (error != std::errc{} || side < smallest_side || side > largest_side) {
-            throw Error(ErrorCode::usage, fmt::format("ofa: expected \"r\" from {} to {} in '{}'", smallest_side, largest_side, text));
-        }
-        static_cast<void>(end);
-        choices.push_back(side - smallest_side);
+        read_options(name(), text, "ks", block_count, kernel_texts, choices);
+        read_options(name(), text, "e", block_count, expansion_texts, choices);
+        read_options(name(), text, "d", stages.size(), depth_texts, choices);
+        read_side(name(), text, choices);
     }
 
     void blocks(std::span<const int> choices, std::vector<Block>& chain) const override {
@@ -112,37 +98,6 @@ class OfaMobileNetV3 final : public Space {
     }
 
   private:
-    static std::int16_t halve(std::int16_t side) { return static_cast<std::int16_t>((side + 1) / 2); }
-
-    /// The text behind "key":, up to the end.
-    static std::string_view value_of(std::string_view text, std::string_view key) {
-        const std::string quoted = fmt::format("\"{}\":", key);
-        const std::size_t at = text.find(quoted);
-        if (at == std::string_view::npos) {
-            throw Error(ErrorCode::usage, fmt::format("ofa: expected {} in '{}'", quoted, text));
-        }
-        return text.substr(at + quoted.size());
-    }
-
-    static void read_list(std::string_view text, std::string_view key, std::size_t count, std::span<const int> allowed,
-                          std::vector<int>& choices) {
-        const std::string_view list = value_of(text, key);
-        const std::size_t end = list.find(']');
-        std::vector<int> values;
-        if (list.starts_with("[") && end != std::string_view::npos) parse_integers("ofa", list.substr(1, end - 1), ',', values);
-        if (values.size() != count) {
-            throw Error(ErrorCode::usage, fmt::format("ofa: expected \"{}\" to list {} numbers in '{}'", key, count, text));
-        }
-        for (const int value : values) {
-            const auto found = std::find(allowed.begin(), allowed.end(), value);
-            if (found == allowed.end()) {
-                throw Error(ErrorCode::usage, fmt::format("ofa: expected \"{}\" to hold {}, not {}, in '{}'", key,
-                                                          fmt::join(allowed, ", "), value, text));
-            }
-            choices.push_back(static_cast<int>(found - allowed.begin()));
-        }
-    }
-
     // The reference code writes both activations out: x · relu6(x + 3) / 6 and relu6(x + 3) / 6.
     static TensorId hard_sigmoid(GraphBuilder& net, TensorId x) {
         return net.pointwise("div", {net.pointwise("relu6", {net.pointwise("add", {x})})});

@@ -11,7 +11,7 @@ namespace ftax::nas {
 namespace {
 
 using SpaceGetter = const Space& (*)();
-constexpr std::array<SpaceGetter, 4> getters{nasbench201_space, fbnet_space, ofa_mobilenet_v3_space,
+constexpr std::array<SpaceGetter, 5> getters{nasbench201_space, fbnet_space, ofa_mobilenet_v3_space, ofa_resnet_space,
                                              transformer_space};
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace ftax::nas {
 const Space& nasbench201_space();
 const Space& fbnet_space();
 const Space& ofa_mobilenet_v3_space();
+const Space& ofa_resnet_space();
 const Space& transformer_space();
 
 /// Splits `text` at `separator` into integers. Throws Error{usage} naming the space, the position and what was expected.

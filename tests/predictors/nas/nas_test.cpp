@@ -151,6 +151,13 @@ TEST_CASE("FLOPs of built networks are those of the papers") {
               choices);
     const Graph largest = nas::build_graph(ofa, choices);
     CHECK(total_work(largest, bind(largest, {{"batch", 1}})).flops / 2e6 == doctest::Approx(580).epsilon(0.1));
+
+    // A deep stem, 3, 4, 6 and 3 blocks, expansion 0.25 and full widths make ResNet-50-D: 4.3 G multiply-adds
+    // (arXiv 1812.01187, table 5).
+    nas::space("ofa-resnet").parse(R"({"d":[2,1,2,2,1],"e":[0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,)"
+                                   R"(0.25,0.25,0.25,0.25,0.25,0.25],"w":[2, 2, 2, 2, 2, 2],"r": 224})", choices);
+    const Graph resnet50d = nas::build_graph(nas::space("ofa-resnet"), choices);
+    CHECK(total_work(resnet50d, bind(resnet50d, {{"batch", 1}})).flops / 2e9 == doctest::Approx(4.35).epsilon(0.02));
 }
 
 TEST_CASE("an architecture that does not parse is a usage error saying what was expected") {
@@ -164,6 +171,7 @@ TEST_CASE("an architecture that does not parse is a usage error saying what was 
     CHECK(error_code(nas::space("nasbench201"), "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|") == 0);
     CHECK(error_code(nas::space("ofa"), R"({"ks":[7],"e":[6],"d":[2],"r":204})") == 2);
     CHECK(error_code(nas::space("ofa"), "{}") == 2);
+    CHECK(error_code(nas::space("ofa-resnet"), R"({"d":[0,0,0,0,3],"e":[],"w":[],"r":224})") == 2);
     CHECK_THROWS_AS(static_cast<void>(nas::space("darts")), Error);
 }
 

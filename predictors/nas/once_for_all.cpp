@@ -1,0 +1,69 @@
+#include "predictors/nas/once_for_all.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "ftax/error.hpp"
+
+namespace ftax::nas::once_for_all {
+namespace {
+
+std::string_view without_leading_space(std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    return text;
+}
+
+/// The text behind "key":, up to the end.
+std::string_view value_of(std::string_view space, std::string_view text, std::string_view key) {
+    const std::string quoted = fmt::format("\"{}\":", key);
+    const std::size_t at = text.find(quoted);
+    if (at == std::string_view::npos) throw Error(ErrorCode::usage, fmt::format("{}: expected {} in '{}'", space, quoted, text));
+    return without_leading_space(text.substr(at + quoted.size()));
+}
+
+}  // namespace
+
+void read_options(std::string_view space, std::string_view text, std::string_view key, std::size_t count,
+                  std::span<const std::string_view> allowed, std::vector<int>& choices) {
+    std::string_view list = value_of(space, text, key);
+    const std::size_t first = choices.size();
+    const std::size_t close = list.find(']');
+    if (list.starts_with("[") && close != std::string_view::npos) {
+        list = list.substr(1, close - 1);
+        while (!list.empty()) {
+            const std::size_t comma = std::min(list.find(','), list.size());
+            std::string_view value = without_leading_space(list.substr(0, comma));
+            value = value.substr(0, value.find_last_not_of(" \t") + 1);
+            const auto found = std::find(allowed.begin(), allowed.end(), value);
+            if (found == allowed.end()) {
+                throw Error(ErrorCode::usage, fmt::format("{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,
+                                                          fmt::join(allowed, ", "), value, text));
+            }
+            choices.push_back(static_cast<int>(found - allowed.begin()));
+            list.remove_prefix(std::min(comma + 1, list.size()));
+        }
+    }
+    if (choices.size() - first != count) {
+        throw Error(ErrorCode::usage, fmt::format("{}: expected \"{}\" to list {} numbers in '{}'", space, key, count, text));
+    }
+}
+
+void read_side(std::string_view space, std::string_view text, std::vector<int>& choices) {
+    const std::string_view value = value_of(space, text, "r");
+    int side = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), side);
+    static_cast<void>(end);
+    if (error != std::errc{} || side < smallest_side || side > largest_side) {
+        throw Error(ErrorCode::usage, fmt::format("{}: expected \"r\" from {} to {} in '{}'", space, smallest_side, largest_side, text));
+    }
+    choices.push_back(side - smallest_side);
+}
+
+std::int64_t round_channels(double channels) {
+    const auto rounded = std::max<std::int64_t>(8, static_cast<std::int64_t>(channels + 4) / 8 * 8);
+    return static_cast<double>(rounded) < 0.9 * channels ? rounded + 8 : rounded;
+}
+
+}  // namespace ftax::nas::once_for_all
