@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -113,19 +115,32 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
     return result;
 }
 
-/// Costs all architectures, a step at a time, and says how far it is where somebody watches.
-std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int> choices, std::size_t count, unsigned threads) {
+/// Costs all architectures, a step at a time, hands each finished step on, and says how far it is where somebody watches.
+std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int> choices, std::size_t count, unsigned threads,
+                             const std::function<void(std::size_t, std::span<const double>)>& finished) {
     const std::size_t sites = cost.space().options().size();
     const std::size_t batches = cost.batches().size();
     std::vector<double> latency_s(count * batches);
     const bool watched = isatty(STDERR_FILENO) != 0;
     for (std::size_t first = 0; first < count; first += rows_per_step) {
         const std::size_t step = std::min(rows_per_step, count - first);
-        cost.cost(choices.subspan(first * sites, step * sites), std::span(latency_s).subspan(first * batches, step * batches), threads);
+        const std::span<double> part = std::span(latency_s).subspan(first * batches, step * batches);
+        cost.cost(choices.subspan(first * sites, step * sites), part, threads);
+        finished(first, part);
         if (watched) fmt::print(stderr, "\r{} of {} architectures", first + step, count);
     }
     if (watched) fmt::print(stderr, "\n");
     return latency_s;
+}
+
+/// Appends the rows of one architecture, unless it is slower than asked for.
+void append_rows(std::string& text, const Architectures& archs, std::size_t i, std::span<const double> latency_s,
+                 std::span<const std::int64_t> batches, double max_latency_ms) {
+    if (max_latency_ms > 0 && latency_s[0] * 1e3 > max_latency_ms) return;
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+        append_csv_row(text, std::vector<std::string>{std::string(archs.table.row(archs.rows[i])[archs.column]),
+                                                      std::to_string(batches[b]), format_number(latency_s[b] * 1e3)});
+    }
 }
 
 /// What the user wants to see of the costed architectures, in which order.
@@ -183,14 +198,22 @@ int run_nas(const NasArguments& arguments) {
     const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options);
     const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign);
     const auto& batches = cost.batches();
-    const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads);
-
+    // Rows that nothing selects go out as soon as they are there; a file appears whole, at the end.
+    const bool streams = arguments.output == "-" && arguments.top == 0 && !arguments.pareto;
     std::string text = "arch,batch,predicted_ms\n";
-    for (const std::size_t i : select(arguments, archs, latency_s, batches.size())) {
-        for (std::size_t b = 0; b < batches.size(); ++b) {
-            append_csv_row(text, std::vector<std::string>{std::string(archs.table.row(archs.rows[i])[archs.column]),
-                                                          std::to_string(batches[b]),
-                                                          format_number(latency_s[i * batches.size() + b] * 1e3)});
+    const auto stream = [&](std::size_t first, std::span<const double> part) {
+        if (!streams) return;
+        for (std::size_t i = 0; i * batches.size() < part.size(); ++i) {
+            append_rows(text, archs, first + i, part.subspan(i * batches.size()), batches, arguments.max_latency_ms);
+        }
+        write_standard_output(text);
+        std::fflush(stdout);
+        text.clear();
+    };
+    const std::vector<double> latency_s = cost_all(cost, archs.choices, archs.rows.size(), arguments.threads, stream);
+    if (!streams) {
+        for (const std::size_t i : select(arguments, archs, latency_s, batches.size())) {
+            append_rows(text, archs, i, std::span(latency_s).subspan(i * batches.size()), batches, 0);
         }
     }
     if (arguments.output == "-") {

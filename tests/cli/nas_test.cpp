@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "src/io/file.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -83,4 +84,23 @@ TEST_CASE("nas waits after blocks where the space was measured so, and otherwise
     CHECK(latency({}) == latency({"--waits"}));
     CHECK(latency({"--no-waits"}) < latency({"--waits"}));
     CHECK(run_ftax({"nas", "--space", "fbnet", archs, "--device", "1080ti", "--waits", "--no-waits"}).exit_code == 2);
+}
+
+TEST_CASE("nas streams to standard output what it writes to a file, and keeps to a largest latency and a count") {
+    const TemporaryFolder folder;
+    const std::string archs = folder.write("archs.csv", header + large + "\n" + small + "\n" + large + "\n");
+    const std::vector<std::string> all{"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--batch", "1,256"};
+    const auto with = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments = all;
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_ftax(arguments).output;
+    };
+    const std::string streamed = with({});
+    with({"-o", folder.file("out.csv")});
+    CHECK(ftax::read_file(folder.file("out.csv")) == streamed);
+    const std::string limit = std::to_string((latency_ms(streamed, small + ",1") + latency_ms(streamed, large + ",1")) / 2) + "ms";
+    const std::string fast = with({"--max-latency", limit});
+    CHECK(fast.find(large) == std::string::npos);
+    CHECK(latency_ms(fast, small + ",256") == latency_ms(streamed, small + ",256"));
+    CHECK(with({"--top", "1"}) == fast);
 }
