@@ -1,0 +1,78 @@
+"""The examples, small. Those whose packages are not installed are left out."""
+
+import importlib
+import pathlib
+import sys
+import warnings
+
+import ftax
+import numpy as np
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return importlib.import_module
+
+
+def test_optuna_keeps_to_the_latency(example):
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    best = example("optuna_study").search("t4", limit_s=8e-3, trials=40)
+    assert best.user_attrs["latency_s"] <= 8e-3
+    # A larger latency allows a larger network.
+    assert example("optuna_study").search("t4", limit_s=16e-3, trials=40).value > best.value
+
+
+def test_pymoo_finds_a_front_above_random_networks(example):
+    pytest.importorskip("pymoo")
+    archs, front = example("pymoo_fbnet").search("titan-x-pascal", batch=64, generations=20, population=40)
+    assert len(front) > 3
+    assert (np.diff(front[:, 0]) >= 0).all() and (np.diff(front[:, 1]) >= 0).all()
+    cost = ftax.nas.CostFunction("fbnet", "titan-x-pascal", batches=64)
+    capacity = example("pymoo_fbnet").CAPACITY
+    for arch in cost.random(100, np.random.default_rng(7)):
+        allowed = front[front[:, 0] <= cost([arch])[0, 0]]
+        assert len(allowed) == 0 or allowed[:, 1].max() >= capacity[arch].sum()
+
+
+def test_a_differentiable_search_ends_within_its_latency(example):
+    torch = pytest.importorskip("torch")
+    module = example("differentiable_latency")
+    _, latency_s, history = module.search("titan-x-pascal", limit_s=15e-3, steps=150)
+    assert latency_s < 15e-3 * 1.05
+    cost = ftax.nas.CostFunction("fbnet", "titan-x-pascal", batches=64)
+    table = module.LatencyTable(cost)
+    arch = cost.random(1, np.random.default_rng(8))[0]
+    certain = torch.nn.functional.one_hot(torch.from_numpy(arch).long(), 9).float().requires_grad_()
+    expected = table(certain)
+    assert expected.item() == pytest.approx(cost([arch])[0, 0], rel=1e-5)
+    expected.backward()
+    assert certain.grad[3, 7] - certain.grad[3, 8] > 0  # the widest candidate costs more than skipping
+
+
+def test_ray_workers_give_what_one_process_gives(example):
+    ray = pytest.importorskip("ray")
+    cost = ftax.nas.CostFunction("nasbench201", "1080ti", batches=[1, 256])
+    archs = cost.random(20_000, np.random.default_rng(9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
+                 runtime_env={"env_vars": {"PYTHONPATH": ":".join(sys.path)}})
+    try:
+        latencies, seconds = example("ray_scores").score(cost, archs, processes=2, share=4_000)
+    finally:
+        ray.shutdown()
+    assert np.array_equal(latencies, cost(archs)) and seconds > 0
+
+
+def test_a_space_of_ones_own_costs_what_its_graph_costs(example):
+    space = example("own_space").Stages()
+    cost = ftax.nas.CostFunction(space, "t4", batches=[1, 64], host="reference")
+    for arch in cost.random(200, np.random.default_rng(10)):
+        assert cost([arch])[0] == pytest.approx(ftax.Predictor(cost.build_graph(arch), "t4").latency_s([1, 64]), rel=1e-3)
+    source = (EXAMPLES / "own_space.py").read_text().splitlines()
+    assert len(source) <= 40
