@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test golden bench format coverage clean
+.PHONY: demo test fuzz golden bench format coverage clean
 
 # The program alone, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -19,6 +19,15 @@ test:
 	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure
+
+# Feeds every reader of untrusted files with mutated ones for FUZZ_SECONDS each; findings go to $(BUILD)/fuzz/found.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@cmake/packages.sh program fuzz
+	$(RUN_CMAKE) -B $(BUILD)/fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DFTAX_BUILD_FUZZER=ON \
+	            -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DCMAKE_CXX_FLAGS_RELEASE='-O1 -g1' --log-level=WARNING
+	cmake --build $(BUILD)/fuzz -j $(JOBS) --target ftax_fuzzer
+	tests/fuzz/run.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
 # Writes the expected reports in tests/golden anew; read the difference before committing it.
 golden:

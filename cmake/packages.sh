@@ -7,8 +7,9 @@ for group in "$@"; do
         program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libonnx-dev \
                              libprotobuf-dev protobuf-compiler libzip-dev ;;
         fit) set -- "$@" libeigen3-dev libceres-dev ;;
-        tests) set -- "$@" doctest-dev libonnx-testdata ;;
+        tests) set -- "$@" doctest-dev libonnx-testdata strace ;;
         python) set -- "$@" python3-dev python3-venv ;;
+        fuzz) set -- "$@" clang libclang-rt-dev libonnx-testdata ;;
         benchmarks) set -- "$@" libbenchmark-dev ;;
         coverage) set -- "$@" gcovr ;;
         *) echo "packages.sh: unknown group $group" >&2; exit 2 ;;

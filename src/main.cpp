@@ -47,7 +47,9 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    // A reader that went away and a file that grew too long are errors of a write, not the end of the process.
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
     CLI::App app({}, "ftax");
     ftax::cli::Action action;
     try {

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "ftax/device.hpp"
 #include "tests/program.hpp"
+#include "tests/temporary_folder.hpp"
 
 using nlohmann::json;
 
@@ -49,6 +51,10 @@ TEST_CASE("BAD_INPUTS 47: a full disk and a closed pipe are failures, not signal
     CHECK(run_program("devices list > /dev/full").exit_code != 0);
     CHECK(run_program("devices list --json /dev/full").exit_code == 2);
     CHECK(run_program("devices list --json /nonexistent/out.json").exit_code == 2);
+    const ftax::test::TemporaryFolder folder;
+    const std::string limited = folder.file("limited.json");
+    CHECK(run_program("devices show t4 --json '" + limited + "'", "ulimit -f 1").exit_code == 2);
+    CHECK_FALSE(std::filesystem::exists(limited));
     const ProgramRun pipe = run_program("devices list | true");
     CHECK(pipe.exit_code == 0);  // the status of `true`; a death by SIGPIPE would be reported on standard error
     CHECK(pipe.errors.empty());

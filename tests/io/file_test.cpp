@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -123,6 +124,28 @@ TEST_CASE("BAD_INPUTS 47: of two writers one wins whole") {
     CHECK(content.size() == 100'000);
     CHECK(content.find_first_not_of(content[0]) == std::string::npos);
     CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("BAD_INPUTS 47: a file is whole whenever its writer is killed") {
+    const Folder folder;
+    const std::string path = folder / "out";
+    const std::string contents[]{std::string(200'000, 'a'), std::string(100'000, 'b')};
+    write_file(path, contents[0]);
+    int changed = 0;
+    for (int kill_after_us = 0; kill_after_us < 20'000; kill_after_us += 397) {
+        const pid_t writer = ::fork();
+        REQUIRE(writer >= 0);
+        if (writer == 0) {
+            for (int i = 1;; ++i) write_file(path, contents[i % 2]);
+        }
+        ::usleep(static_cast<useconds_t>(kill_after_us));
+        ::kill(writer, SIGKILL);
+        ::waitpid(writer, nullptr, 0);
+        const std::string content = read_file(path);
+        CHECK((content == contents[0] || content == contents[1]));
+        changed += content == contents[1];
+    }
+    CHECK(changed > 0);  // the writers did get to write
 }
 
 TEST_CASE("BAD_INPUTS 48: a path that is not UTF-8 is passed through") {

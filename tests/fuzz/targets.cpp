@@ -1,0 +1,186 @@
+#include "tests/fuzz/targets.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/nas.hpp"
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+#include "graphs/importers.hpp"
+#include "graphs/onnx/records.hpp"
+#include "src/io/device_file.hpp"
+#include "src/io/measurement_file.hpp"
+#include "src/io/profile_file.hpp"
+
+namespace ftax::fuzz {
+namespace {
+
+/// Small enough that a run takes milliseconds; what lies beyond is an Error{limit}, an answer like any other.
+ImportOptions small_limits() {
+    ImportOptions options;
+    options.max_nodes = 2000;
+    options.max_bytes = 1 << 20;
+    return options;
+}
+
+/// The bytes as a file that lives in memory only.
+class MemoryFile {
+  public:
+    explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", 0)) {
+        if (descriptor_ < 0 || ::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+            std::abort();
+        }
+    }
+    ~MemoryFile() { ::close(descriptor_); }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+    [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+  private:
+    int descriptor_;
+};
+
+void append(std::string& text, std::uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+/// CRC-32 of ZIP, bit by bit.
+std::uint32_t checksum(std::string_view bytes) {
+    std::uint32_t crc = ~0u;
+    for (const char c : bytes) {
+        crc ^= static_cast<unsigned char>(c);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0u);
+    }
+    return ~crc;
+}
+
+/// An archive of one uncompressed member: local header, content, central directory, its end. Source: APPNOTE.TXT.
+std::string stored_zip(std::string_view name, std::string_view content) {
+    const auto size = static_cast<std::uint32_t>(content.size()), name_size = static_cast<std::uint32_t>(name.size());
+    std::string entry;  // from "version needed" to "extra field length", the same in both headers
+    for (const auto& [value, width] : {std::pair{20u, 2}, {0u, 2}, {0u, 2}, {0u, 4}, {checksum(content), 4}, {size, 4},
+                                       {size, 4}, {name_size, 2}, {0u, 2}}) {
+        append(entry, value, width);
+    }
+    std::string zip = "PK\3\4" + entry;
+    zip.append(name).append(content);
+    const auto directory = static_cast<std::uint32_t>(zip.size());
+    zip += std::string("PK\1\2\24\0", 6) + entry + std::string(14, '\0');
+    zip.append(name);
+    const auto directory_size = static_cast<std::uint32_t>(zip.size()) - directory;
+    zip += std::string("PK\5\6\0\0\0\0\1\0\1\0", 12);
+    append(zip, directory_size, 4);
+    append(zip, directory, 4);
+    append(zip, 0, 2);
+    return zip;
+}
+
+void require(bool holds) {
+    if (!holds) std::abort();
+}
+
+/// What every graph that a reader accepts must stand: its text reads back as the same text, its shapes bind or say why.
+void use(const Graph& graph) {
+    const std::string text = to_text(graph);
+    require(to_text(parse_text_graph(text)) == text);
+    ShapeBindings bindings;
+    for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = 2;
+    try {
+        const BoundShapes bound = ftax::bind(graph, bindings);
+        for (const Op& op : graph.ops) static_cast<void>(work_of(graph, op, bound));
+    } catch (const Error&) {
+    }
+}
+
+void onnx_wire(std::string_view bytes) {
+    const onnx_import::ModelRecord model = onnx_import::read_model({bytes}, small_limits().max_nodes);
+    for (const auto& node : model.graph.nodes) static_cast<void>(onnx_import::attributes_of(node));
+    for (const auto& value : model.graph.inputs) static_cast<void>(onnx_import::type_of(value));
+}
+
+void onnx_graph(std::string_view bytes) { use(import_onnx(bytes, "/nonexistent/fuzz.onnx", small_limits())); }
+
+void zip(std::string_view bytes) {
+    const MemoryFile file(bytes);
+    use(load_graph(file.path(), small_limits()));
+}
+
+void pt2_json(std::string_view bytes) {
+    const MemoryFile file(stored_zip("m/models/model.json", bytes));
+    use(load_graph(file.path(), small_limits()));
+}
+
+void text_graph(std::string_view bytes) { use(parse_text_graph(bytes)); }
+
+void profile_json(std::string_view bytes) {
+    const auto round_trip = [&](const auto& parse) {
+        try {
+            const std::string text = to_text(parse(bytes, "fuzz.json"));
+            require(to_text(parse(text, "fuzz.json")) == text);
+        } catch (const Error&) {
+        }
+    };
+    round_trip(parse_device_profile);
+    round_trip(parse_framework_profile);
+    static_cast<void>(parse_device(bytes, "fuzz.json"));
+}
+
+void measurement_csv(std::string_view bytes) {
+    const CsvTable table(bytes, "fuzz.csv");
+    if (holds_operators(table)) {
+        static_cast<void>(read_operator_measurements(table));
+    } else {
+        static_cast<void>(read_model_measurements(table));
+    }
+}
+
+void architecture(std::string_view bytes) {
+    std::vector<int> choices;
+    for (const std::string& name : nas::space_names()) {
+        try {
+            const nas::Space& searched = nas::space(name);
+            searched.parse(bytes, choices);
+            use(nas::build_graph(searched, choices));
+        } catch (const Error&) {
+        }
+    }
+}
+
+void expression(std::string_view bytes) {
+    ExpressionPool pool;
+    const std::string text = pool.to_string(pool.parse(bytes));
+    require(pool.to_string(pool.parse(text)) == text);
+}
+
+/// An Error is an answer.
+template <void (*Read)(std::string_view)>
+void answered(std::string_view bytes) {
+    try {
+        Read(bytes);
+    } catch (const Error&) {
+    }
+}
+
+constexpr std::array all{
+    Target{"onnx_wire", answered<onnx_wire>},
+    Target{"onnx_graph", answered<onnx_graph>},
+    Target{"zip", answered<zip>},
+    Target{"pt2_json", answered<pt2_json>},
+    Target{"text_graph", answered<text_graph>},
+    Target{"profile_json", answered<profile_json>},
+    Target{"measurement_csv", answered<measurement_csv>},
+    Target{"architecture", answered<architecture>},
+    Target{"expression", answered<expression>},
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return all; }
+
+}  // namespace ftax::fuzz
