@@ -23,9 +23,23 @@ include(cmake/embed.cmake)
 
 ftax_layer(ftax_core FOLDERS src/core PRIVATE_LINK fmt::fmt)
 ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
-ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 LINK ftax_core
+# LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
+# longer than most commands: what is linked with it is a module that the importers open when a file needs it.
+if(FTAX_BUILD_TORCH)
+    file(GLOB torchscript_sources CONFIGURE_DEPENDS graphs/torchscript/libtorch/*.cpp)
+    add_library(ftax_torchscript MODULE ${torchscript_sources})
+    target_include_directories(ftax_torchscript PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(ftax_torchscript PRIVATE NDEBUG) # as LibTorch was built: its headers check more otherwise
+    target_link_libraries(ftax_torchscript PRIVATE ftax_core ftax_torch ftax_options)
+endif()
+ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 graphs/torchscript LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip ${FTAX_ONNX_PROTO}
-                        protobuf::libprotobuf)
+                        protobuf::libprotobuf ${CMAKE_DL_LIBS})
+if(FTAX_BUILD_TORCH)
+    add_dependencies(ftax_graphs ftax_torchscript)
+    set_source_files_properties(graphs/torchscript/load_program.cpp PROPERTIES COMPILE_DEFINITIONS
+                                "FTAX_TORCHSCRIPT_MODULE=\"$<TARGET_FILE:ftax_torchscript>\"")
+endif()
 ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/frameworks predictors/nas LINK ftax_core
            PRIVATE_LINK fmt::fmt)
 if(FTAX_BUILD_FIT)

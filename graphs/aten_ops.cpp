@@ -124,6 +124,15 @@ void read_dim(const Context& c) {
 void read_first_dim(const Context& c) {
     read_axis(c, "dim", 0);
 }
+/// What a slice takes of its input, as strides need it.
+void read_slice(const Context& c) {
+    c.add("axes", Integers{axis_of(c.call, c.call.integer("dim", 0), c.input_rank())});
+    c.add("step", Integers{c.call.integer("step", 1)});
+}
+void read_select(const Context& c) {
+    read_first_dim(c);
+    c.add("axes", Integers{axis_of(c.call, c.call.integer("dim", 0), c.input_rank())});
+}
 void read_squeezed(const Context& c) {
     if (c.call.integers("dim").size() == 1) read_dim(c);
 }
@@ -490,9 +499,9 @@ const AtenRow table[] = {
     {"transpose", OpKind::transpose, {}, read_transpose},
     {"as_strided", OpKind::slice},
     {"diagonal", OpKind::slice},
-    {"narrow", OpKind::slice},
-    {"select", OpKind::slice, {}, read_first_dim},
-    {"slice", OpKind::slice},
+    {"narrow", OpKind::slice, {}, read_slice},
+    {"select", OpKind::slice, {}, read_select},
+    {"slice", OpKind::slice, {}, read_slice},
     {"unfold", OpKind::slice},
     {"chunk", OpKind::split, {}, read_first_dim},
     {"hsplit", OpKind::split},
@@ -873,7 +882,9 @@ void append_aten(Graph& graph, const AtenCall& call) {
     check_operands(call, kind, inputs);
     if (row->name == "index" || row->name == "index_put") append_mask_lookup(graph, call);
     std::vector<Attribute> attributes;
-    if (kind == row->kind) row->attributes({graph, call, attributes});
+    const bool known = std::all_of(inputs.begin(), inputs.end(),
+                                   [&](TensorId id) { return id == no_tensor || graph.tensors[id].known_shape; });
+    if (kind == row->kind && known) row->attributes({graph, call, attributes});
     const bool named = !row->function.empty() || kind == OpKind::pointwise;
     if (named) {
         const bool own = row->function.empty() || row->function == own_name;

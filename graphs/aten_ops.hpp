@@ -12,11 +12,12 @@
 namespace ftax {
 
 /// One argument of an ATen call as a PyTorch file states it: a tensor, several tensors, or numbers. Arguments that keep
-/// their default are absent; numbers that are symbolic are left out, because shapes are known from the tensors.
+/// their default are absent. Shapes are known from the tensors, so that numbers that are symbolic may be left out.
 struct AtenArgument {
     std::string name;
     std::vector<TensorId> tensors;  ///< no_tensor where an optional tensor is None
-    std::vector<std::int64_t> integers;
+    std::vector<std::int64_t> integers;  ///< empty when one of them is symbolic
+    std::vector<Expression> sizes;       ///< the same as expressions, where the importer gives them
     std::optional<double> number;
     std::string text;
 };

@@ -11,7 +11,9 @@
 namespace ftax {
 namespace {
 
-const Tensor& find_input(const Graph& graph, const InputShape& shape) {
+/// `position` is that of a shape without a name among its kind.
+const Tensor& find_input(const Graph& graph, const InputShape& shape, std::size_t position) {
+    if (shape.input.empty() && position < graph.inputs.size()) return graph.tensors[graph.inputs[position]];
     std::vector<std::string> known;
     for (const TensorId id : graph.inputs) {
         if (graph.tensors[id].name == shape.input) return graph.tensors[id];
@@ -28,8 +30,10 @@ std::string bare_symbol(const ExpressionPool& pool, Expression dim) {
 
 /// A file exported for one batch size takes another one when the user gives its inputs another leading dimension.
 void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
+    std::size_t position = 0;
     for (const InputShape& shape : shapes) {
-        const Tensor& input = find_input(graph, shape);
+        const Tensor& input = find_input(graph, shape, position);
+        position += shape.input.empty();
         if (input.shape.empty() || shape.dims.empty() || !graph.expressions.constant_value(input.shape[0])) continue;
         const Expression wanted = graph.expressions.parse(shape.dims[0]);
         if (wanted == input.shape[0]) continue;
@@ -45,8 +49,10 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
     vary_fixed_batch(graph, shapes);
     ExpressionPool pool;
     std::map<std::string, Expression, std::less<>> replace;
+    std::size_t position = 0;
     for (const InputShape& shape : shapes) {
-        const Tensor& input = find_input(graph, shape);
+        const Tensor& input = find_input(graph, shape, position);
+        position += shape.input.empty();
         if (shape.dims.size() != input.shape.size()) {
             throw Error(ErrorCode::usage, fmt::format("input {} has {} dimensions, not {}", shape.input,
                                                       input.shape.size(), shape.dims.size()));

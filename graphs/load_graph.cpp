@@ -12,6 +12,7 @@
 #include "graphs/input_shapes.hpp"
 #include "graphs/mapped_file.hpp"
 #include "graphs/pt2/import_pt2.hpp"
+#include "graphs/torchscript/import_torchscript.hpp"
 #include "graphs/vary_batch.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
@@ -54,7 +55,8 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
     const FileFormat format = format_of(file.bytes());
     switch (format) {
         case FileFormat::zip:
-            return import_pt2(path, options);
+            return is_torchscript(Archive(path, options.max_bytes)) ? import_torchscript(path, options)
+                                                                    : import_pt2(path, options);
         case FileFormat::onnx:
             return import_onnx(file.bytes(), path, options, [&] { file.release(); });
         case FileFormat::text:
@@ -65,7 +67,7 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
         default:
             break;
     }
-    throw Error(ErrorCode::model, fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2 and text graphs", path,
+    throw Error(ErrorCode::model, fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript and text graphs", path,
                                               description_of(format)));
 }
 

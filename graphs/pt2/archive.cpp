@@ -77,4 +77,12 @@ std::string Archive::read(const std::string& name) {
     }
 }
 
+bool Archive::is_stored(const std::string& name) const {
+    zip_stat_t stat;
+    const auto found = index_.find(name);
+    if (found == index_.end() || zip_stat_index(handle(zip_), found->second, 0, &stat) != 0)
+        fail(fmt::format("has no member '{}'", name));
+    return (stat.valid & ZIP_STAT_COMP_METHOD) && stat.comp_method == ZIP_CM_STORE && stat.size == stat.comp_size;
+}
+
 }  // namespace ftax

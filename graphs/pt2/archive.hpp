@@ -25,6 +25,9 @@ class Archive {
     /// member is damaged.
     [[nodiscard]] std::string read(const std::string& name);
 
+    /// Tells whether a member is kept uncompressed; the file then is at least as large as the member.
+    [[nodiscard]] bool is_stored(const std::string& name) const;
+
   private:
     [[noreturn]] void fail(std::string_view what) const;
 

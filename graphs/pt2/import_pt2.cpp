@@ -333,9 +333,9 @@ class Importer {
         } else if (kind == "as_ints") {
             argument.integers = held.get<std::vector<std::int64_t>>();
         } else if (kind == "as_sym_int") {
-            argument.integers = known_sizes(scope, Json::array({held}));
+            read_sizes(scope, Json::array({held}), argument);
         } else if (kind == "as_sym_ints") {
-            argument.integers = known_sizes(scope, held);
+            read_sizes(scope, held, argument);
         } else if (kind == "as_float" && held.is_number()) {
             argument.number = held.get<double>();
         } else if (kind == "as_string") {
@@ -346,20 +346,17 @@ class Importer {
         call.arguments.push_back(std::move(argument));
     }
 
-    /// Sizes that are plain numbers; empty when one of them is symbolic.
-    std::vector<std::int64_t> known_sizes(const Scope& scope, const Json& sizes) {
-        std::vector<std::int64_t> result;
+    void read_sizes(const Scope& scope, const Json& sizes, AtenArgument& argument) {
         for (const Json& item : sizes) {
-            if (const Json* number = member(item, "as_int")) {
-                result.push_back(number->get<std::int64_t>());
-                continue;
-            }
-            const Json* value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
-            const Json* number = value ? member(*value, "as_int") : nullptr;
-            if (!number) return {};
-            result.push_back(number->get<std::int64_t>());
+            const Json* value = &item;
+            if (!member(item, "as_int"))
+                value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
+            if (!value) throw Error(ErrorCode::model, fmt::format("size '{}' has no value", item.at("as_name").dump()));
+            const Json* number = member(*value, "as_int");
+            argument.sizes.push_back(number ? graph_.expressions.constant(number->get<std::int64_t>()) : size(*value));
+            if (number) argument.integers.push_back(number->get<std::int64_t>());
         }
-        return result;
+        if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
     }
 
     /// Runs the body of wrap_with_set_grad_enabled, wrap_with_autocast and the like in place. A body that runs under a
@@ -440,13 +437,12 @@ class Importer {
 /// Finds the program in the archive, or says what else the file is.
 std::string program_member(const Archive& archive) {
     std::vector<std::string> programs;
-    bool compiled = false, script = false, pickle = false;
+    bool compiled = false, pickle = false;
     for (const std::string& name : archive.names()) {
         const auto in_folder = [&](std::string_view folder) { return ("/" + name).find(folder) != std::string::npos; };
         if (in_folder("/models/") && name.ends_with(".json")) programs.push_back(name);
         if (name.ends_with("serialized_exported_program.json")) programs.push_back(name);
         compiled = compiled || in_folder("/aotinductor/") || name.ends_with(".so") || name.ends_with(".cubin");
-        script = script || in_folder("/code/");
         pickle = pickle || name.ends_with("data.pkl");
     }
     if (programs.size() == 1) return programs[0];
@@ -455,7 +451,6 @@ std::string program_member(const Archive& archive) {
     if (compiled)
         throw Error(ErrorCode::model,
                     "compiled by AOTInductor, which keeps no graph; re-export with torch.export.save");
-    if (script) throw Error(ErrorCode::model, "a TorchScript program; re-export with torch.export.save");
     if (pickle) throw Error(ErrorCode::model, "holds weights, not a graph; export the model with torch.export.save");
     throw Error(ErrorCode::model,
                 "a ZIP archive without a torch.export program; export the model with torch.export.save");

@@ -13,7 +13,7 @@ namespace ftax {
 
 /// Shape (and optionally type) the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224".
 struct InputShape {
-    std::string input;
+    std::string input;              ///< empty: the next input of those that are not named
     std::vector<std::string> dims;  ///< integers or expressions of symbols
     std::optional<DType> dtype;
 };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <map>
+#include <utility>
 
 #include "ftax/error.hpp"
 
@@ -55,6 +57,27 @@ void append_range(std::vector<std::int64_t>& values, std::string_view range) {
     }
 }
 
+std::pair<std::string_view, std::string_view> split_at_colon(std::string_view text, std::string_view option,
+                                                             std::string_view form) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size())
+        throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form {}", option, text, form));
+    return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+/// "4x3x224x224" → {"4", "3", "224", "224"}
+std::vector<std::string> parse_dims(std::string_view dims, std::string_view text) {
+    std::vector<std::string> result;
+    while (true) {
+        const std::size_t cross = dims.find('x');
+        result.emplace_back(dims.substr(0, cross));
+        if (result.back().empty())
+            throw Error(ErrorCode::usage, fmt::format("shape '{}' leaves a dimension empty", text));
+        if (cross == std::string_view::npos) return result;
+        dims.remove_prefix(cross + 1);
+    }
+}
+
 }  // namespace
 
 std::vector<std::string> split_list(std::string_view text) {
@@ -102,22 +125,20 @@ std::pair<std::string, bool> parse_branch(std::string_view text) {
 }
 
 InputShape parse_input_shape(std::string_view text) {
-    const std::size_t colon = text.rfind(':');
-    if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
-        throw Error(ErrorCode::usage, fmt::format("--shapes '{}' is not of the form INPUT:4x3x224x224", text));
-    }
-    InputShape shape;
-    shape.input = text.substr(0, colon);
-    std::string_view dims = text.substr(colon + 1);
-    while (true) {
-        const std::size_t cross = dims.find('x');
-        shape.dims.emplace_back(dims.substr(0, cross));
-        if (shape.dims.back().empty()) {
-            throw Error(ErrorCode::usage, fmt::format("--shapes '{}' leaves a dimension empty", text));
-        }
-        if (cross == std::string_view::npos) return shape;
-        dims.remove_prefix(cross + 1);
-    }
+    const auto [input, dims] = split_at_colon(text, "--shapes", "INPUT:4x3x224x224");
+    return {.input = std::string(input), .dims = parse_dims(dims, text), .dtype = {}};
+}
+
+InputShape parse_input_type(std::string_view text) {
+    static const std::map<std::string_view, DType> torch_names = {
+        {"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16},
+        {"long", DType::i64},  {"int", DType::i32},    {"short", DType::i16}, {"char", DType::i8},
+        {"byte", DType::u8}};
+    const auto [type, dims] = split_at_colon(text, "--input", "float:4x3x224x224");
+    const auto found = torch_names.find(type);
+    const auto dtype = found != torch_names.end() ? std::optional(found->second) : dtype_from_name(type);
+    if (!dtype) throw Error(ErrorCode::usage, fmt::format("--input '{}': no type is called '{}'", text, type));
+    return {.input = {}, .dims = parse_dims(dims, text), .dtype = dtype};
 }
 
 }  // namespace ftax::cli

@@ -26,6 +26,9 @@ void parse_dimension(std::string_view text, ShapeBindings& bindings);
 /// input's name may hold colons. Throws Error{usage}.
 [[nodiscard]] InputShape parse_input_shape(std::string_view text);
 
+/// Parses "float:4x3x224x224", an input told by its place; types as torch or ftax call them. Throws Error{usage}.
+[[nodiscard]] InputShape parse_input_type(std::string_view text);
+
 /// Splits at commas; empty parts are kept.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view text);
 

@@ -8,6 +8,7 @@
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/model_report.hpp"
+#include "src/report/stream_report.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -18,6 +19,7 @@ struct InspectArguments {
     std::string batch;
     bool kernels = false;
     bool text = false;
+    bool stream = false;
     int depth = 1;
     OutputArguments output;
 };
@@ -34,6 +36,13 @@ int run_inspect(const InspectArguments& arguments) {
     if (batches.size() > 1) throw Error(ErrorCode::usage, "inspect looks at one batch size: give one --batch");
     if (batches.front()) bindings["batch"] = *batches.front();
 
+    if (arguments.stream) {
+        const auto stream = report::op_stream(graph, bindings);
+        write_result(arguments.output, {.table = [&] { return stream_table(stream, report::standard_output_style()); },
+                                        .json = [&] { return stream_json(stream); },
+                                        .csv = [&] { return stream_csv(stream); }});
+        return 0;
+    }
     if (!arguments.kernels) {
         const report::ModelReport report = report::model_report(graph, bindings, arguments.depth);
         write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
@@ -68,6 +77,7 @@ void setup_inspect(CLI::App& app, Action& action) {
     verb->add_option("--batch", arguments->batch, "batch size")->type_name("N");
     verb->add_option("--depth", arguments->depth, "levels of modules to list")->capture_default_str();
     verb->add_flag("--kernels", arguments->kernels, "every launch with its host and device time on --device");
+    verb->add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
     verb->add_flag("--text", arguments->text, "print the model as a text graph");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);

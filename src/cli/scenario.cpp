@@ -26,6 +26,8 @@ void add_model_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)")->required();
     verb.add_option("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
     verb.add_option("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
+    verb.add_option("--input", arguments.inputs, "types and shapes of all inputs, in order: float:batchx3x224x224,long:4x128")
+        ->type_name("TYPE:DIMS,…");
     verb.add_option("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
     verb.add_option("--branch", arguments.branches, "branch of an If whose condition depends on data")
         ->type_name("IF=then|else");
@@ -60,6 +62,10 @@ void add_batch_option(CLI::App& verb, std::string& batches) {
 Graph load_graph(const ModelArguments& arguments) {
     ImportOptions options = arguments.limits;
     for (const std::string& shape : arguments.shapes) options.input_shapes.push_back(parse_input_shape(shape));
+    if (!arguments.inputs.empty()) {
+        for (const std::string& input : split_list(arguments.inputs))
+            options.input_shapes.push_back(parse_input_type(input));
+    }
     ShapeBindings trips;
     for (const std::string& trip : arguments.trips) parse_dimension(trip, trips);
     options.trip_counts.insert(trips.begin(), trips.end());

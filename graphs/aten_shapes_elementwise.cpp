@@ -1,0 +1,231 @@
+#include <algorithm>
+
+#include "graphs/aten_shape_rules.hpp"
+
+namespace ftax::aten_shapes {
+namespace {
+
+/// Groups of torch's promotion, in order. Source: c10/core/ScalarType.h, promoteTypes.
+int category(DType type) {
+    switch (type) {
+        case DType::boolean:
+            return 0;
+        case DType::c64:
+        case DType::c128:
+            return 3;
+        default:
+            return is_float(type) ? 2 : 1;
+    }
+}
+
+DType wider(DType a, DType b) {
+    if (a == b) return a;
+    if (category(a) != category(b)) return category(a) > category(b) ? a : b;
+    if (bits_of(a) == bits_of(b)) return category(a) == 2 ? DType::f32 : DType::i16;  // f16 with bf16, i8 with u8
+    return bits_of(a) > bits_of(b) ? a : b;
+}
+
+Shape broadcast_shape(const Call& c) {
+    Shape shape;
+    for (const Tensor* tensor : c.tensors()) shape = c.broadcast(shape, tensor->shape);
+    return shape;
+}
+
+DType at_least_float(DType type) {
+    return category(type) < 2 ? DType::f32 : type;
+}
+
+/// The axes of an argument `dim`; all when it is absent or empty.
+std::vector<std::size_t> reduced_axes(const Call& c, std::size_t rank) {
+    std::vector<std::size_t> axes;
+    for (const std::int64_t axis : c.call().integers("dim")) axes.push_back(c.axis(axis, rank));
+    if (axes.empty()) {
+        for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
+    }
+    return axes;
+}
+
+Shape reduced_shape(const Call& c) {
+    const Shape& before = c.first().shape;
+    const std::vector<std::size_t> axes = reduced_axes(c, before.size());
+    const bool keep = c.integer("keepdim", 0) != 0;
+    Shape after;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const bool gone = std::find(axes.begin(), axes.end(), i) != axes.end();
+        if (!gone) after.push_back(before[i]);
+        if (gone && keep) after.push_back(c.constant(1));
+    }
+    return after;
+}
+
+}  // namespace
+
+DType promoted(const Call& c) {
+    // Tensors with dimensions decide before those without, and those before numbers.
+    DType result = DType::unknown, scalars = DType::unknown;
+    for (const Tensor* tensor : c.tensors()) {
+        DType& type = tensor->shape.empty() ? scalars : result;
+        type = type == DType::unknown ? tensor->dtype : wider(type, tensor->dtype);
+    }
+    if (result == DType::unknown) result = scalars;
+    if (scalars != DType::unknown && category(scalars) > category(result)) result = scalars;
+    const bool real_number = std::any_of(c.call().arguments.begin(), c.call().arguments.end(),
+                                         [](const AtenArgument& a) { return a.number.has_value(); });
+    if (real_number) return at_least_float(result);
+    return result;
+}
+
+Outputs same(const Call& c) {
+    return {{c.first().dtype, c.first().shape}};
+}
+
+Outputs same_boolean(const Call& c) {
+    return {{DType::boolean, c.first().shape}};
+}
+
+Outputs same_cast(const Call& c) {
+    const bool sums = c.name().starts_with("cum") && category(c.first().dtype) < 2;
+    return {{c.dtype(sums ? DType::i64 : c.first().dtype), c.first().shape}};
+}
+
+Outputs same_float(const Call& c) {
+    return {{at_least_float(c.first().dtype), c.first().shape}};
+}
+
+Outputs pointwise(const Call& c) {
+    DType type = promoted(c);
+    if (c.name().starts_with("masked_fill")) type = c.first().dtype;
+    if (type == DType::boolean && !c.name().starts_with("bitwise") && !c.name().starts_with("__") &&
+        c.tensors().size() == 1) {
+        type = DType::i64;  // a boolean and an integer
+    }
+    return {{type, broadcast_shape(c)}};
+}
+
+Outputs division(const Call& c) {
+    const AtenArgument* rounding = c.call().find("rounding_mode");
+    const bool rounded = rounding && !rounding->text.empty();
+    return {{rounded ? promoted(c) : at_least_float(promoted(c)), broadcast_shape(c)}};
+}
+
+Outputs comparison(const Call& c) {
+    return {{DType::boolean, broadcast_shape(c)}};
+}
+
+Outputs where(const Call& c) {
+    const std::vector<const Tensor*> values = c.tensors();
+    DType type = DType::unknown;
+    for (std::size_t i = 1; i < values.size(); ++i) {
+        type = type == DType::unknown ? values[i]->dtype : wider(type, values[i]->dtype);
+    }
+    return {{type == DType::unknown ? DType::f32 : type, broadcast_shape(c)}};
+}
+
+Outputs convert(const Call& c) {
+    const AtenArgument* other = c.call().find("other");
+    const DType fallback = other && !other->tensors.empty() ? c.tensor("other").dtype : c.first().dtype;
+    return {{c.dtype(fallback), c.first().shape}};
+}
+
+Outputs convert_like(const Call& c) {
+    return {{c.tensor("other").dtype, c.first().shape}};
+}
+
+Outputs fill(const Call& c) {
+    return {{c.dtype(c.first().dtype), c.sizes("size")}};
+}
+
+Outputs fill_float(const Call& c) {
+    return {{c.dtype(c.name() == "randint" ? DType::i64 : DType::f32), c.sizes("size")}};
+}
+
+Outputs arange(const Call& c) {
+    if (c.name() == "linspace") return {{c.dtype(DType::f32), c.sizes("steps")}};
+    const auto number = [&](std::string_view argument) {
+        const AtenArgument* found = c.call().find(argument);
+        return found ? found->number : std::nullopt;
+    };
+    if (number("start") || number("end") || number("step")) {  // real numbers: an element is as good as known
+        const auto integer = [&](std::string_view argument, std::int64_t fallback) {
+            return number(argument).value_or(static_cast<double>(c.integer(argument, fallback)));
+        };
+        const double step = integer("step", 1);
+        if (step == 0) c.fail("a step of 0");
+        const double count = (integer("end", 0) - integer("start", 0)) / step;
+        constexpr double most = 1e15;
+        if (!(count >= 0 && count < most)) c.fail("no range");
+        const auto whole = static_cast<std::int64_t>(count);
+        return {{c.dtype(DType::f32), {c.constant(whole + (static_cast<double>(whole) < count ? 1 : 0))}}};
+    }
+    ExpressionPool& pool = c.pool();
+    const Shape start = c.sizes("start"), end = c.sizes("end"), step = c.sizes("step");
+    if (end.size() != 1) return {{c.dtype(DType::i64), {}, false}};
+    Expression length = start.empty() ? end[0] : pool.subtract(end[0], start[0]);
+    if (!step.empty()) {
+        if (c.is(step[0], 0)) c.fail("a step of 0");
+        length = pool.ceil_divide(length, step[0]);
+    }
+    return {{c.dtype(DType::i64), {length}}};
+}
+
+Outputs eye(const Call& c) {
+    const Shape n = c.sizes("n"), m = c.sizes("m");
+    if (n.size() != 1) c.fail("argument 'n' is missing");
+    return {{c.dtype(DType::f32), {n[0], m.empty() ? n[0] : m[0]}}};
+}
+
+Outputs reduce(const Call& c) {
+    const DType held = c.first().dtype;
+    const bool sums = (c.name().starts_with("sum") || c.name().starts_with("prod")) && category(held) < 2;
+    if (c.name() == "cosine_similarity") {
+        Shape shape = broadcast_shape(c);
+        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(c.axis("dim", 1, shape.size())));
+        return {{held, std::move(shape)}};
+    }
+    return {{c.dtype(sums ? DType::i64 : held), reduced_shape(c)}};
+}
+
+Outputs arg_reduce(const Call& c) {
+    if (c.name() == "argsort") return {{DType::i64, c.first().shape}};
+    return {{DType::i64, reduced_shape(c)}};
+}
+
+Outputs any_reduce(const Call& c) {
+    return {{DType::boolean, reduced_shape(c)}};
+}
+
+/// max(x), max(x, other) and max(x, dim) → (values, indices)
+Outputs extremum(const Call& c) {
+    if (c.has("other")) return pointwise(c);
+    if (!c.has("dim")) return {{c.first().dtype, {}}};
+    return {{c.first().dtype, reduced_shape(c)}, {DType::i64, reduced_shape(c)}};
+}
+
+Outputs moments(const Call& c) {
+    return {{c.first().dtype, reduced_shape(c)}, {c.first().dtype, reduced_shape(c)}};
+}
+
+Outputs sort(const Call& c) {
+    return {{c.first().dtype, c.first().shape}, {DType::i64, c.first().shape}};
+}
+
+Outputs topk(const Call& c) {
+    Shape shape = c.first().shape;
+    const Shape k = c.sizes("k");
+    if (k.size() != 1) c.fail("argument 'k' is missing");
+    if (!shape.empty()) shape[c.axis("dim", -1, shape.size())] = k[0];
+    return {{c.first().dtype, shape}, {DType::i64, shape}};
+}
+
+Outputs polar(const Call& c) {
+    return {{c.first().dtype == DType::f64 ? DType::c128 : DType::c64, broadcast_shape(c)}};
+}
+
+Outputs outer(const Call& c) {
+    const auto vectors = c.tensors();
+    if (vectors.size() != 2 || vectors[0]->shape.size() != 1 || vectors[1]->shape.size() != 1)
+        c.fail("needs two vectors");
+    return {{promoted(c), {vectors[0]->shape[0], vectors[1]->shape[0]}}};
+}
+
+}  // namespace ftax::aten_shapes

@@ -1,0 +1,313 @@
+#include <algorithm>
+#include <map>
+
+#include "graphs/aten_shape_rules.hpp"
+
+namespace ftax::aten_shapes {
+namespace {
+
+/// One value per spatial dimension: ATen takes a single number for all of them, or none for the default.
+Shape per_dimension(const Call& c, std::string_view argument, std::size_t dimensions, const Shape& fallback) {
+    Shape values = c.sizes(argument);
+    if (values.empty()) values = fallback;
+    if (values.size() == 1) values.resize(dimensions, values[0]);
+    if (values.size() != dimensions) c.fail("a window has not as many values as dimensions");
+    return values;
+}
+
+Shape ones(const Call& c, std::size_t count) {
+    return Shape(count, c.constant(1));
+}
+
+Shape zeros(const Call& c, std::size_t count) {
+    return Shape(count, c.constant(0));
+}
+
+/// (in + 2·pad − dilation·(kernel − 1) − 1) / stride + 1; Source: aten/src/ATen/native/Pool.h.
+Expression window_count(const Call& c, Expression in, Expression kernel, Expression stride, Expression pad,
+                        Expression dilation, bool ceil_mode) {
+    ExpressionPool& pool = c.pool();
+    const auto step = pool.constant_value(stride);
+    if (step && *step < 1) c.fail("a stride below 1");
+    const Expression one = c.constant(1);
+    const Expression padded = pool.add(in, pool.multiply(c.constant(2), pad));
+    const Expression reach = pool.add(pool.multiply(dilation, pool.subtract(kernel, one)), one);
+    const Expression room = pool.subtract(padded, reach);
+    const auto known_room = pool.constant_value(room);
+    if (known_room && *known_room < 0) c.fail("the window is larger than its input");
+    if (!ceil_mode) return pool.add(pool.floor_divide(room, stride), one);
+    const Expression count = pool.add(pool.ceil_divide(room, stride), one);
+    // The last window must begin inside the input or its left padding.
+    const Expression begun = pool.add(pool.floor_divide(pool.subtract(pool.add(in, pad), one), stride), one);
+    return pool.minimum(count, begun);
+}
+
+/// Rank of the tensor that is one sample: ATen's layers accept samples without a batch.
+std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensions) {
+    if (input.size() != dimensions + 2 && input.size() != dimensions + 1)
+        c.fail("the input has the wrong number of dimensions");
+    return input.size() - dimensions;
+}
+
+std::size_t spatial_dimensions(const Call& c) {
+    const std::string_view name = c.name();
+    const std::size_t at = name.find_first_of("123");
+    return at == std::string_view::npos ? 2 : static_cast<std::size_t>(name[at] - '0');
+}
+
+Expression sum(const Call& c, Expression a, Expression b) {
+    return c.pool().add(a, b);
+}
+
+}  // namespace
+
+Outputs conv(const Call& c) {
+    const Tensor& input = c.tensor("input");
+    const Tensor& weight = c.tensor("weight");
+    if (weight.shape.size() < 3) c.fail("the weight needs at least three dimensions");
+    const std::size_t dimensions = weight.shape.size() - 2;
+    const std::size_t begin = spatial_begin(c, input.shape, dimensions);
+    const Shape stride = per_dimension(c, "stride", dimensions, ones(c, 1));
+    const Shape dilation = per_dimension(c, "dilation", dimensions, ones(c, 1));
+    const AtenArgument* padding = c.call().find("padding");
+    const bool same_padding = padding && padding->text == "same";
+    const Shape pad =
+        padding && !padding->text.empty() ? zeros(c, dimensions) : per_dimension(c, "padding", dimensions, zeros(c, 1));
+    Shape shape = input.shape;
+    shape[begin - 1] = weight.shape[0];
+    for (std::size_t i = 0; i < dimensions && !same_padding; ++i) {
+        shape[begin + i] =
+            window_count(c, input.shape[begin + i], weight.shape[i + 2], stride[i], pad[i], dilation[i], false);
+    }
+    return {{input.dtype, std::move(shape)}};
+}
+
+/// (in − 1)·stride − 2·pad + dilation·(kernel − 1) + output_padding + 1
+Outputs conv_transpose(const Call& c) {
+    const Tensor& input = c.tensor("input");
+    const Tensor& weight = c.tensor("weight");
+    if (weight.shape.size() < 3) c.fail("the weight needs at least three dimensions");
+    ExpressionPool& pool = c.pool();
+    const std::size_t dimensions = weight.shape.size() - 2;
+    const std::size_t begin = spatial_begin(c, input.shape, dimensions);
+    const Shape stride = per_dimension(c, "stride", dimensions, ones(c, 1));
+    const Shape dilation = per_dimension(c, "dilation", dimensions, ones(c, 1));
+    const Shape pad = per_dimension(c, "padding", dimensions, zeros(c, 1));
+    const Shape extra = per_dimension(c, "output_padding", dimensions, zeros(c, 1));
+    const Expression one = c.constant(1);
+    Shape shape = input.shape;
+    shape[begin - 1] = pool.multiply(weight.shape[1], c.constant(c.integer("groups", 1)));
+    for (std::size_t i = 0; i < dimensions; ++i) {
+        Expression size = pool.multiply(pool.subtract(shape[begin + i], one), stride[i]);
+        size = pool.subtract(size, pool.multiply(c.constant(2), pad[i]));
+        size = sum(c, size, pool.multiply(dilation[i], pool.subtract(weight.shape[i + 2], one)));
+        shape[begin + i] = sum(c, sum(c, size, extra[i]), one);
+    }
+    return {{input.dtype, std::move(shape)}};
+}
+
+Outputs linear(const Call& c) {
+    const Tensor& input = c.tensor("input");
+    const Tensor& weight = c.tensor("weight");
+    if (input.shape.empty() || weight.shape.empty()) c.fail("needs matrices");
+    const auto in = c.pool().constant_value(input.shape.back()), k = c.pool().constant_value(weight.shape.back());
+    if (in && k && *in != *k) c.fail("the input is not as wide as the weight");
+    Shape shape = input.shape;
+    shape.pop_back();
+    if (weight.shape.size() > 1) shape.push_back(weight.shape[0]);
+    return {{input.dtype, std::move(shape)}};
+}
+
+Outputs matmul(const Call& c) {
+    const auto operands = c.tensors();
+    if (operands.size() != 2 || operands[0]->shape.empty() || operands[1]->shape.empty()) c.fail("needs two matrices");
+    Shape a = operands[0]->shape, b = operands[1]->shape;
+    const bool row = a.size() == 1, column = b.size() == 1;
+    if (row) a.insert(a.begin(), c.constant(1));
+    if (column) b.push_back(c.constant(1));
+    const auto k = c.pool().constant_value(a.back()), other = c.pool().constant_value(b[b.size() - 2]);
+    if (k && other && *k != *other) c.fail("the inner dimensions differ");
+    Shape shape = c.broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+    if (!row) shape.push_back(a[a.size() - 2]);
+    if (!column) shape.push_back(b.back());
+    return {{promoted(c), std::move(shape)}};
+}
+
+Outputs matmul_added(const Call& c) {
+    const bool batched = c.name().starts_with("ba");
+    const Shape& a = c.tensor(batched ? "batch1" : "mat1").shape;
+    const Shape& b = c.tensor(batched ? "batch2" : "mat2").shape;
+    if (a.size() < 2 || b.size() < 2) c.fail("needs two matrices");
+    Shape shape = a;
+    shape.back() = b.back();
+    return {{promoted(c), std::move(shape)}};
+}
+
+Outputs einsum(const Call& c) {
+    const AtenArgument* equation = c.call().find("equation");
+    const auto operands = c.tensors();
+    if (!equation) c.fail("has no equation");
+    std::string text = equation->text;
+    std::erase(text, ' ');
+    const std::size_t arrow = text.find("->");
+    if (arrow == std::string::npos || text.find('.') != std::string::npos) return {{promoted(c), {}, false}};
+    std::map<char, Expression> sizes;
+    std::size_t operand = 0, axis = 0;
+    for (const char letter : text.substr(0, arrow)) {
+        if (letter == ',') {
+            ++operand, axis = 0;
+        } else if (operand >= operands.size() || axis >= operands[operand]->shape.size()) {
+            c.fail("the equation names more dimensions than the operands have");
+        } else {
+            sizes[letter] = operands[operand]->shape[axis++];
+        }
+    }
+    Shape shape;
+    for (const char letter : text.substr(arrow + 2)) {
+        if (!sizes.contains(letter)) c.fail("the equation's result has a new letter");
+        shape.push_back(sizes[letter]);
+    }
+    return {{promoted(c), std::move(shape)}};
+}
+
+Outputs attention(const Call& c) {
+    const Tensor& query = c.tensor("query");
+    const Tensor& value = c.tensor("value");
+    if (query.shape.size() < 2 || value.shape.size() < 2) c.fail("needs matrices");
+    Shape shape = query.shape;
+    shape.back() = value.shape.back();
+    return {{query.dtype, std::move(shape)}};
+}
+
+/// Returns the sequence and the last states. Packed sequences, whose data come first, keep their form.
+Outputs recurrent(const Call& c) {
+    const Tensor& input = c.first();
+    if (!c.has("input") || c.has("batch_sizes") || input.shape.size() < 2) return {};
+    const auto states = c.tensors("hx");
+    if (states.empty() || states[0]->shape.empty()) c.fail("has no initial state");
+    const std::int64_t directions = 1 + c.integer("bidirectional", 0);
+    Shape output = input.shape;
+    output.back() = c.pool().multiply(states[0]->shape.back(), c.constant(directions));
+    Outputs result{{input.dtype, std::move(output)}};
+    for (const Tensor* state : states) result.push_back({state->dtype, state->shape});
+    return result;
+}
+
+/// The normalised tensor, then mean and reciprocal deviation of each group of elements.
+Outputs normalized(const Call& c) {
+    const Shape& shape = c.first().shape;
+    Shape statistics;
+    if (c.name() == "native_layer_norm") {
+        const std::size_t normal = std::min(c.sizes("normalized_shape").size(), shape.size());
+        statistics.assign(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(normal));
+        statistics.resize(shape.size(), c.constant(1));
+    } else if (c.name() == "native_group_norm") {
+        statistics = {shape.at(0), c.constant(c.integer("group", 1))};
+    } else {
+        statistics = zeros(c, 1);  // batch norm in evaluation has none
+    }
+    return {{c.first().dtype, shape}, {DType::f32, statistics}, {DType::f32, statistics}};
+}
+
+Outputs pool(const Call& c) {
+    const Shape& input = c.first().shape;
+    const std::size_t dimensions = spatial_dimensions(c);
+    const std::size_t begin = spatial_begin(c, input, dimensions);
+    const Shape kernel = per_dimension(c, "kernel_size", dimensions, {});
+    const Shape stride = per_dimension(c, "stride", dimensions, kernel);
+    const Shape pad = per_dimension(c, "padding", dimensions, zeros(c, 1));
+    const Shape dilation = per_dimension(c, "dilation", dimensions, ones(c, 1));
+    const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
+    Shape shape = input;
+    for (std::size_t i = 0; i < dimensions; ++i) {
+        shape[begin + i] = window_count(c, input[begin + i], kernel[i], stride[i], pad[i], dilation[i], ceil_mode);
+    }
+    return {{c.first().dtype, std::move(shape)}};
+}
+
+Outputs pool_with_indices(const Call& c) {
+    Outputs result = pool(c);
+    result.push_back({DType::i64, result[0].shape});
+    return result;
+}
+
+Outputs adaptive_pool(const Call& c) {
+    const std::size_t dimensions = spatial_dimensions(c);
+    Shape shape = c.first().shape;
+    const std::size_t begin = spatial_begin(c, shape, dimensions);
+    // None keeps a size and arrives as no number.
+    const Shape wanted = c.sizes("output_size");
+    for (std::size_t i = 0; i < dimensions && !wanted.empty(); ++i) {
+        shape[begin + i] = wanted[std::min(i, wanted.size() - 1)];
+    }
+    Outputs result{{c.first().dtype, shape}};
+    if (c.name().starts_with("adaptive_max")) result.push_back({DType::i64, shape});
+    return result;
+}
+
+Outputs resize(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.size() < 3) c.fail("needs at least three dimensions");
+    const Shape wanted = c.sizes("output_size");
+    if (!wanted.empty()) {
+        for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = wanted[std::min(i - 2, wanted.size() - 1)];
+        return {{c.first().dtype, std::move(shape)}};
+    }
+    const AtenArgument* factors = c.call().find("scale_factors");
+    if (!factors || factors->integers.empty()) return {{c.first().dtype, {}, false}};
+    for (std::size_t i = 2; i < shape.size(); ++i) {
+        const std::size_t at = std::min(i - 2, factors->integers.size() - 1);
+        shape[i] = c.pool().multiply(shape[i], c.constant(factors->integers[at]));
+    }
+    return {{c.first().dtype, std::move(shape)}};
+}
+
+Outputs grid_sample(const Call& c) {
+    Shape shape = c.tensor("input").shape;
+    const Shape& grid = c.tensor("grid").shape;
+    if (grid.size() != shape.size() || shape.size() < 3) c.fail("the grid does not fit the input");
+    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = grid[i - 1];
+    return {{c.first().dtype, std::move(shape)}};
+}
+
+Outputs fft(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    std::size_t last = shape.size() - 1;
+    if (const auto axes = c.call().integers("dim"); !axes.empty()) last = c.axis(axes.back(), shape.size());
+    if (const Shape n = c.sizes("n"); n.size() == 1) shape[last] = n[0];
+    ExpressionPool& pool = c.pool();
+    const std::string_view name = c.name();
+    const bool half = name.starts_with("fft_rfft"), back = name.starts_with("fft_irfft");
+    if (half) shape[last] = sum(c, pool.floor_divide(shape[last], c.constant(2)), c.constant(1));
+    if (back && c.sizes("n").empty())
+        shape[last] = pool.multiply(c.constant(2), pool.subtract(shape[last], c.constant(1)));
+    return {{back ? DType::f32 : DType::c64, std::move(shape)}};
+}
+
+/// im2col: [N, C·kernel, windows]
+Outputs unfold_windows(const Call& c) {
+    const Shape& input = c.first().shape;
+    if (input.size() != 4) c.fail("needs four dimensions");
+    ExpressionPool& pool = c.pool();
+    const Shape kernel = per_dimension(c, "kernel_size", 2, {});
+    const Shape stride = per_dimension(c, "stride", 2, ones(c, 1));
+    const Shape pad = per_dimension(c, "padding", 2, zeros(c, 1));
+    const Shape dilation = per_dimension(c, "dilation", 2, ones(c, 1));
+    Expression windows = c.constant(1);
+    for (std::size_t i = 0; i < 2; ++i) {
+        windows =
+            pool.multiply(windows, window_count(c, input[i + 2], kernel[i], stride[i], pad[i], dilation[i], false));
+    }
+    return {{c.first().dtype, {input[0], pool.multiply(input[1], pool.multiply(kernel[0], kernel[1])), windows}}};
+}
+
+Outputs pairwise_distance(const Call& c) {
+    Shape shape = c.tensor("x1").shape;
+    const Shape& other = c.tensor("x2").shape;
+    if (shape.size() < 2 || other.size() < 2) c.fail("needs two matrices");
+    shape.back() = other[other.size() - 2];
+    return {{promoted(c), std::move(shape)}};
+}
+
+}  // namespace ftax::aten_shapes

@@ -1,0 +1,452 @@
+#include <algorithm>
+#include <limits>
+
+#include "graphs/aten_shape_rules.hpp"
+
+namespace ftax::aten_shapes {
+namespace {
+
+Outputs with_shape(const Call& c, Shape shape) {
+    return {{c.first().dtype, std::move(shape)}};
+}
+
+/// Replaces the one −1 by what is left of `total`.
+Shape completed(const Call& c, Shape shape, Expression total) {
+    Expression known = c.constant(1);
+    Expression* open = nullptr;
+    for (Expression& dim : shape) {
+        if (!c.is(dim, -1)) {
+            known = c.pool().multiply(known, dim);
+            continue;
+        }
+        if (open) c.fail("two sizes are -1");
+        open = &dim;
+    }
+    if (open) {
+        if (c.is(known, 0)) c.fail("-1 beside a size of 0");
+        *open = c.pool().floor_divide(total, known);
+        known = c.pool().multiply(known, *open);
+    }
+    const auto held = c.pool().constant_value(total), wanted = c.pool().constant_value(known);
+    if (held && wanted && *held != *wanted) c.fail("the sizes do not hold as many elements as the input");
+    return shape;
+}
+
+/// Number of elements in [start, end) of a dimension, as slice() clips them.
+Expression slice_length(const Call& c, Expression size, const Shape& start, const Shape& end) {
+    ExpressionPool& pool = c.pool();
+    const auto position = [&](const Shape& given, Expression fallback) {
+        if (given.empty()) return fallback;
+        const auto value = pool.constant_value(given[0]);
+        if (value && *value == std::numeric_limits<std::int64_t>::max()) return size;
+        Expression at = given[0];
+        if (value && *value < 0) at = pool.maximum(pool.add(size, at), c.constant(0));
+        return pool.minimum(at, size);
+    };
+    const Expression first = position(start, c.constant(0));
+    const Expression last = position(end, size);
+    const auto begin = pool.constant_value(first);
+    const Expression length = pool.subtract(last, first);
+    const auto known = pool.constant_value(length);
+    if (known) return c.constant(std::max<std::int64_t>(*known, 0));
+    return begin == 0 ? length : pool.maximum(length, c.constant(0));
+}
+
+/// Axes of a list argument, counted from the front.
+std::vector<std::size_t> axes(const Call& c, std::string_view argument, std::size_t rank) {
+    std::vector<std::size_t> result;
+    for (const std::int64_t axis : c.call().integers(argument)) result.push_back(c.axis(axis, rank));
+    return result;
+}
+
+}  // namespace
+
+Outputs view(const Call& c) {
+    if (c.has("dtype") && !c.has("size") && !c.has("shape")) return {{c.dtype(c.first().dtype), c.first().shape}};
+    const Shape& before = c.first().shape;
+    return with_shape(c, completed(c, c.sizes(c.has("size") ? "size" : "shape"), c.product(before, 0, before.size())));
+}
+
+Outputs view_like(const Call& c) {
+    return with_shape(c, c.tensor("other").shape);
+}
+
+Outputs flatten(const Call& c) {
+    const Shape& before = c.first().shape;
+    if (before.empty()) return with_shape(c, {c.constant(1)});
+    const std::size_t begin = c.axis("start_dim", 0, before.size()), end = c.axis("end_dim", -1, before.size()) + 1;
+    if (begin >= end) c.fail("'start_dim' is behind 'end_dim'");
+    Shape shape(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(begin));
+    shape.push_back(c.product(before, begin, end));
+    shape.insert(shape.end(), before.begin() + static_cast<std::ptrdiff_t>(end), before.end());
+    return with_shape(c, std::move(shape));
+}
+
+Outputs unflatten(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    if (shape.empty()) c.fail("needs a dimension");
+    const Shape parts = completed(c, c.sizes("sizes"), shape[axis]);
+    const auto at = shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    shape.insert(at, parts.begin(), parts.end());
+    return with_shape(c, std::move(shape));
+}
+
+Outputs squeeze(const Call& c) {
+    const Shape& before = c.first().shape;
+    const std::vector<std::size_t> chosen = axes(c, "dim", before.size());
+    Shape shape;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const bool asked = !c.has("dim") || std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+        if (!asked || !c.is(before[i], 1)) shape.push_back(before[i]);
+    }
+    return with_shape(c, std::move(shape));
+}
+
+Outputs unsqueeze(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::size_t axis = c.axis("dim", 0, shape.size() + 1);
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), c.constant(1));
+    return with_shape(c, std::move(shape));
+}
+
+Outputs permute(const Call& c) {
+    const Shape& before = c.first().shape;
+    if (c.name() == "numpy_T") return with_shape(c, Shape(before.rbegin(), before.rend()));
+    Shape shape;
+    for (const std::size_t axis : axes(c, "dims", before.size())) shape.push_back(before.at(axis));
+    if (shape.size() != before.size()) c.fail("'dims' is not a permutation");
+    return with_shape(c, std::move(shape));
+}
+
+Outputs transpose(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.empty()) return with_shape(c, shape);
+    const std::size_t a = c.axis(c.integer("dim0", c.integer("axis0", 0)), shape.size());
+    std::swap(shape[a], shape[c.axis(c.integer("dim1", c.integer("axis1", 1)), shape.size())]);
+    return with_shape(c, std::move(shape));
+}
+
+Outputs matrix_transpose(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.size() > 1) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    return with_shape(c, std::move(shape));
+}
+
+Outputs movedim(const Call& c) {
+    const Shape& before = c.first().shape;
+    const auto from = axes(c, "source", before.size()), to = axes(c, "destination", before.size());
+    if (from.size() != to.size()) c.fail("'source' and 'destination' differ in length");
+    std::vector<std::optional<Expression>> placed(before.size());
+    std::vector<bool> taken(before.size(), false);
+    for (std::size_t i = 0; i < from.size(); ++i) placed[to[i]] = before[from[i]], taken[from[i]] = true;
+    Shape shape;
+    std::size_t next = 0;
+    for (const auto& dim : placed) {
+        while (!dim && next < before.size() && taken[next]) ++next;
+        if (!dim && next == before.size()) c.fail("a dimension is moved twice");
+        shape.push_back(dim ? *dim : before[next++]);
+    }
+    return with_shape(c, std::move(shape));
+}
+
+Outputs expand(const Call& c) {
+    const Shape& before = c.first().shape;
+    Shape shape = c.sizes("size");
+    if (shape.size() < before.size()) c.fail("fewer sizes than dimensions");
+    const std::size_t added = shape.size() - before.size();
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        if (!c.is(shape[i], -1)) continue;
+        if (i < added) c.fail("a new dimension of size -1");
+        shape[i] = before[i - added];
+    }
+    static_cast<void>(c.broadcast(before, shape));  // checks that they fit
+    return with_shape(c, std::move(shape));
+}
+
+Outputs broadcast_tensors(const Call& c) {
+    Shape shape;
+    for (const Tensor* tensor : c.tensors()) shape = c.broadcast(shape, tensor->shape);
+    Outputs result;
+    for (const Tensor* tensor : c.tensors()) result.push_back({tensor->dtype, shape});
+    return result;
+}
+
+Outputs meshgrid(const Call& c) {
+    Shape shape;
+    for (const Tensor* tensor : c.tensors()) shape.push_back(c.product(tensor->shape, 0, tensor->shape.size()));
+    const AtenArgument* indexing = c.call().find("indexing");
+    if (indexing && indexing->text == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
+    Outputs result;
+    for (const Tensor* tensor : c.tensors()) result.push_back({tensor->dtype, shape});
+    return result;
+}
+
+Outputs select(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    if (shape.empty()) c.fail("needs a dimension");
+    const auto size = c.pool().constant_value(shape[axis]);
+    const std::int64_t index = c.integer("index", 0);
+    if (size && (index >= *size || index < -*size)) c.fail("the index is outside");
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    return with_shape(c, std::move(shape));
+}
+
+Outputs slice(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    if (shape.empty()) c.fail("needs a dimension");
+    const Expression length = slice_length(c, shape[axis], c.sizes("start"), c.sizes("end"));
+    const Shape step = c.sizes("step");
+    if (!step.empty() && c.is(step[0], 0)) c.fail("a step of 0");
+    shape[axis] = step.empty() ? length : c.pool().ceil_divide(length, step[0]);
+    return with_shape(c, std::move(shape));
+}
+
+Outputs narrow(const Call& c) {
+    Shape shape = c.first().shape;
+    const Shape length = c.sizes("length");
+    if (shape.empty() || length.size() != 1) c.fail("needs a dimension and a length");
+    shape[c.axis("dim", 0, shape.size())] = length[0];
+    return with_shape(c, std::move(shape));
+}
+
+/// Windows along one dimension become a new last one.
+Outputs unfold(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::size_t axis = c.axis("dimension", 0, shape.size());
+    const Shape size = c.sizes("size"), step = c.sizes("step");
+    if (shape.empty() || size.size() != 1 || step.size() != 1 || c.is(step[0], 0)) c.fail("needs a size and a step");
+    ExpressionPool& pool = c.pool();
+    shape[axis] = pool.add(pool.floor_divide(pool.subtract(shape[axis], size[0]), step[0]), c.constant(1));
+    shape.push_back(size[0]);
+    return with_shape(c, std::move(shape));
+}
+
+Outputs diagonal(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.size() < 2) c.fail("needs two dimensions");
+    if (c.integer("offset", 0) != 0) return {{c.first().dtype, {}, false}};
+    const std::size_t a = c.axis("dim1", 0, shape.size()), b = c.axis("dim2", 1, shape.size());
+    const Expression length = c.pool().minimum(shape[a], shape[b]);
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)));
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)));
+    shape.push_back(length);
+    return with_shape(c, std::move(shape));
+}
+
+namespace {
+
+/// More parts than any model has; guards against sizes in hostile files.
+constexpr std::int64_t most_parts = 100'000;
+
+/// Parts of `size` along an axis, the last one with what is left. How many there are must be known.
+Outputs parts_of(const Call& c, std::size_t axis, std::int64_t count, Expression size) {
+    if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
+    ExpressionPool& pool = c.pool();
+    Outputs result(static_cast<std::size_t>(count), {c.first().dtype, c.first().shape});
+    const Expression whole = c.first().shape[axis];
+    for (AtenOutput& part : result) part.shape[axis] = size;
+    result.back().shape[axis] = pool.subtract(whole, pool.multiply(size, c.constant(count - 1)));
+    return result;
+}
+
+}  // namespace
+
+Outputs chunk(const Call& c) {
+    const Shape& shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    const std::int64_t count = c.integer("chunks", c.integer("sections", 0));
+    if (count < 1) c.fail("splits into no parts");
+    const Expression size = c.pool().ceil_divide(shape[axis], c.constant(count));
+    const auto whole = c.pool().constant_value(shape[axis]), each = c.pool().constant_value(size);
+    if (whole && each && *each > 0) return parts_of(c, axis, (*whole + *each - 1) / *each, size);
+    return parts_of(c, axis, count, size);
+}
+
+Outputs split(const Call& c) {
+    const Shape& shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    const Shape sizes = c.sizes(c.has("split_sizes") ? "split_sizes" : c.has("split_size") ? "split_size" : "sizes");
+    const AtenArgument* single = c.call().find("split_size");
+    if (single && sizes.size() == 1) {
+        const Expression count = c.pool().ceil_divide(shape[axis], sizes[0]);
+        const auto known = c.pool().constant_value(count);
+        return known ? parts_of(c, axis, *known, sizes[0]) : Outputs{};
+    }
+    Outputs result;
+    for (const Expression size : sizes) {
+        result.push_back({c.first().dtype, shape});
+        result.back().shape[axis] = size;
+    }
+    return result;
+}
+
+Outputs unbind(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    const auto count = c.pool().constant_value(shape[axis]);
+    if (!count) return {};
+    if (*count > most_parts) c.fail("splits into too many parts");
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    return Outputs(static_cast<std::size_t>(std::max<std::int64_t>(*count, 0)), {c.first().dtype, shape});
+}
+
+Outputs concat(const Call& c) {
+    const auto parts = c.tensors();
+    if (parts.empty()) c.fail("joins nothing");
+    // Empty vectors may stand beside tensors of any rank.
+    const auto first = std::find_if(parts.begin(), parts.end(), [&](const Tensor* part) {
+        return part->shape.size() != 1 || !c.is(part->shape[0], 0);
+    });
+    Shape shape = (first == parts.end() ? parts[0] : *first)->shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    Expression total = c.constant(0);
+    for (const Tensor* part : parts) {
+        if (part->shape.size() == 1 && c.is(part->shape[0], 0)) continue;
+        if (part->shape.size() != shape.size()) c.fail("parts of different rank");
+        total = c.pool().add(total, part->shape[axis]);
+    }
+    shape[axis] = total;
+    return {{promoted(c), std::move(shape)}};
+}
+
+Outputs stack(const Call& c) {
+    const auto parts = c.tensors();
+    if (parts.empty()) c.fail("joins nothing");
+    Shape shape = parts[0]->shape;
+    const std::size_t axis = c.axis("dim", 0, shape.size() + 1);
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis),
+                 c.constant(static_cast<std::int64_t>(parts.size())));
+    return {{promoted(c), std::move(shape)}};
+}
+
+/// Pads come in pairs from the last dimension on.
+Outputs pad(const Call& c) {
+    Shape shape = c.first().shape;
+    const Shape pads = c.sizes(c.has("pad") ? "pad" : "padding");
+    if (pads.size() % 2 != 0 || pads.size() / 2 > shape.size()) c.fail("the pads do not fit the input");
+    for (std::size_t i = 0; i < pads.size(); ++i) {
+        Expression& dim = shape[shape.size() - 1 - i / 2];
+        dim = c.pool().add(dim, pads[i]);
+    }
+    return with_shape(c, std::move(shape));
+}
+
+Outputs repeat(const Call& c) {
+    Shape times = c.sizes(c.has("repeats") ? "repeats" : "dims");
+    Shape shape = c.first().shape;
+    if (c.name() == "tile" && times.size() < shape.size())
+        times.insert(times.begin(), shape.size() - times.size(), c.constant(1));
+    if (times.size() < shape.size()) c.fail("fewer repeats than dimensions");
+    shape.insert(shape.begin(), times.size() - shape.size(), c.constant(1));
+    for (std::size_t i = 0; i < times.size(); ++i) shape[i] = c.pool().multiply(shape[i], times[i]);
+    return with_shape(c, std::move(shape));
+}
+
+Outputs repeat_interleave(const Call& c) {
+    Shape shape = c.first().shape;
+    const Shape times = c.sizes("repeats");
+    if (times.size() != 1) return {{c.first().dtype, {}, false}};
+    if (!c.has("dim")) return with_shape(c, {c.pool().multiply(c.product(shape, 0, shape.size()), times[0])});
+    if (shape.empty()) c.fail("needs a dimension");
+    Expression& dim = shape[c.axis("dim", 0, shape.size())];
+    dim = c.pool().multiply(dim, times[0]);
+    return with_shape(c, std::move(shape));
+}
+
+Outputs pixel_shuffle(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::int64_t factor = c.integer("upscale_factor", 1);
+    if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
+    const std::size_t channel = shape.size() - 3;
+    shape[channel] = c.pool().floor_divide(shape[channel], c.constant(factor * factor));
+    for (std::size_t i = channel + 1; i < shape.size(); ++i) shape[i] = c.pool().multiply(shape[i], c.constant(factor));
+    return with_shape(c, std::move(shape));
+}
+
+Outputs pixel_unshuffle(const Call& c) {
+    Shape shape = c.first().shape;
+    const std::int64_t factor = c.integer("downscale_factor", 1);
+    if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
+    const std::size_t channel = shape.size() - 3;
+    shape[channel] = c.pool().multiply(shape[channel], c.constant(factor * factor));
+    for (std::size_t i = channel + 1; i < shape.size(); ++i)
+        shape[i] = c.pool().floor_divide(shape[i], c.constant(factor));
+    return with_shape(c, std::move(shape));
+}
+
+Outputs embedding(const Call& c) {
+    const Tensor& table = c.tensor("weight");
+    if (table.shape.size() != 2) c.fail("the table needs two dimensions");
+    Shape shape = c.tensor("indices").shape;
+    shape.push_back(table.shape[1]);
+    return {{table.dtype, std::move(shape)}};
+}
+
+Outputs gather(const Call& c) {
+    return with_shape(c, c.tensor(c.has("index") ? "index" : "indices").shape);
+}
+
+/// x[i, j, …]: the indexed dimensions give way to the shape the indices broadcast to; apart from each other, to its
+/// front. Masks have as many elements as the data decide.
+Outputs index(const Call& c) {
+    const Tensor& x = c.tensor("self");
+    const AtenArgument* indices = c.call().find("indices");
+    if (!indices || indices->tensors.size() > x.shape.size()) c.fail("more indices than dimensions");
+    std::vector<bool> indexed(x.shape.size(), false);
+    for (std::size_t i = 0; i < indices->tensors.size(); ++i) indexed[i] = indices->tensors[i] != no_tensor;
+    Shape chosen;
+    for (const Tensor* index : c.tensors("indices")) {
+        if (index->dtype == DType::boolean) return {{x.dtype, {}, false}};
+        chosen = c.broadcast(chosen, index->shape);
+    }
+    const auto begin = std::find(indexed.begin(), indexed.end(), true);
+    const auto end = std::find(begin, indexed.end(), false);
+    const bool together = std::find(end, indexed.end(), true) == indexed.end();
+    const std::size_t place = together ? static_cast<std::size_t>(begin - indexed.begin()) : 0;
+    Shape shape;
+    for (std::size_t i = 0; i < x.shape.size(); ++i) {
+        if (!indexed[i]) shape.push_back(x.shape[i]);
+    }
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(std::min(place, shape.size())), chosen.begin(),
+                 chosen.end());
+    return {{x.dtype, std::move(shape)}};
+}
+
+Outputs index_select(const Call& c) {
+    Shape shape = c.first().shape;
+    const Shape& chosen = c.tensor("index").shape;
+    if (shape.empty() || chosen.size() > 1) c.fail("needs a dimension and a vector");
+    shape[c.axis("dim", 0, shape.size())] = chosen.empty() ? c.constant(1) : chosen[0];
+    return with_shape(c, std::move(shape));
+}
+
+Outputs one_hot(const Call& c) {
+    Shape shape = c.first().shape;
+    const Shape classes = c.sizes("num_classes");
+    if (classes.size() != 1 || c.is(classes[0], -1)) return {{DType::i64, {}, false}};
+    shape.push_back(classes[0]);
+    return {{DType::i64, std::move(shape)}};
+}
+
+Outputs real_view(const Call& c) {
+    Shape shape = c.first().shape;
+    if (c.name() == "view_as_real") shape.push_back(c.constant(2));
+    const DType type = c.first().dtype;
+    return {{type == DType::c64 ? DType::f32 : type == DType::c128 ? DType::f64 : type, std::move(shape)}};
+}
+
+Outputs complex_view(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension of two");
+    shape.pop_back();
+    return {{c.first().dtype == DType::f64 ? DType::c128 : DType::c64, std::move(shape)}};
+}
+
+}  // namespace ftax::aten_shapes

@@ -1,0 +1,488 @@
+#include "graphs/torchscript/host_operators.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "ftax/error.hpp"
+
+namespace ftax::script {
+namespace {
+
+using Arguments = std::span<const Value>;
+
+constexpr std::int64_t longest_list = 10'000'000;
+
+/// Source: c10/core/ScalarType.h.
+std::int64_t scalar_type_number(DType type) {
+    static const std::map<DType, std::int64_t> numbers = {
+        {DType::u8, 0},  {DType::i8, 1},  {DType::i16, 2}, {DType::i32, 3},   {DType::i64, 4},      {DType::f16, 5},
+        {DType::f32, 6}, {DType::f64, 7}, {DType::c64, 9}, {DType::c128, 10}, {DType::boolean, 11}, {DType::bf16, 15}};
+    const auto found = numbers.find(type);
+    return found == numbers.end() ? -1 : found->second;
+}
+
+bool is_tensor(const Value& value) {
+    return value.as<TensorValue>() || value.as<StoredTensor>();
+}
+
+/// Integer that a number or truth value is.
+std::optional<Expression> integer_of(ExpressionPool& pool, const Value& value) {
+    if (const auto* e = value.as<Expression>()) return *e;
+    if (const auto* b = value.as<bool>()) return pool.constant(*b);
+    return std::nullopt;
+}
+
+std::optional<double> number_of(const ExpressionPool& pool, const Value& value) {
+    if (const auto* d = value.as<double>()) return *d;
+    if (const auto* b = value.as<bool>()) return *b;
+    if (const auto* e = value.as<Expression>()) {
+        if (const auto known = pool.constant_value(*e)) return static_cast<double>(*known);
+    }
+    return std::nullopt;
+}
+
+bool is_number(const Value& value) {
+    return value.as<Expression>() || value.as<double>() || value.as<bool>() || value.as<Unknown>();
+}
+
+class HostOperators {
+  public:
+    HostOperators(Graph& graph, Arguments arguments) : graph_(graph), pool_(graph.expressions), a_(arguments) {}
+
+    std::optional<Value> evaluate(std::string_view kind) {
+        if (auto result = constant_answer(kind)) return result;
+        if (a_.empty()) return std::nullopt;
+        if (const auto* tensor = a_[0].as<TensorValue>()) {
+            if (auto result = type_query(kind, graph_.tensors[tensor->id])) return result;
+        }
+        if (kind == "aten::__is__" || kind == "aten::__isnot__") return identity(kind == "aten::__is__");
+        if (a_[0].as<Sequence>()) return on_sequence(kind);
+        if (std::any_of(a_.begin(), a_.end(), is_tensor)) return std::nullopt;
+        if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
+        if (a_[0].as<std::string>()) return on_text(kind);
+        if (!is_number(a_[0])) return std::nullopt;
+        return on_numbers(kind);
+    }
+
+  private:
+    Value integer(std::int64_t value) { return pool_.constant(value); }
+
+    /// What holds for every run on a GPU without gradients, autocast or tracing.
+    static std::optional<Value> constant_answer(std::string_view kind) {
+        static const std::map<std::string_view, bool, std::less<>> answers = {{"prim::is_cuda", true},
+                                                                              {"prim::is_meta", false},
+                                                                              {"prim::requires_grad", false},
+                                                                              {"prim::is_quantized", false},
+                                                                              {"prim::is_sparse", false},
+                                                                              {"prim::is_mkldnn", false},
+                                                                              {"prim::is_nested", false},
+                                                                              {"aten::is_grad_enabled", false},
+                                                                              {"aten::is_autocast_enabled", false},
+                                                                              {"aten::is_scripting", true},
+                                                                              {"aten::_is_tracing", false},
+                                                                              {"prim::is_mps", false},
+                                                                              {"aten::requires_grad", false},
+                                                                              {"prim::is_xla", false},
+                                                                              {"prim::is_cpu", false},
+                                                                              {"aten::is_autocast_cpu_enabled", false}};
+        const auto found = answers.find(kind);
+        if (found != answers.end()) return found->second;
+        if (kind == "prim::device") return std::string("cuda");
+        if (kind == "prim::layout") return Unknown{};
+        if (kind == "aten::warn" || kind == "prim::Print") return Value{};
+        return std::nullopt;
+    }
+
+    std::optional<Value> type_query(std::string_view kind, const ftax::Tensor& tensor) {
+        if (kind == "prim::dtype") return integer(scalar_type_number(tensor.dtype));
+        if (kind == "aten::is_floating_point") return is_float(tensor.dtype);
+        if (kind == "aten::is_complex") return tensor.dtype == DType::c64 || tensor.dtype == DType::c128;
+        if (kind == "prim::data" || kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional")
+            return a_[0];
+        const bool query = kind == "aten::size" || kind == "prim::shape" || kind == "aten::dim" ||
+                           kind == "aten::len" || kind == "aten::numel" || kind == "aten::sym_size" ||
+                           kind == "aten::ndimension";
+        if (!query) return std::nullopt;
+        if (!tensor.known_shape) return Unknown{};
+        if (kind == "aten::dim" || kind == "aten::ndimension")
+            return integer(static_cast<std::int64_t>(tensor.shape.size()));
+        if (kind == "aten::numel") {
+            Expression count = pool_.constant(1);
+            for (const Expression dim : tensor.shape) count = pool_.multiply(count, dim);
+            return count;
+        }
+        if (kind == "aten::len") return dimension(tensor, 0);
+        if (a_.size() > 1 && !a_[1].is_none()) {
+            const auto axis = number_of(pool_, a_[1]);
+            return axis ? dimension(tensor, static_cast<std::int64_t>(*axis)) : Value(Unknown{});
+        }
+        return list({tensor.shape.begin(), tensor.shape.end()});
+    }
+
+    static Value dimension(const ftax::Tensor& tensor, std::int64_t axis) {
+        const auto rank = static_cast<std::int64_t>(tensor.shape.size());
+        if (axis < -rank || axis >= rank)
+            throw Error(ErrorCode::model, "a program asks for a dimension that its tensor does not have");
+        return tensor.shape[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
+    }
+
+    static Value list(std::vector<Value> items) {
+        return Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr};
+    }
+
+    /// `x is None` and the like; other objects are not compared.
+    std::optional<Value> identity(bool same) {
+        if (a_.size() != 2) return std::nullopt;
+        if (a_[0].as<Unknown>() || a_[1].as<Unknown>()) return Unknown{};
+        if (!a_[0].is_none() && !a_[1].is_none()) {
+            if (const auto equal = equality(a_[0], a_[1])) return *equal == same;
+            return Unknown{};
+        }
+        return (a_[0].is_none() && a_[1].is_none()) == same;
+    }
+
+    std::optional<bool> equality(const Value& a, const Value& b) {
+        const auto *text = a.as<std::string>(), *other = b.as<std::string>();
+        if (text && other) return *text == *other;
+        const auto left = integer_of(pool_, a), right = integer_of(pool_, b);
+        if (left && right) {
+            if (*left == *right) return true;
+            const auto difference = pool_.constant_value(pool_.subtract(*left, *right));
+            return difference ? std::optional(*difference == 0) : std::nullopt;
+        }
+        const auto x = number_of(pool_, a), y = number_of(pool_, b);
+        return x && y ? std::optional(*x == *y) : std::nullopt;
+    }
+
+    // ---- lists, tuples and dictionaries
+
+    std::optional<std::size_t> position(const Value& index, std::size_t size) {
+        const auto number = number_of(pool_, index);
+        if (!number) return std::nullopt;
+        const double at = *number < 0 ? *number + static_cast<double>(size) : *number;
+        if (!(at >= 0 && at < static_cast<double>(size)))
+            throw Error(ErrorCode::model, "a program reads outside a list");
+        return static_cast<std::size_t>(at);
+    }
+
+    std::optional<Value> on_sequence(std::string_view kind) {
+        const Sequence& sequence = *a_[0].as<Sequence>();
+        std::vector<Value>& items = *sequence.items;
+        const auto known_list = [&](const Value& value) { return value.as<Sequence>() != nullptr; };
+        if (kind == "aten::len") return integer(static_cast<std::int64_t>(items.size()));
+        if (kind == "aten::__getitem__" || kind == "prim::TupleIndex" || kind == "prim::ModuleContainerIndex") {
+            if (sequence.keys) return entry(sequence);
+            const auto at = position(a_[1], items.size());
+            return at ? items[*at] : Value(Unknown{});
+        }
+        if (kind == "aten::append") return items.push_back(a_[1]), check_length(items), a_[0];
+        if (kind == "aten::extend" && known_list(a_[1])) {
+            const std::vector<Value> more = *a_[1].as<Sequence>()->items;
+            items.insert(items.end(), more.begin(), more.end());
+            return check_length(items), a_[0];
+        }
+        if (kind == "aten::insert" && a_.size() == 3) {
+            const auto at = number_of(pool_, a_[1]).value_or(0);
+            const auto index = std::clamp(at, 0.0, static_cast<double>(items.size()));
+            items.insert(items.begin() + static_cast<std::ptrdiff_t>(index), a_[2]);
+            return a_[0];
+        }
+        if (kind == "aten::pop") {
+            const auto at = position(a_.size() > 1 ? a_[1] : integer(-1), items.size());
+            if (!at) return Unknown{};
+            Value taken = items[*at];
+            items.erase(items.begin() + static_cast<std::ptrdiff_t>(*at));
+            return taken;
+        }
+        if (kind == "aten::_set_item" && a_.size() == 3) return set_item(sequence), a_[0];
+        if (kind == "aten::add" && a_.size() > 1 && known_list(a_[1])) {
+            std::vector<Value> joined = items;
+            joined.insert(joined.end(), a_[1].as<Sequence>()->items->begin(), a_[1].as<Sequence>()->items->end());
+            check_length(joined);
+            return list(std::move(joined));
+        }
+        if (kind == "aten::mul" && a_.size() > 1) return repeated(items);
+        if (kind == "aten::slice") return sliced(items);
+        if (kind == "aten::list" || kind == "aten::copy") return list(items);
+        if (kind == "aten::reverse") return std::reverse(items.begin(), items.end()), a_[0];
+        if (kind == "aten::values") return list(items);
+        if (kind == "aten::keys" && sequence.keys) {
+            return list(std::vector<Value>(sequence.keys->begin(), sequence.keys->end()));
+        }
+        if (kind == "aten::__contains__") return contains(sequence);
+        if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
+        if (kind == "prim::min" || kind == "prim::max") return extremum(items, kind == "prim::max");
+        if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
+        return std::nullopt;
+    }
+
+    static void check_length(const std::vector<Value>& items) {
+        if (items.size() > longest_list) throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
+    }
+
+    Value entry(const Sequence& dictionary) {
+        const auto* key = a_[1].as<std::string>();
+        if (!key) return Unknown{};
+        const auto found = std::find(dictionary.keys->begin(), dictionary.keys->end(), *key);
+        if (found == dictionary.keys->end())
+            throw Error(ErrorCode::model, "a program asks for a key that is not there");
+        return (*dictionary.items)[static_cast<std::size_t>(found - dictionary.keys->begin())];
+    }
+
+    void set_item(const Sequence& sequence) {
+        const auto* key = a_[1].as<std::string>();
+        if (sequence.keys && key) {
+            const auto found = std::find(sequence.keys->begin(), sequence.keys->end(), *key);
+            if (found != sequence.keys->end()) {
+                (*sequence.items)[static_cast<std::size_t>(found - sequence.keys->begin())] = a_[2];
+            } else {
+                sequence.keys->push_back(*key);
+                sequence.items->push_back(a_[2]);
+            }
+        } else if (!sequence.keys) {
+            if (const auto at = position(a_[1], sequence.items->size())) (*sequence.items)[*at] = a_[2];
+        }
+    }
+
+    Value repeated(const std::vector<Value>& items) {
+        const auto times = number_of(pool_, a_[1]);
+        if (!times) return Unknown{};
+        if (*times * static_cast<double>(items.size()) > longest_list)
+            throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
+        std::vector<Value> result;
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(*times); ++i)
+            result.insert(result.end(), items.begin(), items.end());
+        return list(std::move(result));
+    }
+
+    Value sliced(const std::vector<Value>& items) {
+        const auto size = static_cast<std::int64_t>(items.size());
+        const auto at = [&](std::size_t i, std::int64_t fallback) {
+            if (i >= a_.size() || a_[i].is_none()) return fallback;
+            const double number = number_of(pool_, a_[i]).value_or(static_cast<double>(fallback));
+            const double counted = number < 0 ? number + static_cast<double>(size) : number;
+            return static_cast<std::int64_t>(std::clamp(counted, 0.0, static_cast<double>(size)));
+        };
+        const std::int64_t begin = at(1, 0), end = at(2, size);
+        const auto step = a_.size() > 3 ? number_of(pool_, a_[3]).value_or(1) : 1;
+        if (step < 1) return Unknown{};
+        std::vector<Value> result;
+        for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(std::min(step, double{longest_list})))
+            result.push_back(items[static_cast<std::size_t>(i)]);
+        return list(std::move(result));
+    }
+
+    Value contains(const Sequence& sequence) {
+        if (sequence.keys) {
+            const auto* key = a_[1].as<std::string>();
+            if (!key) return Unknown{};
+            return std::find(sequence.keys->begin(), sequence.keys->end(), *key) != sequence.keys->end();
+        }
+        bool known = true;
+        for (const Value& item : *sequence.items) {
+            const auto equal = equality(item, a_[1]);
+            if (equal == true) return true;
+            known = known && equal.has_value();
+        }
+        return known ? Value(false) : Value(Unknown{});
+    }
+
+    Value compared(const std::vector<Value>& items, bool same) {
+        const auto* other = a_[1].as<Sequence>();
+        if (!other) return Unknown{};
+        if (other->items->size() != items.size()) return !same;
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const auto equal = equality(items[i], (*other->items)[i]);
+            if (!equal) return Unknown{};
+            if (!*equal) return !same;
+        }
+        return same;
+    }
+
+    Value extremum(const std::vector<Value>& items, bool largest) {
+        std::optional<Expression> result;
+        for (const Value& item : items) {
+            const auto value = integer_of(pool_, item);
+            if (!value) return Unknown{};
+            result = !result ? *value : largest ? pool_.maximum(*result, *value) : pool_.minimum(*result, *value);
+        }
+        return result ? Value(*result) : Value(Unknown{});
+    }
+
+    // ---- text and numbers
+
+    std::optional<Value> on_text(std::string_view kind) {
+        if (kind == "aten::format" || kind == "aten::percentFormat" || kind == "aten::str") return Unknown{};
+        if (a_.size() < 2) return std::nullopt;
+        if (kind == "aten::eq" || kind == "aten::ne") {
+            const auto equal = equality(a_[0], a_[1]);
+            return equal ? Value(*equal == (kind == "aten::eq")) : Value(Unknown{});
+        }
+        const auto* other = a_[1].as<std::string>();
+        if (kind == "aten::add") return other ? Value(*a_[0].as<std::string>() + *other) : Value(Unknown{});
+        return std::nullopt;
+    }
+
+    std::optional<Value> on_numbers(std::string_view kind) {
+        const std::string_view name = kind.substr(kind.rfind(':') + 1);
+        static constexpr std::string_view passed[] = {
+            "NumToTensor", "ScalarImplicit", "IntImplicit", "item",   "FloatImplicit", "detach",   "clone",
+            "contiguous",  "type_as",        "lift_fresh",  "tensor", "scalar_tensor", "as_tensor"};
+        if (std::find(std::begin(passed), std::end(passed), name) != std::end(passed)) return a_[0];
+        if (name == "to" || name == "_to_copy") return a_[0];
+        if (name == "Int" || name == "Float" || name == "Bool") return converted(name);
+        if (name == "__not__" || name == "logical_not") {
+            const auto held = truth_of(graph_, a_[0]);
+            return held ? Value(!*held) : Value(Unknown{});
+        }
+        if (a_.size() > 1 && is_number(a_[1])) {
+            if (auto result = binary(name, a_[0], a_[1])) return result;
+        }
+        return unary(name, a_[0]);
+    }
+
+    Value converted(std::string_view name) {
+        if (name == "Bool") {
+            const auto held = truth_of(graph_, a_[0]);
+            return held ? Value(*held) : Value(Unknown{});
+        }
+        if (name == "Float") {
+            const auto held = number_of(pool_, a_[0]);
+            return held ? Value(*held) : Value(Unknown{});
+        }
+        if (const auto held = integer_of(pool_, a_[0])) return *held;
+        const auto* real = a_[0].as<double>();
+        if (!real || !(std::abs(*real) < 9e18)) return Unknown{};
+        return integer(static_cast<std::int64_t>(*real));
+    }
+
+    std::optional<Value> unary(std::string_view name, const Value& x) {
+        static const std::map<std::string_view, double (*)(double), std::less<>> functions = {
+            {"sqrt", std::sqrt},   {"exp", std::exp},     {"log", std::log},         {"log2", std::log2},
+            {"log10", std::log10}, {"sin", std::sin},     {"cos", std::cos},         {"tanh", std::tanh},
+            {"ceil", std::ceil},   {"floor", std::floor}, {"round", std::nearbyint}, {"trunc", std::trunc},
+            {"abs", std::fabs},    {"neg", nullptr}};
+        const auto found = functions.find(name);
+        if (found == functions.end()) return std::nullopt;
+        const auto whole = integer_of(pool_, x);
+        if (name == "neg" && whole) return pool_.subtract(pool_.constant(0), *whole);
+        const bool keeps = name == "ceil" || name == "floor" || name == "round" || name == "trunc";
+        if (keeps && whole) return *whole;
+        const auto number = number_of(pool_, x);
+        if (!number) return Unknown{};
+        if (name == "neg") return -*number;
+        const double result = found->second(*number);
+        if (name == "abs" && whole) return integer(static_cast<std::int64_t>(result));
+        // In the program's own language these return integers.
+        if (keeps && name != "round" && name != "trunc" && std::abs(result) < 9e18)
+            return integer(static_cast<std::int64_t>(result));
+        return result;
+    }
+
+    std::optional<Value> binary(std::string_view name, const Value& a, const Value& b) {
+        static constexpr std::string_view comparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+        if (std::find(std::begin(comparisons), std::end(comparisons), name) != std::end(comparisons))
+            return comparison(name, a, b);
+        if (name == "__and__" || name == "__or__") return logic(name == "__and__", a, b);
+        static constexpr std::string_view known[] = {
+            "add",       "sub",  "rsub", "mul", "div", "true_divide", "floordiv", "floor_divide",
+            "remainder", "fmod", "mod",  "pow", "min", "max",         "minimum",  "maximum"};
+        if (std::find(std::begin(known), std::end(known), name) == std::end(known)) return std::nullopt;
+        if (a.as<Unknown>() || b.as<Unknown>()) return Unknown{};
+        if (name == "rsub") return arithmetic("sub", b, a);
+        const bool divides = name == "div" || name == "true_divide";
+        const auto* rounding = a_.size() > 2 ? a_[2].as<std::string>() : nullptr;
+        return arithmetic(divides && rounding ? "floordiv" : name, a, b);
+    }
+
+    Value arithmetic(std::string_view name, const Value& a, const Value& b) {
+        const auto left = integer_of(pool_, a), right = integer_of(pool_, b);
+        if (left && right) {
+            if (auto result = integral(name, *left, *right)) return *result;
+        }
+        const auto x = number_of(pool_, a), y = number_of(pool_, b);
+        if (!x || !y) return Unknown{};
+        const double result = real(name, *x, *y);
+        if (!std::isfinite(result)) return Unknown{};
+        return result;
+    }
+
+    std::optional<Value> integral(std::string_view name, Expression a, Expression b) {
+        if (name == "add") return pool_.add(a, b);
+        if (name == "sub") return pool_.subtract(a, b);
+        if (name == "mul") return pool_.multiply(a, b);
+        if (name == "min" || name == "minimum") return pool_.minimum(a, b);
+        if (name == "max" || name == "maximum") return pool_.maximum(a, b);
+        const bool zero = pool_.constant_value(b) == 0;
+        if (name == "floordiv" || name == "floor_divide") return zero ? Value(Unknown{}) : pool_.floor_divide(a, b);
+        if (name == "remainder" || name == "fmod" || name == "mod") return zero ? Value(Unknown{}) : pool_.modulo(a, b);
+        if (name == "pow") {
+            const auto x = number_of(pool_, a), y = number_of(pool_, b);
+            if (!x || !y || *y < 0 || !(std::abs(std::pow(*x, *y)) < 9e15)) return Unknown{};
+            return integer(static_cast<std::int64_t>(std::llround(std::pow(*x, *y))));
+        }
+        return std::nullopt;  // a true quotient is a real number
+    }
+
+    static double real(std::string_view name, double x, double y) {
+        if (name == "add") return x + y;
+        if (name == "sub") return x - y;
+        if (name == "mul") return x * y;
+        if (name == "div" || name == "true_divide") return x / y;
+        if (name == "floordiv" || name == "floor_divide") return std::floor(x / y);
+        if (name == "pow") return std::pow(x, y);
+        if (name == "min" || name == "minimum") return std::min(x, y);
+        if (name == "max" || name == "maximum") return std::max(x, y);
+        return x - y * std::floor(x / y);
+    }
+
+    Value logic(bool both, const Value& a, const Value& b) {
+        const auto left = truth_of(graph_, a), right = truth_of(graph_, b);
+        if (left == !both || right == !both) return !both;
+        if (left && right) return both;
+        return Unknown{};
+    }
+
+    Value comparison(std::string_view name, const Value& a, const Value& b) {
+        if (name == "eq" || name == "ne") {
+            const auto equal = equality(a, b);
+            return equal ? Value(*equal == (name == "eq")) : Value(Unknown{});
+        }
+        const bool swapped = name == "lt" || name == "ge";  // a < b is b > a; a ≥ b is not b > a
+        const bool negated = name == "ge" || name == "le";
+        const auto greater = is_greater(swapped ? b : a, swapped ? a : b);
+        return greater ? Value(*greater != negated) : Value(Unknown{});
+    }
+
+    /// a > b, where it can be proved or disproved for all values of the symbols.
+    std::optional<bool> is_greater(const Value& a, const Value& b) {
+        const auto x = number_of(pool_, a), y = number_of(pool_, b);
+        if (x && y) return *x > *y;
+        const auto left = integer_of(pool_, a), right = integer_of(pool_, b);
+        if (!left || !right) return std::nullopt;
+        const Expression above = pool_.add(*right, pool_.constant(1));
+        if (pool_.maximum(*left, above) == *left) return true;
+        if (pool_.maximum(*left, *right) == *right) return false;
+        return std::nullopt;
+    }
+
+    Graph& graph_;
+    ExpressionPool& pool_;
+    Arguments a_;
+};
+
+}  // namespace
+
+std::optional<Value> evaluate_on_host(Graph& graph, std::string_view kind, std::span<const Value> arguments) {
+    return HostOperators(graph, arguments).evaluate(kind);
+}
+
+std::optional<bool> truth_of(const Graph& graph, const Value& value) {
+    if (const auto* b = value.as<bool>()) return *b;
+    if (const auto number = number_of(graph.expressions, value)) return *number != 0;
+    return std::nullopt;
+}
+
+}  // namespace ftax::script

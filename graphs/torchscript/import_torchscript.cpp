@@ -1,0 +1,59 @@
+#include "graphs/torchscript/import_torchscript.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "ftax/error.hpp"
+#include "graphs/torchscript/interpreter.hpp"
+#include "graphs/torchscript/load_program.hpp"
+#include "src/core/strides.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::uint64_t max_code_bytes = std::uint64_t{1} << 30;
+
+bool in_folder(std::string_view member, std::string_view folder) {
+    return member.find(folder) != std::string_view::npos;
+}
+
+/// Checks the envelope before LibTorch, which takes what such a file says for granted, sees it: code and pickles are
+/// read within a limit, so that their checksums hold and they are no bombs; tensors are stored as they are, so that
+/// none is larger than the file.
+void check_envelope(const std::string& path, std::uint64_t max_bytes) {
+    Archive archive(path, std::min(max_bytes, max_code_bytes));
+    for (const std::string& member : archive.names()) {
+        if (member.ends_with('/')) continue;
+        if (!in_folder(member, "/data/") && !in_folder(member, "/constants/")) {
+            static_cast<void>(archive.read(member));
+        } else if (!archive.is_stored(member)) {
+            throw Error(ErrorCode::model, fmt::format("tensor '{}' is compressed, as torch never writes it", member));
+        }
+    }
+}
+
+}  // namespace
+
+bool is_torchscript(const Archive& archive) {
+    return std::any_of(archive.names().begin(), archive.names().end(),
+                       [](const std::string& name) { return in_folder("/" + name, "/code/"); });
+}
+
+Graph import_torchscript(const std::string& path, const ImportOptions& options) {
+    Graph graph;
+    graph.name = std::filesystem::path(path).stem().string();
+    graph.format = "torchscript";
+    check_envelope(path, options.max_bytes);
+    try {
+        script::interpret(script::load_program(path), options, graph);
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+    }
+    propagate_strides(graph);
+    lay_out_for_cuda(graph, false);
+    return graph;
+}
+
+}  // namespace ftax

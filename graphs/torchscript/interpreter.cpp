@@ -1,0 +1,522 @@
+#include "graphs/torchscript/interpreter.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ftax/error.hpp"
+#include "graphs/aten_ops.hpp"
+#include "graphs/aten_shapes.hpp"
+#include "graphs/torchscript/host_operators.hpp"
+
+namespace ftax::script {
+namespace {
+
+constexpr int max_depth = 256;                ///< calls and blocks within each other
+constexpr std::uint64_t steps_per_node = 64;  ///< nodes on the host per operator that max_nodes allows
+constexpr std::size_t max_rank = 32;
+
+/// The program reached a statement that raises an exception.
+struct Raised {};
+
+class Interpreter {
+  public:
+    Interpreter(Program program, const ImportOptions& options, Graph& graph)
+        : program_(std::move(program)), options_(options), graph_(graph), stored_(program_.tensors.size(), no_tensor) {
+        graph_.expressions = std::move(program_.expressions);
+    }
+
+    void run() {
+        const auto forward = program_.objects.at(0).methods.find("forward");
+        if (forward == program_.objects[0].methods.end())
+            throw Error(ErrorCode::model, "the program has no method 'forward'");
+        std::vector<Value> arguments = inputs(program_.functions[forward->second]);
+        try {
+            for (const Value& output : call(forward->second, std::move(arguments))) add_outputs(output);
+        } catch (const Raised&) {
+            throw Error(ErrorCode::model, "the program raises an exception for these input shapes");
+        }
+    }
+
+  private:
+    using Frame = std::vector<Value>;
+
+    // ---- inputs and outputs
+
+    std::vector<Value> inputs(const Function& forward) {
+        std::vector<Value> arguments{ObjectValue{0}};
+        std::vector<std::string> missing;
+        std::size_t used = 0;
+        for (std::size_t i = 1; i < forward.parameters.size(); ++i) {
+            const InputShape* shape = given_shape(forward.parameters[i], i - 1);
+            used += shape != nullptr;
+            const bool optional = i < forward.defaults.size() && !forward.defaults[i].as<Unknown>();
+            if (shape) {
+                arguments.push_back(declare_input(forward.parameters[i], *shape));
+            } else {
+                arguments.push_back(optional ? forward.defaults[i] : Value{});
+                if (!optional) missing.push_back(forward.parameters[i]);
+            }
+        }
+        if (!missing.empty()) {
+            throw Error(
+                ErrorCode::usage,
+                fmt::format("a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. "
+                            "--input float:batchx3x224x224,long:batchxseq",
+                            fmt::join(missing, ", ")));
+        }
+        if (used < options_.input_shapes.size())
+            throw Error(ErrorCode::usage, fmt::format("{} input shapes for {} inputs", options_.input_shapes.size(),
+                                                      forward.parameters.size() - 1));
+        return arguments;
+    }
+
+    const InputShape* given_shape(const std::string& parameter, std::size_t position) const {
+        std::size_t place = 0;
+        for (const InputShape& shape : options_.input_shapes) {
+            if (shape.input == parameter || (shape.input.empty() && place == position)) return &shape;
+            place += shape.input.empty();
+        }
+        return nullptr;
+    }
+
+    Value declare_input(const std::string& name, const InputShape& given) {
+        std::vector<Expression> shape;
+        for (const std::string& dim : given.dims) shape.push_back(graph_.expressions.parse(dim));
+        const TensorId id = declare({given.dtype.value_or(DType::f32), std::move(shape), true}, name);
+        graph_.tensors[id].role = TensorRole::input;
+        graph_.inputs.push_back(id);
+        return TensorValue{id};
+    }
+
+    void add_outputs(const Value& value) {
+        if (const auto* sequence = value.as<Sequence>()) {
+            for (const Value& item : *sequence->items) add_outputs(item);
+        } else if (value.as<StoredTensor>() || value.as<TensorValue>()) {
+            graph_.outputs.push_back(tensor_of(value));
+        }
+    }
+
+    // ---- tensors
+
+    TensorId declare(AtenOutput type, std::string name) {
+        if (type.shape.size() > max_rank)
+            throw Error(ErrorCode::limit, fmt::format("'{}' has more than {} dimensions", name, max_rank));
+        ftax::Tensor tensor;
+        tensor.name = unique_name(tensor_names_, std::move(name));
+        tensor.dtype = type.dtype;
+        tensor.shape = std::move(type.shape);
+        tensor.known_shape = type.known_shape;
+        graph_.tensors.push_back(std::move(tensor));
+        return static_cast<TensorId>(graph_.tensors.size() - 1);
+    }
+
+    using NameCounts = std::unordered_map<std::string, std::uint64_t>;
+
+    static std::string unique_name(NameCounts& counts, std::string name) {
+        const std::uint64_t count = counts[name]++;
+        return count == 0 ? name : unique_name(counts, fmt::format("{}_{}", name, count));
+    }
+
+    TensorId tensor_of(const Value& value) {
+        if (const auto* tensor = value.as<TensorValue>()) return tensor->id;
+        const std::uint32_t index = value.as<StoredTensor>()->index;
+        if (stored_[index] != no_tensor) return stored_[index];
+        const Tensor& held = program_.tensors[index];
+        AtenOutput type{held.dtype, {}, held.dtype != DType::unknown};
+        for (const std::int64_t dim : held.shape) type.shape.push_back(graph_.expressions.constant(dim));
+        const TensorId id = declare(std::move(type), held.name);
+        graph_.tensors[id].role = TensorRole::weight;
+        graph_.tensors[id].strides = strides_unless_contiguous(held);
+        return stored_[index] = id;
+    }
+
+    std::vector<Expression> strides_unless_contiguous(const Tensor& tensor) {
+        std::vector<Expression> strides;
+        bool contiguous = tensor.strides.size() == tensor.shape.size();
+        std::int64_t step = 1;
+        for (std::size_t i = tensor.strides.size(); contiguous && i-- > 0;) {
+            contiguous = tensor.shape[i] == 1 || tensor.strides[i] == step;
+            step *= tensor.shape[i];
+        }
+        if (contiguous) return strides;
+        for (const std::int64_t stride : tensor.strides) strides.push_back(graph_.expressions.constant(stride));
+        return strides;
+    }
+
+    /// A number of the host where an operator insists on a tensor.
+    TensorId scalar_tensor(const Value& value) {
+        const DType type = value.as<Expression>() ? DType::i64 : value.as<bool>() ? DType::boolean : DType::f32;
+        const TensorId id = declare({type, {}, true}, "number");
+        graph_.tensors[id].role = TensorRole::constant;
+        return id;
+    }
+
+    // ---- control
+
+    std::vector<Value> call(std::uint32_t index, std::vector<Value> arguments) {
+        const Function& function = program_.functions.at(index);
+        check_recursion(index);
+        active_.push_back(index);
+        Frame frame(function.value_count);
+        if (function.body.inputs.size() != arguments.size())
+            throw Error(ErrorCode::model, fmt::format("'{}' is called with {} arguments, not {}", function.name,
+                                                      arguments.size(), function.body.inputs.size()));
+        for (std::size_t i = 0; i < arguments.size(); ++i) frame.at(function.body.inputs[i]) = std::move(arguments[i]);
+        std::vector<Value> results = run_block(function.body, frame);
+        active_.pop_back();
+        return results;
+    }
+
+    /// A function may call itself through another instance of its module (a chain of layers), but not for ever.
+    void check_recursion(std::uint32_t index) const {
+        if (active_.size() < max_depth) return;
+        std::vector<std::string> cycle;
+        for (auto caller = active_.rbegin(); caller != active_.rend(); ++caller) {
+            cycle.insert(cycle.begin(), program_.functions[*caller].name);
+            if (*caller == index) break;
+        }
+        throw Error(ErrorCode::model, fmt::format("calls nested deeper than {}: {} → {}", max_depth,
+                                                  fmt::join(cycle, " → "), program_.functions[index].name));
+    }
+
+    std::vector<Value> run_block(const Block& block, Frame& frame) {
+        for (const Node& node : block.nodes) {
+            if (++steps_ / steps_per_node > options_.max_nodes)
+                throw Error(ErrorCode::limit, "the program takes too many steps (--max-nodes)");
+            run_node(node, frame);
+        }
+        std::vector<Value> results;
+        for (const std::uint32_t output : block.outputs) results.push_back(frame.at(output));
+        return results;
+    }
+
+    void run_node(const Node& node, Frame& frame) {
+        if (node.kind == "prim::Constant") return set(node, frame, node.constant);
+        if (node.kind == "prim::If") return run_if(node, frame);
+        if (node.kind == "prim::Loop") return run_loop(node, frame);
+        std::vector<Value> arguments;
+        for (const std::uint32_t input : node.inputs) arguments.push_back(frame.at(input));
+        if (node.kind == "prim::CallMethod") return set_all(node, frame, call_method(node, std::move(arguments)));
+        if (node.kind == "prim::CallFunction") {
+            arguments.erase(arguments.begin());
+            return set_all(node, frame, call(node.function, std::move(arguments)));
+        }
+        if (node.kind == "prim::RaiseException") throw Raised{};
+        if (run_structure(node, frame, arguments)) return;
+        for (Value& argument : arguments) {  // operators ask any tensor for its type
+            if (argument.as<StoredTensor>()) argument = TensorValue{tensor_of(argument)};
+        }
+        if (auto result = evaluate_on_host(graph_, node.kind, arguments)) return set(node, frame, std::move(*result));
+        if (node.kind.starts_with("prim::")) return set_unknown(node, frame);
+        dispatch(node, frame, arguments);
+    }
+
+    void set(const Node& node, Frame& frame, Value value) const {
+        if (!node.outputs.empty()) frame.at(node.outputs[0]) = std::move(value);
+    }
+
+    void set_all(const Node& node, Frame& frame, std::vector<Value> values) const {
+        if (values.size() < node.outputs.size()) throw Error(ErrorCode::model, "a call returns too few values");
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) frame.at(node.outputs[i]) = std::move(values[i]);
+    }
+
+    void set_unknown(const Node& node, Frame& frame) {
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+            const bool tensor = i < node.output_types.size() && node.output_types[i] == OutputType::tensor;
+            frame.at(node.outputs[i]) =
+                tensor ? Value(TensorValue{declare({DType::f32, {}, false}, "unknown")}) : Value(Unknown{});
+        }
+    }
+
+    /// Containers and attributes. Returns false for other nodes.
+    bool run_structure(const Node& node, Frame& frame, std::vector<Value>& arguments) {
+        const std::string& kind = node.kind;
+        if (kind == "prim::ListConstruct" || kind == "prim::TupleConstruct") {
+            set(node, frame, Sequence{std::make_shared<std::vector<Value>>(std::move(arguments)), nullptr});
+        } else if (kind == "prim::DictConstruct") {
+            Sequence dictionary{std::make_shared<std::vector<Value>>(), std::make_shared<std::vector<std::string>>()};
+            for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
+                const auto* key = arguments[i].as<std::string>();
+                dictionary.keys->push_back(key ? *key : std::string{});
+                dictionary.items->push_back(arguments[i + 1]);
+            }
+            set(node, frame, std::move(dictionary));
+        } else if (kind == "prim::ListUnpack" || kind == "prim::TupleUnpack") {
+            const auto* sequence = arguments.at(0).as<Sequence>();
+            sequence ? set_all(node, frame, *sequence->items) : set_unknown(node, frame);
+        } else if (kind == "prim::GetAttr") {
+            const auto& attributes = object(arguments.at(0)).attributes;
+            const auto found = attributes.find(node.name);
+            if (found == attributes.end())
+                throw Error(ErrorCode::model,
+                            fmt::format("the program reads an attribute '{}' that is not there", node.name));
+            set(node, frame, found->second);
+        } else if (kind == "prim::SetAttr") {
+            object(arguments.at(0)).attributes[node.name] = std::move(arguments.at(1));
+        } else if (kind == "prim::CreateObject") {
+            program_.objects.emplace_back();
+            set(node, frame, ObjectValue{static_cast<std::uint32_t>(program_.objects.size() - 1)});
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+    Object& object(const Value& value) {
+        const auto* held = value.as<ObjectValue>();
+        if (!held) throw Error(ErrorCode::model, "the program reads an attribute of what is no object");
+        return program_.objects.at(held->index);
+    }
+
+    std::vector<Value> call_method(const Node& node, std::vector<Value> arguments) {
+        const Object& callee = object(arguments.at(0));
+        const auto method = callee.methods.find(node.name);
+        if (method == callee.methods.end())
+            throw Error(ErrorCode::model, fmt::format("the program calls a method '{}' that is not there", node.name));
+        const std::string caller = module_;
+        const bool module = node.name.starts_with("forward");
+        if (module && !callee.path.empty()) {
+            module_ = callee.path;
+            graph_.module_calls.push_back({callee.path, callee.type});
+        }
+        std::vector<Value> results = call(method->second, std::move(arguments));
+        module_ = caller;
+        return results;
+    }
+
+    void run_if(const Node& node, Frame& frame) {
+        if (node.inputs.empty() || node.blocks.size() != 2) throw Error(ErrorCode::model, "a malformed prim::If");
+        if (const auto condition = truth_of(graph_, frame.at(node.inputs[0])))
+            return set_all(node, frame, run_block(node.blocks[*condition ? 0 : 1], frame));
+        // Told by its place in the program: another branch taken elsewhere must not change it.
+        const std::string name = fmt::format("{}{}{}.if{}", module_, module_.empty() ? "" : ".",
+                                             program_.functions[active_.back()].name, node.inputs[0]);
+        if (const auto option = options_.branches.find(name); option != options_.branches.end())
+            return set_all(node, frame, run_block(node.blocks[option->second ? 0 : 1], frame));
+        run_both(node, frame, name);
+    }
+
+    /// Condition on data: runs both branches and keeps the one with more operators. A branch that raises is an error
+    /// path and no alternative.
+    void run_both(const Node& node, Frame& frame, const std::string& name) {
+        const Mark begin = mark();
+        auto first = attempt(node.blocks[0], frame);
+        const Mark middle = mark();
+        auto second = attempt(node.blocks[1], frame);
+        if (!first && !second) throw Raised{};
+        const std::size_t first_count = middle.ops - begin.ops, second_count = graph_.ops.size() - middle.ops;
+        const bool then = first && (!second || first_count >= second_count);
+        remove(then ? middle : begin, then ? mark() : middle);
+        if (first && second && first_count + second_count > 0) {
+            graph_.undecided.push_back({name, then});
+            graph_.warnings.push_back(fmt::format(
+                "{}: the condition depends on data or on a symbol; the branch with {} operators is taken, not the one "
+                "with {} (--branch {}={})",
+                name, std::max(first_count, second_count), std::min(first_count, second_count), name,
+                then ? "else" : "then"));
+        }
+        set_all(node, frame, then ? std::move(*first) : std::move(*second));
+    }
+
+    /// How far the graph has grown.
+    struct Mark {
+        std::size_t ops, calls, undecided, warnings;
+    };
+
+    Mark mark() const {
+        return {graph_.ops.size(), graph_.module_calls.size(), graph_.undecided.size(), graph_.warnings.size()};
+    }
+
+    /// Takes back what was appended between two marks.
+    void remove(const Mark& begin, const Mark& end) {
+        const auto erase = [](auto& items, std::size_t from, std::size_t to) {
+            items.erase(items.begin() + static_cast<std::ptrdiff_t>(from),
+                        items.begin() + static_cast<std::ptrdiff_t>(to));
+        };
+        erase(graph_.ops, begin.ops, end.ops);
+        erase(graph_.module_calls, begin.calls, end.calls);
+        erase(graph_.undecided, begin.undecided, end.undecided);
+        erase(graph_.warnings, begin.warnings, end.warnings);
+        for (ftax::Tensor& tensor : graph_.tensors) {
+            if (tensor.producer == no_op || tensor.producer < begin.ops) continue;
+            tensor.producer =
+                tensor.producer < end.ops ? no_op : tensor.producer - static_cast<OpId>(end.ops - begin.ops);
+        }
+    }
+
+    std::optional<std::vector<Value>> attempt(const Block& block, Frame& frame) {
+        const std::size_t depth = active_.size();
+        const std::string module = module_;
+        try {
+            return run_block(block, frame);
+        } catch (const Raised&) {
+            active_.resize(depth);
+            module_ = module;
+            return std::nullopt;
+        }
+    }
+
+    void run_loop(const Node& node, Frame& frame) {
+        if (node.inputs.size() < 2 || node.blocks.size() != 1) throw Error(ErrorCode::model, "a malformed prim::Loop");
+        const Block& body = node.blocks[0];
+        const std::string name = fmt::format("loop{}", loops_++);
+        const auto* bound = frame.at(node.inputs[0]).as<Expression>();
+        std::optional<std::int64_t> passes = bound ? graph_.expressions.constant_value(*bound) : std::nullopt;
+        bool assumed = false;
+        const auto assume = [&] {
+            assumed = true;
+            const auto option = options_.trip_counts.find(name);
+            if (option != options_.trip_counts.end()) return option->second;
+            graph_.warnings.push_back(fmt::format(
+                "{}: the number of passes of {} depends on data or on a symbol; one is counted (--trip {}=N)",
+                module_.empty() ? "forward" : module_, name, name));
+            return std::int64_t{1};
+        };
+        if (!passes) passes = assume();
+        Value condition = frame.at(node.inputs[1]);
+        std::vector<Value> carried;
+        for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(frame.at(node.inputs[i]));
+        for (std::int64_t i = 0; i < *passes; ++i) {
+            const auto goes_on = truth_of(graph_, condition);
+            if (goes_on == false) break;
+            if (!goes_on && !assumed) passes = std::min(*passes, i + assume());
+            if (i >= *passes) break;
+            if (body.inputs.size() != carried.size() + 1) throw Error(ErrorCode::model, "a malformed prim::Loop");
+            frame.at(body.inputs[0]) = graph_.expressions.constant(i);
+            for (std::size_t k = 0; k < carried.size(); ++k) frame.at(body.inputs[k + 1]) = std::move(carried[k]);
+            carried = run_block(body, frame);
+            if (carried.empty()) throw Error(ErrorCode::model, "a malformed prim::Loop");
+            condition = std::move(carried.front());
+            carried.erase(carried.begin());
+        }
+        set_all(node, frame, std::move(carried));
+    }
+
+    // ---- operators
+
+    void dispatch(const Node& node, Frame& frame, const std::vector<Value>& arguments) {
+        if (graph_.ops.size() >= options_.max_nodes)
+            throw Error(ErrorCode::limit, fmt::format("more than {} operators (--max-nodes)", options_.max_nodes));
+        AtenCall call;
+        call.target = node.kind;
+        call.module = module_;
+        bool computable = true;
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            const std::string name = i < node.arguments.size() ? node.arguments[i] : fmt::format("{}", i);
+            computable = add_argument(call, name, arguments[i]) && computable;
+        }
+        name_convolution(call);
+        const std::string_view target = call.target;
+        const std::string operation(target.substr(target.rfind(':') + 1));
+        call.name = unique_name(op_names_, operation.substr(0, operation.find_last_not_of('_') + 1));
+        if (options_.unsupported_is_error && !is_known_aten(call.target))
+            throw Error(ErrorCode::model, fmt::format("{}: no rule for operator {}", call.name, call.target));
+        const bool reads_host = operation == "Int" || operation == "Bool" || operation == "Float" ||
+                                operation.ends_with("Implicit") || operation == "item";
+        if (reads_host) {
+            call.target = "aten::item";
+            append_aten(graph_, call);
+            return set(node, frame, Unknown{});
+        }
+        const auto types = computable ? infer_aten(graph_, call) : std::nullopt;
+        bind_outputs(node, frame, call, types);
+        append_aten(graph_, call);
+    }
+
+    /// Returns false when the value is not known.
+    bool add_argument(AtenCall& call, const std::string& name, const Value& value) {
+        AtenArgument argument;
+        argument.name = name;
+        bool known = true;
+        const bool wants_tensor = name == "self" || name == "input" || name == "tensors";
+        const auto add = [&](const Value& item, bool in_list) {
+            if (item.is_none()) {
+                if (in_list) argument.tensors.push_back(no_tensor);
+            } else if (item.as<TensorValue>() || item.as<StoredTensor>()) {
+                argument.tensors.push_back(tensor_of(item));
+            } else if (wants_tensor && (item.as<Expression>() || item.as<double>() || item.as<bool>())) {
+                argument.tensors.push_back(scalar_tensor(item));
+            } else if (const auto* size = item.as<Expression>()) {
+                argument.sizes.push_back(*size);
+            } else if (const auto* flag = item.as<bool>()) {
+                argument.sizes.push_back(graph_.expressions.constant(*flag));
+            } else if (const auto* real = item.as<double>()) {
+                argument.number = *real;
+                const auto whole = static_cast<std::int64_t>(std::min(std::max(*real, -1e15), 1e15));
+                if (in_list && static_cast<double>(whole) == *real)
+                    argument.sizes.push_back(graph_.expressions.constant(whole));
+            } else if (const auto* text = item.as<std::string>()) {
+                argument.text = *text;
+            } else {
+                known = false;
+            }
+        };
+        if (const auto* sequence = value.as<Sequence>()) {
+            for (const Value& item : *sequence->items) add(item, true);
+            const bool fractions = argument.number && argument.sizes.size() != sequence->items->size();
+            if (fractions) argument.sizes.clear();
+        } else if (value.is_none()) {
+            return true;
+        } else {
+            add(value, false);
+        }
+        for (const Expression size : argument.sizes) {
+            if (const auto number = graph_.expressions.constant_value(size)) argument.integers.push_back(*number);
+        }
+        if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
+        call.arguments.push_back(std::move(argument));
+        return known;
+    }
+
+    /// Traced programs hold the operator below conv2d and its kin; eager dispatches those.
+    void name_convolution(AtenCall& call) const {
+        if (call.target != "aten::_convolution" && call.target != "aten::convolution") return;
+        const TensorId weight = call.tensor("weight");
+        const std::size_t rank = weight == no_tensor ? 0 : graph_.tensors[weight].shape.size();
+        if (rank < 3 || rank > 5) return;
+        call.target = fmt::format("aten::conv{}{}d", call.integer("transposed", 0) != 0 ? "_transpose" : "", rank - 2);
+    }
+
+    void bind_outputs(const Node& node, Frame& frame, AtenCall& call,
+                      const std::optional<std::vector<AtenOutput>>& types) {
+        const auto add = [&](AtenOutput type, bool only) {
+            const std::string name = only ? call.name : fmt::format("{}.{}", call.name, call.outputs.size());
+            call.outputs.push_back(declare(std::move(type), name));
+            return Value(TensorValue{call.outputs.back()});
+        };
+        const AtenOutput unknown{DType::f32, {}, false};
+        if (node.outputs.size() == 1 && node.output_types.at(0) == OutputType::tensors) {
+            if (!types) return set(node, frame, Unknown{});
+            std::vector<Value> items;
+            for (const AtenOutput& type : *types) items.push_back(add(type, types->size() == 1));
+            return set(node, frame, Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr});
+        }
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+            const bool known = types && i < types->size();
+            const bool tensor = node.output_types.at(i) == OutputType::tensor;
+            frame.at(node.outputs[i]) =
+                tensor ? add(known ? (*types)[i] : unknown, node.outputs.size() == 1) : Value(Unknown{});
+        }
+    }
+
+    Program program_;
+    const ImportOptions& options_;
+    Graph& graph_;
+    std::vector<TensorId> stored_;  ///< of Program::tensors
+    NameCounts op_names_, tensor_names_;
+    std::vector<std::uint32_t> active_;  ///< functions that are being run
+    std::string module_;
+    std::uint64_t steps_ = 0;
+    std::uint64_t loops_ = 0;
+};
+
+}  // namespace
+
+void interpret(Program program, const ImportOptions& options, Graph& graph) {
+    Interpreter(std::move(program), options, graph).run();
+}
+
+}  // namespace ftax::script

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ftax/expression.hpp"
+#include "ftax/graph.hpp"
+
+/// A TorchScript program free of LibTorch's types, so that walking it needs no LibTorch and can be tested without one.
+namespace ftax::script {
+
+struct Value;
+
+/// A list, tuple or dictionary. Copies share their items, as Python's do.
+struct Sequence {
+    std::shared_ptr<std::vector<Value>> items;
+    std::shared_ptr<std::vector<std::string>> keys;  ///< of a dictionary; null for lists and tuples
+};
+
+/// A tensor of the graph that is being built.
+struct TensorValue {
+    TensorId id = no_tensor;
+};
+
+/// A tensor that the file holds: weight, buffer or constant.
+struct StoredTensor {
+    std::uint32_t index = 0;  ///< into Program::tensors
+};
+
+/// An instance of a module or class.
+struct ObjectValue {
+    std::uint32_t index = 0;  ///< into Program::objects
+};
+
+/// What is not known before the model runs.
+struct Unknown {};
+
+/// Value of a variable: None, a number of the host (integers may be symbolic), text, or one of the above.
+struct Value : std::variant<std::monostate, Unknown, bool, Expression, double, std::string, TensorValue, StoredTensor,
+                            ObjectValue, Sequence> {
+    using variant::variant;
+
+    template <class T>
+    [[nodiscard]] const T* as() const noexcept {
+        return std::get_if<T>(this);
+    }
+    [[nodiscard]] bool is_none() const noexcept { return index() == 0; }
+};
+
+struct Node;
+
+/// Statements; values are numbered within their function.
+struct Block {
+    std::vector<std::uint32_t> inputs, outputs;
+    std::vector<Node> nodes;
+};
+
+/// How an output is typed in the program: what to expect of an operator without a shape rule.
+enum class OutputType : std::uint8_t { other, tensor, tensors };
+
+struct Node {
+    std::string kind;  ///< "aten::conv2d", "prim::If"
+    std::string name;  ///< of the attribute or method it names; for operators, of its first output
+    std::vector<std::uint32_t> inputs, outputs;
+    std::vector<OutputType> output_types;
+    std::vector<std::string> arguments;  ///< names of the inputs in the operator's schema; may be empty
+    std::vector<Block> blocks;
+    Value constant;              ///< of prim::Constant
+    std::uint32_t function = 0;  ///< of prim::CallFunction
+};
+
+struct Function {
+    std::string name;
+    std::uint32_t value_count = 0;
+    std::vector<std::string> parameters;  ///< names of the body's inputs, the object itself first
+    std::vector<Value> defaults;          ///< one per parameter; Unknown where it must be given
+    Block body;
+};
+
+struct Object {
+    std::string type;  ///< "torch.nn.modules.conv.Conv2d"
+    std::string path;  ///< of a module: "layer1.0.conv1"
+    std::map<std::string, Value, std::less<>> attributes;
+    std::map<std::string, std::uint32_t, std::less<>> methods;  ///< into Program::functions
+};
+
+struct Tensor {
+    std::string name;
+    DType dtype = DType::f32;
+    std::vector<std::int64_t> shape, strides;
+};
+
+/// Integer constants are expressions of `expressions`.
+struct Program {
+    ExpressionPool expressions;
+    std::vector<Function> functions;
+    std::vector<Object> objects;  ///< the first is the model
+    std::vector<Tensor> tensors;
+};
+
+}  // namespace ftax::script

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "ftax/types.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::report {
+
+/// What an operator is to the GPU when eager PyTorch dispatches it.
+enum class Dispatch : std::uint8_t {
+    kernel,  ///< launches one or more
+    view,    ///< shows the same memory in another shape
+    host,    ///< works on the host alone
+    sync,    ///< the host waits for its result
+};
+
+[[nodiscard]] std::string_view name_of(Dispatch dispatch) noexcept;
+
+/// Tells kernels from views. A reshape that strides do not allow copies; `contiguous` of what is so does nothing.
+/// Source: aten/src/ATen/native/TensorShape.cpp and TensorProperties.cpp.
+[[nodiscard]] Dispatch dispatch_of(const Graph& graph, const Op& op);
+
+/// One operator in the order in which eager PyTorch dispatches them.
+struct StreamRow {
+    std::string source;  ///< "aten::conv2d"
+    std::string module;
+    std::string output;  ///< "f32[2,64,56,56]"
+    Dispatch dispatch = Dispatch::kernel;
+    std::int64_t flops = 0;
+    std::int64_t bytes = 0;
+};
+
+/// Throws what bind() and work_of() throw.
+[[nodiscard]] std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings);
+
+[[nodiscard]] std::string stream_table(const std::vector<StreamRow>& stream, Style style);
+[[nodiscard]] std::string stream_json(const std::vector<StreamRow>& stream);
+[[nodiscard]] std::string stream_csv(const std::vector<StreamRow>& stream);
+
+}  // namespace ftax::report

@@ -1,0 +1,247 @@
+#include "graphs/torchscript/interpreter.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <optional>
+
+#include "ftax/error.hpp"
+#include "ftax/work.hpp"
+
+using namespace ftax;
+using namespace ftax::script;
+
+namespace {
+
+/// Writes programs node by node. Value 0 is the model, value 1 the input x of forward.
+class Writer {
+  public:
+    Writer() {
+        program.objects.emplace_back();
+        function("forward");
+    }
+
+    std::uint32_t function(const std::string& name) {
+        const auto index = static_cast<std::uint32_t>(program.functions.size());
+        program.functions.push_back({name, 2, {"self", "x"}, {Unknown{}, Unknown{}}, {{0, 1}, {}, {}}});
+        program.objects[0].methods[name] = index;
+        return index;
+    }
+
+    Block& body(std::uint32_t index = 0) { return program.functions[index].body; }
+    std::uint32_t value(std::uint32_t function = 0) { return program.functions[function].value_count++; }
+
+    std::uint32_t node(Block& block, const std::string& kind, std::vector<std::uint32_t> inputs,
+                       std::vector<Block> blocks = {}, OutputType type = OutputType::tensor, std::uint32_t function = 0,
+                       const std::string& name = {}) {
+        const std::uint32_t output = value(function);
+        Node node;
+        node.kind = kind;
+        node.name = name;
+        node.inputs = std::move(inputs);
+        node.outputs = {output};
+        node.output_types = {type};
+        node.arguments = {"self", "other"};
+        node.blocks = std::move(blocks);
+        block.nodes.push_back(std::move(node));
+        return output;
+    }
+
+    std::uint32_t constant(Block& block, Value held, std::uint32_t function = 0) {
+        const std::uint32_t output = node(block, "prim::Constant", {}, {}, OutputType::other, function);
+        block.nodes.back().constant = std::move(held);
+        return output;
+    }
+    std::uint32_t integer(Block& block, std::int64_t number, std::uint32_t function = 0) {
+        return constant(block, program.expressions.constant(number), function);
+    }
+
+    Graph interpret(ImportOptions options = {}) const {
+        if (options.input_shapes.empty()) options.input_shapes = {{"", {"batch", "8"}, DType::f32}};
+        Graph graph;
+        script::interpret(program, options, graph);
+        return graph;
+    }
+
+    Program program;
+};
+
+/// A block of `count` ReLUs on value `x`, whose result it returns.
+Block relus(Writer& writer, int count, std::uint32_t x) {
+    Block block;
+    for (int i = 0; i < count; ++i) x = writer.node(block, "aten::relu", {x});
+    block.outputs = {x};
+    return block;
+}
+
+ErrorCode code_of(const std::function<void()>& run, std::string* message = nullptr) {
+    try {
+        run();
+    } catch (const Error& error) {
+        if (message) *message = error.what();
+        return error.code();
+    }
+    FAIL("no error");
+    return {};
+}
+
+/// An `If` whose condition is the truth of a tensor's element.
+Writer data_dependent_if() {
+    Writer w;
+    const std::uint32_t condition = w.node(w.body(), "aten::Bool", {1}, {}, OutputType::other);
+    std::vector<Block> branches;
+    branches.push_back(relus(w, 2, 1));
+    branches.push_back(relus(w, 5, 1));
+    w.body().outputs = {w.node(w.body(), "prim::If", {condition}, std::move(branches))};
+    return w;
+}
+
+/// A loop over one ReLU; without a trip count it depends on data.
+Writer loop(std::optional<std::int64_t> trip_count) {
+    Writer w;
+    const std::uint32_t count = trip_count ? w.integer(w.body(), *trip_count) : w.constant(w.body(), Unknown{});
+    const std::uint32_t go = w.constant(w.body(), true);
+    const std::uint32_t i = w.value(), x = w.value();
+    Block body = relus(w, 1, x);
+    body.inputs = {i, x};
+    body.outputs.insert(body.outputs.begin(), go);
+    w.body().outputs = {w.node(w.body(), "prim::Loop", {count, go, 1}, {std::move(body)})};
+    return w;
+}
+
+}  // namespace
+
+TEST_CASE("a TorchScript condition on shapes is decided and only the branch taken is dispatched") {
+    Writer w;
+    const std::uint32_t rank = w.node(w.body(), "aten::dim", {1}, {}, OutputType::other);
+    const std::uint32_t two = w.integer(w.body(), 2);
+    const std::uint32_t equal = w.node(w.body(), "aten::eq", {rank, two}, {}, OutputType::other);
+    std::vector<Block> branches;
+    branches.push_back(relus(w, 3, 1));
+    branches.push_back(relus(w, 5, 1));
+    w.body().outputs = {w.node(w.body(), "prim::If", {equal}, std::move(branches))};
+    const Graph graph = w.interpret();
+    CHECK(graph.ops.size() == 3);
+    CHECK(graph.warnings.empty());
+    CHECK(total_work(graph, bind(graph, {{"batch", 4}})).flops == 3 * 4 * 8);
+    REQUIRE(graph.outputs.size() == 1);
+    CHECK(graph.tensors[graph.outputs[0]].producer == 2);
+}
+
+TEST_CASE("BAD_INPUTS 26: of a TorchScript condition on data the larger branch counts, and both sizes are said") {
+    const Graph graph = data_dependent_if().interpret();
+    // The host reads the condition, then the longer branch runs.
+    REQUIRE(graph.ops.size() == 1 + 5);
+    CHECK(graph.ops[0].kind == OpKind::to_host);
+    REQUIRE(graph.warnings.size() == 1);
+    CHECK(graph.warnings[0].find("5 operators") != std::string::npos);
+    CHECK(graph.warnings[0].find("with 2") != std::string::npos);
+    REQUIRE(graph.undecided.size() == 1);
+    CHECK_FALSE(graph.undecided[0].then_taken);
+    for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+        for (const TensorId output : graph.ops[i].outputs) CHECK(graph.tensors[output].producer == i);
+    }
+    ImportOptions options;
+    options.branches[graph.undecided[0].name] = true;
+    CHECK(data_dependent_if().interpret(options).ops.size() == 1 + 2);
+}
+
+TEST_CASE("BAD_INPUTS 26: TorchScript loops run as often as a constant or --trip says, else once with a warning") {
+    CHECK(loop(4).interpret().ops.size() == 4);
+    CHECK(loop(0).interpret().ops.empty());
+    const Graph once = loop(std::nullopt).interpret();
+    CHECK(once.ops.size() == 1);
+    REQUIRE(once.warnings.size() == 1);
+    CHECK(once.warnings[0].find("--trip loop0=N") != std::string::npos);
+    ImportOptions options;
+    options.trip_counts["loop0"] = 7;
+    CHECK(loop(std::nullopt).interpret(options).ops.size() == 7);
+}
+
+TEST_CASE("BAD_INPUTS 27: TorchScript functions that call each other for ever are named") {
+    Writer w;
+    const std::uint32_t other = w.function("other");
+    w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, OutputType::tensor, 0, "other")};
+    Block& back = w.body(other);
+    back.outputs = {w.node(back, "prim::CallMethod", {0, 1}, {}, OutputType::tensor, other, "forward")};
+    std::string message;
+    CHECK(code_of([&] { static_cast<void>(w.interpret()); }, &message) == ErrorCode::model);
+    CHECK(message.find("forward → other → forward") != std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 28: TorchScript calls that double 40 times end at the node limit") {
+    Writer w;
+    const int levels = 40;
+    for (int i = 0; i < levels; ++i) w.function("f" + std::to_string(i));
+    w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, OutputType::tensor, 0, "f0")};
+    for (std::uint32_t i = 0; i < levels; ++i) {
+        Block& body = w.body(i + 1);
+        const std::string next = "f" + std::to_string(i + 1);
+        if (i + 1 == levels) {
+            body.outputs = {w.node(body, "aten::relu", {1}, {}, OutputType::tensor, i + 1)};
+            continue;
+        }
+        const std::uint32_t once = w.node(body, "prim::CallMethod", {0, 1}, {}, OutputType::tensor, i + 1, next);
+        body.outputs = {w.node(body, "prim::CallMethod", {0, once}, {}, OutputType::tensor, i + 1, next)};
+    }
+    ImportOptions options;
+    options.max_nodes = 1000;
+    CHECK(code_of([&] { static_cast<void>(w.interpret(options)); }) == ErrorCode::limit);
+}
+
+TEST_CASE("a TorchScript loop on the host alone ends at the step limit") {
+    Writer w = loop(1'000'000'000'000);
+    Block& body = w.program.functions[0].body.nodes.back().blocks[0];
+    body.nodes.clear();
+    body.outputs[1] = body.inputs[1];
+    body.nodes.push_back(w.body().nodes.front());  // a constant on the host
+    ImportOptions options;
+    options.max_nodes = 1000;
+    CHECK(code_of([&] { static_cast<void>(w.interpret(options)); }) == ErrorCode::limit);
+}
+
+TEST_CASE("a TorchScript program that raises for these shapes, or asks for what is not there, is an invalid model") {
+    Writer raising;
+    raising.node(raising.body(), "prim::RaiseException", {}, {}, OutputType::other);
+    CHECK(code_of([&] { static_cast<void>(raising.interpret()); }) == ErrorCode::model);
+    Writer attribute;
+    attribute.body().outputs = {
+        attribute.node(attribute.body(), "prim::GetAttr", {0}, {}, OutputType::other, 0, "gone")};
+    CHECK(code_of([&] { static_cast<void>(attribute.interpret()); }) == ErrorCode::model);
+    Writer item;
+    const std::uint32_t list = item.node(item.body(), "prim::ListConstruct", {}, {}, OutputType::other);
+    const std::uint32_t index = item.integer(item.body(), 3);
+    item.body().outputs = {item.node(item.body(), "aten::__getitem__", {list, index}, {}, OutputType::other)};
+    CHECK(code_of([&] { static_cast<void>(item.interpret()); }) == ErrorCode::model);
+}
+
+TEST_CASE("a TorchScript input without a shape is asked for by name, and one shape too many is refused") {
+    const Writer w = loop(1);
+    Graph graph;
+    std::string message;
+    CHECK(code_of([&] { script::interpret(w.program, {}, graph); }, &message) == ErrorCode::usage);
+    CHECK(message.find("x, e.g. --input") != std::string::npos);
+    ImportOptions two;
+    two.input_shapes = {{"", {"4"}, DType::f32}, {"", {"4"}, DType::f32}};
+    CHECK(code_of([&] { script::interpret(w.program, two, graph); }) == ErrorCode::usage);
+}
+
+TEST_CASE("traced arithmetic on sizes stays on the host and symbolic") {
+    Writer w;
+    Block& body = w.body();
+    const std::uint32_t zero = w.integer(body, 0), two = w.integer(body, 2);
+    const std::uint32_t size = w.node(body, "aten::size", {1, zero}, {}, OutputType::other);
+    const std::uint32_t number = w.node(body, "prim::NumToTensor", {size});
+    const std::uint32_t doubled = w.node(body, "aten::mul", {number, two});
+    const std::uint32_t whole = w.node(body, "aten::Int", {doubled}, {}, OutputType::other);
+    const std::uint32_t four = w.integer(body, 4);
+    const std::uint32_t shape = w.node(body, "prim::ListConstruct", {whole, four}, {}, OutputType::other);
+    const std::uint32_t view = w.node(body, "aten::view", {1, shape});
+    body.nodes.back().arguments = {"self", "size"};
+    body.outputs = {view};
+    const Graph graph = w.interpret();
+    REQUIRE(graph.ops.size() == 1);
+    CHECK(graph.ops[0].kind == OpKind::reshape);
+    const ftax::Tensor& output = graph.tensors[graph.outputs[0]];
+    CHECK(graph.expressions.to_string(output.shape[0]) == "2*batch");
+}
