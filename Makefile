@@ -36,10 +36,13 @@ golden:
 	FTAX_UPDATE_GOLDEN=1 $(BUILD)/test/tests/ftax_tests --source-file='*/report/*'
 
 bench:
-	@cmake/packages.sh program benchmarks
-	$(RUN_CMAKE) -B $(BUILD)/bench -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_BUILD_BENCHMARKS=ON
+	@cmake/packages.sh program benchmarks python
+	@cmake/venv.sh $(BUILD)/venv
+	$(RUN_CMAKE) -B $(BUILD)/bench -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_BUILD_BENCHMARKS=ON \
+	            -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python)
 	cmake --build $(BUILD)/bench -j $(JOBS)
 	$(BUILD)/bench/bench/ftax_benchmarks
+	PYTHONPATH=$(BUILD)/bench/python $(BUILD)/venv/bin/python bench/nas_python.py
 
 format:
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i

@@ -22,5 +22,12 @@ target_link_options(ftax_python PRIVATE -Wl,--as-needed) # ftax_cli knows of lib
 nanobind_add_stub(ftax_python_stub MODULE _ftax OUTPUT ${PROJECT_BINARY_DIR}/python/ftax/_ftax.pyi
                   PYTHON_PATH ${PROJECT_BINARY_DIR}/python/ftax DEPENDS ftax_python)
 
+# The build tree is a package too: PYTHONPATH=build/…/python.
+file(GLOB python_files CONFIGURE_DEPENDS src/python/ftax/*.py src/python/ftax/py.typed)
+foreach(file IN LISTS python_files)
+    get_filename_component(name ${file} NAME)
+    file(CREATE_LINK ${file} ${PROJECT_BINARY_DIR}/python/ftax/${name} SYMBOLIC)
+endforeach()
+
 install(TARGETS ftax_python LIBRARY DESTINATION ftax COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_BINARY_DIR}/python/ftax/_ftax.pyi DESTINATION ftax COMPONENT python EXCLUDE_FROM_ALL)
