@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test fuzz golden bench format coverage clean
+.PHONY: demo test fuzz instructions golden bench format coverage clean
 
 # The program alone, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -28,6 +28,12 @@ fuzz:
 	            -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DCMAKE_CXX_FLAGS_RELEASE='-O1 -g1' --log-level=WARNING
 	cmake --build $(BUILD)/fuzz -j $(JOBS) --target ftax_fuzzer
 	tests/fuzz/run.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+# Records how many instructions loading, predicting, a kernel and an architecture take (the test fails at +10 %).
+instructions:
+	$(RUN_CMAKE) -B $(BUILD)/test
+	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_instructions
+	tests/instructions/check.sh $(BUILD)/test/tests/ftax_instructions --record
 
 # Writes the expected reports in tests/golden anew; read the difference before committing it.
 golden:

@@ -1,0 +1,96 @@
+#include <cstdio>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "ftax/import.hpp"
+#include "ftax/nas.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/kernels/gemm.hpp"
+
+// The work whose instructions check.sh counts: callgrind collects inside one gate_* function at a time.
+
+namespace {
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+constexpr int repetitions = 100;
+
+GemmParameters<double> start_values() {
+    GemmParameters<double> p;
+    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    return p;
+}
+
+/// One architecture at a time: the form for many starts threads, which callgrind counts apart.
+void cost_each(const nas::CostFunction& cost, std::span<const int> choices, std::span<double> latency_s) {
+    const std::size_t nodes = choices.size() / repetitions;
+    for (std::size_t i = 0; i < repetitions; ++i) cost.cost(choices.subspan(i * nodes, nodes), latency_s);
+}
+
+}  // namespace
+
+extern "C" {
+
+[[gnu::noinline]] Graph gate_load() { return load_graph("zoo:resnet50"); }
+
+[[gnu::noinline]] double gate_predict(Predictor& predictor) {
+    double total_s = 0;
+    for (int batch = 1; batch <= repetitions; ++batch) total_s += predictor.predict({{"batch", batch}}).latency_s;
+    return total_s;
+}
+
+[[gnu::noinline]] double gate_kernel(const DeviceRates<double>& rates, const GemmParameters<double>& p) {
+    double total_s = 0;
+    for (int m = 1; m <= repetitions; ++m) {
+        const GemmShape shape{.m = 32 * m, .n = 3072, .k = 768, .bias = true, .linear = true};
+        total_s += gemm_seconds(shape, rates, p);
+    }
+    return total_s;
+}
+
+/// The first costs of a space learn its blocks.
+[[gnu::noinline]] void gate_learn(const nas::CostFunction& cost, std::span<const int> choices,
+                                  std::span<double> latency_s) {
+    cost_each(cost, choices, latency_s);
+}
+
+[[gnu::noinline]] void gate_nas(const nas::CostFunction& cost, std::span<const int> choices, std::span<double> latency_s) {
+    cost_each(cost, choices, latency_s);
+}
+
+}  // extern "C"
+
+int main(int argc, char**) {
+    if (argc > 1) {
+        std::printf("%s\n", __VERSION__);
+        return 0;
+    }
+    const Graph graph = gate_load();
+    Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"));
+    static_cast<void>(predictor.predict({{"batch", 1}}));  // warm: buffers have their size
+    double sum = gate_predict(predictor);
+
+    DeviceRates<double> rates;
+    rates.sms = 72;
+    rates.l2_bytes = 6e6;
+    rates.boost_clock_hz = 1.7e9;
+    rates.power_limit_w = 250;
+    rates.flops_per_s = rates.fp32_flops_per_s = 16e12;
+    rates.bandwidth_bytes_per_s = 672e9;
+    rates.floor_s = 2e-6;
+    sum += gate_kernel(rates, start_values());
+
+    const nas::Space& space = nas::space("nasbench201");
+    const nas::CostFunction cost(space, device_profile("t4"), framework_profile("pytorch-eager"), {}, {1, 32});
+    std::mt19937 random(1);
+    std::vector<int> choices;
+    for (int i = 0; i < repetitions; ++i) {
+        for (const int options : space.options()) choices.push_back(static_cast<int>(random() % static_cast<unsigned>(options)));
+    }
+    double latency_s[2];
+    gate_learn(cost, choices, latency_s);
+    gate_nas(cost, choices, latency_s);
+    return sum + latency_s[0] > 0 ? 0 : 1;
+}
