@@ -140,4 +140,10 @@ std::vector<bool> compute_bound_points(std::span<const double> batches, std::spa
     return bound;
 }
 
+double dispatch_bound_s(std::span<const CountedKernel> kernels) {
+    double count = 0;
+    for (const CountedKernel& kernel : kernels) count += kernel.count;
+    return 50e-6 * count;
+}
+
 }  // namespace ftax::fit

@@ -39,4 +39,8 @@ struct ModelFitOptions {
 /// Source: the bar of issue "kernel models" in DESIGN terms: rows whose latency the host does not decide.
 [[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s);
 
+/// Latency below which a forward pass that was measured at one batch size only may be waiting for its host: 50 µs per
+/// kernel, the slowest hosts of framework_tax.csv.
+[[nodiscard]] double dispatch_bound_s(std::span<const CountedKernel> kernels);
+
 }  // namespace ftax::fit

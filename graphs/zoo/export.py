@@ -237,6 +237,8 @@ def tracing(spec):
     with contextlib.ExitStack() as stack:
         for context in (torch.no_grad(), torch.device("meta"), control):
             stack.enter_context(context)
+        # Blocks that a model exempts from autocast: the meta device knows none to be exempted from.
+        stack.enter_context(replaced(torch, "autocast", lambda *_, **__: contextlib.nullcontext()))
         # A module that converts itself on the way (`self.to(dtype)`) already is what it converts to.
         stack.enter_context(replaced(torch.nn.Module, "_apply", lambda module, *_, **__: module))
         if spec.export.get("attention") == 2022:

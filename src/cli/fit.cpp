@@ -37,6 +37,7 @@ struct FitArguments {
     std::vector<std::string> left_out_runs;
     std::string version = "1";
     int starts = 1;
+    int iterations = 30;
     bool folds = false;
 };
 
@@ -159,13 +160,17 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
             batches.push_back(batch);
             latency_s.push_back(replicates[replicates.size() / 2]);
         }
-        const std::vector<bool> device_bound = fit::compute_bound_points(batches, latency_s);
+        std::vector<bool> device_bound = fit::compute_bound_points(batches, latency_s);
+        const bool alone = batches.size() == 1;
+        if (alone) device_bound[0] = true;
         for (std::size_t i = 0; i < batches.size(); ++i) {
             if (!device_bound[i]) continue;
             const Measurement& row = *curve.at(batches[i]).front();
             try {
                 const DeviceSpec& device = devices.find(row.gpu);
-                rows.push_back({&device, graphs.kernels(row), latency_s[i], row.model,
+                std::vector<CountedKernel> kernels = graphs.kernels(row);
+                if (alone && latency_s[i] < fit::dispatch_bound_s(kernels)) continue;
+                rows.push_back({&device, std::move(kernels), latency_s[i], row.model,
                                 fmt::format("{} {}", device.slug, name_of(row.precision))});
             } catch (const Error& error) {
                 if (missing.insert(row.model).second) fmt::print(stderr, "warning: {}: {}\n", escape_terminal(row.model), error.what());
@@ -195,7 +200,7 @@ int run_fit(const FitArguments& arguments) {
     if (!models.empty()) {
         fit::ModelFitOptions options;
         options.fit.starts = arguments.starts;
-        options.fit.iterations = 30;
+        options.fit.iterations = arguments.iterations;
         options.fit.row_log_stddev = 0.05;
         const DeviceProfileFile start = profile;
         print_report(fit::fit_models(models, start, options, profile));
@@ -218,6 +223,8 @@ void setup_fit(CLI::App& app, Action& action) {
     verb->add_option("--leave-out-device", arguments->left_out_devices, "slug of a device whose rows are not used");
     verb->add_option("--leave-out-run", arguments->left_out_runs, "GPU:RUN whose rows are not used");
     verb->add_option("--profile-version", arguments->version, "version to write into the profile");
+    verb->add_option("--iterations", arguments->iterations, "most iterations of the whole-model fit")
+        ->check(CLI::PositiveNumber);
     verb->add_option("--starts", arguments->starts, "starts of the whole-model fit")->check(CLI::PositiveNumber);
     verb->add_flag("--folds", arguments->folds, "also report errors with one device left out");
     verb->callback([arguments, &action] { action = [arguments] { return run_fit(*arguments); }; });
