@@ -789,6 +789,36 @@ class Einsum {
     std::map<char, Expression> sizes_;
 };
 
+/// The fast path of nn.MultiheadAttention without gradients: one product for queries, keys and values, fused attention
+/// on views of it, one product for the result. Source: aten/src/ATen/native/transformers/cuda/attention.cu,
+/// native_multi_head_attention_cuda. Returns false where the operands do not fit this form.
+bool append_native_attention(Graph& graph, const AtenCall& call) {
+    const TensorId query = call.tensor("query"), qkv_weight = call.tensor("qkv_weight");
+    const TensorId qkv_bias = call.tensor("qkv_bias"), weight = call.tensor("proj_weight");
+    const std::int64_t heads = call.integer("num_head", 0), width = call.integer("embed_dim", 0);
+    if (query == no_tensor || qkv_weight == no_tensor || weight == no_tensor || heads < 1 || width < heads)
+        return false;
+    if (call.outputs.empty() || query != call.tensor("key") || query != call.tensor("value")) return false;
+    const std::vector<Expression> shape = graph.tensors[query].shape;
+    if (!graph.tensors[query].known_shape || shape.size() != 3) return false;
+    ExpressionPool& pool = graph.expressions;
+    const DType dtype = graph.tensors[query].dtype;
+    const Expression h = pool.constant(heads), d = pool.constant(width / heads),
+                     packed_width = pool.constant(3 * width);
+    const TensorId packed = intermediate(graph, call, dtype, {shape[0], shape[1], packed_width});
+    append(graph, call, OpKind::linear, {query, qkv_weight, qkv_bias}, {packed});
+    std::vector<TensorId> parts;
+    const std::vector<Expression> strides = {pool.multiply(shape[1], packed_width), d, packed_width, pool.constant(1)};
+    for (int i = 0; i < 3; ++i) parts.push_back(intermediate(graph, call, dtype, {shape[0], h, shape[1], d}, strides));
+    append(graph, call, OpKind::split, {packed}, parts, {{"axis", std::int64_t{2}}});
+    const TensorId context = intermediate(graph, call, dtype, {shape[0], h, shape[1], d});
+    append(graph, call, OpKind::attention, parts, {context}, {{"causal", std::int64_t{0}}});
+    const TensorId joined = intermediate(graph, call, dtype, shape);
+    append(graph, call, OpKind::reshape, {context}, {joined});
+    append(graph, call, OpKind::linear, {joined, weight, call.tensor("proj_bias")}, {call.outputs[0]});
+    return true;
+}
+
 /// Indexing with a mask first asks the device how many elements are set, and the host waits for the answer.
 void append_mask_lookup(Graph& graph, const AtenCall& call) {
     const AtenArgument* indices = call.find("indices");
@@ -867,11 +897,12 @@ std::span<const std::int64_t> AtenCall::integers(std::string_view argument) cons
 }
 
 bool is_known_aten(std::string_view target) noexcept {
-    return target == "aten::einsum" || find_row(target) != nullptr;
+    return target == "aten::einsum" || target == "aten::_native_multi_head_attention" || find_row(target) != nullptr;
 }
 
 void append_aten(Graph& graph, const AtenCall& call) {
     if (call.target == "aten::einsum" && Einsum(graph, call).append_product()) return;
+    if (call.target == "aten::_native_multi_head_attention" && append_native_attention(graph, call)) return;
     const AtenRow* row = find_row(call.target);
     std::vector<TensorId> inputs = operands(call, row);
     if (!row) {

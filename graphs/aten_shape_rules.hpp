@@ -89,6 +89,7 @@ Outputs matmul(const Call& c);
 Outputs matmul_added(const Call& c);
 Outputs einsum(const Call& c);
 Outputs attention(const Call& c);
+Outputs same_with_weights(const Call& c);  ///< like the first tensor; weights of the attention, which nobody asks for
 Outputs recurrent(const Call& c);
 Outputs normalized(const Call& c);
 Outputs pool(const Call& c);

@@ -130,6 +130,7 @@ const Row table[] = {
     {"baddbmm", matmul_added},
     {"einsum", einsum},
     {"scaled_dot_product_attention", attention},
+    {"_native_multi_head_attention", same_with_weights},
     {"lstm", recurrent},
     {"gru", recurrent},
     {"rnn_tanh", recurrent},

@@ -179,6 +179,10 @@ Outputs attention(const Call& c) {
     return {{query.dtype, std::move(shape)}};
 }
 
+Outputs same_with_weights(const Call& c) {
+    return {{c.first().dtype, c.first().shape}, {c.first().dtype, zeros(c, 1)}};
+}
+
 /// Returns the sequence and the last states. Packed sequences, whose data come first, keep their form.
 Outputs recurrent(const Call& c) {
     const Tensor& input = c.first();

@@ -213,6 +213,7 @@ class HostOperators {
         }
         if (kind == "aten::__contains__") return contains(sequence);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
+        if (kind == "aten::all" || kind == "aten::any") return quantified(items, kind == "aten::all");
         if (kind == "prim::min" || kind == "prim::max") return extremum(items, kind == "prim::max");
         if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
         return std::nullopt;
@@ -299,6 +300,17 @@ class HostOperators {
             if (!*equal) return !same;
         }
         return same;
+    }
+
+    std::optional<Value> quantified(const std::vector<Value>& items, bool all) {
+        bool known = true;
+        for (const Value& item : items) {
+            if (is_tensor(item)) return std::nullopt;
+            const auto held = truth_of(graph_, item);
+            if (held == !all) return !all;
+            known = known && held.has_value();
+        }
+        return known ? Value(all) : Value(Unknown{});
     }
 
     Value extremum(const std::vector<Value>& items, bool largest) {

@@ -1,0 +1,42 @@
+#include "graphs/aten_ops.hpp"
+
+#include <doctest/doctest.h>
+
+#include "ftax/work.hpp"
+
+using namespace ftax;
+
+TEST_CASE("the fast path of multi-head attention is the products and the fused attention that it runs") {
+    Graph graph;
+    const auto tensor = [&](const std::string& name, const std::vector<std::int64_t>& dims) {
+        Tensor result;
+        result.name = name;
+        for (const std::int64_t dim : dims) result.shape.push_back(graph.expressions.constant(dim));
+        graph.tensors.push_back(std::move(result));
+        return static_cast<TensorId>(graph.tensors.size() - 1);
+    };
+    const TensorId x = tensor("x", {2, 5, 12});
+    AtenCall call;
+    call.target = "aten::_native_multi_head_attention";
+    call.name = "attention";
+    for (const char* operand : {"query", "key", "value"}) call.arguments.push_back({operand, {x}, {}, {}, {}, {}});
+    call.arguments.push_back({"embed_dim", {}, {12}, {}, {}, {}});
+    call.arguments.push_back({"num_head", {}, {3}, {}, {}, {}});
+    call.arguments.push_back({"qkv_weight", {tensor("qkv_weight", {36, 12})}, {}, {}, {}, {}});
+    call.arguments.push_back({"qkv_bias", {tensor("qkv_bias", {36})}, {}, {}, {}, {}});
+    call.arguments.push_back({"proj_weight", {tensor("proj_weight", {12, 12})}, {}, {}, {}, {}});
+    call.arguments.push_back({"proj_bias", {tensor("proj_bias", {12})}, {}, {}, {}, {}});
+    call.outputs = {tensor("y", {2, 5, 12})};
+    append_aten(graph, call);
+
+    std::vector<OpKind> kinds;
+    std::int64_t flops = 0;
+    const BoundShapes bound = bind(graph, {});
+    for (const Op& op : graph.ops) {
+        kinds.push_back(op.kind);
+        if (op.kind == OpKind::linear) flops += work_of(graph, op, bound).flops;
+    }
+    CHECK(kinds == std::vector{OpKind::linear, OpKind::split, OpKind::attention, OpKind::reshape, OpKind::linear});
+    CHECK(flops == 2 * (2 * 5 * 12 * 36) + 2 * (2 * 5 * 12 * 12));
+    CHECK(graph.tensors[call.outputs[0]].producer == graph.ops.size() - 1);
+}
