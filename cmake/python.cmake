@@ -23,6 +23,7 @@ nanobind_add_stub(ftax_python_stub MODULE _ftax OUTPUT ${PROJECT_BINARY_DIR}/pyt
                   PYTHON_PATH ${PROJECT_BINARY_DIR}/python/ftax DEPENDS ftax_python)
 
 # The build tree is a package too: PYTHONPATH=build/…/python.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/ftax)
 file(GLOB python_files CONFIGURE_DEPENDS src/python/ftax/*.py src/python/ftax/py.typed)
 foreach(file IN LISTS python_files)
     get_filename_component(name ${file} NAME)

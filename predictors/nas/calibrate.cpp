@@ -94,8 +94,8 @@ class Posterior {
     std::vector<Timed> networks_;
 };
 
-/// Finds host and device roughly: a grid that shrinks around its best point, for the maximum of two clocks has more than
-/// one valley.
+/// Finds host and device roughly: a grid that shrinks around its best point, for the maximum of two clocks has more
+/// than one valley.
 Scalars find_valley(const Posterior& posterior) {
     constexpr int points = 5;
     Scalars centre{};
@@ -144,7 +144,8 @@ Curvature curvature(const Posterior& posterior, const Scalars& at, double noise)
         for (std::size_t i = 0; i < scalar_count; ++i) slope[i] = (moved[i][row] - here[row]) / step;
         for (std::size_t i = 0; i < scalar_count; ++i) {
             result.gradient[i] += weight * slope[i] * here[row] / square(noise);
-            for (std::size_t j = 0; j < scalar_count; ++j) result.data[i][j] += weight * slope[i] * slope[j] / square(noise);
+            for (std::size_t j = 0; j < scalar_count; ++j)
+                result.data[i][j] += weight * slope[i] * slope[j] / square(noise);
         }
         result.weighted_squares += weight * square(here[row]);
     }

@@ -44,8 +44,8 @@ struct CostFunction::State {
 
     std::shared_mutex mutex;  // guards what follows
     std::unordered_map<Block, std::uint32_t, BlockHash> known;
-    std::vector<Segment> segments;     // known block × batch
-    std::vector<Segment> beginnings;   // once per forward pass, per batch
+    std::vector<Segment> segments;    // known block × batch
+    std::vector<Segment> beginnings;  // once per forward pass, per batch
 
     /// Times one whole network and remembers each of its blocks. The caller holds the mutex for writing.
     void learn(std::span<const int> choices, std::span<const Block> chain) {
@@ -85,9 +85,8 @@ struct CostFunction::State {
     void check(std::span<const int> choices, std::size_t row) const {
         for (std::size_t site = 0; site < sites; ++site) {
             if (choices[site] >= 0 && choices[site] < site_options[site]) continue;
-            throw Error(ErrorCode::usage,
-                        fmt::format("{}: architecture {}: choice {} must be from 0 to {}, not {}", space->name(), row, site,
-                                    site_options[site] - 1, choices[site]));
+            throw Error(ErrorCode::usage, fmt::format("{}: architecture {}: choice {} must be from 0 to {}, not {}",
+                                                      space->name(), row, site, site_options[site] - 1, choices[site]));
         }
     }
 
@@ -124,9 +123,11 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     for (const std::int64_t batch : batches) {
         if (batch < 1) throw Error(ErrorCode::usage, fmt::format("batch must be at least 1, not {}", batch));
     }
-    if (space.options().empty()) throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
+    if (space.options().empty())
+        throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
     const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space);
-    state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches), segment_of);
+    state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),
+                                     segment_of);
 }
 CostFunction::~CostFunction() = default;
 CostFunction::CostFunction(CostFunction&&) noexcept = default;
@@ -171,7 +172,11 @@ void CostFunction::marginal_cost(std::span<const int> choices, std::size_t site,
     }
 }
 
-const Space& CostFunction::space() const { return *state_->space; }
-const std::vector<std::int64_t>& CostFunction::batches() const { return state_->batches; }
+const Space& CostFunction::space() const {
+    return *state_->space;
+}
+const std::vector<std::int64_t>& CostFunction::batches() const {
+    return state_->batches;
+}
 
 }  // namespace ftax::nas

@@ -14,18 +14,25 @@ constexpr std::size_t max_nodes = 1'000'000;
 KernelGroup group_of(const Graph& graph, const Op& op) {
     switch (op.kind) {
         case OpKind::pool:
-        case OpKind::global_pool: return KernelGroup::pool;
+        case OpKind::global_pool:
+            return KernelGroup::pool;
         case OpKind::linear:
-        case OpKind::matmul: return KernelGroup::pointwise;
-        case OpKind::conv: break;
-        default: return KernelGroup::traffic;
+        case OpKind::matmul:
+            return KernelGroup::pointwise;
+        case OpKind::conv:
+            break;
+        default:
+            return KernelGroup::traffic;
     }
     const std::vector<Expression>& filter = graph.tensors[op.inputs[1]].shape;
-    const auto per_group = graph.expressions.constant_value(filter[1]);
-    if (op.integer("groups", 1) > 1) return per_group == 1 ? KernelGroup::depthwise : KernelGroup::grouped;
-    const bool one = std::all_of(filter.begin() + 2, filter.end(),
-                                 [&](Expression e) { return graph.expressions.constant_value(e) == 1; });
-    return one ? KernelGroup::pointwise : KernelGroup::spatial;
+    const auto size = [&](Expression e) { return graph.expressions.constant_value(e).value_or(1); };
+    std::int64_t widest = 1;
+    for (auto side = filter.begin() + 2; side < filter.end(); ++side) widest = std::max(widest, size(*side));
+    if (op.integer("groups", 1) > 1) {
+        if (size(filter[1]) > 1) return KernelGroup::grouped;
+        return widest > 3 ? KernelGroup::depthwise_wide : KernelGroup::depthwise;
+    }
+    return widest == 1 ? KernelGroup::pointwise : KernelGroup::spatial;
 }
 
 }  // namespace

@@ -64,9 +64,10 @@ class OfaMobileNetV3 final : public Space {
             for (int i = 0; i < depth; ++i) {
                 const std::size_t at = s * blocks_per_stage + static_cast<std::size_t>(i);
                 const std::int16_t stride = i == 0 ? stages[s].stride : std::int16_t{1};
-                chain.push_back({{bottleneck, side, channels, static_cast<std::int16_t>(s), stride,
-                                  static_cast<std::int16_t>(kernels[static_cast<std::size_t>(choices[at])]),
-                                  static_cast<std::int16_t>(expansions[static_cast<std::size_t>(choices[first_expansion + at])])}});
+                chain.push_back(
+                    {{bottleneck, side, channels, static_cast<std::int16_t>(s), stride,
+                      static_cast<std::int16_t>(kernels[static_cast<std::size_t>(choices[at])]),
+                      static_cast<std::int16_t>(expansions[static_cast<std::size_t>(choices[first_expansion + at])])}});
                 if (stride == 2) side = halve(side);
                 channels = stages[s].channels;
             }
@@ -88,7 +89,9 @@ class OfaMobileNetV3 final : public Space {
                 live = {net.add(net.batch_norm(net.conv(deep, 16)), x)};
                 return;
             }
-            case bottleneck: live = {build_bottleneck(net, block, x)}; return;
+            case bottleneck:
+                live = {build_bottleneck(net, block, x)};
+                return;
             default: {
                 x = hard_swish(net, net.batch_norm(net.conv(x, 960)));
                 x = hard_swish(net, net.conv(mean_over_image(net, x), 1280));
@@ -125,10 +128,11 @@ class OfaMobileNetV3 final : public Space {
         const std::int64_t wide = round_channels(in * expansion);
         const auto activate = [&](TensorId t) { return stage.hard_swish ? hard_swish(net, t) : net.relu(t); };
         TensorId y = activate(net.batch_norm(net.conv(x, wide)));
-        y = activate(net.batch_norm(net.conv(
-            y, wide, {.kernel = kernel, .stride = stride, .pad = kernel / 2, .groups = wide})));
+        y = activate(
+            net.batch_norm(net.conv(y, wide, {.kernel = kernel, .stride = stride, .pad = kernel / 2, .groups = wide})));
         if (stage.squeeze_excite) {
-            const TensorId squeezed = net.relu(net.conv(mean_over_image(net, y), round_channels(double(wide / 4)), {}, true));
+            const TensorId squeezed =
+                net.relu(net.conv(mean_over_image(net, y), round_channels(double(wide / 4)), {}, true));
             y = net.pointwise("mul", {y, hard_sigmoid(net, net.conv(squeezed, wide, {}, true))});
         }
         y = net.batch_norm(net.conv(y, stage.channels));

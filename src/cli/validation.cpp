@@ -97,7 +97,9 @@ Validation validate(const ValidationArguments& arguments, const Warn& warn) {
         result.rows = validate_models(file, arguments, warn);
         result.table = std::move(file.table);
     }
-    const std::string by = !arguments.by.empty() ? arguments.by : operators ? "gpu,op,precision" : "gpu,framework,precision";
+    const std::string by = !arguments.by.empty() ? arguments.by
+                           : operators           ? "gpu,op,precision"
+                                                 : "gpu,framework,precision";
     group_rows(result.table, split_list(by), result.rows);
     result.report = summarise(result.table, split_list(by), result.rows);
     return result;

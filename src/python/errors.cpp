@@ -1,8 +1,7 @@
-#include "ftax/error.hpp"
-
 #include <array>
 #include <utility>
 
+#include "ftax/error.hpp"
 #include "src/python/bindings.hpp"
 
 namespace ftax::python {

@@ -70,14 +70,18 @@ void bind_graph(nb::module_& module) {
         .def_ro("name", &Graph::name)
         .def_ro("format", &Graph::format)
         .def_ro("warnings", &Graph::warnings, "What the importer had to assume.")
-        .def_prop_ro("symbols", [](const Graph& g) { return g.expressions.symbols(); }, "Dimensions left open.")
-        .def_prop_ro("inputs", [](const Graph& g) { return tensors(g, g.inputs); }, "(name, element type, shape) each")
+        .def_prop_ro(
+            "symbols", [](const Graph& g) { return g.expressions.symbols(); }, "Dimensions left open.")
+        .def_prop_ro(
+            "inputs", [](const Graph& g) { return tensors(g, g.inputs); }, "(name, element type, shape) each")
         .def_prop_ro("outputs", [](const Graph& g) { return tensors(g, g.outputs); })
         .def_prop_ro("operators", operators, "A dict per operator: name, kind, source, module.")
         .def("__len__", [](const Graph& g) { return g.ops.size(); })
         .def("to_text", &to_text, Release(), "The graph as text; Graph.from_text reads it back.")
-        .def_static("from_text", [](const std::string& text) { return parse_text_graph(text); }, "text"_a, Release())
-        .def("__repr__", [](const Graph& g) { return fmt::format("<ftax.Graph {}: {} operators>", g.name, g.ops.size()); });
+        .def_static(
+            "from_text", [](const std::string& text) { return parse_text_graph(text); }, "text"_a, Release())
+        .def("__repr__",
+             [](const Graph& g) { return fmt::format("<ftax.Graph {}: {} operators>", g.name, g.ops.size()); });
 
     const ImportOptions defaults;
     module.def("load_graph", load, "model"_a, nb::kw_only(), "shapes"_a = std::vector<std::string>{},
@@ -92,33 +96,36 @@ void bind_graph(nb::module_& module) {
                              "Builds a Graph operator by operator, as a model's forward function would. Tensors are "
                              "integers; dimensions are integers or expressions in text ('batch').")
         .def(nb::init<std::string>(), "name"_a)
-        .def("input",
-             [](GraphBuilder& net, const std::string& name, const std::vector<std::string>& shape, const std::string& dtype) {
-                 return net.input(name, shape, dtype_of(dtype));
-             },
-             "name"_a, "shape"_a, "dtype"_a = "f32")
-        .def("conv",
-             [](GraphBuilder& net, TensorId x, std::int64_t channels, std::int64_t kernel, std::int64_t stride,
-                std::int64_t pad, std::int64_t dilation, std::int64_t groups, bool bias) {
-                 return net.conv(x, channels, window(kernel, stride, pad, dilation, groups), bias);
-             },
-             "x"_a, "channels"_a, "kernel"_a = 1, "stride"_a = 1, "pad"_a = 0, "dilation"_a = 1, "groups"_a = 1, "bias"_a = false)
+        .def(
+            "input",
+            [](GraphBuilder& net, const std::string& name, const std::vector<std::string>& shape,
+               const std::string& dtype) { return net.input(name, shape, dtype_of(dtype)); },
+            "name"_a, "shape"_a, "dtype"_a = "f32")
+        .def(
+            "conv",
+            [](GraphBuilder& net, TensorId x, std::int64_t channels, std::int64_t kernel, std::int64_t stride,
+               std::int64_t pad, std::int64_t dilation, std::int64_t groups,
+               bool bias) { return net.conv(x, channels, window(kernel, stride, pad, dilation, groups), bias); },
+            "x"_a, "channels"_a, "kernel"_a = 1, "stride"_a = 1, "pad"_a = 0, "dilation"_a = 1, "groups"_a = 1,
+            "bias"_a = false)
         .def("linear", &GraphBuilder::linear, "x"_a, "features"_a, "bias"_a = true)
         .def("matmul", &GraphBuilder::matmul, "a"_a, "b"_a)
         .def("batch_norm", &GraphBuilder::batch_norm, "x"_a)
         .def("layer_norm", &GraphBuilder::layer_norm, "x"_a)
         .def("softmax", &GraphBuilder::softmax, "x"_a, "axis"_a = -1)
         .def("embedding", &GraphBuilder::embedding, "indices"_a, "rows"_a, "width"_a)
-        .def("max_pool",
-             [](GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-                 return net.max_pool(x, window(kernel, stride, pad, 1, 1));
-             },
-             "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
-        .def("average_pool",
-             [](GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-                 return net.average_pool(x, window(kernel, stride, pad, 1, 1));
-             },
-             "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
+        .def(
+            "max_pool",
+            [](GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+                return net.max_pool(x, window(kernel, stride, pad, 1, 1));
+            },
+            "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
+        .def(
+            "average_pool",
+            [](GraphBuilder& net, TensorId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+                return net.average_pool(x, window(kernel, stride, pad, 1, 1));
+            },
+            "x"_a, "kernel"_a, "stride"_a = 1, "pad"_a = 0)
         .def("global_average_pool", &GraphBuilder::global_average_pool, "x"_a)
         .def("pointwise", &GraphBuilder::pointwise, "function"_a, "inputs"_a)
         .def("relu", &GraphBuilder::relu, "x"_a)
@@ -127,11 +134,15 @@ void bind_graph(nb::module_& module) {
         .def("reshape", &GraphBuilder::reshape, "x"_a, "shape"_a)
         .def("flatten", &GraphBuilder::flatten, "x"_a, "first_axis"_a = 1)
         .def("transpose", &GraphBuilder::transpose, "x"_a, "perm"_a)
-        .def("shape", [](GraphBuilder& net, TensorId x) {
-                 if (x >= net.graph().tensors.size()) throw Error(ErrorCode::model, "no tensor of this graph");
-                 return texts(net.graph(), net.shape(x));
-             }, "x"_a)
-        .def("finish", &GraphBuilder::finish, "outputs"_a, "Ends the graph and returns it; the builder is empty afterwards.");
+        .def(
+            "shape",
+            [](GraphBuilder& net, TensorId x) {
+                if (x >= net.graph().tensors.size()) throw Error(ErrorCode::model, "no tensor of this graph");
+                return texts(net.graph(), net.shape(x));
+            },
+            "x"_a)
+        .def("finish", &GraphBuilder::finish, "outputs"_a,
+             "Ends the graph and returns it; the builder is empty afterwards.");
 }
 
 }  // namespace ftax::python

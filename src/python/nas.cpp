@@ -19,7 +19,8 @@ class SharedCost {
   public:
     SharedCost(nb::object space, const std::string& device, const std::string& framework, const std::string& precision,
                const std::vector<std::int64_t>& batches, const std::string& host, const std::string& device_file,
-               const std::string& framework_file, const nas::Campaign& campaign, const std::vector<SampleTuple>& samples)
+               const std::string& framework_file, const nas::Campaign& campaign,
+               const std::vector<SampleTuple>& samples)
         : space_(std::move(space)), campaign_(campaign) {
         const nb::gil_scoped_release released;
         DeviceProfile on = device_profile(device, device_file);
@@ -31,7 +32,8 @@ class SharedCost {
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});
             campaign_ = nas::calibrate(space_.get(), on, under, options, known, campaign).campaign;
         }
-        cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(on), std::move(under), options, batches, campaign_);
+        cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(on), std::move(under), options, batches,
+                                                    campaign_);
     }
 
     [[nodiscard]] const nas::CostFunction& get() const { return *cost_; }
@@ -66,7 +68,8 @@ Array<int, 2> parse(const SpaceHandle& space, const std::vector<std::string>& te
 std::size_t checked_sites(const SharedCost& cost, std::size_t given) {
     const std::size_t sites = cost.space().options().size();
     if (given == sites) return sites;
-    throw Error(ErrorCode::usage, fmt::format("{}: an architecture has {} choices, not {}", cost.space().name(), sites, given));
+    throw Error(ErrorCode::usage,
+                fmt::format("{}: an architecture has {} choices, not {}", cost.space().name(), sites, given));
 }
 
 Array<double, 2> cost_of(const SharedCost& cost, const Choices& choices, unsigned threads) {
@@ -107,17 +110,22 @@ Graph build(const SpaceHandle& space, const std::vector<int>& choices) {
 
 void bind_nas(nb::module_& module) {
     nb::class_<nas::Campaign>(module, "Campaign", "What sets one measuring campaign apart from the profiles.")
-        .def("__init__", [](nas::Campaign* self, double host_scale, double device_scale, std::optional<bool> waits_after_blocks) {
-            new (self) nas::Campaign{host_scale, device_scale, waits_after_blocks};
-        }, "host_scale"_a = 1.0, "device_scale"_a = 1.0, "waits_after_blocks"_a = nb::none())
+        .def(
+            "__init__",
+            [](nas::Campaign* self, double host_scale, double device_scale, std::optional<bool> waits_after_blocks) {
+                new (self) nas::Campaign{host_scale, device_scale, waits_after_blocks};
+            },
+            "host_scale"_a = 1.0, "device_scale"_a = 1.0, "waits_after_blocks"_a = nb::none())
         .def_ro("host_scale", &nas::Campaign::host_scale)
         .def_ro("device_scale", &nas::Campaign::device_scale)
         .def_ro("waits_after_blocks", &nas::Campaign::waits_after_blocks)
         .def_ro("group_scale", &nas::Campaign::group_scale,
-                "Device time of traffic, pooling, pointwise, spatial, depthwise and grouped kernels against device_scale.")
-        .def("__getstate__", [](const nas::Campaign& c) {
-            return CampaignState{c.host_scale, c.device_scale, c.waits_after_blocks, c.group_scale};
-        })
+                "Device time of traffic, pooling, pointwise, spatial, depthwise, wide depthwise and grouped kernels "
+                "against device_scale.")
+        .def("__getstate__",
+             [](const nas::Campaign& c) {
+                 return CampaignState{c.host_scale, c.device_scale, c.waits_after_blocks, c.group_scale};
+             })
         .def("__setstate__", [](nas::Campaign& c, const CampaignState& state) {
             new (&c) nas::Campaign{std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state)};
         });

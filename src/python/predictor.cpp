@@ -18,9 +18,10 @@ using Bindings = std::map<std::string, std::int64_t>;
 /// A predictor that threads may share: prediction changes its state.
 class SharedPredictor {
   public:
-    SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework, const std::string& precision,
-                    const std::string& host, const std::string& anchor, const std::string& device_file,
-                    const std::string& framework_file, bool channels_last, double padding) {
+    SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
+                    const std::string& precision, const std::string& host, const std::string& anchor,
+                    const std::string& device_file, const std::string& framework_file, bool channels_last,
+                    double padding) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
         FrameworkProfile under = framework_profile(framework, host, framework_file);
@@ -109,12 +110,17 @@ void bind_predictor(nb::module_& module) {
         .def_ro("host_s", &Prediction::host_s, "Sum of the host's dispatch times.")
         .def_ro("device_s", &Prediction::device_s, "Sum of the kernels' times.")
         .def_ro("closed_form_s", &Prediction::closed_form_s, "The larger of the two sums.")
-        .def_prop_ro("bound", [](const Prediction& p) { return std::string(name_of(p.bound)); },
-                     "host, compute, memory or floor")
+        .def_prop_ro(
+            "bound", [](const Prediction& p) { return std::string(name_of(p.bound)); },
+            "host, compute, memory or floor")
         .def_ro("kernels", &Prediction::kernels)
-        .def_prop_ro("coverage", [](const Prediction& p) {
-            return std::map<std::string, double>{{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}};
-        }, "Shares of nodes, FLOPs and time that are modelled.")
+        .def_prop_ro(
+            "coverage",
+            [](const Prediction& p) {
+                return std::map<std::string, double>{
+                    {"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}};
+            },
+            "Shares of nodes, FLOPs and time that are modelled.")
         .def_ro("warnings", &Prediction::warnings)
         .def("__repr__", [](const Prediction& p) {
             return fmt::format("<ftax.Prediction {:.4g} ms, bound by {}>", p.latency_s * 1e3, name_of(p.bound));
@@ -125,13 +131,16 @@ void bind_predictor(nb::module_& module) {
         .def_ro("low", &Crossover::low)
         .def_ro("high", &Crossover::high)
         .def_ro("host_s", &Crossover::host_s)
-        .def_prop_ro("causes", [](const Crossover& c) {
-            nb::list causes;
-            for (const HostCause& cause : c.causes) {
-                causes.append(nb::make_tuple(std::string(name_of(cause.kind)), cause.operations, cause.host_s));
-            }
-            return causes;
-        }, "(kind, operations, host seconds) of what costs the host most.")
+        .def_prop_ro(
+            "causes",
+            [](const Crossover& c) {
+                nb::list causes;
+                for (const HostCause& cause : c.causes) {
+                    causes.append(nb::make_tuple(std::string(name_of(cause.kind)), cause.operations, cause.host_s));
+                }
+                return causes;
+            },
+            "(kind, operations, host seconds) of what costs the host most.")
         .def("__repr__", [](const Crossover& c) { return fmt::format("<ftax.Crossover at batch {:.1f}>", c.batch); });
 
     nb::class_<SharedPredictor>(module, "Predictor",
@@ -139,9 +148,9 @@ void bind_predictor(nb::module_& module) {
                                 "prediction takes microseconds and releases the interpreter lock.")
         .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
                       const std::string&, const std::string&, const std::string&, bool, double>(),
-             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(), "host"_a = "",
-             "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "", "channels_last"_a = false,
-             "padding"_a = 0.0, nb::keep_alive<1, 2>(), Release())
+             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(),
+             "host"_a = "", "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "",
+             "channels_last"_a = false, "padding"_a = 0.0, nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())

@@ -62,11 +62,14 @@ nb::dict framework(const std::string& name, const std::string& host, const std::
 }  // namespace
 
 void bind_profiles(nb::module_& module) {
-    module.def("devices", [] {
-        std::vector<std::string> slugs;
-        for (const DeviceSpec& spec : device_specs()) slugs.push_back(spec.slug);
-        return slugs;
-    }, "Slugs of the GPUs that ftax has the datasheet of.");
+    module.def(
+        "devices",
+        [] {
+            std::vector<std::string> slugs;
+            for (const DeviceSpec& spec : device_specs()) slugs.push_back(spec.slug);
+            return slugs;
+        },
+        "Slugs of the GPUs that ftax has the datasheet of.");
     module.def("frameworks", &framework_names, "Names of the frameworks.");
     module.def("hosts", &host_names, "framework"_a, "Hosts that a framework has been calibrated on.");
     module.def("device", device, "name"_a, "profile"_a = "",

@@ -29,7 +29,8 @@ class PythonSpace final : public nas::Space {
         const nb::gil_scoped_acquire locked;
         choices = nb::cast<std::vector<int>>(space_.attr("parse")(std::string(text)));
         if (choices.size() == options_.size()) return;
-        throw Error(ErrorCode::usage, fmt::format("{}: parse() must return {} choices, not {}", name_, options_.size(), choices.size()));
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: parse() must return {} choices, not {}", name_, options_.size(), choices.size()));
     }
 
     void blocks(std::span<const int> choices, std::vector<nas::Block>& chain) const override {
@@ -42,13 +43,15 @@ class PythonSpace final : public nas::Space {
     std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const override {
         const nb::gil_scoped_acquire locked;
         return checked(space_.attr("inputs")(nb::cast(net, nb::rv_policy::reference),
-                                             std::vector<int>(choices.begin(), choices.end())), "inputs");
+                                             std::vector<int>(choices.begin(), choices.end())),
+                       "inputs");
     }
 
     void build(GraphBuilder& net, const nas::Block& block, std::vector<TensorId>& live) const override {
         const nb::gil_scoped_acquire locked;
         const std::vector<int> fields(block.fields.begin(), block.fields.end());
-        live = checked(space_.attr("build")(nb::cast(net, nb::rv_policy::reference), nb::tuple(nb::cast(fields)), live), "build");
+        live = checked(space_.attr("build")(nb::cast(net, nb::rv_policy::reference), nb::tuple(nb::cast(fields)), live),
+                       "build");
     }
 
     bool waits_after_blocks() const override {
@@ -61,11 +64,13 @@ class PythonSpace final : public nas::Space {
         nas::Block result;
         const auto most = std::numeric_limits<std::int16_t>::max();
         if (fields.size() > result.fields.size()) {
-            throw Error(ErrorCode::usage, fmt::format("{}: a block has at most {} numbers, not {}", name_, result.fields.size(), fields.size()));
+            throw Error(ErrorCode::usage, fmt::format("{}: a block has at most {} numbers, not {}", name_,
+                                                      result.fields.size(), fields.size()));
         }
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i] < -most || fields[i] > most) {
-                throw Error(ErrorCode::usage, fmt::format("{}: a number of a block must be at most {}, not {}", name_, most, fields[i]));
+                throw Error(ErrorCode::usage,
+                            fmt::format("{}: a number of a block must be at most {}, not {}", name_, most, fields[i]));
             }
             result.fields[i] = static_cast<std::int16_t>(fields[i]);
         }
@@ -74,7 +79,8 @@ class PythonSpace final : public nas::Space {
 
     [[nodiscard]] std::vector<TensorId> checked(const nb::object& tensors, std::string_view method) const {
         auto live = nb::cast<std::vector<TensorId>>(tensors);
-        if (live.empty()) throw Error(ErrorCode::model, fmt::format("{}: {}() must return the live tensors", name_, method));
+        if (live.empty())
+            throw Error(ErrorCode::model, fmt::format("{}: {}() must return the live tensors", name_, method));
         return live;
     }
 

@@ -15,9 +15,9 @@ std::tuple<std::string, std::vector<std::string>> validate(const std::string& ro
                                                            const std::string& models, const std::string& by,
                                                            const std::string& profile, const std::string& predictions) {
     std::vector<std::string> warnings;
-    const cli::Validation result =
-        cli::validate({.rows = rows, .anchor = anchor, .models = models, .by = by, .device_profile = profile},
-                      [&](const std::vector<std::string>& more) { warnings.insert(warnings.end(), more.begin(), more.end()); });
+    const cli::Validation result = cli::validate(
+        {.rows = rows, .anchor = anchor, .models = models, .by = by, .device_profile = profile},
+        [&](const std::vector<std::string>& more) { warnings.insert(warnings.end(), more.begin(), more.end()); });
     if (!predictions.empty()) write_file(predictions, predictions_csv(result.table, result.rows));
     return {to_json(result.report), warnings};
 }
@@ -26,7 +26,8 @@ std::tuple<std::string, std::vector<std::string>> validate(const std::string& ro
 
 void bind_reports(nb::module_& module) {
     module.def("inspect_json", inspect, "graph"_a, "dims"_a, "depth"_a, Release());
-    module.def("validate_json", validate, "rows"_a, "anchor"_a, "models"_a, "by"_a, "profile"_a, "predictions"_a, Release());
+    module.def("validate_json", validate, "rows"_a, "anchor"_a, "models"_a, "by"_a, "profile"_a, "predictions"_a,
+               Release());
 }
 
 }  // namespace ftax::python

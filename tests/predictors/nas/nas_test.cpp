@@ -209,7 +209,7 @@ TEST_CASE("ten samples recover the scalars of a campaign, two of them disturbed"
 
 TEST_CASE("ten samples tell groups of kernels apart where the device decides") {
     const nas::Space& space = nas::space("nasbench201");
-    const nas::Campaign truth{.device_scale = 1.05, .group_scale = {0.9, 1.2, 1, 1.3, 1, 1}};
+    const nas::Campaign truth{.device_scale = 1.05, .group_scale = {0.9, 1.2, 1, 1.3, 1, 1, 1}};
     const nas::CostFunction cost(space, test_device(), test_framework(), {}, {4096}, truth);
     std::mt19937 random(5);
     std::vector<nas::Sample> samples;
