@@ -10,6 +10,7 @@
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
 #include "predictors/kernel_cost.hpp"
+#include "predictors/kernel_detail.hpp"
 #include "predictors/kernel_shapes.hpp"
 #include "predictors/timeline.hpp"
 #include "src/core/strides.hpp"
@@ -70,6 +71,18 @@ struct Predictor::State {
         const MathPath path = math_path(graph, schedule, kernel, bound);
         return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, path); },
                           kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last));
+    }
+
+    std::vector<KernelDetail> details(const Launch& launch) const {
+        std::vector<KernelDetail> result;
+        for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
+            const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
+            if (!is_launched(graph, kernel, bound)) continue;
+            result.push_back(kernel_detail(kernel_models,
+                                           kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last),
+                                           math_path(graph, schedule, kernel, bound)));
+        }
+        return result;
     }
 
     bool calls_blas(const Launch& launch) const {
@@ -205,6 +218,10 @@ const std::vector<OpPrediction>& Predictor::operators() const {
 }
 const std::vector<Span>& Predictor::timeline() const {
     return state_->spans;
+}
+std::vector<KernelDetail> Predictor::kernel_details(std::size_t launch) const {
+    if (launch == 0) return {};  // the forward call
+    return state_->details(state_->schedule.launches.at(launch - 1));
 }
 const DeviceProfile& Predictor::device() const {
     return state_->device;

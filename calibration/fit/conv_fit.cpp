@@ -296,9 +296,8 @@ FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitRepo
                 }
             }
             if (known || count == 0) continue;
-            report.parameters.push_back({{name, std::exp(log_sum / count), 0, "as others of its architecture"},
-                                         ParameterScope::device,
-                                         slug});
+            const Parameter taken{name, std::exp(log_sum / count), 0, "as others of its architecture"};
+            report.parameters.push_back({taken, ParameterScope::device, slug});
         }
     }
     return report;

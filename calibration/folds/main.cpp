@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include "calibration/folds/compare.hpp"
 #include "calibration/folds/folds.hpp"
 #include "calibration/folds/ledger.hpp"
+#include "calibration/folds/operator_ledger.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
@@ -76,18 +78,56 @@ int check(const std::string& rows_path, const std::filesystem::path& data) {
     return same ? 0 : 1;
 }
 
+constexpr std::string_view operator_ledger = "ledger/operators.csv";
+
+/// Fits the operators with all folds and writes their ledger; the profile fitted on the way is not kept.
+void write_operators(const std::string& rows_path, const std::filesystem::path& data) {
+    const fit::OperatorRows rows = fit::operator_rows(read_csv(rows_path));
+    std::vector<folds::OperatorFigures> figures = folds::validate(rows);
+    for (folds::OperatorFigures& f : folds::folds_of(fit::fit_operators(rows, "folds", true).reports)) {
+        figures.push_back(std::move(f));
+    }
+    write_file(data / operator_ledger, folds::operator_ledger_csv(figures));
+    const std::string markdown = folds::operator_ledger_markdown(figures);
+    write_file(data / "ledger/operators.md", markdown);
+    fmt::print("{}", markdown);
+}
+
+/// Predicts the operators anew and compares with the part of the committed ledger that needs no fit.
+int check_operators(const std::string& rows_path, const std::filesystem::path& data) {
+    if (!std::filesystem::exists(rows_path)) {
+        fmt::print("SKIPPED: there is no {}; set FTAX_MEASUREMENTS to the folder of the measurements\n", rows_path);
+        return skipped;
+    }
+    const std::string now = folds::operator_ledger_csv(folds::validate(fit::operator_rows(read_csv(rows_path))));
+    std::string committed = read_file(data / operator_ledger);
+    committed.erase(std::min(committed.find("in the fit,"), committed.size()));  // folds of fits follow
+    committed.erase(committed.rfind('\n') + 1);
+    const auto found = folds::differences(committed, now);
+    for (const std::string& line : found) fmt::print("{}\n", line);
+    if (!found.empty()) fmt::print("the ledger is stale; write it anew: ftax_folds operators {} {}\n", rows_path, data.string());
+    return found.empty() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool checking = argc == 4 && std::string_view(argv[1]) == "--check";
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    const bool checking = argc == 4 && first == "--check";
     if (argc != 3 && argc != 4) {
         fmt::print(stderr,
                    "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
-                   "       ftax_folds --check framework_tax.csv DATA_FOLDER\n");
+                   "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n");
         return 2;
     }
     try {
         if (checking) return check(argv[2], argv[3]);
+        if (argc == 4 && first == "check-operators") return check_operators(argv[2], argv[3]);
+        if (argc == 4 && first == "operators") {
+            write_operators(argv[2], argv[3]);
+            return 0;
+        }
         write(argv[1], argv[2], argc > 3 ? argv[3] : "");
     } catch (const std::exception& error) {
         fmt::print(stderr, "ftax_folds: {}\n", error.what());

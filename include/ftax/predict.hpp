@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,6 +38,18 @@ struct OpPrediction {
     double host_s = 0;
     double device_s = 0;
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
+};
+
+/// How one kernel is timed and why. Times are those of the kernel's parts; seconds combines them.
+struct KernelDetail {
+    std::string name;    ///< algorithm, tile (n × m) and parts of the reduction
+    std::string path;    ///< units it runs on: "fp32", "fp16_tensor"…
+    std::string reason;  ///< what chose it, and what the next best would have cost
+    double seconds = 0, compute_s = 0, memory_s = 0;
+    double waves = 0;            ///< blocks over what the GPU holds at a time; 0 where blocks do not count
+    double flops = 0, bytes = 0; ///< of the operator, each operand once: flops / bytes is its arithmetic intensity
+    double ridge = 0;            ///< intensity at which the sustained rate and bandwidth meet
+    Bound bound = Bound::latency_floor;
 };
 
 /// When one scheduled operation occupied the CPU and the GPU, from the start of the forward pass.
@@ -78,6 +91,8 @@ class Predictor {
     /// Per-operator detail and timeline of the last predict().
     [[nodiscard]] const std::vector<OpPrediction>& operators() const;
     [[nodiscard]] const std::vector<Span>& timeline() const;
+    /// Explains the kernels of one of operators(), in the order of their launch.
+    [[nodiscard]] std::vector<KernelDetail> kernel_details(std::size_t launch) const;
 
     [[nodiscard]] const DeviceProfile& device() const;
     [[nodiscard]] const FrameworkProfile& framework() const;

@@ -6,12 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "calibration/fit/conv_fit.hpp"
-#include "calibration/fit/dispatch_fit.hpp"
-#include "calibration/fit/gemm_fit.hpp"
-#include "calibration/fit/memory_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
-#include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/framework_model.hpp"
 #include "predictors/kernel_list.hpp"
@@ -57,40 +53,8 @@ bool holds(const std::vector<std::string>& list, std::string_view value) {
     return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// Rows of an operator file for each of the fits.
-struct OperatorRows {
-    std::vector<fit::MemoryRow> memory;
-    std::vector<fit::GemmRow> gemm;
-    std::vector<fit::ConvRow> conv;
-    std::vector<fit::DispatchRow> dispatch;
-    MeasurementFile<OperatorMeasurement> file;
-};
-
-OperatorRows operator_rows(CsvTable table, const FitArguments& arguments, Devices& devices) {
-    OperatorRows rows{{}, {}, {}, {}, read_operator_measurements(std::move(table))};
-    const auto text_of = [&](std::size_t row, std::string_view column) -> std::string_view {
-        const auto index = rows.file.table.column(column);
-        return index ? rows.file.table.row(row)[*index] : std::string_view{};
-    };
-    for (std::size_t i = 0; i < rows.file.rows.size(); ++i) {
-        const OperatorMeasurement& measured = rows.file.rows[i];
-        if (!rows.file.problems[i].empty()) continue;
-        const DeviceSpec& device = devices.find(measured.gpu);
-        if (holds(arguments.left_out_devices, device.slug)) continue;
-        const std::string_view split = text_of(i, "split");
-        const std::string_view kernel = text_of(i, "kernel");
-        const std::int64_t order = parse_integer(text_of(i, "order")).value_or(0);
-        if (auto row = fit::memory_row(measured, device, split, order)) rows.memory.push_back(*row);
-        if (auto row = fit::gemm_row(measured, device, split, order, kernel)) rows.gemm.push_back(*row);
-        if (measured.op == "conv") rows.conv.push_back(fit::conv_row(measured, device, static_cast<double>(order), kernel));
-        const bool dispatched = measured.op == "conv" || measured.op == "linear" || measured.op == "bmm";
-        const bool usual = !fit::is_unlike_its_campaign(measured, device.slug, split, order, kernel);
-        if (dispatched && usual) rows.dispatch.push_back({&device, &measured, static_cast<double>(order)});
-    }
-    return rows;
-}
-
 void print_report(const fit::FitReport& report) {
+    if (report.folds.empty()) return;
     fmt::print(stderr, "{}: {} parameters{}\n", report.kernel_class, report.parameters.size(),
                report.converged ? "" : ", not converged");
     for (const fit::Fold& fold : report.folds) {
@@ -100,38 +64,6 @@ void print_report(const fit::FitReport& report) {
                        g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * g.bias);
         }
     }
-}
-
-/// Operators first: memory-bound ones determine bandwidth and host, matrix products the clock, convolutions neither.
-DeviceProfileFile fit_operators(const OperatorRows& rows, const FitArguments& arguments) {
-    std::vector<fit::FitReport> reports;
-    fit::MemoryFitOptions memory;
-    memory.folds = arguments.folds;
-    reports.push_back(fit::fit_memory(rows.memory, memory));
-    print_report(reports.back());
-
-    fit::GemmFitOptions gemm;
-    gemm.folds = arguments.folds;
-    for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
-        if (p.parameter.name == "operator.host_scale") gemm.host_scales[p.key] = p.parameter.value;
-        if (p.parameter.name == "bandwidth") gemm.held.push_back(p);
-    }
-    reports.push_back(fit::fit_gemm(rows.gemm, gemm));
-    print_report(reports.back());
-
-    fit::ConvFitOptions conv;
-    conv.folds = arguments.folds;
-    reports.push_back(fit::siblings_report(rows.conv, reports));
-    for (const ScopedParameter& p : fit::operator_profile(reports, arguments.version).parameters) {
-        if (p.scope == ParameterScope::device) conv.held.push_back(p);
-        if (p.parameter.name == "operator.pause_s") conv.pause_s = p.parameter.value;
-    }
-    conv.host_scales = gemm.host_scales;
-    reports.push_back(fit::fit_conv(rows.conv, conv));
-    print_report(reports.back());
-
-    reports.push_back(fit::fit_dispatch(rows.dispatch, fit::operator_profile(reports, arguments.version)));
-    return fit::operator_profile(reports, arguments.version);
 }
 
 /// Points of whole-model latency curves that the device decides, with the kernels they launch.
@@ -190,7 +122,10 @@ int run_fit(const FitArguments& arguments) {
     for (const std::string& path : arguments.files) {
         CsvTable table = read_csv(path);
         if (holds_operators(table)) {
-            profile = fit_operators(operator_rows(std::move(table), arguments, devices), arguments);
+            fit::OperatorFit fitted = fit::fit_operators(fit::operator_rows(std::move(table), arguments.left_out_devices),
+                                                         arguments.version, arguments.folds);
+            for (const fit::FitReport& report : fitted.reports) print_report(report);
+            profile = std::move(fitted.profile);
         } else {
             for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments, devices)) {
                 models.push_back(std::move(row));

@@ -1,4 +1,9 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "src/io/csv.hpp"
 #include "src/io/json_document.hpp"
@@ -21,13 +26,37 @@ LaunchName name_of_launch(const Graph& graph, const OpPrediction& launch) {
     return {op.name, op.source, op.module};
 }
 
+/// The kernel that takes longest; nullopt when none is launched.
+std::optional<KernelDetail> longest(std::vector<KernelDetail> kernels) {
+    const auto at = std::max_element(kernels.begin(), kernels.end(),
+                                     [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    if (at == kernels.end()) return std::nullopt;
+    return std::move(*at);
+}
+
+std::string intensity(const KernelDetail& kernel) {
+    return kernel.bytes > 0 ? fmt::format("{:.2f} × {:.3g}", kernel.flops / kernel.bytes / kernel.ridge, kernel.ridge) : "";
+}
+
+nlohmann::ordered_json to_json(const KernelDetail& kernel) {
+    return {{"name", kernel.name},           {"path", kernel.path},
+            {"seconds", kernel.seconds},     {"compute_s", kernel.compute_s},
+            {"memory_s", kernel.memory_s},   {"waves", kernel.waves},
+            {"flops", kernel.flops},         {"bytes", kernel.bytes},
+            {"ridge_flops_per_byte", kernel.ridge}, {"bound", name_of(kernel.bound)},
+            {"reason", kernel.reason}};
+}
+
 }  // namespace
 
 std::string launches_table(const Graph& graph, const Predictor& predictor, Style style) {
     Table table({{"operator", Align::left}, {"source", Align::left}, {"module", Align::left}, {"host cost", Align::left},
-                 {"kernels"}, {"host"}, {"device"}, {"bound", Align::left}});
-    for (const OpPrediction& launch : predictor.operators()) {
+                 {"kernels"}, {"host"}, {"device"}, {"bound", Align::left}, {"longest kernel", Align::left},
+                 {"units", Align::left}, {"waves"}, {"intensity ÷ ridge"}, {"why", Align::left}});
+    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
+        const OpPrediction& launch = predictor.operators()[i];
         const LaunchName name = name_of_launch(graph, launch);
+        const KernelDetail kernel = longest(predictor.kernel_details(i)).value_or(KernelDetail{});
         table.add({{std::string(name.op)},
                    {std::string(name.source)},
                    {std::string(name.module)},
@@ -35,15 +64,23 @@ std::string launches_table(const Graph& graph, const Predictor& predictor, Style
                    {std::to_string(launch.kernels)},
                    {duration(launch.host_s)},
                    {launch.kernels > 0 ? duration(launch.device_s) : ""},
-                   {std::string(name_of(launch.bound))}});
+                   {std::string(name_of(launch.bound))},
+                   {kernel.name},
+                   {kernel.path},
+                   {kernel.waves > 0 ? fmt::format("{:.2f}", kernel.waves) : ""},
+                   {intensity(kernel)},
+                   {kernel.reason}});
     }
     return table.print(style);
 }
 
 std::string launches_json(const Graph& graph, const Predictor& predictor) {
     auto launches = nlohmann::ordered_json::array();
-    for (const OpPrediction& launch : predictor.operators()) {
+    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
+        const OpPrediction& launch = predictor.operators()[i];
         const LaunchName name = name_of_launch(graph, launch);
+        auto kernels = nlohmann::ordered_json::array();
+        for (const KernelDetail& kernel : predictor.kernel_details(i)) kernels.push_back(to_json(kernel));
         launches.push_back({{"operator", name.op},
                             {"source", name.source},
                             {"module", name.module},
@@ -51,7 +88,8 @@ std::string launches_json(const Graph& graph, const Predictor& predictor) {
                             {"kernels", launch.kernels},
                             {"host_s", launch.host_s},
                             {"device_s", launch.device_s},
-                            {"bound", name_of(launch.bound)}});
+                            {"bound", name_of(launch.bound)},
+                            {"kernel_details", std::move(kernels)}});
     }
     return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"launches", std::move(launches)}});
 }

@@ -1,0 +1,98 @@
+#include "calibration/fit/operator_fit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "calibration/fit/operator_profile.hpp"
+
+namespace ftax::fit {
+namespace {
+
+Conditions conditions_of(const OperatorMeasurement& measured, std::string_view slug, std::string_view split,
+                         std::string_view kernel) {
+    const std::int64_t order = measured.order.value_or(0);
+    if (measured.op == "conv") return Conditions::usual;
+    if (measured.op != "linear" && measured.op != "bmm") {
+        return ran_at_idle_clock(slug, split, order) ? Conditions::campaign_start : Conditions::usual;
+    }
+    if (!is_unlike_its_campaign(measured, slug, split, order, kernel)) return Conditions::usual;
+    if (kernel.find("sgemm_128x128x8") != kernel.npos) return Conditions::other_library;
+    return split == "test" ? Conditions::second_campaign : Conditions::campaign_start;
+}
+
+}  // namespace
+
+std::string_view name_of(Conditions conditions) {
+    switch (conditions) {
+        case Conditions::usual:
+            return "usual";
+        case Conditions::other_library:
+            return "another library than cuBLAS";
+        case Conditions::second_campaign:
+            return "second campaign, other clocks";
+        case Conditions::campaign_start:
+            break;
+    }
+    return "start of a campaign, idle clock";
+}
+
+OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_out) {
+    OperatorRows rows(read_operator_measurements(std::move(table)));
+    const auto text_of = [&](std::size_t row, std::string_view column) -> std::string_view {
+        const auto index = rows.file.table.column(column);
+        return index ? rows.file.table.row(row)[*index] : std::string_view{};
+    };
+    rows.conditions.resize(rows.file.rows.size(), Conditions::usual);
+    for (std::size_t i = 0; i < rows.file.rows.size(); ++i) {
+        const OperatorMeasurement& measured = rows.file.rows[i];
+        if (!rows.file.problems[i].empty()) continue;
+        auto known = rows.devices.find(measured.gpu);
+        if (known == rows.devices.end()) known = rows.devices.emplace(measured.gpu, device_spec(measured.gpu)).first;
+        const DeviceSpec& device = known->second;
+        if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
+        const std::string_view split = text_of(i, "split");
+        const std::string_view kernel = text_of(i, "kernel");
+        const std::int64_t order = measured.order.value_or(0);
+        rows.conditions[i] = conditions_of(measured, device.slug, split, kernel);
+        if (auto row = memory_row(measured, device, split, order)) rows.memory.push_back(*row);
+        if (auto row = gemm_row(measured, device, split, order, kernel)) rows.gemm.push_back(*row);
+        if (measured.op == "conv") rows.conv.push_back(conv_row(measured, device, static_cast<double>(order), kernel));
+        const bool dispatched = measured.op == "conv" || measured.op == "linear" || measured.op == "bmm";
+        if (dispatched && rows.conditions[i] == Conditions::usual) {
+            rows.dispatch.push_back({&device, &measured, static_cast<double>(order)});
+        }
+    }
+    return rows;
+}
+
+OperatorFit fit_operators(const OperatorRows& rows, const std::string& version, bool folds) {
+    OperatorFit fitted;
+    std::vector<FitReport>& reports = fitted.reports;
+    MemoryFitOptions memory;
+    memory.folds = folds;
+    reports.push_back(fit_memory(rows.memory, memory));
+
+    GemmFitOptions gemm;
+    gemm.folds = folds;
+    for (const ScopedParameter& p : operator_profile(reports, version).parameters) {
+        if (p.parameter.name == "operator.host_scale") gemm.host_scales[p.key] = p.parameter.value;
+        if (p.parameter.name == "bandwidth") gemm.held.push_back(p);
+    }
+    reports.push_back(fit_gemm(rows.gemm, gemm));
+
+    ConvFitOptions conv;
+    conv.folds = folds;
+    conv.host_scales = gemm.host_scales;
+    reports.push_back(siblings_report(rows.conv, reports));
+    for (const ScopedParameter& p : operator_profile(reports, version).parameters) {
+        if (p.scope == ParameterScope::device) conv.held.push_back(p);
+        if (p.parameter.name == "operator.pause_s") conv.pause_s = p.parameter.value;
+    }
+    reports.push_back(fit_conv(rows.conv, conv));
+
+    reports.push_back(fit_dispatch(rows.dispatch, operator_profile(reports, version)));
+    fitted.profile = operator_profile(reports, version);
+    return fitted;
+}
+
+}  // namespace ftax::fit

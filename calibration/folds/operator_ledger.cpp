@@ -1,0 +1,122 @@
+#include "calibration/folds/operator_ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "predictors/operator.hpp"
+#include "src/io/csv.hpp"
+
+namespace ftax::folds {
+namespace {
+
+constexpr std::array<std::string_view, 6> classes = {"linear", "bmm", "conv", "ln", "softmax", "pointwise"};
+constexpr std::string_view all_rows = "validate, all rows";
+
+std::string class_of(std::string_view op) {
+    return std::string(std::find(classes.begin(), classes.end(), op) == classes.end() ? "pointwise" : op);
+}
+
+/// Mean over the GPUs of a fold and class.
+struct Mean {
+    double sum = 0, worst = 0, gpus = 0;
+};
+
+}  // namespace
+
+std::vector<OperatorFigures> validate(const fit::OperatorRows& rows) {
+    std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
+    std::map<std::tuple<std::string, std::string, std::string>, std::vector<double>> log_errors;
+    for (std::size_t i = 0; i < rows.file.rows.size(); ++i) {
+        const OperatorMeasurement& row = rows.file.rows[i];
+        if (!rows.file.problems[i].empty()) continue;
+        auto model = models.find(row.gpu);
+        if (model == models.end()) model = models.emplace(row.gpu, OperatorModel(device_profile(row.gpu))).first;
+        const auto predicted = model->second.predict(row);
+        if (!predicted) continue;
+        const double error = std::log(predicted->latency_s / row.latency_s);
+        const std::string& slug = rows.devices.at(row.gpu).slug;
+        log_errors[{std::string(all_rows), class_of(row.op), slug}].push_back(error);
+        log_errors[{"validate, " + std::string(name_of(rows.conditions[i])), class_of(row.op), slug}].push_back(error);
+    }
+    std::vector<OperatorFigures> figures;
+    for (auto& [key, errors] : log_errors) {
+        const auto& [fold, op_class, slug] = key;
+        figures.push_back({fold, op_class, fit::summarize(slug, std::move(errors))});
+    }
+    return figures;
+}
+
+std::vector<OperatorFigures> folds_of(std::span<const fit::FitReport> reports) {
+    std::vector<OperatorFigures> figures;
+    for (const fit::FitReport& report : reports) {
+        for (const fit::Fold& fold : report.folds) {
+            const bool is_conv = report.kernel_class == "conv";  // the only fit of a single class
+            const std::size_t comma = fold.name.find(", ");
+            const std::string op_class = is_conv ? report.kernel_class : fold.name.substr(0, comma);
+            const std::string name = is_conv ? fold.name : fold.name.substr(comma + 2);
+            for (const fit::ErrorSummary& of_gpu : fold.groups) figures.push_back({name, op_class, of_gpu});
+        }
+    }
+    return figures;
+}
+
+std::string operator_ledger_csv(std::span<const OperatorFigures> figures) {
+    std::string text = "fold,class,gpu,rows,mape,median,p90,bias\n";
+    for (const OperatorFigures& f : figures) {
+        append_csv_row(text, std::vector<std::string>{
+                                 f.fold, f.op_class, f.of_gpu.group, std::to_string(f.of_gpu.rows),
+                                 fmt::format("{:.4f}", f.of_gpu.mean), fmt::format("{:.4f}", f.of_gpu.median),
+                                 fmt::format("{:.4f}", f.of_gpu.p90), fmt::format("{:.4f}", f.of_gpu.bias)});
+    }
+    return text;
+}
+
+std::string operator_ledger_markdown(std::span<const OperatorFigures> figures) {
+    std::string text =
+        "# Errors of single operators\n\n"
+        "neusight_ops.csv (NeuSight): one operator timed alone, f32 without TF32; errors in %, bias the median of\n"
+        "log(predicted / measured). `validate` predicts with the committed profile, tile and algorithm chosen by the\n"
+        "model; the other folds refit the operators without the GPU and take its host from the others or as known.\n"
+        "Written by `ftax_folds operators`. No row is left out but by name: see the sections of unusual conditions, whose\n"
+        "rows are scored and never fitted.\n\n"
+        "## Means over the GPUs, worst GPU in brackets\n\n| fold | linear | bmm | conv | ln | softmax | pointwise |\n"
+        "|---|---|---|---|---|---|---|\n";
+    std::vector<std::string> order;
+    std::map<std::pair<std::string, std::string>, Mean> means;
+    for (const OperatorFigures& f : figures) {
+        if (std::find(order.begin(), order.end(), f.fold) == order.end()) order.push_back(f.fold);
+        Mean& mean = means[{f.fold, f.op_class}];
+        mean.sum += f.of_gpu.mean;
+        mean.worst = std::max(mean.worst, f.of_gpu.mean);
+        mean.gpus += 1;
+    }
+    for (const std::string& fold : order) {
+        text += "| " + fold;
+        for (const std::string_view op_class : classes) {
+            const auto mean = means.find({fold, std::string(op_class)});
+            text += mean == means.end() ? " |"
+                                        : fmt::format(" | {:.1f} ({:.1f})", 100 * mean->second.sum / mean->second.gpus,
+                                                      100 * mean->second.worst);
+        }
+        text += " |\n";
+    }
+    for (const std::string& fold : order) {
+        text += fmt::format("\n## {}\n\n| class | GPU | rows | MAPE | median | P90 | bias |\n|---|---|---|---|---|---|---|\n",
+                            fold);
+        for (const OperatorFigures& f : figures) {
+            if (f.fold != fold) continue;
+            text += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:+.1f} |\n", f.op_class, f.of_gpu.group,
+                                f.of_gpu.rows, 100 * f.of_gpu.mean, 100 * f.of_gpu.median, 100 * f.of_gpu.p90,
+                                100 * f.of_gpu.bias);
+        }
+    }
+    return text;
+}
+
+}  // namespace ftax::folds
