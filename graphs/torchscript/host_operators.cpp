@@ -214,6 +214,7 @@ class HostOperators {
         if (kind == "aten::__contains__") return contains(sequence);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
         if (kind == "aten::all" || kind == "aten::any") return quantified(items, kind == "aten::all");
+        if (kind == "aten::sum") return total(items);
         if (kind == "prim::min" || kind == "prim::max") return extremum(items, kind == "prim::max");
         if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
         return std::nullopt;
@@ -311,6 +312,17 @@ class HostOperators {
             known = known && held.has_value();
         }
         return known ? Value(all) : Value(Unknown{});
+    }
+
+    std::optional<Value> total(const std::vector<Value>& items) {
+        Expression sum = pool_.constant(0);
+        for (const Value& item : items) {
+            if (is_tensor(item)) return std::nullopt;
+            const auto value = integer_of(pool_, item);
+            if (!value) return Unknown{};
+            sum = pool_.add(sum, *value);
+        }
+        return sum;
     }
 
     Value extremum(const std::vector<Value>& items, bool largest) {

@@ -245,3 +245,21 @@ TEST_CASE("traced arithmetic on sizes stays on the host and symbolic") {
     const ftax::Tensor& output = graph.tensors[graph.outputs[0]];
     CHECK(graph.expressions.to_string(output.shape[0]) == "2*batch");
 }
+
+TEST_CASE("sums and conditions over lists of numbers are decided on the host") {
+    Writer w;
+    Block& body = w.body();
+    const std::uint32_t three = w.integer(body, 3), zero = w.integer(body, 0), yes = w.constant(body, true);
+    const std::uint32_t numbers = w.node(body, "prim::ListConstruct", {three, three}, {}, OutputType::other);
+    const std::uint32_t sum = w.node(body, "aten::sum", {numbers}, {}, OutputType::other);
+    const std::uint32_t positive = w.node(body, "aten::gt", {sum, zero}, {}, OutputType::other);
+    const std::uint32_t flags = w.node(body, "prim::ListConstruct", {positive, yes}, {}, OutputType::other);
+    const std::uint32_t all = w.node(body, "aten::all", {flags}, {}, OutputType::other);
+    std::vector<Block> branches;
+    branches.push_back(relus(w, 6, 1));
+    branches.push_back(relus(w, 1, 1));
+    body.outputs = {w.node(body, "prim::If", {all}, std::move(branches))};
+    const Graph graph = w.interpret();
+    CHECK(graph.ops.size() == 6);
+    CHECK(graph.warnings.empty());
+}
