@@ -58,6 +58,7 @@ class HostOperators {
             if (auto result = type_query(kind, graph_.tensors[tensor->id])) return result;
         }
         if (kind == "aten::__is__" || kind == "aten::__isnot__") return identity(kind == "aten::__is__");
+        if (a_[0].as<Unknown>() && (kind == "aten::len" || kind == "aten::__getitem__")) return Unknown{};
         if (a_[0].as<Sequence>()) return on_sequence(kind);
         if (std::any_of(a_.begin(), a_.end(), is_tensor)) return std::nullopt;
         if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
@@ -136,6 +137,8 @@ class HostOperators {
     std::optional<Value> identity(bool same) {
         if (a_.size() != 2) return std::nullopt;
         if (a_[0].as<Unknown>() || a_[1].as<Unknown>()) return Unknown{};
+        const auto *tensor = a_[0].as<TensorValue>(), *other = a_[1].as<TensorValue>();
+        if (tensor && other) return (tensor->id == other->id) == same;
         if (!a_[0].is_none() && !a_[1].is_none()) {
             if (const auto equal = equality(a_[0], a_[1])) return *equal == same;
             return Unknown{};
@@ -339,6 +342,7 @@ class HostOperators {
 
     std::optional<Value> on_text(std::string_view kind) {
         if (kind == "aten::format" || kind == "aten::percentFormat" || kind == "aten::str") return Unknown{};
+        if (kind == "aten::len") return integer(static_cast<std::int64_t>(a_[0].as<std::string>()->size()));
         if (a_.size() < 2) return std::nullopt;
         if (kind == "aten::eq" || kind == "aten::ne") {
             const auto equal = equality(a_[0], a_[1]);
