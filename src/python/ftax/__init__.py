@@ -16,7 +16,7 @@ import json
 import os
 import warnings as _warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -48,7 +48,7 @@ __all__ = [
     "frameworks", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo", "__version__",
 ]
 
-Model = "str | os.PathLike[str] | Graph"
+Model = Union[str, "os.PathLike[str]", Graph]
 
 
 def _graph(model: Model) -> Graph:
