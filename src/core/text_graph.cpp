@@ -398,7 +398,9 @@ class Printer {
         name_tensors();
         line("graph {}", name(graph_.name));
         for (const std::string& warning : graph_.warnings) line("warning {}", quoted(warning));
-        for (const TensorId id : graph_.inputs) declare(id);
+        for (const TensorId id : graph_.inputs) {
+            if (graph_.tensors[id].role == TensorRole::input) declare(id);  // a weight may be fed like an input too
+        }
         for (const ModuleCall& call : graph_.module_calls) {
             line("module {}{}{}", name(call.path), call.type.empty() ? "" : " ",
                  call.type.empty() ? "" : name(call.type));
