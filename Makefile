@@ -16,7 +16,9 @@ demo:
 test:
 	@cmake/packages.sh program fit tests python
 	@cmake/venv.sh $(BUILD)/venv
-	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python)
+	@cmake/libtorch.sh $(BUILD)/venv/bin/python $(BUILD)/libtorch
+	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python) \
+	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure
 
