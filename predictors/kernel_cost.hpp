@@ -1,15 +1,17 @@
 #pragma once
 
 #include "predictors/kernel_models.hpp"
+#include "predictors/residency.hpp"
 
 namespace ftax {
 
 struct KernelCost {
     double seconds = 0;
     Bound bound = Bound::latency_floor;
+    Residency residency;
 };
 
-/// Time of a kernel and what limits it.
+/// Time of a kernel, what limits it, and how it fills the GPU.
 [[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::GemmShape& shape, MathPath path);
 [[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::ConvShape& shape, MathPath path);
 [[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::MemoryShape& shape, MathPath path);

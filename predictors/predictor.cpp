@@ -99,6 +99,8 @@ struct Predictor::State {
             if (!is_launched(graph, kernel, bound)) continue;
             const KernelCost one = cost(kernel);
             prediction.device_s += one.seconds;
+            prediction.sm_active_s += one.seconds * one.residency.sms;
+            prediction.warps_active_s += one.seconds * one.residency.warps;
             ++prediction.kernels;
             if (one.seconds >= longest_s) prediction.bound = one.bound;
             longest_s = std::max(longest_s, one.seconds);
@@ -145,6 +147,8 @@ struct Predictor::State {
         for (const OpPrediction& op : operators) {
             result.host_s += op.host_s;
             result.device_s += op.device_s;
+            result.sm_active += op.sm_active_s;
+            result.warp_occupancy += op.warps_active_s;
             result.kernels += op.kernels;
             if (op.bound == Bound::compute) compute_s += op.device_s;
             if (op.bound == Bound::memory) memory_s += op.device_s;
@@ -153,6 +157,8 @@ struct Predictor::State {
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
         result.latency_s =
             simulate(launches, {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s}, spans);
+        result.sm_active /= result.latency_s;
+        result.warp_occupancy /= result.latency_s;
         set_interval(result);
         if (result.host_s >= result.device_s) {
             result.bound = Bound::host;

@@ -39,6 +39,13 @@ T decisive_share(const T& a, const T& b) {
     return a4 + b4 > T(0.0) ? a4 / (a4 + b4) : T(0.5);
 }
 
+/// Share of a run in which the GPU waits for the framework.
+/// Source: Fernandez et al., arXiv 2302.06117, figures 2 and 3: latency less kernel time.
+template <class T>
+T framework_overhead(const T& latency_s, const T& device_s) {
+    return latency_s > device_s ? T((latency_s - device_s) / latency_s) : T(0.0);
+}
+
 /// Half-width of the central 90 % of a normal distribution in standard deviations.
 inline constexpr double normal_90 = 1.6449;
 

@@ -37,6 +37,8 @@ struct OpPrediction {
     bool blas_call = false;         ///< its dispatch queries the BLAS library
     double host_s = 0;
     double device_s = 0;
+    double sm_active_s = 0;    ///< Σ kernel time × share of the SMs that hold a thread block
+    double warps_active_s = 0; ///< Σ kernel time × share of the warps that the SMs can hold
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
 };
 
@@ -72,6 +74,8 @@ struct Prediction {
     double closed_form_s = 0;          ///< max(host_s, device_s), see equations.hpp
     Bound bound = Bound::host;
     std::int64_t kernels = 0;
+    double sm_active = 0;       ///< share of the latency in which an SM holds work, averaged over the SMs; an estimate
+    double warp_occupancy = 0;  ///< the same of the warps that the SMs can hold
     Coverage coverage;
     std::vector<std::string> warnings; ///< extrapolation, unknown operators
 };

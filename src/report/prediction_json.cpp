@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "ftax/equations.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/prediction_report.hpp"
 
@@ -19,6 +20,9 @@ Json row_json(const PredictionRow& row) {
                  {"closed_form_s", p.closed_form_s},
                  {"bound", name_of(p.bound)},
                  {"kernels", p.kernels},
+                 {"framework_overhead", equations::framework_overhead(p.latency_s, p.device_s)},
+                 {"sm_active", p.sm_active},
+                 {"warp_occupancy", p.warp_occupancy},
                  {"coverage", {{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}}},
                  {"warnings", p.warnings}};
     if (row.branches) json["branches_s"] = {{"min", row.branches->min_s}, {"max", row.branches->max_s}};

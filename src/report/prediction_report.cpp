@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "ftax/equations.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
@@ -83,7 +84,7 @@ std::string to_table(const PredictionReport& report, Style style) {
     const bool measured = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.measured; });
     const bool measured_device = std::any_of(report.rows.begin(), report.rows.end(), has_measured_device);
     std::vector<Table::Column> columns{{"batch"}, {"latency ms"}, {"90 % interval"}, {"host ms"}, {"device ms"},
-                                       {"max ms"}, {"bound", Align::left}, {"items/s"}};
+                                       {"max ms"}, {"bound", Align::left}, {"overhead"}, {"SM active"}, {"items/s"}};
     const bool branches = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.branches; });
     if (branches) columns.push_back({"by branch ms"});
     if (measured) columns.insert(columns.end(), {{"measured ms"}, {"error"}});
@@ -99,6 +100,8 @@ std::string to_table(const PredictionReport& report, Style style) {
                                 {milliseconds(p.device_s)},
                                 {milliseconds(p.closed_form_s)},
                                 {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
+                                {percent(equations::framework_overhead(p.latency_s, p.device_s))},
+                                {percent(p.sm_active)},
                                 {significant(items / p.latency_s)}};
         if (branches) {
             cells.push_back({row.branches ? fmt::format("{} to {}", milliseconds(row.branches->min_s),
@@ -116,7 +119,8 @@ std::string to_table(const PredictionReport& report, Style style) {
         table.add(std::move(cells));
     }
     std::string text = print_header(report, style) + table.print(style) + "\n";
-    text += "latency: end of the simulated host and device timeline; max: the larger of host and device\n";
+    text += "latency: end of the simulated host and device timeline; max: the larger of host and device\n"
+            "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
     if (report.crossover) text += print_crossover(*report.crossover, style);
     return text;
 }
@@ -126,7 +130,8 @@ std::string to_csv(const PredictionReport& report) {
     append_csv_row(text, std::vector<std::string>{
                              "model", "device", "device_profile", "framework", "framework_version", "host", "precision",
                              "dims", "batch", "latency_s", "low_s", "high_s", "host_s", "device_s", "closed_form_s",
-                             "bound", "kernels", "coverage_nodes", "coverage_flops", "coverage_time"});
+                             "bound", "kernels", "coverage_nodes", "coverage_flops", "coverage_time", "framework_overhead",
+                             "sm_active", "warp_occupancy"});
     std::string dims;
     for (const auto& [symbol, value] : report.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
     for (const PredictionRow& row : report.rows) {
@@ -145,7 +150,8 @@ std::string to_csv(const PredictionReport& report) {
         }
         cells.emplace_back(name_of(p.bound));
         cells.push_back(std::to_string(p.kernels));
-        for (const double share : {p.coverage.nodes, p.coverage.flops, p.coverage.time}) {
+        for (const double share : {p.coverage.nodes, p.coverage.flops, p.coverage.time,
+                                   equations::framework_overhead(p.latency_s, p.device_s), p.sm_active, p.warp_occupancy}) {
             cells.push_back(format_number(share));
         }
         append_csv_row(text, cells);
