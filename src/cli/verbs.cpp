@@ -8,6 +8,8 @@ void setup_verbs(CLI::App& app, Action& action) {
     app.require_subcommand(1);
     setup_predict(app, action);
     setup_crossover(app, action);
+    setup_compare(app, action);
+    setup_headroom(app, action);
     setup_inspect(app, action);
     setup_convert(app, action);
     setup_validate(app, action);

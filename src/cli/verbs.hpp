@@ -11,6 +11,8 @@ using Action = std::function<int()>;
 /// Each adds one verb to the program; parsing the verb sets `action`. One file per verb.
 void setup_predict(CLI::App& app, Action& action);
 void setup_crossover(CLI::App& app, Action& action);
+void setup_compare(CLI::App& app, Action& action);
+void setup_headroom(CLI::App& app, Action& action);
 void setup_inspect(CLI::App& app, Action& action);
 void setup_convert(CLI::App& app, Action& action);
 void setup_validate(CLI::App& app, Action& action);

@@ -1,0 +1,91 @@
+#include "ftax/headroom.hpp"
+
+#include <algorithm>
+
+namespace ftax {
+namespace {
+
+constexpr std::int64_t largest_growth = 4096;  ///< a dimension against its value
+constexpr std::int64_t width_steps = 8;        ///< width grows in eighths: channel counts are multiples of 8
+constexpr std::int64_t largest_width = 32;
+
+struct Reached {
+    std::int64_t value = 0;
+    Prediction prediction;
+};
+
+/// Finds the largest value from `from` to `most` whose latency is within the limit: doubles, then bisects. Latencies
+/// that fall again beyond the first excess are not looked for.
+template <class Predict>
+Reached largest_within(std::int64_t from, std::int64_t most, double limit_s, const Predict& predict) {
+    Reached best{from, predict(from)};
+    std::int64_t above = from;
+    while (above < most) {
+        above = std::min(above * 2, most);
+        const Prediction prediction = predict(above);
+        if (prediction.latency_s > limit_s) break;
+        best = {above, prediction};
+    }
+    while (above - best.value > 1) {
+        const std::int64_t middle = best.value + (above - best.value) / 2;
+        const Prediction prediction = predict(middle);
+        if (prediction.latency_s <= limit_s) {
+            best = {middle, prediction};
+        } else {
+            above = middle;
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& device, const FrameworkProfile& framework,
+                                    const PredictOptions& options, const ShapeBindings& bindings, double budget) {
+    Predictor predictor(graph, device, framework, options);
+    const Prediction base = predictor.predict(bindings);
+    const double fixed_s = predictor.operators().front().host_s;
+    const double limit_s = base.latency_s * (1 + budget);
+
+    std::vector<Headroom> result;
+    for (const auto& [symbol, value] : bindings) {
+        const std::int64_t most = value * largest_growth;
+        const Reached reached = largest_within(value, most, limit_s, [&](std::int64_t grown) {
+            ShapeBindings larger = bindings;
+            larger[symbol] = grown;
+            return predictor.predict(larger);
+        });
+        result.push_back({.property = symbol,
+                          .from = static_cast<double>(value),
+                          .to = static_cast<double>(reached.value),
+                          .latency_s = reached.prediction.latency_s,
+                          .bound = reached.prediction.bound,
+                          .is_open = reached.value == most});
+    }
+
+    const std::int64_t widest = width_steps * largest_width;
+    const Reached width = largest_within(width_steps, widest, limit_s, [&](std::int64_t eighths) {
+        const Graph wide = widened(graph, bindings, eighths, width_steps);
+        return Predictor(wide, device, framework, options).predict(bindings);
+    });
+    result.push_back({.property = "width",
+                      .to = static_cast<double>(width.value) / width_steps,
+                      .latency_s = width.prediction.latency_s,
+                      .bound = width.prediction.bound,
+                      .is_open = width.value == widest});
+    if (width.value == widest && width.prediction.device_s == base.device_s) {
+        result.back().skipped = "no dimension follows from a weight";
+    }
+
+    const double body_s = base.latency_s - fixed_s;
+    Headroom depth{.property = "depth", .latency_s = limit_s, .bound = base.bound};
+    if (body_s > 0) {
+        depth.to = 1 + budget * base.latency_s / body_s;
+    } else {
+        depth.skipped = "the model launches nothing";
+    }
+    result.push_back(depth);
+    return result;
+}
+
+}  // namespace ftax

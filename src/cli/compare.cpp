@@ -1,0 +1,99 @@
+#include <memory>
+
+#include "ftax/error.hpp"
+#include "predictors/framework_model.hpp"
+#include "src/cli/arguments.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/report/comparison_report.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct CompareArguments {
+    ModelArguments model;
+    RunArguments run;  ///< device and framework are lists
+    std::string batches;
+    OutputArguments output;
+};
+
+/// One framework on one device, over all batches. A pair that does not exist (a precision the device lacks, a host the
+/// framework was not calibrated on) is a row with the reason.
+std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const CompareArguments& arguments,
+                                                const RunArguments& pair,
+                                                const std::vector<std::optional<std::int64_t>>& batches) {
+    report::ComparisonRow row{.device = pair.device, .framework = pair.framework};
+    std::optional<Predictor> predictor;
+    try {
+        predictor = make_predictor(graph, pair, arguments.model.strict);
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::usage) throw;
+        row.skipped = error.what();
+        return {row};
+    }
+    row.framework_version = predictor->framework().version;
+    row.host = predictor->framework().host;
+    std::vector<report::ComparisonRow> rows;
+    for (const auto batch : batches) {
+        ShapeBindings bindings = dimension_bindings(arguments.model);
+        if (batch) bindings["batch"] = *batch;
+        row.batch = batch;
+        row.prediction = predictor->predict(bindings);
+        print_warnings(row.prediction->warnings);
+        rows.push_back(row);
+    }
+    return rows;
+}
+
+int run_compare(const CompareArguments& arguments) {
+    const Precision precision = parse_precision(arguments.run.precision);
+    // A misspelt name is a mistake, not a pair that cannot run: found before any model is read.
+    std::vector<std::string> devices;
+    for (const std::string& name : split_list(arguments.run.device)) {
+        devices.push_back(name.ends_with(".json") ? name : device_spec(name).slug);
+    }
+    std::vector<std::string> frameworks;
+    for (const std::string& name : split_list(arguments.run.framework)) {
+        frameworks.emplace_back(framework_model(name).name);
+    }
+    const Graph graph = load_graph(arguments.model);
+    const auto batches = batches_for(graph, arguments.batches);
+    report::ComparisonReport report{.model = arguments.model.model,
+                                    .precision = precision,
+                                    .dims = dimension_bindings(arguments.model),
+                                    .rows = {}};
+    bool any = false;
+    for (const std::string& device : devices) {
+        for (const std::string& framework : frameworks) {
+            RunArguments pair = arguments.run;
+            pair.device = device;
+            pair.framework = framework;
+            for (report::ComparisonRow& row : compare_pair(graph, arguments, pair, batches)) {
+                any = any || row.prediction.has_value();
+                report.rows.push_back(std::move(row));
+            }
+        }
+    }
+    if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
+    rank(report);
+    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
+                                    .json = [&] { return to_json(report); },
+                                    .csv = [&] { return to_csv(report); }});
+    return 0;
+}
+
+}  // namespace
+
+void setup_compare(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("compare", "frameworks and devices side by side: --device A,B --framework X,Y");
+    const auto arguments = std::make_shared<CompareArguments>();
+    add_model_options(*verb, arguments->model);
+    add_run_options(*verb, arguments->run);
+    add_batch_option(*verb, arguments->batches);
+    add_json_option(*verb, arguments->output);
+    add_csv_option(*verb, arguments->output);
+    verb->callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
+}
+
+}  // namespace ftax::cli

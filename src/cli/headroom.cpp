@@ -1,0 +1,97 @@
+#include "ftax/headroom.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "ftax/error.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/scenario.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/number.hpp"
+#include "src/report/headroom_report.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct HeadroomArguments {
+    ModelArguments model;
+    RunArguments run;
+    std::string batch = "1";
+    std::string budget = "5%";
+    OutputArguments output;
+};
+
+/// Parses "5%" or "0.05".
+double parse_budget(const std::string& text) {
+    const bool is_percent = text.ends_with('%');
+    const auto number = parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
+    const double budget = number.value_or(0) / (is_percent ? 100 : 1);
+    if (!number || !(budget > 0) || budget > 10) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("'{}' is no budget: give a share above 0 and up to 1000%, e.g. 5%", escape_terminal(text)));
+    }
+    return budget;
+}
+
+/// The same run under every other framework that can run it, fastest first.
+std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predictor& predictor, const HeadroomArguments& arguments,
+                                              const ShapeBindings& bindings) {
+    std::vector<report::FrameworkSwitch> result;
+    PredictOptions options = arguments.run.options;
+    options.precision = parse_precision(arguments.run.precision);
+    for (const std::string& name : framework_names()) {
+        if (name == predictor.framework().framework) continue;
+        Predictor other(graph, predictor.device(), framework_profile(name), options);
+        const Prediction prediction = other.predict(bindings);
+        result.push_back({name, prediction.latency_s, prediction.bound, !host_names(name).empty()});
+    }
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.latency_s < b.latency_s; });
+    return result;
+}
+
+int run_headroom(const HeadroomArguments& arguments) {
+    const double budget = parse_budget(arguments.budget);
+    const Graph graph = load_graph(arguments.model);
+    ShapeBindings bindings = dimension_bindings(arguments.model);
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    const bool has_batch = std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
+    const auto batches = batches_for(graph, has_batch ? arguments.batch : "");
+    if (batches.size() > 1) throw Error(ErrorCode::usage, "headroom starts from one batch size: give one --batch");
+    if (batches.front()) bindings["batch"] = *batches.front();
+
+    Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
+    report::HeadroomReport report{.run = report_on(predictor, arguments.model, arguments.run),
+                                  .budget = budget,
+                                  .growths = {},
+                                  .switches = {}};
+    report.run.rows.push_back({batches.front(), predictor.predict(bindings), {}, {}});
+    print_warnings(report.run.rows.back().prediction.warnings);
+    PredictOptions options = arguments.run.options;
+    options.precision = report.run.precision;
+    report.growths = find_headroom(graph, predictor.device(), predictor.framework(), options, bindings, budget);
+    report.switches = switches(graph, predictor, arguments, bindings);
+    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
+                                    .json = [&] { return to_json(report); },
+                                    .csv = [&] { return to_csv(report); }});
+    return 0;
+}
+
+}  // namespace
+
+void setup_headroom(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("headroom", "how much wider, deeper, longer or larger in batch at the same latency");
+    const auto arguments = std::make_shared<HeadroomArguments>();
+    add_model_options(*verb, arguments->model);
+    add_run_options(*verb, arguments->run);
+    verb->add_option("--batch", arguments->batch, "batch size to start from")->capture_default_str()->type_name("N");
+    verb->add_option("--budget", arguments->budget, "how much more latency is acceptable")->capture_default_str();
+    add_json_option(*verb, arguments->output);
+    add_csv_option(*verb, arguments->output);
+    verb->callback([arguments, &action] { action = [arguments] { return run_headroom(*arguments); }; });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,140 @@
+#include "src/report/comparison_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "ftax/equations.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/json_document.hpp"
+#include "src/io/number.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double host_share(const Prediction& p) {
+    return p.host_s / (p.host_s + p.device_s);
+}
+
+std::string batch_text(const ComparisonRow& row) {
+    return row.batch ? std::to_string(*row.batch) : "fixed";
+}
+
+Json row_json(const ComparisonRow& row) {
+    Json json = {{"device", row.device},
+                 {"framework", row.framework},
+                 {"framework_version", row.framework_version},
+                 {"host", row.host},
+                 {"batch", row.batch ? Json(*row.batch) : Json(nullptr)}};
+    if (!row.prediction) {
+        json["skipped"] = row.skipped;
+        return json;
+    }
+    const Prediction& p = *row.prediction;
+    json.update({{"latency_s", p.latency_s},
+                 {"low_s", p.low_s},
+                 {"high_s", p.high_s},
+                 {"host_s", p.host_s},
+                 {"device_s", p.device_s},
+                 {"bound", name_of(p.bound)},
+                 {"host_share", host_share(p)},
+                 {"framework_overhead", equations::framework_overhead(p.latency_s, p.device_s)},
+                 {"sm_active", p.sm_active},
+                 {"ratio_to_best", row.ratio_to_best},
+                 {"coverage_time", p.coverage.time}});
+    return json;
+}
+
+}  // namespace
+
+void rank(ComparisonReport& report) {
+    std::map<std::optional<std::int64_t>, double> best_s;
+    for (const ComparisonRow& row : report.rows) {
+        if (!row.prediction) continue;
+        const auto [best, first] = best_s.emplace(row.batch, row.prediction->latency_s);
+        if (!first) best->second = std::min(best->second, row.prediction->latency_s);
+    }
+    for (ComparisonRow& row : report.rows) {
+        if (row.prediction) row.ratio_to_best = row.prediction->latency_s / best_s.at(row.batch);
+    }
+}
+
+std::string to_table(const ComparisonReport& report, Style style) {
+    std::string title = fmt::format("{}, {}", report.model, name_of(report.precision));
+    for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
+    std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n\n";
+    Table table({{"device", Align::left}, {"framework", Align::left}, {"host", Align::left}, {"batch"}, {"latency ms"},
+                 {"90 % interval"}, {"bound", Align::left}, {"host share"}, {"overhead"}, {"to best"}});
+    std::string skipped;
+    for (const ComparisonRow& row : report.rows) {
+        if (!row.prediction) {
+            skipped += fmt::format("not compared: {}\n",
+                                   escape_terminal(fmt::format("{} on {}: {}", row.framework, row.device, row.skipped)));
+            continue;
+        }
+        const Prediction& p = *row.prediction;
+        const bool best = row.ratio_to_best == 1;
+        table.add({{row.device},
+                   {fmt::format("{} {}", row.framework, row.framework_version)},
+                   {row.host},
+                   {batch_text(row)},
+                   {milliseconds(p.latency_s), best ? Tone::strong : Tone::plain},
+                   {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
+                   {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
+                   {percent(host_share(p))},
+                   {percent(equations::framework_overhead(p.latency_s, p.device_s))},
+                   {best ? "best" : significant(row.ratio_to_best) + "x"}});
+    }
+    text += table.print(style);
+    if (!skipped.empty()) text += "\n" + skipped;
+    return text + "\nhost share: of host and device time together; overhead: share of the latency that the GPU waits\n";
+}
+
+std::string to_json(const ComparisonReport& report) {
+    Json json = {{"schema_version", 1},
+                 {"model", report.model},
+                 {"precision", name_of(report.precision)},
+                 {"dims", report.dims},
+                 {"rows", Json::array()}};
+    for (const ComparisonRow& row : report.rows) json["rows"].push_back(row_json(row));
+    return to_text(json);
+}
+
+std::string to_csv(const ComparisonReport& report) {
+    std::string text;
+    append_csv_row(text, std::vector<std::string>{"model", "device", "framework", "framework_version", "host",
+                                                  "precision", "batch", "latency_s", "low_s", "high_s", "host_s",
+                                                  "device_s", "bound", "host_share", "framework_overhead",
+                                                  "ratio_to_best", "skipped"});
+    for (const ComparisonRow& row : report.rows) {
+        std::vector<std::string> cells{report.model,
+                                       row.device,
+                                       row.framework,
+                                       row.framework_version,
+                                       row.host,
+                                       std::string(name_of(report.precision)),
+                                       row.batch ? std::to_string(*row.batch) : ""};
+        if (row.prediction) {
+            const Prediction& p = *row.prediction;
+            for (const double s : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s}) cells.push_back(format_number(s));
+            cells.emplace_back(name_of(p.bound));
+            for (const double share : {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), row.ratio_to_best}) {
+                cells.push_back(format_number(share));
+            }
+            cells.emplace_back();
+        } else {
+            cells.resize(cells.size() + 9);
+            cells.push_back(row.skipped);
+        }
+        append_csv_row(text, cells);
+    }
+    return text;
+}
+
+}  // namespace ftax::report

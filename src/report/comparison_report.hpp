@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ftax/predict.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::report {
+
+/// One framework on one device at one batch.
+struct ComparisonRow {
+    std::string device;  ///< slug
+    std::string framework, framework_version, host;
+    std::optional<std::int64_t> batch;     ///< nullopt where the model's batch is fixed
+    std::optional<Prediction> prediction;  ///< nullopt where the pair cannot run the model
+    std::string skipped;                   ///< why there is no prediction
+    double ratio_to_best = 0;              ///< latency against the fastest pair at the same batch
+};
+
+/// One model, frameworks and devices side by side.
+struct ComparisonReport {
+    std::string model;
+    Precision precision = Precision::fp32;
+    ShapeBindings dims;
+    std::vector<ComparisonRow> rows;
+};
+
+/// Fills in ratio_to_best from the rows' predictions.
+void rank(ComparisonReport& report);
+
+[[nodiscard]] std::string to_table(const ComparisonReport& report, Style style);
+[[nodiscard]] std::string to_json(const ComparisonReport& report);
+[[nodiscard]] std::string to_csv(const ComparisonReport& report);
+
+}  // namespace ftax::report

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ftax/headroom.hpp"
+#include "src/report/prediction_report.hpp"
+
+namespace ftax::report {
+
+/// The same run under another framework.
+struct FrameworkSwitch {
+    std::string framework;
+    double latency_s = 0;
+    Bound bound = Bound::host;
+    bool is_calibrated = true;  ///< false: its host costs are start values
+};
+
+/// What a model's run leaves room for, and what another framework would give.
+struct HeadroomReport {
+    PredictionReport run;  ///< one row: the run as it is
+    double budget = 0;
+    std::vector<Headroom> growths;
+    std::vector<FrameworkSwitch> switches;  ///< fastest first; without the run's own framework
+};
+
+[[nodiscard]] std::string to_table(const HeadroomReport& report, Style style);
+[[nodiscard]] std::string to_json(const HeadroomReport& report);
+[[nodiscard]] std::string to_csv(const HeadroomReport& report);
+
+}  // namespace ftax::report

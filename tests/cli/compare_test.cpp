@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/io/csv.hpp"
+#include "tests/cli/command.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+TEST_CASE("compare: frameworks times devices times batches, each against the best of its batch") {
+    const ProgramRun run = run_ftax({"compare", "resnet18", "--device", "t4,a100-sxm4-40gb", "--framework",
+                                     "pytorch-eager,onnxruntime-cuda", "--batch", "1,8", "--json"});
+    REQUIRE(run.exit_code == 0);
+    const auto json = nlohmann::json::parse(run.output);
+    REQUIRE(json["rows"].size() == 8);
+    for (const int batch : {1, 8}) {
+        double best_s = 1e9, lowest_ratio = 1e9;
+        for (const auto& row : json["rows"]) {
+            if (row["batch"] != batch) continue;
+            best_s = std::min(best_s, row["latency_s"].get<double>());
+            lowest_ratio = std::min(lowest_ratio, row["ratio_to_best"].get<double>());
+        }
+        CHECK(lowest_ratio == 1);
+        for (const auto& row : json["rows"]) {
+            if (row["batch"] == batch) CHECK(row["ratio_to_best"].get<double>() == doctest::Approx(row["latency_s"].get<double>() / best_s));
+        }
+    }
+}
+
+TEST_CASE("compare: a device without the precision is listed with the reason, only such devices are an error") {
+    const ProgramRun mixed = run_ftax({"compare", "resnet18", "--device", "t4,a100-sxm4-40gb", "--precision", "bf16",
+                                       "--batch", "1", "--csv"});
+    CHECK(mixed.exit_code == 0);
+    const CsvTable table(mixed.output, "csv");
+    REQUIRE(table.rows() == 2);
+    CHECK(table.row(0)[*table.column("skipped")].find("bf16") != std::string_view::npos);
+    CHECK(table.row(0)[*table.column("latency_s")].empty());
+    CHECK(table.row(1)[*table.column("skipped")].empty());
+    const ProgramRun alone = run_ftax({"compare", "resnet18", "--device", "t4", "--precision", "bf16", "--batch", "1"});
+    CHECK(alone.exit_code == 2);
+    CHECK(alone.errors.find("bf16") != std::string::npos);
+}
+
+TEST_CASE("compare: a misspelt device or framework is a usage error") {
+    CHECK(run_ftax({"compare", "resnet18", "--device", "t4,t44", "--batch", "1"}).exit_code == 2);
+    CHECK(run_ftax({"compare", "resnet18", "--device", "t4", "--framework", "pytorch-eager,caffe", "--batch", "1"}).exit_code == 2);
+}
+
+TEST_CASE("headroom: properties and frameworks, and what is no budget") {
+    const ProgramRun run = run_ftax({"headroom", "bert", "--device", "t4", "--dim", "seq=128", "--json"});
+    REQUIRE(run.exit_code == 0);
+    const auto json = nlohmann::json::parse(run.output);
+    std::vector<std::string> properties;
+    for (const auto& row : json["headroom"]) properties.push_back(row["property"]);
+    CHECK(properties == std::vector<std::string>{"batch", "seq", "width", "depth"});
+    for (std::size_t i = 1; i < json["frameworks"].size(); ++i) {
+        CHECK(json["frameworks"][i - 1]["latency_s"].get<double>() <= json["frameworks"][i]["latency_s"].get<double>());
+    }
+    for (const char* budget : {"0", "-5%", "much", "2000%"}) {
+        CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--budget", budget}).exit_code == 2);
+    }
+    CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--batch", "1,2"}).exit_code == 2);
+}

@@ -1,0 +1,81 @@
+#include "ftax/headroom.hpp"
+
+#include <doctest/doctest.h>
+
+#include "ftax/graph_builder.hpp"
+
+using namespace ftax;
+
+namespace {
+
+std::vector<std::int64_t> dims(const Graph& graph, TensorId tensor, const ShapeBindings& bindings) {
+    return bound_type(graph.tensors[tensor], bind(graph, bindings)).shape;
+}
+
+using Dims = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("channels widen; colours, filters, pixels and classes do not") {
+    GraphBuilder net("cnn");
+    const TensorId x = net.input("x", {"batch", "3", "32", "32"});
+    const TensorId first = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1})));
+    const TensorId depthwise = net.conv(first, 16, {.kernel = 3, .pad = 1, .groups = 16});
+    const TensorId pooled = net.flatten(net.global_average_pool(depthwise), 1);
+    const TensorId classes = net.linear(pooled, 10);
+    const Graph graph = net.finish({classes});
+    const ShapeBindings bindings{{"batch", 2}};
+    const Graph wide = widened(graph, bindings, 3, 2);
+    CHECK(dims(wide, x, bindings) == Dims{2, 3, 32, 32});
+    CHECK(dims(wide, first, bindings) == Dims{2, 24, 32, 32});
+    CHECK(dims(wide, pooled, bindings) == Dims{2, 24});
+    CHECK(dims(wide, classes, bindings) == Dims{2, 10});
+    const Op& grouped = wide.ops[wide.tensors[depthwise].producer];
+    CHECK(grouped.integer("groups", 1) == 24);
+    CHECK(dims(wide, grouped.inputs[1], bindings) == Dims{24, 1, 3, 3});
+    CHECK(dims(wide, wide.ops[wide.tensors[classes].producer].inputs[1], bindings) == Dims{10, 24});
+    const Op& norm = wide.ops[wide.tensors[wide.ops[wide.tensors[first].producer].inputs[0]].producer];
+    CHECK(dims(wide, norm.inputs[1], bindings) == Dims{24});
+}
+
+TEST_CASE("attention heads get wider, not more; the vocabulary stays") {
+    GraphBuilder net("attention");
+    const TensorId ids = net.input("ids", {"batch", "seq"}, DType::i64);
+    const TensorId x = net.embedding(ids, 1000, 96);
+    const auto heads = [&](TensorId t) { return net.transpose(net.reshape(net.linear(t, 96), {"batch", "seq", "12", "8"}), {0, 2, 1, 3}); };
+    const TensorId q = heads(x);
+    const TensorId scores = net.matmul(q, net.transpose(heads(x), {0, 1, 3, 2}));
+    const TensorId mixed = net.matmul(net.softmax(scores), heads(x));
+    const TensorId joined = net.reshape(net.transpose(mixed, {0, 2, 1, 3}), {"batch", "seq", "96"});
+    const TensorId result = net.layer_norm(net.add(net.linear(joined, 96), x));
+    const Graph graph = net.finish({result});
+    const ShapeBindings bindings{{"batch", 2}, {"seq", 5}};
+    const Graph wide = widened(graph, bindings, 2, 1);
+    CHECK(dims(wide, wide.ops[wide.tensors[x].producer].inputs[0], bindings) == Dims{1000, 192});
+    CHECK(dims(wide, q, bindings) == Dims{2, 12, 5, 16});
+    CHECK(dims(wide, scores, bindings) == Dims{2, 12, 5, 5});
+    CHECK(dims(wide, joined, bindings) == Dims{2, 5, 192});
+    CHECK(dims(wide, result, bindings) == Dims{2, 5, 192});
+}
+
+TEST_CASE("growth stays within the budget, and one step more does not") {
+    GraphBuilder net("mlp");
+    TensorId x = net.input("x", {"batch", "256"});
+    for (int i = 0; i < 20; ++i) x = net.relu(net.linear(x, 256));
+    const Graph graph = net.finish({net.linear(x, 10)});
+    const DeviceProfile device = device_profile("t4");
+    const FrameworkProfile framework = framework_profile("pytorch-eager");
+    Predictor predictor(graph, device, framework);
+    const double base_s = predictor.predict({{"batch", 8}}).latency_s;
+    const auto growths = find_headroom(graph, device, framework, {}, {{"batch", 8}}, 0.05);
+    REQUIRE(growths.size() == 3);
+    for (const Headroom& growth : growths) {
+        CAPTURE(growth.property);
+        CHECK(growth.latency_s <= 1.05 * base_s * (1 + 1e-12));
+        CHECK(growth.to > growth.from);
+    }
+    const auto batch = static_cast<std::int64_t>(growths[0].to);
+    CHECK(predictor.predict({{"batch", batch}}).latency_s <= 1.05 * base_s);
+    CHECK(predictor.predict({{"batch", batch + 1}}).latency_s > 1.05 * base_s);
+    CHECK(growths[2].to < 1.1);  // deeper: every layer costs the host anew
+}
