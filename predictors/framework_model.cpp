@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,27 @@
 
 namespace ftax {
 
-std::span<const FrameworkModel* const> framework_models() {
-    static const FrameworkModel* const models[] = {
+namespace {
+
+std::vector<const FrameworkModel*>& models() {
+    static std::vector<const FrameworkModel*> all = {
         &pytorch_eager, &torchscript,      &torch_compile,          &libtorch,       &bettertransformer,
         &cuda_graph,    &onnxruntime_cuda, &onnxruntime_cuda_graph, &torch_tensorrt, &tensorrt};
-    return models;
+    return all;
+}
+
+}  // namespace
+
+std::span<const FrameworkModel* const> framework_models() {
+    return models();
+}
+
+void add_framework(const FrameworkModel& model) {
+    const std::vector<std::string> taken = framework_names();
+    if (std::find(taken.begin(), taken.end(), model.name) != taken.end()) {
+        throw Error(ErrorCode::usage, fmt::format("there is a framework called '{}' already", model.name));
+    }
+    models().push_back(&model);
 }
 
 const FrameworkModel& framework_model(std::string_view name) {
