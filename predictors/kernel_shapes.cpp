@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "src/core/checked_math.hpp"
 
@@ -20,14 +21,10 @@ int element_bytes(const Schedule& schedule, TensorId tensor) {
     return std::max(1, bits_of(schedule.storage[tensor]) / 8);
 }
 
-std::int64_t tensor_bytes(const Graph& graph, const BoundShapes& bound, TensorId id, DType type) {
-    if (!graph.tensors[id].known_shape) return 0;
-    const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(type));
-    return (bits + 7) / 8;
-}
-
 std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
-    return tensor_bytes(graph, bound, id, schedule.storage[id]);
+    if (!graph.tensors[id].known_shape) return 0;
+    const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(schedule.storage[id]));
+    return (bits + 7) / 8;
 }
 
 /// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
@@ -182,6 +179,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.channels_last = engine_is_channels_last || is_channels_last(y, bound);
+    shape.fused_layout = kernel.fused_layout;
     shape.timed_tactics = kernel.timed_tactics;
     shape.transposed = transposed;
     return shape;
@@ -199,6 +197,21 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
         step_a *= size, step_b *= size;
         // The fastest dimension decides how warps meet the sectors.
         if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
+    }
+    return false;
+}
+
+/// Tells whether an elementwise kernel reads full tensors of different types. Types are compared first: they differ
+/// under autocast only, and counting elements is the dearer half.
+bool mixes_types(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound) {
+    const auto other_type = [&](TensorId id) { return schedule.storage[id] != schedule.storage[kernel.reads[0]]; };
+    if (std::none_of(kernel.reads.begin(), kernel.reads.end(), other_type)) return false;
+    const std::int64_t elements = element_count(graph.tensors[kernel.writes[0]], bound);
+    std::optional<DType> first;
+    for (const TensorId id : kernel.reads) {
+        if (!graph.tensors[id].known_shape || element_count(graph.tensors[id], bound) != elements) continue;
+        if (first && *first != schedule.storage[id]) return true;
+        first = schedule.storage[id];
     }
     return false;
 }
@@ -230,11 +243,12 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, kernel, bound);
     TensorId largest = no_tensor;
     for (const TensorId id : kernel.writes) {
-        const DType type = kernel.written_type.value_or(schedule.storage[id]);
-        shape.write_bytes = checked_add(shape.write_bytes, tensor_bytes(graph, bound, id, type));
-        if (graph.tensors[id].known_shape)
-            shape.elements = std::max(shape.elements, element_count(graph.tensors[id], bound));
         if (largest == no_tensor) largest = id;
+        if (!graph.tensors[id].known_shape) continue;
+        const DType type = kernel.written_type.value_or(schedule.storage[id]);
+        const std::int64_t elements = element_count(graph.tensors[id], bound);
+        shape.write_bytes = checked_add(shape.write_bytes, (checked_multiply(elements, bits_of(type)) + 7) / 8);
+        shape.elements = std::max(shape.elements, elements);
     }
     const std::int64_t output_elements = shape.elements;
     for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
@@ -242,13 +256,19 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         std::int64_t bytes = read_bytes(graph, schedule, bound, id);
         if (kernel.lookup && i == 0) {
             bytes = std::min(bytes, shape.write_bytes);
-        } else if (graph.tensors[id].known_shape && element_count(graph.tensors[id], bound) > shape.elements) {
-            shape.elements = element_count(graph.tensors[id], bound);
-            largest = id;
+        } else if (graph.tensors[id].known_shape &&
+                   (bytes * 8 > shape.elements || !graph.tensors[id].strides.empty())) {  // else too small
+            const std::int64_t elements = element_count(graph.tensors[id], bound);
+            if (elements > shape.elements) {
+                shape.elements = elements;
+                largest = id;
+            }
         }
         shape.read_bytes = checked_add(shape.read_bytes, bytes);
     }
     if (largest == no_tensor) return shape;
+    shape.mixed_types = shape.cls == kernels::MemoryClass::pointwise && !kernel.writes.empty() &&
+                        mixes_types(graph, schedule, kernel, bound);
     shape.element_bytes = element_bytes(schedule, largest);
     const Op& op = graph.ops[kernel.op];
     // Rows: what softmax and norms work on is the last dimension (or the named axis); a reduction's row is what

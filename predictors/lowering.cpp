@@ -221,6 +221,7 @@ class Lowering {
                                                             : KernelClass::gemm,
                       .path = math_path(device_, options_.precision, convolution),
                       .layout_workspace_bytes = convolution ? traits_.conv_workspace_bytes : 0,
+                      .fused_layout = options_.cudnn9,
                       .timed_tactics = traits_.timed_tactics,
                       .op = id,
                       .reads = present_inputs(op),

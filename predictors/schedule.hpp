@@ -31,6 +31,7 @@ struct Kernel {
     /// Largest channels-last copy of input and output that a tensor-core convolution may make; 0: any. Beyond it the
     /// convolution runs on CUDA cores.
     std::int64_t layout_workspace_bytes = 0;
+    bool fused_layout = false;   ///< see kernels::ConvShape
     bool timed_tactics = false;  ///< chosen by timing candidates when the engine was built
     bool lookup = false;         ///< reads[0] is a table of which only as much is read as is written
     OpId op = no_op;             ///< whose dimensions and attributes a contraction takes

@@ -122,6 +122,8 @@ def main():
     flat, text = [], ["# timm's benchmark, eager, amp, large batches (timm_infer.csv)\n"]
     text.append("Written by calibration/folds/timm_folds.py. `blind`: datasheets and other cards only; `gpu`: fitted to the "
                 "other of the two cards; `family`: fitted to other families. Per cent.\n")
+    text.append(f"{study.arguments.folds} groups of families; each fit starts from the blind profile and takes at most "
+                f"{study.arguments.iterations} iterations.\n")
     text.append(table("fold", [(name, summary(rows)) for name, rows in scores.items()]))
     for fold, rows in scores.items():
         for title, key in (("gpu", lambda r: r["gpu"]), ("layout", lambda r: r["layout"]),

@@ -23,6 +23,7 @@ struct Measurement {
     std::string mode;                           ///< "inf" or "train"
     std::string option;                         ///< "fusion" = torch.compile
     std::string layout;                         ///< "nchw" or "nhwc"
+    std::string torch;                          ///< version of PyTorch, "2.4" or "240"; empty when unsaid
     double latency_s = 0;
     std::size_t line = 0;                       ///< in the file, for messages
 };

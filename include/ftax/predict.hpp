@@ -25,6 +25,8 @@ enum class Bound : std::uint8_t {
 struct PredictOptions {
     Precision precision = Precision::fp32;
     bool channels_last = false;  ///< convolutions get NHWC activations
+    /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies (PyTorch from 2.4 on).
+    bool cudnn9 = false;
     double padding = 0;          ///< share of padded tokens that frameworks with nested tensors skip
 };
 

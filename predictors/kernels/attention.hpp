@@ -13,24 +13,24 @@ namespace ftax::kernels {
 
 template <class T>
 struct AttentionParameters {
-    T flash_efficiency{}, memory_efficient_efficiency{}, math_efficiency{}, start_keys{};
+    T flash_efficiency{}, memory_efficient_efficiency{}, math_efficiency{}, score_cycles{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
-/// Source of the initial values: Dao, "FlashAttention-2", arXiv 2307.08691, figures 4 to 6 (A100, forward, per cent of
-/// the tensor-core peak: flash 2 about 60 to 70, the memory-efficient kernel of xFormers about 35, unfused about 30);
-/// no file we fit on holds fused attention.
+/// Source of the initial values: fits on timm_infer.csv (RTX 3090 and 4090, sequences of 49 to 4,096); Dao,
+/// "FlashAttention-2", arXiv 2307.08691, figures 4 to 6, for the order of magnitude.
 template <class T, class Visit>
 void visit_parameters(AttentionParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     visit("attention.flash_efficiency", p.flash_efficiency,
-          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "share of the math path's rate; arXiv 2307.08691"});
+          ParameterSpec{0.85, 0.3, 1, 0.15, shared, "share of the math path's rate of both products"});
     visit("attention.memory_efficient_efficiency", p.memory_efficient_efficiency,
-          ParameterSpec{0.35, 0.05, 1, 0.3, shared, "share of the math path's rate; arXiv 2307.08691"});
+          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "the same, memory-efficient kernel"});
     visit("attention.math_efficiency", p.math_efficiency,
-          ParameterSpec{0.7, 0.1, 1, 0.3, shared, "share of the math path's rate of the two batched products"});
-    visit("attention.start_keys", p.start_keys,
-          ParameterSpec{64, 4, 512, 0.5, shared, "keys whose time it takes to start and end a block"});
+          ParameterSpec{0.5, 0.1, 1, 0.3, shared, "the same, two batched products"});
+    visit("attention.score_cycles", p.score_cycles,
+          ParameterSpec{0.27, 0.05, 1, 0.3, shared,
+                        "SM cycles that the exponential of one score adds; special functions alone take 1/16"});
 }
 
 namespace attention {
@@ -39,6 +39,11 @@ namespace attention {
 /// memory-efficient: 64).
 constexpr double query_tile(AttentionPath path) {
     return path == AttentionPath::flash ? 128 : 64;
+}
+
+/// Keys of one step of its loop. Source: flash_fwd_launch_template.h (flash 2: 128 keys up to 64 per head).
+constexpr double key_tile(AttentionPath path, double head) {
+    return path == AttentionPath::flash && head <= 64 ? 128 : 64;
 }
 
 /// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
@@ -66,7 +71,8 @@ T attention_seconds(const AttentionShape& shape, const DeviceRates<T>& device, c
     const double tensors_bytes = heads * (2 * queries + 2 * keys) * head_dim * shape.element_bytes;
     if (shape.path == AttentionPath::math) {
         const T product_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
-        const T traffic_s = (tensors_bytes + 4 * scores * shape.element_bytes) / device.bandwidth_bytes_per_s;
+        // Queries and keys are scaled in passes of their own.
+        const T traffic_s = (3 * tensors_bytes + 4 * scores * shape.element_bytes) / device.bandwidth_bytes_per_s;
         return 3.0 * device.floor_s + product_s + traffic_s;
     }
 
@@ -74,11 +80,13 @@ T attention_seconds(const AttentionShape& shape, const DeviceRates<T>& device, c
     const double blocks = heads * std::ceil(queries / tile);
     const double slots = device.sms * attention::blocks_per_sm;
     const double waves = blocks < slots ? std::ceil(blocks / device.sms) / attention::blocks_per_sm : blocks / slots;
-    const double keys_per_block = shape.causal ? (keys + tile) / 2 : keys;
+    const double head = attention::padded_head(shape.head_dim);
+    const double key_tile = attention::key_tile(shape.path, head);
+    const double keys_per_block = key_tile * std::ceil((shape.causal ? (keys + tile) / 2 : keys) / key_tile);
     const T& share = shape.path == AttentionPath::flash ? p.flash_efficiency : p.memory_efficient_efficiency;
-    const T slot_flops_per_s = device.flops_per_s * share / slots;
-    const T arithmetic_s = waves * (4 * tile * attention::padded_head(shape.head_dim)) *
-                           (keys_per_block + p.start_keys) / slot_flops_per_s;
+    const T score_s = slots * (4 * head / (device.flops_per_s * share) +
+                               p.score_cycles / (device.sms * device.boost_clock_hz));
+    const T arithmetic_s = waves * tile * keys_per_block * score_s;
     return device.floor_s + equations::smooth_maximum(arithmetic_s, T(tensors_bytes / device.bandwidth_bytes_per_s));
 }
 

@@ -47,6 +47,7 @@ struct ConvParameters {
     T filter4_bandwidth{};
     T stream_bandwidth{};
     T layout_bandwidth{};
+    T fused_layout_share{};
     T tensor_efficiency{};
     T tensor_narrow_efficiency{};
     T grouped_efficiency{};
@@ -58,6 +59,8 @@ struct ConvParameters {
     T depthwise_steps{};
     T depthwise_half_rate{};
     T depthwise_nhwc_rate{};
+    T depthwise_nhwc_large_rate{};
+    T depthwise_cudnn_steps{};
 };
 
 /// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
@@ -102,8 +105,9 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "timm_infer.csv"});
     f("conv.layout_bandwidth", p.layout_bandwidth,
       ParameterSpec{1.2, 0.2, 4, 0.5, shared,
-                    "the same of copies between NCHW and NHWC; above 1 where a copy is left out: 1.0 in "
-                    "framework_tax.csv (cuDNN 8.3), 1.9 in timm_infer.csv (cuDNN 9)"});
+                    "the same of copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
+    f("conv.fused_layout_share", p.fused_layout_share,
+      ParameterSpec{0.45, 0.05, 1, 0.3, shared, "share of those copies that cuDNN 9 still makes; timm_infer.csv"});
     f("conv.tensor_efficiency", p.tensor_efficiency,
       ParameterSpec{0.95, 0.2, 2, 0.3, architecture,
                     "share of the tensor cores' sustained rate in the main loop, tile 128x128; framework_tax.csv"});
@@ -139,6 +143,11 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "the same for cuDNN's f16 depthwise kernels, NCHW; framework_tax.csv, timm_infer.csv"});
     f("conv.depthwise_nhwc_rate", p.depthwise_nhwc_rate,
       ParameterSpec{0.08, 0.01, 2, 0.5, shared, "the same, NHWC; timm_infer.csv"});
+    f("conv.depthwise_nhwc_large_rate", p.depthwise_nhwc_large_rate,
+      ParameterSpec{0.02, 0.002, 1, 0.7, shared, "the same, NHWC, filters over 7 wide; timm_infer.csv ConvMixer"});
+    f("conv.depthwise_cudnn_steps", p.depthwise_cudnn_steps,
+      ParameterSpec{20, 0.5, 200, 0.7, shared,
+                    "what an output of cuDNN's depthwise kernels costs besides its taps, in taps; timm_infer.csv"});
 }
 
 /// What was chosen for a convolution and why it takes as long as it does.
@@ -221,7 +230,7 @@ inline std::span<const Tile> winograd_tiles(Architecture architecture) {
 /// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
 inline constexpr std::array<Tile, 3> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
 /// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels; those that fits tell apart.
-inline constexpr std::array<Tile, 2> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}}};
+inline constexpr std::array<Tile, 3> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
 
 /// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Pascal's and Ampere's kernels lay
 /// several images side by side where that leaves fewer ragged blocks; it is taken when it saves 15 %.
@@ -378,8 +387,9 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);
     const bool writes_nchw = rates.path == MathPath::tf32;
-    const T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
-                       (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
+    T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
+                 (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
+    if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
     return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates.floor_s);
 }
 
@@ -419,11 +429,11 @@ ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Device
                            const ConvParameters<T>& p) {
     ConvPlan<T> plan;
     const bool own = !is_cudnn_depthwise(s, rates.path);
-    const T& rate = own               ? p.depthwise_rate
-                    : s.channels_last ? p.depthwise_nhwc_rate
-                                      : p.depthwise_half_rate;
+    const T& nhwc = std::max(s.kernel_h, s.kernel_w) > 7 ? p.depthwise_nhwc_large_rate : p.depthwise_nhwc_rate;
+    const T& rate = own ? p.depthwise_rate : s.channels_last ? nhwc : p.depthwise_half_rate;
+    const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
     const double outputs = c.rows * c.columns * static_cast<double>(s.groups);
-    const T taps = own ? T((p.depthwise_steps + c.reduction) * (9.0 / (p.depthwise_steps + 9.0))) : T(c.reduction);
+    const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
     plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.stream_bandwidth);
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);

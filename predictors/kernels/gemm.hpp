@@ -29,7 +29,7 @@ struct GemmParameters {
     T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, misaligned_write{};
     T reread{}, skew_waves{}, row_skew{}, column_skew{}, skew{};
     T split_s{}, energy_scale{};
-    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{};
+    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -89,8 +89,13 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{400, 50, 3000, 0.5, architecture,
                         "as latency_cycles, step of 32; prior: global-memory latency, Jia et al., arXiv 1804.06826"});
     visit("gemm.tensor_misaligned", p.tensor_misaligned,
-          ParameterSpec{0.4, 0.05, 1, 0.5, shared,
-                        "rate when n or k is no multiple of 16 bytes; prior: cuBLAS kernels for 2-byte alignment"});
+          ParameterSpec{0.4, 0.05, 1, 0.5, architecture,
+                        "rate when n or k is no multiple of 16 bytes (8 from Ampere on, whose asynchronous copies take "
+                        "less); prior: cuBLAS kernels for 2-byte alignment"});
+    visit("gemm.tensor_fill", p.tensor_fill,
+          ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
+    visit("gemm.tensor_batched", p.tensor_batched,
+          ParameterSpec{0.6, 0.1, 1.2, 0.3, shared, "rate of strided batches against linear layers; timm_infer.csv"});
 }
 
 /// What was chosen for a matrix product and why it takes as long as it does.
@@ -159,9 +164,12 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     r.step = main_loop_step(rates.path);
     r.fill = p.fill * (r.step / 8);
     if (is_tensor(rates.path)) {
-        const std::int64_t aligned = s.element_bytes >= 16 ? 1 : 16 / s.element_bytes;
-        const bool fits = s.n % aligned == 0 && s.k % aligned == 0;
-        r.s_per_flop.fill(sm_s_per_flop / (fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned)));
+        const std::int64_t copy_bytes = rates.architecture >= Architecture::ampere ? 8 : 16;
+        const bool fits = s.n * s.element_bytes % copy_bytes == 0 && s.k * s.element_bytes % copy_bytes == 0;
+        T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
+        if (s.batch > 1 && !s.linear) efficiency *= p.tensor_batched;
+        r.s_per_flop.fill(sm_s_per_flop / efficiency);
+        r.fill = p.tensor_fill;
         r.memory_latency = p.tensor_latency_cycles * flops_per_cycle * (0.5 / r.step);
         r.issue_latency = p.issue_latency;
         return r;

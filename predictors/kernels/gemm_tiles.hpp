@@ -59,10 +59,10 @@ inline constexpr GemmTile t128x32_sliced = gemm_tile("128x32 sliced", GemmLoop::
 
 /// Tensor-core kernels. Source: names of cuBLAS's h884, h1688, s16816 and xmma kernels; resident blocks from
 /// accumulator registers and two to four stages of shared memory.
-inline constexpr std::array<GemmTile, 5> tensor_gemm_tiles = {
+inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     gemm_tile("128x256", GemmLoop::tensor, 7, 8, 256, 1), gemm_tile("256x128", GemmLoop::tensor, 8, 7, 256, 1),
     gemm_tile("128x128", GemmLoop::tensor, 7, 7, 256, 2), gemm_tile("128x64", GemmLoop::tensor, 7, 6, 128, 3),
-    gemm_tile("64x64", GemmLoop::tensor, 6, 6, 128, 5)};
+    gemm_tile("64x64", GemmLoop::tensor, 6, 6, 128, 5),    gemm_tile("32x32", GemmLoop::tensor, 5, 5, 64, 12)};
 
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||

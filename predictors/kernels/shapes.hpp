@@ -23,6 +23,7 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
+    bool fused_layout = false;   ///< cuDNN 9: many f16 kernels read and write NCHW themselves
     bool timed_tactics = false;  ///< the framework times candidate kernels, also such as split the reduction
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
@@ -55,6 +56,7 @@ struct MemoryShape {
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
+    bool mixed_types = false;  ///< full operands of different element types: loads are not vectors
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include "ftax/import.hpp"
 #include "predictors/framework_model.hpp"
 #include "src/core/strides.hpp"
+#include "src/io/number.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -52,6 +53,20 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row) {
     return bindings;
 }
 
+/// Tells whether that version of PyTorch comes with cuDNN 9: from 2.4 on. Files write "2.4.1" or "240".
+bool has_cudnn9(std::string_view torch_version) {
+    const std::size_t dot = torch_version.find('.');
+    if (dot == std::string_view::npos) return parse_integer(torch_version).value_or(0) >= 240;
+    const std::int64_t major = parse_integer(torch_version.substr(0, dot)).value_or(0);
+    const std::string_view rest = torch_version.substr(dot + 1);
+    const std::int64_t minor = parse_integer(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
+    return major > 2 || (major == 2 && minor >= 4);
+}
+
+PredictOptions options_for(const Measurement& row) {
+    return {.precision = row.precision, .channels_last = row.layout == "nhwc", .cudnn9 = has_cudnn9(row.torch)};
+}
+
 /// torch.compile is an option of the row in some files; here it is a framework of its own.
 Measurement with_own_framework(Measurement row) {
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
@@ -79,15 +94,15 @@ const HostScalars* RowPredictor::host_of(const Measurement& row) const {
 }
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
-    const bool channels_last = row.layout == "nhwc";
-    const Key key{row.model, host_key(row), row.precision, channels_last};
+    const PredictOptions options = options_for(row);
+    const Key key{row.model, host_key(row), options.precision, options.channels_last, options.cudnn9};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     FrameworkProfile framework = framework_profile(row.framework);
     if (const HostScalars* host = host_of(row)) framework = anchored(std::move(framework), *host);
     return predictors_
         .emplace(key, Predictor(graph(row.model), device_profile(row.gpu, device_profile_path_), std::move(framework),
-                                {.precision = row.precision, .channels_last = channels_last}))
+                                options))
         .first->second;
 }
 
@@ -101,15 +116,15 @@ Prediction RowPredictor::predict(const Measurement& measured) {
 
 std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const Measurement row = with_own_framework(measured);
-    const bool channels_last = row.layout == "nhwc";
+    const PredictOptions options = options_for(row);
     Graph laid_out;
-    if (channels_last) {
+    if (options.channels_last) {
         laid_out = graph(row.model);
         lay_out_for_cuda(laid_out, true);
     }
-    const Graph& source = channels_last ? laid_out : graph(row.model);
-    const Schedule schedule = lower(source, device_spec(row.gpu), {.precision = row.precision, .channels_last = channels_last},
-                                    framework_model(row.framework).traits);
+    const Graph& source = options.channels_last ? laid_out : graph(row.model);
+    const Schedule schedule =
+        lower(source, device_spec(row.gpu), options, framework_model(row.framework).traits);
     return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)));
 }
 

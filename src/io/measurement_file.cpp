@@ -116,6 +116,7 @@ Measurement read_model(RowReader& reader) {
     row.mode = reader.text("mode");
     row.option = reader.text("option");
     row.layout = reader.text("layout");
+    row.torch = reader.text("torch");
     row.latency_s = reader.latency_s();
     return row;
 }
