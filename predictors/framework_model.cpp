@@ -9,6 +9,7 @@
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
+#include "src/core/strides.hpp"
 
 namespace ftax {
 
@@ -47,6 +48,20 @@ std::vector<std::string> framework_names() {
     std::vector<std::string> names;
     for (const FrameworkModel* model : framework_models()) names.emplace_back(model->name);
     return names;
+}
+
+std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
+                                     const PredictOptions& options) {
+    const bool half = storage_type(options.precision) != DType::f32 && !model.half_rewrites.empty();
+    const auto passes = half ? model.half_rewrites : model.rewrites;
+    const bool rewrites =
+        !passes.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
+    if (!rewrites && !options.channels_last) return std::nullopt;
+    Graph result = graph;
+    if (options.channels_last) lay_out_for_cuda(result, true);
+    if (!rewrites) return result;
+    for (const auto pass : passes) pass(result);
+    return result;
 }
 
 }  // namespace ftax

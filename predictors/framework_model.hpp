@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,6 +22,8 @@ struct FrameworkModel {
     LoweringTraits traits;
     /// Graph passes in order; each changes the graph as the framework's optimiser would.
     std::span<void (*const)(Graph&)> rewrites;
+    /// The passes for half precision where they are others; empty: the same.
+    std::span<void (*const)(Graph&)> half_rewrites = {};
     /// Devices below this compute capability run the graph as it stands.
     int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};
@@ -32,5 +35,9 @@ struct FrameworkModel {
 /// Adds a framework beside those of the table, for programs that bring their own; it must outlive every predictor. To be
 /// called before other threads predict. Throws Error{usage} when the name is taken.
 void add_framework(const FrameworkModel& model);
+
+/// The graph in the layout asked for and as the framework's optimiser leaves it; nullopt where neither touches it.
+[[nodiscard]] std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model,
+                                                   const DeviceSpec& device, const PredictOptions& options);
 
 }  // namespace ftax

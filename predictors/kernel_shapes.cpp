@@ -180,7 +180,8 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.channels_last = engine_is_channels_last || is_channels_last(y, bound);
     shape.fused_layout = kernel.fused_layout;
-    shape.timed_tactics = kernel.timed_tactics;
+    shape.library = kernel.conv_library;
+    shape.workspace_bytes = kernel.conv_workspace_bytes;
     shape.transposed = transposed;
     return shape;
 }
@@ -339,14 +340,6 @@ KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Ker
             break;
     }
     return memory_shape(graph, schedule, kernel, bound);
-}
-
-MathPath math_path(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound) {
-    if (kernel.layout_workspace_bytes == 0 || kernel.path == MathPath::fp32) return kernel.path;
-    const Op& op = graph.ops[kernel.op];
-    const std::int64_t copies = checked_add(tensor_bytes(graph, schedule, bound, op.inputs[0]),
-                                            tensor_bytes(graph, schedule, bound, op.outputs[0]));
-    return copies > kernel.layout_workspace_bytes ? MathPath::fp32 : kernel.path;
 }
 
 bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {

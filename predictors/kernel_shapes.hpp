@@ -17,10 +17,6 @@ using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels
 [[nodiscard]] KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                        const BoundShapes& bound, bool engine_is_channels_last);
 
-/// Units that the kernel runs on for these shapes: its own, or CUDA cores where its workspace is too small.
-[[nodiscard]] MathPath math_path(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
-                                 const BoundShapes& bound);
-
 /// Tells whether the kernel is launched for these shapes (see LaunchCondition).
 [[nodiscard]] bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 

@@ -219,10 +219,10 @@ class Lowering {
         Kernel kernel{.cls = convolution                    ? KernelClass::conv
                              : op.kind == OpKind::attention ? KernelClass::attention
                                                             : KernelClass::gemm,
-                      .path = math_path(device_, options_.precision, convolution),
-                      .layout_workspace_bytes = convolution ? traits_.conv_workspace_bytes : 0,
+                      .path = contraction_path(convolution),
                       .fused_layout = options_.cudnn9,
-                      .timed_tactics = traits_.timed_tactics,
+                      .conv_library = traits_.conv_library,
+                      .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
@@ -244,6 +244,13 @@ class Lowering {
                     .op = id,
                     .reads = {op.outputs[0], op.inputs[2]},
                     .writes = {op.outputs[0]}});
+    }
+
+    MathPath contraction_path(bool convolution) const {
+        const MathPath path = math_path(device_, options_.precision, convolution);
+        const bool halves = traits_.half_accumulation && path == MathPath::fp16_tensor &&
+                            device_.peak(MathPath::fp16_tensor_fp16_accumulate);
+        return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 
     /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores and on Volta; fp32 kernels of Pascal and
@@ -352,6 +359,10 @@ class Lowering {
 };
 
 }  // namespace
+
+bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept {
+    return traits.channels_last && storage_type(precision) != DType::f32;
+}
 
 DType storage_type(Precision precision) noexcept {
     switch (precision) {

@@ -17,7 +17,8 @@ struct LoweringTraits {
     bool module_calls = true;               ///< each nn.Module call costs host time
     bool separate_conv_bias = true;         ///< a convolution's bias is a second kernel over its output
     bool skips_padding = false;             ///< nested tensors: padded tokens are not computed
-    bool timed_tactics = false;             ///< the builder times candidate kernels and keeps the fastest
+    kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
+    bool half_accumulation = false;         ///< tensor cores add up halves in half precision
     bool split_ends_engine = false;         ///< a split runs outside and the rest in another engine
     bool channels_last = false;             ///< the engine keeps half-precision activations in NHWC
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
@@ -29,6 +30,9 @@ struct LoweringTraits {
 /// Throws Error{usage} when the device lacks the precision.
 [[nodiscard]] Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                              const LoweringTraits& traits);
+
+/// Tells whether a framework keeps the activations of a run in NHWC.
+[[nodiscard]] bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept;
 
 /// Element type that activations and weights have under a precision.
 [[nodiscard]] DType storage_type(Precision precision) noexcept;

@@ -13,7 +13,6 @@
 #include "predictors/kernel_detail.hpp"
 #include "predictors/kernel_shapes.hpp"
 #include "predictors/timeline.hpp"
-#include "src/core/strides.hpp"
 
 namespace ftax {
 namespace {
@@ -23,19 +22,6 @@ constexpr double longest_measured_s = 8.8;
 /// Standard deviation that a factor e beyond the measured range adds. Source: a guess; no data can tell.
 constexpr double extrapolation_stddev = 0.1;
 
-/// The graph in the layout asked for and as the framework's optimiser leaves it; nullopt where neither touches it.
-std::optional<Graph> rewritten(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
-                               bool channels_last) {
-    const bool rewrites = !model.rewrites.empty() &&
-                          device.compute_capability_major >= model.rewrites_from_compute_capability_major;
-    if (!rewrites && !channels_last) return std::nullopt;
-    Graph result = graph;
-    if (channels_last) lay_out_for_cuda(result, true);
-    if (!rewrites) return result;
-    for (const auto rewrite : model.rewrites) rewrite(result);
-    return result;
-}
-
 }  // namespace
 
 struct Predictor::State {
@@ -44,8 +30,8 @@ struct Predictor::State {
           framework(std::move(framework_profile)),
           options(run),
           model(framework_model(framework.framework)),
-          engine_is_channels_last(model.traits.channels_last && storage_type(run.precision) != DType::f32),
-          own_graph(rewritten(source, model, device.device, options.channels_last)),
+          engine_is_channels_last(is_channels_last(model.traits, run.precision)),
+          own_graph(optimised_graph(source, model, device.device, options)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, model.traits)),
           kernel_models(device.device, kernel_parameters(device)),
@@ -68,8 +54,7 @@ struct Predictor::State {
     std::vector<Span> spans;
 
     KernelCost cost(const Kernel& kernel) const {
-        const MathPath path = math_path(graph, schedule, kernel, bound);
-        return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, path); },
+        return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, kernel.path); },
                           kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last));
     }
 
@@ -80,7 +65,7 @@ struct Predictor::State {
             if (!is_launched(graph, kernel, bound)) continue;
             result.push_back(kernel_detail(kernel_models,
                                            kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last),
-                                           math_path(graph, schedule, kernel, bound)));
+                                           kernel.path));
         }
         return result;
     }

@@ -28,11 +28,9 @@ struct Kernel {
     kernels::MemoryClass memory_class = kernels::MemoryClass::pointwise;
     MathPath path = MathPath::fp32;
     LaunchCondition condition = LaunchCondition::always;
-    /// Largest channels-last copy of input and output that a tensor-core convolution may make; 0: any. Beyond it the
-    /// convolution runs on CUDA cores.
-    std::int64_t layout_workspace_bytes = 0;
-    bool fused_layout = false;   ///< see kernels::ConvShape
-    bool timed_tactics = false;  ///< chosen by timing candidates when the engine was built
+    bool fused_layout = false;  ///< see kernels::ConvShape
+    kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
+    std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     bool lookup = false;         ///< reads[0] is a table of which only as much is read as is written
     OpId op = no_op;             ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;

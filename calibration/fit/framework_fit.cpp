@@ -59,7 +59,8 @@ struct SharedUnknowns {
 
 /// Latency of one row; blocks: shared, then {scale, BLAS call} of the host.
 /// Source: predictors/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed form,
-/// here smooth so that rows which the device explains bound the host's costs from above.
+/// here smooth so that rows which the device explains bound the host's costs from above, and with the forward call in
+/// front of both: nothing is launched before it.
 struct Latency {
     const HostRow* row;
     const SharedUnknowns* shared;
@@ -67,14 +68,17 @@ struct Latency {
     template <class T>
     T operator()(T const* const* blocks) const {
         T operations_s(0.0);
+        T forward_s(0.0);
         for (int kind = 0; kind < host_kind_count; ++kind) {
             if (shared->cost[kind] < 0) continue;
             T cost = row->operations[kind] * blocks[0][shared->cost[kind]];
             if (row->half && shared->half[kind] >= 0) cost *= blocks[0][shared->half[kind]];
             operations_s += cost;
+            if (kind == static_cast<int>(HostKind::forward)) forward_s = cost / row->operations[kind];
         }
+        const T before_s = blocks[1][0] * forward_s;
         const T host_s = blocks[1][0] * operations_s + row->blas_calls * blocks[1][1];
-        return equations::smooth_maximum(host_s, T(row->device_s));
+        return before_s + equations::smooth_maximum(T(host_s - before_s), T(row->device_s));
     }
 };
 

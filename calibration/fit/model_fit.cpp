@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 
 namespace ftax::fit {
@@ -29,7 +31,7 @@ std::string key_of(ParameterScope scope, const DeviceSpec& device) {
 }
 
 /// Parameters of one scope that hold for a device, in the order of visit_parameters.
-LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start, double prior_scale) {
+LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start, const ModelFitOptions& options) {
     LogFit::Block block;
     KernelParameters<double> parameters;
     visit_parameters(parameters, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
@@ -41,9 +43,10 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
             const double spread = known->parameter.relative_stddev;
             u.fixed = scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
             if (spread > 0) {
-                u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, prior_scale * known->parameter.relative_stddev));
+                u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, options.prior_scale * known->parameter.relative_stddev));
             }
         }
+        if (!name.starts_with(options.only)) u.fixed = true;
         block.push_back(std::move(u));
     });
     return block;
@@ -84,7 +87,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
         const std::string id = std::to_string(static_cast<int>(scope)) + key_of(scope, device);
         const auto found = placed.find(id);
         if (found != placed.end()) return found->second;
-        return placed.emplace(id, PlacedBlock{fit.add_block(make_block(scope, device, start, options.prior_scale)), scope})
+        return placed.emplace(id, PlacedBlock{fit.add_block(make_block(scope, device, start, options)), scope})
             .first->second;
     };
     for (const ModelRow& row : rows) {
@@ -101,6 +104,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     fitted = start;
     for (const auto& [id, block] : placed) {
         for (const Unknown& u : fit.block(block.index)) {
+            if (!u.name.starts_with(options.only)) continue;
             const std::string key = id.substr(1);
             std::erase_if(fitted.parameters, [&](const ScopedParameter& p) {
                 return p.parameter.name == u.name && p.scope == block.scope && p.key == key;
@@ -111,6 +115,11 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
             report.parameters.push_back(fitted.parameters.back());
         }
     }
+    std::set<std::string> devices(start.fitted_on.begin(), start.fitted_on.end());
+    for (const ScopedParameter& p : fitted.parameters) {
+        if (p.scope == ParameterScope::device) devices.insert(p.key);
+    }
+    fitted.fitted_on.assign(devices.begin(), devices.end());
     std::sort(fitted.parameters.begin(), fitted.parameters.end(), [](const ScopedParameter& a, const ScopedParameter& b) {
         return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
     });

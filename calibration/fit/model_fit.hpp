@@ -25,6 +25,8 @@ struct ModelFitOptions {
     FitOptions fit;
     /// Width of the priors around `start`, relative to what the fit of the operators left (Parameter::relative_stddev).
     double prior_scale = 3;
+    /// Beginning of the names of the parameters that move; empty: all.
+    std::string only;
 };
 
 /// Fits the kernel models to whole forward passes, starting from the parameters of an operator fit (`start`): what no

@@ -59,6 +59,7 @@ AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs) {
                      .model = row.model,
                      .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch)};
     for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];
+    anchor.forward_s = costs[HostKind::forward];
     return anchor;
 }
 

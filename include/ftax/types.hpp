@@ -41,8 +41,9 @@ enum class MathPath : std::uint8_t {
     fp16_tensor,  ///< tensor cores, f16 inputs, f32 accumulation
     bf16_tensor,  ///< tensor cores, bf16 inputs, f32 accumulation
     int8_tensor,  ///< tensor cores, int8 inputs, int32 accumulation
+    fp16_tensor_fp16_accumulate,  ///< tensor cores, f16 inputs and accumulation: twice the rate on GeForce cards
 };
-inline constexpr int math_path_count = 6;
+inline constexpr int math_path_count = 7;
 
 [[nodiscard]] std::string_view name_of(MathPath path) noexcept;
 

@@ -3,10 +3,12 @@
 
 namespace ftax {
 
-// All graph optimisations (ORT_ENABLE_ALL): batch norms folded, FusedConv with relu, SkipLayerNormalization; nodes
-// that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph Optimizations in ONNX Runtime".
+// All graph optimisations (ORT_ENABLE_ALL): batch norms folded, FusedConv with relu (f32 only),
+// SkipLayerNormalization; nodes that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph
+// Optimizations in ONNX Runtime"; cuda_execution_provider.cc registers FusedConv for float alone.
 constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_conv_relu,
                                       rewrites::fuse_skip_layer_norm};
+constexpr void (*half_passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_skip_layer_norm};
 
 // Source: flat rows of framework_tax.csv, onnxruntime-cuda (0.95 ms for the 100 nodes of mobilenet_v2).
 constexpr HostPrior priors[] = {{"host.engine", 8e-6}, {"host.forward", 100e-6}};
@@ -16,6 +18,7 @@ constexpr LoweringTraits nodes{
     .views_move_data = true,
     .module_calls = false,
     .separate_conv_bias = false,
+    .conv_library = kernels::ConvLibrary::cudnn_timed,  // cudnn_conv_algo_search = EXHAUSTIVE, the default
     .conv_workspace_bytes = 32 << 20,  // cudnn_conv_use_max_workspace = 0, default until 1.14
     .batched_matmul_copies = false,
     .host_kind = HostKind::engine};
@@ -30,6 +33,7 @@ const FrameworkModel onnxruntime_cuda{
     .description = "ONNX Runtime with the CUDA execution provider",
     .traits = nodes,
     .rewrites = passes,
+    .half_rewrites = half_passes,
     .priors = priors,
 };
 const FrameworkModel onnxruntime_cuda_graph{
@@ -37,6 +41,7 @@ const FrameworkModel onnxruntime_cuda_graph{
     .description = "ONNX Runtime with the CUDA execution provider, captured as a CUDA graph (enable_cuda_graph)",
     .traits = captured,
     .rewrites = passes,
+    .half_rewrites = half_passes,
 };
 
 }  // namespace ftax

@@ -61,6 +61,9 @@ struct ConvParameters {
     T depthwise_nhwc_rate{};
     T depthwise_nhwc_large_rate{};
     T depthwise_cudnn_steps{};
+    T engine_rate{};
+    T engine_tensor_rate{};
+    T engine_bandwidth{};
 };
 
 /// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
@@ -148,6 +151,14 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
     f("conv.depthwise_cudnn_steps", p.depthwise_cudnn_steps,
       ParameterSpec{20, 0.5, 200, 0.7, shared,
                     "what an output of cuDNN's depthwise kernels costs besides its taps, in taps; timm_infer.csv"});
+    f("conv.engine_rate", p.engine_rate,
+      ParameterSpec{1.0, 0.5, 2, 0.2, shared,
+                    "rate of TensorRT's kernels against cuDNN's, CUDA cores; framework_tax.csv torch-tensorrt fp32"});
+    f("conv.engine_tensor_rate", p.engine_tensor_rate,
+      ParameterSpec{1.0, 0.5, 3, 0.2, architecture, "the same, tensor cores; framework_tax.csv torch-tensorrt fp16"});
+    f("conv.engine_bandwidth", p.engine_bandwidth,
+      ParameterSpec{0.9, 0.3, 2, 0.2, shared,
+                    "share of the memory bandwidth that TensorRT's kernels reach; framework_tax.csv torch-tensorrt"});
 }
 
 /// What was chosen for a convolution and why it takes as long as it does.
@@ -229,8 +240,14 @@ inline std::span<const Tile> winograd_tiles(Architecture architecture) {
 
 /// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
 inline constexpr std::array<Tile, 3> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
+/// The same with the small tile that wins where candidates are timed on few blocks. Source: TensorRT's and cuDNN's
+/// kernel names (…_64x64_…).
+inline constexpr std::array<Tile, 4> timed_implicit_tiles = {
+    {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 64}}};
 /// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels; those that fits tell apart.
 inline constexpr std::array<Tile, 3> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
+inline constexpr std::array<Tile, 4> timed_tensor_tiles = {
+    {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
 
 /// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Pascal's and Ampere's kernels lay
 /// several images side by side where that leaves fewer ragged blocks; it is taken when it saves 15 %.
@@ -266,17 +283,47 @@ const T& latency_of(const ConvParameters<T>& p, int threads) {
     return threads >= 256 ? p.latency_256 : threads >= 128 ? p.latency_128 : p.latency_64;
 }
 
+/// Tells whether candidates are timed: kernels with small tiles and such as split the reduction are among them.
+inline bool is_timed(const ConvShape& s) {
+    return s.library != ConvLibrary::cudnn_heuristic;
+}
+
+/// Bytes of the 36 planes of transformed data and products of the non-fused Winograd algorithm.
+inline double winograd_planes_bytes(const ConvShape& s, double patches) {
+    return 36 * s.element_bytes * patches * static_cast<double>(s.in_channels + s.out_channels);
+}
+inline double winograd_patches(const ConvShape& s) {
+    return round_up(static_cast<double>(s.batch), 16) * ceil_div(static_cast<double>(s.out_height), 4) *
+           ceil_div(static_cast<double>(s.out_width), 4);
+}
+
+inline std::span<const Tile> core_tiles(const ConvShape& s) {
+    if (is_timed(s)) return timed_implicit_tiles;
+    return implicit_tiles;
+}
+inline std::span<const Tile> tensor_core_tiles(const ConvShape& s) {
+    if (is_timed(s)) return timed_tensor_tiles;
+    return tensor_tiles;
+}
+
+/// Share of the CUDA cores' sustained rate in the main loop of the library's kernels.
+template <class T>
+T core_efficiency(const ConvShape& s, const ConvParameters<T>& p) {
+    return s.library == ConvLibrary::tensorrt ? T(p.core_efficiency * p.engine_rate) : p.core_efficiency;
+}
+
 /// Returns the plan with the least arithmetic time among `tiles` for `count` products of rows × columns × reduction.
 /// A block computes 2·rows·columns·(reduction + fill) operations at its SM's share of the rate.
 /// Source: KERNEL_NOTES.md, GEMM and BMM; the main loop takes `step` values of the reduction at a time.
 template <class T>
 ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
-                          double step, const T& flops_per_s, double sms, const ConvParameters<T>& p,
-                          const T& narrow_efficiency, bool may_split = false) {
+                          double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,
+                          const T& narrow_efficiency, bool splits = false) {
     ConvPlan<T> best;
-    const T sm_rate = flops_per_s / sms;
-    // Parts of a split reduction fill idle SMs; adding them up is left out.
-    const double most_parts = may_split ? 16 : 1;
+    const T sm_rate = rates.flops_per_s * efficiency / rates.sms;
+    // Parts of a split reduction fill idle SMs; a second kernel reads the f32 sums of all of them.
+    const T sums_s = count * rows * columns * 8 / rates.bandwidth_bytes_per_s;
+    const double most_parts = splits ? 16 : 1;
     for (double parts = 1; parts <= most_parts; parts *= 2) {
         const T depth = p.fill_steps * step + round_up(reduction / parts, step);
         for (std::size_t i = 0; i < tiles.size(); ++i) {
@@ -284,12 +331,14 @@ ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows
             const double blocks = count * parts * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns);
             const double resident = resident_blocks(tile.threads);
             T time = depth * (2.0 * tile.rows * tile.columns) / sm_rate *
-                     wave_time(blocks / sms, resident, latency_of(p, tile.threads), p.wave_sharpness);
+                     wave_time(blocks / rates.sms, resident, latency_of(p, tile.threads), p.wave_sharpness);
             if (tile.columns < 128) time /= narrow_efficiency;
+            if (tile.rows < 128) time /= narrow_efficiency;
+            if (parts > 1) time += sums_s * parts + rates.floor_s;
             if ((i == 0 && parts == 1) || time < best.compute_s) {
                 best.compute_s = time;
                 best.tile = tile;
-                best.waves = blocks / (sms * resident);
+                best.waves = blocks / (rates.sms * resident);
             }
         }
     }
@@ -322,10 +371,11 @@ ConvPlan<T> within_power(ConvPlan<T> plan, const DeviceRates<T>& rates, const Co
 template <class T>
 ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                                const ConvParameters<T>& p) {
-    const auto plan = cheapest_tile<T>(implicit_tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
-                                       rates.flops_per_s * p.core_efficiency, rates.sms, p, T(1.0), s.timed_tactics);
-    const T memory_s =
-        load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
+    const auto plan = cheapest_tile<T>(core_tiles(s), static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
+                                       rates, core_efficiency(s, p), p, T(1.0), is_timed(s));
+    const bool engine = s.library == ConvLibrary::tensorrt;
+    const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
+    const T memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
     return within_power(finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s), rates, p);
 }
 
@@ -338,7 +388,8 @@ ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const D
     plan.tile = {128, 32, 256};
     const double blocks = winograd_fused_blocks(s, rates.architecture);
     const T depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
-    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / (rates.flops_per_s * p.core_efficiency / rates.sms * p.winograd2_efficiency) *
+    const T sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
+    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate *
                      wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
@@ -354,10 +405,9 @@ ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, cons
                                    const ConvParameters<T>& p) {
     const auto in_channels = static_cast<double>(s.in_channels);
     const auto out_channels = static_cast<double>(s.out_channels);
-    const double patches = round_up(static_cast<double>(s.batch), 16) * ceil_div(static_cast<double>(s.out_height), 4) *
-                           ceil_div(static_cast<double>(s.out_width), 4);
+    const double patches = winograd_patches(s);
     const auto plan = cheapest_tile<T>(winograd_tiles(rates.architecture), 36, patches, out_channels, in_channels, 8,
-                                       rates.flops_per_s * p.core_efficiency * p.winograd4_efficiency, rates.sms, p, T(1.0));
+                                       rates, T(p.core_efficiency * p.winograd4_efficiency), p, T(1.0));
     const double data_bytes = 36 * s.element_bytes * patches * in_channels;
     const double product_bytes = 36 * s.element_bytes * patches * out_channels;
     const T memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
@@ -380,10 +430,12 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const double taps = s.transposed ? 1 : c.taps;
     const double padded = round_up(c.reduction / taps, align);
     const double padding = padded * taps / c.reduction;
-    const auto plan = cheapest_tile<T>(tensor_tiles, groups, c.rows, round_up(c.columns, align), padded * taps, 32,
-                                       rates.flops_per_s * p.tensor_efficiency, rates.sms, p,
-                                       p.tensor_narrow_efficiency, s.timed_tactics);
-    const T bandwidth = rates.bandwidth_bytes_per_s * p.stream_bandwidth;
+    const bool engine = s.library == ConvLibrary::tensorrt;
+    T efficiency = p.tensor_efficiency;
+    if (engine) efficiency *= p.engine_tensor_rate;
+    const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps, 32,
+                                       rates, efficiency, p, p.tensor_narrow_efficiency, is_timed(s));
+    const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);
     const bool writes_nchw = rates.path == MathPath::tf32;
@@ -428,14 +480,15 @@ template <class T>
 ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                            const ConvParameters<T>& p) {
     ConvPlan<T> plan;
-    const bool own = !is_cudnn_depthwise(s, rates.path);
+    const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
     const T& nhwc = std::max(s.kernel_h, s.kernel_w) > 7 ? p.depthwise_nhwc_large_rate : p.depthwise_nhwc_rate;
     const T& rate = own ? p.depthwise_rate : s.channels_last ? nhwc : p.depthwise_half_rate;
     const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
     const double outputs = c.rows * c.columns * static_cast<double>(s.groups);
     const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
     plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
-    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.stream_bandwidth);
+    const T& share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
+    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * share);
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
 }
 
@@ -470,12 +523,22 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
     if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
-    if (rates.path != MathPath::fp32) return convolution::plan_tensor_gemm(c, s, rates, p);
+    const auto fits = [&](double bytes) {
+        return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
+    };
+    if (rates.path != MathPath::fp32) {
+        if (s.channels_last || fits(c.in_bytes + c.out_bytes)) return convolution::plan_tensor_gemm(c, s, rates, p);
+        // Without room for the copies to NHWC and back, CUDA cores do the work.
+        DeviceRates<T> cores = rates;
+        cores.path = MathPath::fp32;
+        cores.flops_per_s = rates.fp32_flops_per_s;
+        return convolution::plan_implicit_gemm(c, s, cores, p);
+    }
     auto best = convolution::plan_implicit_gemm(c, s, rates, p);
     if (!is_winograd(s)) return best;
     const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
     if (fused.seconds < best.seconds) best = fused;
-    if (s.element_bytes < 4) return best;
+    if (s.element_bytes < 4 || !fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s)))) return best;
     const auto nonfused = convolution::plan_winograd_nonfused(c, s, rates, p);
     return nonfused.seconds < best.seconds ? nonfused : best;
 }

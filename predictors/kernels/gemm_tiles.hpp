@@ -66,7 +66,7 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
 
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
-           path == MathPath::int8_tensor;
+           path == MathPath::int8_tensor || path == MathPath::fp16_tensor_fp16_accumulate;
 }
 
 /// Lists the kernels cuBLAS has taken on an architecture, `batched` for strided batches of more than one product.

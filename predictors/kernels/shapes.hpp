@@ -14,6 +14,13 @@ struct GemmShape {
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
+/// Whose convolution kernels run, and who chooses among them.
+enum class ConvLibrary : std::uint8_t {
+    cudnn_heuristic,  ///< PyTorch: what cudnnGetConvolutionForwardAlgorithm_v7 names
+    cudnn_timed,      ///< ONNX Runtime: the fastest of those that fit the workspace, also such as split the reduction
+    tensorrt,         ///< TensorRT's own kernels, timed when the engine is built
+};
+
 struct ConvShape {
     std::int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
     std::int64_t in_depth = 1, in_height = 1, in_width = 1;  ///< depth is 1 except for 3-D convolutions
@@ -23,8 +30,9 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
-    bool fused_layout = false;   ///< cuDNN 9: many f16 kernels read and write NCHW themselves
-    bool timed_tactics = false;  ///< the framework times candidate kernels, also such as split the reduction
+    bool fused_layout = false;  ///< cuDNN 9: many f16 kernels read and write NCHW themselves
+    ConvLibrary library = ConvLibrary::cudnn_heuristic;
+    std::int64_t workspace_bytes = 0;  ///< what the convolution may allocate; 0: any
     friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 

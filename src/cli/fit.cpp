@@ -31,6 +31,8 @@ struct FitArguments {
     std::vector<std::string> left_out_models;
     std::vector<std::string> left_out_devices;
     std::vector<std::string> left_out_runs;
+    std::vector<std::string> frameworks{"pytorch-eager"};
+    std::string only;
     std::string version = "1";
     int starts = 1;
     int iterations = 30;
@@ -72,7 +74,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
     std::map<Curve, std::map<double, std::vector<const Measurement*>>> curves;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const Measurement& row = file.rows[i];
-        if (!file.problems[i].empty() || row.framework != "pytorch-eager" || row.mode == "train" || !row.option.empty()) continue;
+        if (!file.problems[i].empty() || !holds(arguments.frameworks, row.framework) || row.mode == "train" || !row.option.empty()) continue;
         if (holds(arguments.left_out_models, row.model) || holds(arguments.left_out_runs, row.gpu + ":" + row.run)) continue;
         if (holds(arguments.left_out_devices, devices.find(row.gpu).slug)) continue;
         const std::int64_t size = row.input.value_or(row.seq.value_or(0));
@@ -103,7 +105,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
                 std::vector<CountedKernel> kernels = graphs.kernels(row);
                 if (alone && latency_s[i] < fit::dispatch_bound_s(kernels)) continue;
                 rows.push_back({&device, std::move(kernels), latency_s[i], row.model,
-                                fmt::format("{} {}", device.slug, name_of(row.precision))});
+                                fmt::format("{} {} {}", device.slug, row.framework, name_of(row.precision))});
             } catch (const Error& error) {
                 if (missing.insert(row.model).second) fmt::print(stderr, "warning: {}: {}\n", escape_terminal(row.model), error.what());
                 break;
@@ -137,6 +139,7 @@ int run_fit(const FitArguments& arguments) {
         options.fit.starts = arguments.starts;
         options.fit.iterations = arguments.iterations;
         options.fit.row_log_stddev = 0.05;
+        options.only = arguments.only;
         const DeviceProfileFile start = profile;
         print_report(fit::fit_models(models, start, options, profile));
     }
@@ -157,6 +160,9 @@ void setup_fit(CLI::App& app, Action& action) {
     verb->add_option("--leave-out-model", arguments->left_out_models, "model whose rows are not used");
     verb->add_option("--leave-out-device", arguments->left_out_devices, "slug of a device whose rows are not used");
     verb->add_option("--leave-out-run", arguments->left_out_runs, "GPU:RUN whose rows are not used");
+    verb->add_option("--framework", arguments->frameworks, "frameworks whose whole-model rows are used")
+        ->capture_default_str();
+    verb->add_option("--only", arguments->only, "beginning of the names of the parameters that whole models may move");
     verb->add_option("--profile-version", arguments->version, "version to write into the profile");
     verb->add_option("--iterations", arguments->iterations, "most iterations of the whole-model fit")
         ->check(CLI::PositiveNumber);

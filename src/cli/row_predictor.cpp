@@ -7,7 +7,6 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/framework_model.hpp"
-#include "src/core/strides.hpp"
 #include "src/io/number.hpp"
 
 namespace ftax::cli {
@@ -117,15 +116,13 @@ Prediction RowPredictor::predict(const Measurement& measured) {
 std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const Measurement row = with_own_framework(measured);
     const PredictOptions options = options_for(row);
-    Graph laid_out;
-    if (options.channels_last) {
-        laid_out = graph(row.model);
-        lay_out_for_cuda(laid_out, true);
-    }
-    const Graph& source = options.channels_last ? laid_out : graph(row.model);
-    const Schedule schedule =
-        lower(source, device_spec(row.gpu), options, framework_model(row.framework).traits);
-    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)));
+    const DeviceSpec device = device_spec(row.gpu);
+    const FrameworkModel& framework = framework_model(row.framework);
+    const std::optional<Graph> optimised = optimised_graph(graph(row.model), framework, device, options);
+    const Graph& source = optimised ? *optimised : graph(row.model);
+    const Schedule schedule = lower(source, device, options, framework.traits);
+    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)),
+                        is_channels_last(framework.traits, row.precision));
 }
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
