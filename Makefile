@@ -18,7 +18,8 @@ test:
 	@cmake/venv.sh $(BUILD)/venv
 	@cmake/libtorch.sh $(BUILD)/venv/bin/python $(BUILD)/libtorch
 	$(RUN_CMAKE) -B $(BUILD)/test -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python) \
-	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch)
+	             -DFTAX_BUILD_TORCH=ON -DFTAX_TORCH=$(abspath $(BUILD)/libtorch/torch) \
+	             -DFTAX_BUILD_CUDA=$$(command -v nvcc >/dev/null && echo ON || echo OFF)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure
 

@@ -3,7 +3,7 @@
 
 file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
      ${PROJECT_SOURCE_DIR}/data/devices/*.json ${PROJECT_SOURCE_DIR}/data/profiles/*.json
-     ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt)
+     ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py)
 list(SORT embedded_files)
 
 set(assembly ".section .note.GNU-stack,\"\",@progbits\n.section .rodata\n")

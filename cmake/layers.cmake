@@ -57,6 +57,25 @@ if(FTAX_BUILD_FIT)
     target_include_directories(ftax_nas_study PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores ftax_embedded fmt::fmt ftax_options)
 endif()
+ftax_layer(ftax_bench FOLDERS calibration/bench LINK ftax_core
+           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+if(FTAX_BUILD_CUDA)
+    ftax_layer(ftax_cupti FOLDERS calibration/bench/cuda LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
+    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu)
+    set_target_properties(ftax_cuda_probe PROPERTIES CUDA_STANDARD 20 CUDA_ARCHITECTURES "75;80;90")
+    target_include_directories(ftax_cuda_probe PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ftax_cuda_probe PRIVATE ftax_cupti CUDA::cudart)
+endif()
+if(FTAX_BUILD_TORCH)
+    # Loaded when it is asked for: LibTorch takes longer to start than ftax to predict.
+    file(GLOB libtorch_sources CONFIGURE_DEPENDS calibration/bench/libtorch/*.cpp)
+    add_library(ftax_libtorch MODULE ${libtorch_sources})
+    set_target_properties(ftax_libtorch PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden)
+    target_include_directories(ftax_libtorch PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ftax_libtorch PRIVATE ftax_core ftax_bench ftax_torch ftax_options)
+    # LibTorch's warnings are not ours; its own copy of fmt must not meet the system's.
+    target_compile_options(ftax_libtorch PRIVATE -O1 -Wno-unused-parameter)
+endif()
 ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)
 
 # Everything a program that predicts needs, under one name: find_package(ftax), link ftax::ftax.
@@ -65,10 +84,10 @@ target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_io ftax_co
 add_library(ftax::ftax ALIAS ftax)
 
 if(NOT FTAX_BUILD_FIT)
-    set_source_files_properties(src/cli/fit.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    set_source_files_properties(src/cli/fit.cpp src/cli/calibrate.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
-           PRIVATE_LINK $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>
                         $<$<BOOL:${FTAX_BUILD_FIT}>:Eigen3::Eigen> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.
 target_compile_options(ftax_cli PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -82,3 +101,6 @@ set_target_properties(ftax_program PROPERTIES OUTPUT_NAME ftax)
 target_include_directories(ftax_program PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_options(ftax_program PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(ftax_program PRIVATE ftax_cli fmt::fmt ftax_options)
+if(FTAX_BUILD_TORCH)
+    add_dependencies(ftax_program ftax_libtorch)
+endif()

@@ -7,11 +7,9 @@
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
+#include "predictors/device_model.hpp"
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
-#include "predictors/kernel_cost.hpp"
-#include "predictors/kernel_detail.hpp"
-#include "predictors/kernel_shapes.hpp"
 #include "predictors/timeline.hpp"
 
 namespace ftax {
@@ -33,8 +31,8 @@ struct Predictor::State {
           engine_is_channels_last(is_channels_last(model.traits, run.precision)),
           own_graph(optimised_graph(source, model, device.device, options)),
           graph(own_graph ? *own_graph : source),
-          schedule(lower(graph, device.device, options, model.traits)),
-          kernel_models(device.device, kernel_parameters(device)),
+          schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
+          kernel_models(device_model(device)),
           costs(host_costs(framework, options.precision)) {}
 
     DeviceProfile device;
@@ -45,7 +43,7 @@ struct Predictor::State {
     std::optional<Graph> own_graph;
     const Graph& graph;
     Schedule schedule;
-    KernelModels<double> kernel_models;
+    DeviceModel kernel_models;
     HostCosts costs;
 
     BoundShapes bound;
@@ -54,8 +52,8 @@ struct Predictor::State {
     std::vector<Span> spans;
 
     KernelCost cost(const Kernel& kernel) const {
-        return std::visit([&](const auto& shape) { return kernel_cost(kernel_models, shape, kernel.path); },
-                          kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last));
+        return kernel_cost(kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last),
+                           kernel.path);
     }
 
     std::vector<KernelDetail> details(const Launch& launch) const {
@@ -140,8 +138,7 @@ struct Predictor::State {
             if (op.bound == Bound::latency_floor) floor_s += op.device_s;
         }
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
-        result.latency_s =
-            simulate(launches, {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s}, spans);
+        result.latency_s = simulate(launches, timeline_options(), spans);
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         set_interval(result);
@@ -154,6 +151,11 @@ struct Predictor::State {
         }
         set_coverage(result);
         return result;
+    }
+
+    TimelineOptions timeline_options() const {
+        if (is_cpu(device.device)) return {.blocking = true};
+        return {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s};
     }
 
     /// Beyond the longest run that the models were compared with, their errors are a guess: wider, and said so.

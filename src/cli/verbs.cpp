@@ -18,7 +18,9 @@ void setup_verbs(CLI::App& app, Action& action) {
     setup_profiles(app, action);
     setup_doctor(app, action);
     setup_nas(app, action);
+    setup_measure(app, action);
 #ifdef FTAX_WITH_FIT
+    setup_calibrate(app, action);
     setup_fit(app, action);
 #endif
 }

@@ -21,7 +21,9 @@ void setup_frameworks(CLI::App& app, Action& action);
 void setup_profiles(CLI::App& app, Action& action);
 void setup_doctor(CLI::App& app, Action& action);
 void setup_nas(CLI::App& app, Action& action);
+void setup_measure(CLI::App& app, Action& action);
 #ifdef FTAX_WITH_FIT
+void setup_calibrate(CLI::App& app, Action& action);
 void setup_fit(CLI::App& app, Action& action);
 #endif
 

@@ -133,15 +133,19 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.name = root["name"].text();
     device.aliases = root["aliases"].texts();
     device.architecture = parse_architecture(root["architecture"]);
-    std::tie(device.compute_capability_major, device.compute_capability_minor) =
-        parse_compute_capability(root["compute_capability"]);
+    const bool gpu = device.architecture != Architecture::cpu;
+    if (gpu) {
+        std::tie(device.compute_capability_major, device.compute_capability_minor) =
+            parse_compute_capability(root["compute_capability"]);
+    }
     device.sms = quantity.count(root["sms"]);
     if (const auto clock = root.find("base_clock_hz")) device.base_clock_hz = quantity(*clock);
-    device.boost_clock_hz = quantity(root["boost_clock_hz"]);
+    if (gpu) device.boost_clock_hz = quantity(root["boost_clock_hz"]);
     device.memory_bytes = quantity(root["memory_bytes"]);
-    device.memory_bandwidth_bytes_per_s = quantity(root["memory_bandwidth_bytes_per_s"]);
+    if (gpu) device.memory_bandwidth_bytes_per_s = quantity(root["memory_bandwidth_bytes_per_s"]);
     if (const auto share = root.find("inline_ecc_share")) device.inline_ecc_share = quantity(*share);
     device.l2_bytes = quantity(root["l2_bytes"]);
+    if (!gpu) return device;  // the rates of a CPU are measured, not promised
     device.shared_memory_per_sm_bytes = quantity(root["shared_memory_per_sm_bytes"]);
     device.registers_per_sm = quantity(root["registers_per_sm"]);
     device.max_threads_per_sm = quantity.count(root["max_threads_per_sm"]);

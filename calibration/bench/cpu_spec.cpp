@@ -1,0 +1,96 @@
+#include "calibration/bench/cpu_spec.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "src/io/json_document.hpp"
+#include "src/io/number.hpp"
+
+namespace ftax::bench {
+namespace {
+
+/// What a machine without readable caches is taken to have. Source: the smallest L2 of x86 servers since 2017.
+constexpr double usual_l2_bytes = 1 << 20;
+
+std::string first_line(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+std::string cpu_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("model name")) return line.substr(line.find_first_not_of(" \t:", 10));
+    }
+    return "unknown CPU";
+}
+
+/// Size of the data cache of one level of core 0. Sizes are written "2048K".
+double cache_bytes(int level, double fallback) {
+    for (int i = 0; i < 8; ++i) {
+        const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+        if (first_line(folder + "level") != fmt::format("{}", level) || first_line(folder + "type") == "Instruction") continue;
+        std::string size = first_line(folder + "size");
+        const double unit = size.ends_with('M') ? 1 << 20 : 1 << 10;
+        if (!size.empty()) size.pop_back();
+        if (const auto value = parse_number(size)) return *value * unit;
+    }
+    return fallback;
+}
+
+}  // namespace
+
+DeviceSpec query_cpu(int threads) {
+    DeviceSpec cpu;
+    cpu.slug = "cpu";
+    cpu.name = cpu_name();
+    cpu.architecture = Architecture::cpu;
+    cpu.sms = threads;
+    cpu.memory_bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+    cpu.l2_bytes = cache_bytes(2, usual_l2_bytes) * threads;
+    return cpu;
+}
+
+std::string datasheet_text(const DeviceSpec& cpu) {
+    const auto quantity = [](double value) { return nlohmann::ordered_json{{"value", value}, {"source", "query"}}; };
+    nlohmann::ordered_json json{{"schema_version", 1},
+                                {"slug", cpu.slug},
+                                {"name", cpu.name},
+                                {"aliases", nlohmann::ordered_json::array()},
+                                {"architecture", "cpu"},
+                                {"sources", {{"query", "/proc/cpuinfo, /sys/devices/system/cpu, sysconf; threads as asked for"}}},
+                                {"sms", {{"value", cpu.sms}, {"source", "query"}}}};
+    json["memory_bytes"] = quantity(cpu.memory_bytes);
+    json["l2_bytes"] = quantity(cpu.l2_bytes);
+    return to_text(json);
+}
+
+Environment machine_environment(const std::string& command_line) {
+    utsname system{};
+    ::uname(&system);
+    std::array<double, 1> load{};
+    ::getloadavg(load.data(), 1);
+    std::array<char, 32> now{};
+    const std::time_t seconds = std::time(nullptr);
+    std::strftime(now.data(), now.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&seconds));
+    const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    return {{"date", now.data()},
+            {"cpu", cpu_name()},
+            {"logical_cores", fmt::format("{}", std::thread::hardware_concurrency())},
+            {"governor", governor.empty() ? "not readable" : governor},
+            {"kernel", fmt::format("{} {}", system.sysname, system.release)},
+            {"load_at_start", fmt::format("{:.2f}", load[0])},
+            {"command_line", command_line}};
+}
+
+}  // namespace ftax::bench

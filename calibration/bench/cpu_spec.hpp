@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "calibration/bench/bench_device.hpp"
+#include "ftax/device.hpp"
+
+namespace ftax::bench {
+
+/// Asks the system what this machine's CPU is; `threads` of it are used.
+[[nodiscard]] DeviceSpec query_cpu(int threads);
+
+/// Prints the datasheet that device_profile() reads back (data/devices/README.md).
+[[nodiscard]] std::string datasheet_text(const DeviceSpec& cpu);
+
+/// The machine a measurement ran on: CPU, cores, governor, kernel, load, ftax's version and command line.
+[[nodiscard]] Environment machine_environment(const std::string& command_line);
+
+}  // namespace ftax::bench

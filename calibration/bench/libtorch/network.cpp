@@ -1,0 +1,277 @@
+#include "calibration/bench/libtorch/network.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ftax/error.hpp"
+
+namespace ftax::bench {
+namespace {
+
+using at::Tensor;
+using Unary = Tensor (*)(const Tensor&);
+using Binary = Tensor (*)(const Tensor&, const Tensor&);
+
+[[noreturn]] void cannot_run(const Op& op, std::string_view what = {}) {
+    throw Error(ErrorCode::usage, "LibTorch: cannot run " + std::string(name_of(op.kind)) + " " + std::string(what.empty() ? op.source : what));
+}
+
+std::vector<std::int64_t> integers(const Op& op, std::string_view attribute) {
+    const auto values = op.integers(attribute);
+    return {values.begin(), values.end()};
+}
+
+bool in_place(const Op& op) {
+    return op.source.ends_with('_');
+}
+
+const std::map<std::string_view, Unary>& unary_functions() {
+    static const std::map<std::string_view, Unary> functions{
+        {"relu", [](const Tensor& x) { return at::relu(x); }},
+        {"gelu", [](const Tensor& x) { return at::gelu(x); }},
+        {"tanh", [](const Tensor& x) { return at::tanh(x); }},
+        {"sigmoid", [](const Tensor& x) { return at::sigmoid(x); }},
+        {"silu", [](const Tensor& x) { return at::silu(x); }},
+        {"hardswish", [](const Tensor& x) { return at::hardswish(x); }},
+        {"hardsigmoid", [](const Tensor& x) { return at::hardsigmoid(x); }},
+        {"exp", [](const Tensor& x) { return at::exp(x); }},
+        {"erf", [](const Tensor& x) { return at::erf(x); }},
+        {"sqrt", [](const Tensor& x) { return at::sqrt(x); }},
+        {"rsqrt", [](const Tensor& x) { return at::rsqrt(x); }},
+        {"neg", [](const Tensor& x) { return at::neg(x); }},
+        {"clamp", [](const Tensor& x) { return at::clamp(x, 0.0, 6.0); }},
+        {"not", [](const Tensor& x) { return at::logical_not(x); }}};
+    return functions;
+}
+
+const std::map<std::string_view, Unary>& unary_functions_in_place() {
+    static const std::map<std::string_view, Unary> functions{
+        {"relu", [](const Tensor& x) { return x.relu_(); }},
+        {"clamp", [](const Tensor& x) { return x.clamp_(0.0, 6.0); }},
+        {"sigmoid", [](const Tensor& x) { return x.sigmoid_(); }}};
+    return functions;
+}
+
+const std::map<std::string_view, Binary>& binary_functions() {
+    static const std::map<std::string_view, Binary> functions{
+        {"add", [](const Tensor& x, const Tensor& y) { return at::add(x, y); }},
+        {"sub", [](const Tensor& x, const Tensor& y) { return at::sub(x, y); }},
+        {"mul", [](const Tensor& x, const Tensor& y) { return at::mul(x, y); }},
+        {"div", [](const Tensor& x, const Tensor& y) { return at::div(x, y); }},
+        {"pow", [](const Tensor& x, const Tensor& y) { return at::pow(x, y); }},
+        {"equal", [](const Tensor& x, const Tensor& y) { return at::eq(x, y); }},
+        {"not_equal", [](const Tensor& x, const Tensor& y) { return at::ne(x, y); }},
+        {"max", [](const Tensor& x, const Tensor& y) { return at::maximum(x, y); }},
+        {"min", [](const Tensor& x, const Tensor& y) { return at::minimum(x, y); }}};
+    return functions;
+}
+
+}  // namespace
+
+Network::Network(const Graph& graph, const ShapeBindings& bindings, Precision precision, c10::Device device, int weight_sets)
+    : graph_(graph), bound_(bind(graph, bindings)), precision_(precision), device_(device), values_(graph.tensors.size()) {
+    for (const Op& op : graph.ops) steps_.push_back(step_for(op));
+    std::vector<bool> kept(graph.tensors.size(), false);
+    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+        const TensorRole role = graph.tensors[id].role;
+        if (role == TensorRole::activation) continue;
+        kept[id] = role != TensorRole::input;
+        const int sets = role == TensorRole::weight ? weight_sets : 1;
+        Fixed& fixed = fixed_.emplace_back(Fixed{id, {}});
+        for (int i = 0; i < sets; ++i) fixed.sets.push_back(filled(id));
+    }
+    for (const TensorId id : graph.outputs) kept[id] = true;
+    for (std::size_t i = graph.ops.size(); i-- > 0;) {
+        for (const TensorId id : graph.ops[i].inputs) {
+            if (id == no_tensor || kept[id]) continue;
+            kept[id] = true;
+            steps_[i].dead.push_back(id);
+        }
+    }
+}
+
+void Network::run() {
+    for (const Fixed& fixed : fixed_) values_[fixed.slot] = fixed.sets[next_set_ % fixed.sets.size()];
+    ++next_set_;
+    for (const Step& step : steps_) {
+        values_[step.outputs[0]] = step.call(values_);
+        for (const TensorId id : step.dead) values_[id].reset();
+    }
+}
+
+std::vector<std::int64_t> Network::shape_of(TensorId id) const {
+    return bound_type(graph_.tensors[id], bound_).shape;
+}
+
+at::ScalarType Network::type_of(TensorId id) const {
+    switch (graph_.tensors[id].dtype) {
+        case DType::f32:
+            return precision_ == Precision::fp16 ? at::kHalf : precision_ == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+        case DType::f64:
+            return at::kDouble;
+        case DType::f16:
+            return at::kHalf;
+        case DType::bf16:
+            return at::kBFloat16;
+        case DType::i64:
+            return at::kLong;
+        case DType::i32:
+            return at::kInt;
+        case DType::boolean:
+            return at::kBool;
+        default:
+            throw Error(ErrorCode::usage, "LibTorch: no tensors of " + std::string(name_of(graph_.tensors[id].dtype)));
+    }
+}
+
+/// Positive values of magnitude one: a variance must be, and nothing becomes denormal or infinite.
+Tensor Network::filled(TensorId id) const {
+    const auto options = at::TensorOptions().device(device_);
+    const std::vector<std::int64_t> shape = shape_of(id);
+    const at::ScalarType type = type_of(id);
+    if (at::isFloatingType(type)) {
+        const double scale = shape.empty() ? 1.0 : 1.0 / static_cast<double>(std::max<std::int64_t>(shape.back(), 1));
+        return at::rand(shape, options.dtype(at::kFloat)).add_(0.5).mul_(scale).to(type);
+    }
+    std::int64_t high = 2;
+    for (const Op& op : graph_.ops) {
+        if (op.kind == OpKind::embedding && op.inputs[1] == id && type == at::kLong) high = shape_of(op.inputs[0])[0];
+    }
+    return at::randint(high, shape, options.dtype(at::kLong)).to(type);
+}
+
+Network::Step Network::step_for(const Op& op) const {
+    if (op.outputs.size() != 1) cannot_run(op, "with several outputs");
+    return {call_for(op), op.outputs, {}};
+}
+
+Network::Call Network::pointwise(const Op& op) const {
+    const std::string function(op.text("function"));
+    const TensorId x = op.inputs[0];
+    if (op.source.starts_with("aten::masked_fill")) {
+        return [x, mask = op.inputs[1]](const auto& v) { return at::masked_fill(v[x], v[mask].to(at::kBool), -1e4); };
+    }
+    const bool one = op.inputs.size() == 1;
+    if (one && in_place(op) && unary_functions_in_place().contains(function)) {
+        return [x, call = unary_functions_in_place().at(function)](const auto& v) { return call(v[x]); };
+    }
+    if (one && unary_functions().contains(function)) {
+        return [x, call = unary_functions().at(function)](const auto& v) { return call(v[x]); };
+    }
+    if (!binary_functions().contains(function) || op.inputs.size() > 2) cannot_run(op, function);
+    const Binary call = binary_functions().at(function);
+    if (one) {
+        const Tensor scalar = at::scalar_tensor(1.5, at::TensorOptions().dtype(at::kDouble));
+        return [x, call, scalar](const auto& v) { return call(v[x], scalar); };
+    }
+    const TensorId y = op.inputs[1];
+    if (function == "add" && in_place(op) && shape_of(x) == shape_of(op.outputs[0])) {
+        return [x, y](const auto& v) { return v[x].add_(v[y]); };
+    }
+    return [x, y, call](const auto& v) { return call(v[x], v[y]); };
+}
+
+Network::Call Network::convolution(const Op& op) const {
+    const std::vector<std::int64_t> stride = integers(op, "stride"), pad = integers(op, "pad_begin");
+    if (pad != integers(op, "pad_end")) cannot_run(op, "with unequal padding");
+    const std::vector<std::int64_t> dilation = integers(op, "dilation");
+    const std::int64_t groups = op.integer("groups", 1);
+    const TensorId x = op.inputs[0], w = op.inputs[1];
+    const bool has_bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+    const TensorId bias = has_bias ? op.inputs[2] : no_tensor;
+    if (shape_of(x).size() != 4) cannot_run(op, "of other than two dimensions");
+    return [=](const auto& v) {
+        return at::conv2d(v[x], v[w], has_bias ? std::optional<Tensor>(v[bias]) : std::nullopt, stride, pad, dilation, groups);
+    };
+}
+
+Network::Call Network::slice(const Op& op) const {
+    const TensorId x = op.inputs[0];
+    const std::vector<std::int64_t> from = shape_of(x), to = shape_of(op.outputs[0]);
+    if (from.size() == to.size() + 1) {
+        return [x, axis = op.integer("axis", 0)](const auto& v) { return v[x].select(axis, 0); };
+    }
+    if (from.size() != to.size()) cannot_run(op);
+    for (std::size_t axis = 0; axis < from.size(); ++axis) {
+        if (from[axis] == to[axis]) continue;
+        return [x, axis, size = to[axis]](const auto& v) { return v[x].narrow(static_cast<std::int64_t>(axis), 0, size); };
+    }
+    return [x](const auto& v) { return v[x].alias(); };
+}
+
+Network::Call Network::call_for(const Op& op) const {
+    const TensorId x = op.inputs.empty() ? no_tensor : op.inputs[0];
+    const TensorId y = op.inputs.size() > 1 ? op.inputs[1] : no_tensor;
+    const TensorId z = op.inputs.size() > 2 ? op.inputs[2] : no_tensor;
+    const std::vector<std::int64_t> shape = shape_of(op.outputs[0]);
+    switch (op.kind) {
+        case OpKind::conv:
+            return convolution(op);
+        case OpKind::linear:
+            if (z == no_tensor) return [x, y](const auto& v) { return at::linear(v[x], v[y]); };
+            return [x, y, z](const auto& v) { return at::linear(v[x], v[y], v[z]); };
+        case OpKind::matmul:
+            if (z != no_tensor || op.integer("transpose_a", 0) != 0 || op.integer("transpose_b", 0) != 0) cannot_run(op);
+            return [x, y](const auto& v) { return at::matmul(v[x], v[y]); };
+        case OpKind::attention:
+            return [x, y, z](const auto& v) { return at::scaled_dot_product_attention(v[x], v[y], v[z]); };
+        case OpKind::batch_norm:
+            return [x, y, z, mean = op.inputs.at(3), variance = op.inputs.at(4)](const auto& v) {
+                return at::batch_norm(v[x], v[y], v[z], v[mean], v[variance], false, 0.1, 1e-5, true);
+            };
+        case OpKind::layer_norm: {
+            const std::vector<std::int64_t> input = shape_of(x);
+            const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
+            const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
+            return [x, y, z, normalized](const auto& v) { return at::layer_norm(v[x], normalized, v[y], v[z]); };
+        }
+        case OpKind::softmax:
+            return [x, axis = op.integer("axis", -1)](const auto& v) { return at::softmax(v[x], axis); };
+        case OpKind::pointwise:
+            return pointwise(op);
+        case OpKind::pool: {
+            if (op.text("function") != "max") cannot_run(op, "average");
+            return [x, kernel = integers(op, "kernel"), stride = integers(op, "stride"), pad = integers(op, "pad_begin")](
+                       const auto& v) { return at::max_pool2d(v[x], kernel, stride, pad); };
+        }
+        case OpKind::global_pool:
+            return [x, size = std::vector<std::int64_t>(shape.end() - 2, shape.end())](const auto& v) {
+                return at::adaptive_avg_pool2d(v[x], size);
+            };
+        case OpKind::embedding:
+            return [x, y](const auto& v) { return at::embedding(v[x], v[y]); };
+        case OpKind::reshape:
+            return [x, shape](const auto& v) { return v[x].reshape(shape); };
+        case OpKind::transpose:
+            return [x, perm = integers(op, "perm")](const auto& v) { return v[x].permute(perm); };
+        case OpKind::slice:
+            return slice(op);
+        case OpKind::expand:
+            return [x, shape](const auto& v) { return v[x].expand(shape); };
+        case OpKind::concat:
+            return [inputs = op.inputs, axis = op.integer("axis", 0)](const auto& v) {
+                std::vector<Tensor> parts;
+                for (const TensorId id : inputs) parts.push_back(v[id]);
+                return at::cat(parts, axis);
+            };
+        case OpKind::copy:
+            if (op.source.ends_with("contiguous")) return [x](const auto& v) { return v[x].contiguous(); };
+            return [x](const auto& v) { return v[x].clone(); };
+        case OpKind::cast:
+            return [x, type = type_of(op.outputs[0])](const auto& v) { return v[x].to(type); };
+        case OpKind::fill:
+            return [shape, options = at::TensorOptions().dtype(type_of(op.outputs[0])).device(device_)](const auto&) {
+                return at::ones(shape, options);
+            };
+        case OpKind::identity:
+            return [x](const auto& v) { return v[x]; };
+        default:
+            cannot_run(op);
+    }
+}
+
+}  // namespace ftax::bench

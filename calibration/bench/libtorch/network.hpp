@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "ftax/types.hpp"
+
+namespace ftax::bench {
+
+/// Runs a Graph with LibTorch's operators, one by one, as a C++ program would call them. Weights are random; constants
+/// that a Graph does not keep (the slope of an activation, where a slice begins) are chosen so that each operator costs
+/// what it costs in the model.
+class Network {
+  public:
+    /// `weight_sets` > 1 gives every call other weights. Throws Error{usage} naming the first operator it cannot run;
+    /// what LibTorch throws passes through.
+    Network(const Graph& graph, const ShapeBindings& bindings, Precision precision, c10::Device device, int weight_sets);
+
+    /// One forward pass over inputs made once.
+    void run();
+
+  private:
+    using Call = std::function<at::Tensor(const std::vector<at::Tensor>& values)>;
+    struct Step {
+        Call call;
+        std::vector<TensorId> outputs;
+        std::vector<TensorId> dead;  ///< read for the last time here
+    };
+    struct Fixed {
+        TensorId slot;
+        std::vector<at::Tensor> sets;
+    };
+
+    [[nodiscard]] at::Tensor filled(TensorId id) const;
+    [[nodiscard]] at::ScalarType type_of(TensorId id) const;
+    [[nodiscard]] std::vector<std::int64_t> shape_of(TensorId id) const;
+    [[nodiscard]] Step step_for(const Op& op) const;
+    [[nodiscard]] Call call_for(const Op& op) const;
+    [[nodiscard]] Call pointwise(const Op& op) const;
+    [[nodiscard]] Call convolution(const Op& op) const;
+    [[nodiscard]] Call slice(const Op& op) const;
+
+    const Graph& graph_;
+    BoundShapes bound_;
+    Precision precision_;
+    c10::Device device_;
+    std::vector<Fixed> fixed_;  ///< weights, constants and inputs
+    std::vector<Step> steps_;
+    std::vector<at::Tensor> values_;
+    std::size_t next_set_ = 0;
+};
+
+}  // namespace ftax::bench

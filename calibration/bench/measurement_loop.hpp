@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/bench/bench_device.hpp"
+#include "calibration/bench/stopping_rule.hpp"
+
+namespace ftax::bench {
+
+/// What became of one case in one repetition.
+struct CaseResult {
+    int repetition = 0;
+    std::vector<double> samples_s;     ///< all that count
+    int discarded = 0;                 ///< samples under a throttled clock, beside another process, or across a clock step
+    std::optional<double> clock_ratio; ///< mean over the samples that count
+    std::string stopped;               ///< name of the StopReason; empty when there is a problem
+    std::string problem;               ///< why there is no time; empty for a valid result
+};
+
+struct LoopOptions {
+    StoppingLimits limits;
+    int repetitions = 1;
+    unsigned seed = 1;  ///< of the order: each repetition visits the cases in a random one
+    /// A sample under this share of the default clock is discarded, and the device gets a pause. Source: DESIGN.md §7.
+    double min_clock_ratio = 0.75;
+    double pause_s = 1;
+    /// A case with this many discarded samples in sequence is given up: marked, not averaged in.
+    int max_discarded = 10;
+};
+
+/// What the loop needs from outside; replaced in tests.
+struct LoopSurroundings {
+    std::function<bool(const BenchCase&, int repetition)> is_done;         ///< kept from an earlier run
+    std::function<void(const BenchCase&, const CaseResult&)> keep;         ///< called once per finished case
+    std::function<bool()> interrupted;                                     ///< checked between samples
+    std::function<void(double seconds)> pause;
+    std::function<void(std::size_t done, std::size_t total)> progress;
+};
+
+/// Measures every case `repetitions` times, in random order within each repetition.
+/// Returns false when it was interrupted, or when the device is lost for good: what is complete has been kept.
+[[nodiscard]] bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOptions& options,
+                           const LoopSurroundings& surroundings);
+
+}  // namespace ftax::bench

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph.hpp"
+
+namespace ftax::bench {
+
+/// One operator to measure, as operator files name it: "conv" with {"b": 1, "cin": 64, …}.
+struct OperatorCase {
+    std::string op;
+    std::map<std::string, std::int64_t> shape;
+};
+
+/// The network that consists of this one operator.
+/// Throws Error{usage} for an operator that cannot be measured or a dimension that is missing.
+[[nodiscard]] Graph operator_graph(const OperatorCase& operator_case);
+
+/// Prints the shape as operator files write it: "b=1 cin=64 …".
+[[nodiscard]] std::string shape_text(const OperatorCase& operator_case);
+
+/// Bytes of the weights that a call reads.
+[[nodiscard]] std::int64_t weight_bytes(const Graph& graph);
+
+/// Shapes for a CPU: log-spaced over what networks use, each at most `max_flops` and `max_bytes`.
+[[nodiscard]] std::vector<OperatorCase> cpu_operators(bool quick);
+
+/// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less) and of waves.
+[[nodiscard]] std::vector<OperatorCase> gpu_operators();
+
+}  // namespace ftax::bench

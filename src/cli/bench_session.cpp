@@ -1,0 +1,226 @@
+#include "src/cli/bench_session.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "calibration/bench/cpu_spec.hpp"
+#include "calibration/bench/libtorch_plugin.hpp"
+#include "calibration/bench/python_device.hpp"
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/work.hpp"
+#include "src/cli/scenario.hpp"
+
+namespace ftax::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupt_seen = 0;
+
+/// While it lives, Ctrl-C asks the measurement to end instead of ending the program.
+class InterruptGuard {
+  public:
+    InterruptGuard() {
+        interrupt_seen = 0;
+        struct sigaction action {};
+        action.sa_handler = [](int) { interrupt_seen = 1; };
+        for (const int signal : signals) ::sigaction(signal, &action, &before_[signal == SIGTERM]);
+    }
+    ~InterruptGuard() {
+        for (const int signal : signals) ::sigaction(signal, &before_[signal == SIGTERM], nullptr);
+    }
+    InterruptGuard(const InterruptGuard&) = delete;
+    InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  private:
+    static constexpr std::array signals{SIGINT, SIGTERM};
+    std::array<struct sigaction, 2> before_{};
+};
+
+/// One line on a terminal, rewritten in place: done, total, time left. Silent elsewhere.
+class Progress {
+  public:
+    explicit Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+    ~Progress() {
+        if (terminal_) fmt::print(stderr, "\r\033[K");
+    }
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    void show(std::size_t done, std::size_t total) const {
+        if (!terminal_) return;
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+        const double left_s = elapsed.count() / static_cast<double>(done) * static_cast<double>(total - done);
+        fmt::print(stderr, "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total, std::floor(left_s / 60),
+                   std::fmod(left_s, 60));
+        std::fflush(stderr);
+    }
+
+  private:
+    std::string what_;
+    bool terminal_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// The command line of this process, as the kernel keeps it.
+std::string command_line() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::replace(text.begin(), text.end(), '\0', ' ');
+    return text;
+}
+
+std::string python_of(const BenchArguments& arguments) {
+    if (!arguments.python.empty()) return arguments.python;
+    const char* variable = std::getenv("FTAX_PYTHON");
+    return variable && *variable ? variable : "python3";
+}
+
+std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
+    const Precision precision = parse_precision(arguments.precision);
+    if (arguments.framework == "libtorch") return bench::open_libtorch(arguments.device, precision, arguments.threads);
+    return std::make_unique<bench::PythonDevice>(bench::PythonOptions{
+        .python = python_of(arguments), .device = arguments.device, .framework = arguments.framework,
+        .precision = precision, .threads = arguments.threads});
+}
+
+std::string value_of(const bench::Environment& environment, std::string_view key) {
+    const auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == key; });
+    return found == environment.end() ? std::string() : found->second;
+}
+
+/// Calls per sample so that a sample takes about a millisecond on a slow device, and few enough not to fill the queue.
+int calls_for(const Graph& graph) {
+    const Work work = total_work(graph, bind(graph, {}));
+    const double slow_s = static_cast<double>(work.flops) / 5e10 +
+                          static_cast<double>(work.read_bytes + work.write_bytes) / 1e10 + 5e-6;
+    return static_cast<int>(std::clamp(1e-3 / slow_s, 1.0, 64.0));
+}
+
+/// Weights are rotated through this much memory, so that a call finds them where a forward pass finds them.
+constexpr double rotated_bytes = 64 << 20;
+
+}  // namespace
+
+void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
+    verb.add_option("--device", arguments.device, "cpu, or cuda for this machine's GPU")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->capture_default_str();
+    verb.add_option("--framework", arguments.framework,
+                    "libtorch, or through Python: pytorch-eager, torchscript, cuda-graph, torch-compile, "
+                    "onnxruntime-cuda, onnxruntime-cpu")
+        ->capture_default_str();
+    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
+    verb.add_option("--python", arguments.python, "Python that has the framework (default: $FTAX_PYTHON, then python3)");
+    verb.add_option("-o,--output", arguments.output, "folder for the results")->capture_default_str();
+    verb.add_option("--threads", arguments.threads,
+                    "threads of a CPU; one is timed by its CPU time, which other processes do not lengthen")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    verb.add_flag("--quick", arguments.quick, "fewer shapes and samples: minutes instead of tens of them");
+    verb.add_flag("--resume", arguments.resume, "continue result files: measure only what they lack");
+}
+
+BenchSession::BenchSession(const BenchArguments& arguments) : arguments_(arguments), device_(open_device(arguments)) {
+    std::error_code failed;
+    std::filesystem::create_directories(arguments_.output, failed);
+    if (failed) {
+        throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", arguments_.output, failed.message()));
+    }
+    print_warnings(device_->warnings());
+    bench::Environment environment = bench::machine_environment(command_line());
+    environment.emplace_back("ftax", FTAX_VERSION);
+    environment.emplace_back("framework", arguments_.framework);
+    environment.emplace_back("precision", arguments_.precision);
+    for (auto& entry : device_->environment()) environment.push_back(std::move(entry));
+    spec_ = arguments_.device == "cpu" ? bench::query_cpu(arguments_.threads)
+                                       : device_spec(value_of(environment, "device"));
+    bench::write_environment(path("environment.json"), environment);
+}
+
+bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
+                       const std::vector<std::string>& columns, const std::string& file,
+                       const bench::LoopOptions& options) {
+    std::vector<std::string> header = columns;
+    for (std::string& column : bench::result_columns()) header.push_back(std::move(column));
+    bench::ResultFile results(path(file), header, arguments_.resume);
+    const Progress progress(file);
+    const InterruptGuard guard;
+    bench::LoopSurroundings surroundings{
+        .is_done = [&](const bench::BenchCase& c, int repetition) { return results.has(c.id, repetition); },
+        .keep =
+            [&](const bench::BenchCase& c, const bench::CaseResult& result) {
+                std::vector<std::string> cells = labels[static_cast<std::size_t>(&c - cases.data())];
+                for (std::string& cell : bench::result_cells(c, result)) cells.push_back(std::move(cell));
+                results.append(cells);
+                if (!result.problem.empty()) print_warnings({fmt::format("{}: {}", c.id, result.problem)});
+            },
+        .interrupted = [] { return interrupt_seen != 0; },
+        .pause = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); },
+        .progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); }};
+    if (bench::measure(cases, *device_, options, surroundings)) return true;
+    print_warnings({fmt::format("stopped early; {} keeps what is complete, --resume continues it", results.path())});
+    return false;
+}
+
+bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode) {
+    std::vector<bench::BenchCase> bench_cases;
+    std::vector<std::vector<std::string>> labels;
+    for (const bench::OperatorCase& c : cases) {
+        const auto graph = std::make_shared<const Graph>(bench::operator_graph(c));
+        const double weights = static_cast<double>(bench::weight_bytes(*graph));
+        const std::string shape = bench::shape_text(c);
+        bench_cases.push_back({.id = fmt::format("{} {} {} {}", c.op, shape, arguments_.precision, name_of(mode)),
+                               .graph = graph,
+                               .mode = mode,
+                               .warm_ups = 2,
+                               .calls = calls_for(*graph),
+                               .weight_sets = weights < 65536 ? 1 : static_cast<int>(std::clamp(rotated_bytes / weights, 1.0, 64.0))});
+        labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
+    }
+    bench::LoopOptions options{.repetitions = 2};
+    if (arguments_.device == "cpu") options.limits = {.min_samples = 5, .min_total_s = 0.1, .relative_stddev = 0.01, .max_total_s = 1};
+    if (arguments_.quick) options.limits = {.min_samples = 5, .min_total_s = 0.02, .relative_stddev = 0.02, .max_total_s = 0.25};
+    return run(bench_cases, labels, {"gpu", "framework", "precision", "op", "shape"}, "operators.csv", options);
+}
+
+bool BenchSession::measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
+                                  const ShapeBindings& dims) {
+    std::vector<bench::BenchCase> cases;
+    std::vector<std::vector<std::string>> labels;
+    for (const std::string& model : models) {
+        const auto graph = std::make_shared<const Graph>(ftax::load_graph(model));
+        for (const std::int64_t batch : batches) {
+            ShapeBindings bindings;
+            for (const std::string& symbol : graph->expressions.symbols()) {
+                const auto value = dims.find(symbol);
+                if (value != dims.end()) bindings.emplace(symbol, value->second);
+            }
+            bindings["batch"] = batch;
+            const auto seq = bindings.find("seq");
+            const std::string seq_text = seq == bindings.end() ? "" : fmt::format("{}", seq->second);
+            cases.push_back({.id = fmt::format("{} batch={} seq={} {}", model, batch, seq_text, arguments_.precision),
+                             .model = model,
+                             .graph = graph,
+                             .bindings = bindings,
+                             .mode = bench::Mode::end_to_end,
+                             .warm_ups = arguments_.quick ? 2 : 10});
+            labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, model, fmt::format("{}", batch), seq_text});
+        }
+    }
+    bench::LoopOptions options;
+    options.limits.min_samples = 100;
+    if (arguments_.quick) options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};
+    return run(cases, labels, {"gpu", "framework", "precision", "model", "batch", "seq"}, "models.csv", options);
+}
+
+}  // namespace ftax::cli

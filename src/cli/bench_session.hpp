@@ -1,0 +1,56 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/bench/bench_device.hpp"
+#include "calibration/bench/measurement_loop.hpp"
+#include "calibration/bench/operator_cases.hpp"
+#include "calibration/bench/result_file.hpp"
+#include "ftax/device.hpp"
+
+namespace ftax::cli {
+
+/// Where and how to measure; shared by `measure` and `calibrate`.
+struct BenchArguments {
+    std::string device = "cpu";
+    std::string framework = "libtorch";
+    std::string precision = "fp32";
+    std::string python;  ///< empty: FTAX_PYTHON, then python3
+    std::string output = "ftax-measured";  ///< folder
+    int threads = 1;
+    bool quick = false;
+    bool resume = false;
+};
+void add_bench_options(CLI::App& verb, BenchArguments& arguments);
+
+/// A folder of result files that one device fills under one framework. Ctrl-C ends measuring between two samples.
+class BenchSession {
+  public:
+    /// Creates the folder. Throws what opening the device throws.
+    explicit BenchSession(const BenchArguments& arguments);
+
+    /// The device under measurement as datasheet; a GPU is recognised by its name.
+    [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
+    [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
+
+    /// Measures operators into FOLDER/operators.csv or whole networks into FOLDER/models.csv.
+    /// Returns false when it was interrupted.
+    [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
+    [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
+                                      const ShapeBindings& dims);
+
+  private:
+    [[nodiscard]] bool run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
+                           const std::vector<std::string>& columns, const std::string& file, const bench::LoopOptions& options);
+
+    BenchArguments arguments_;
+    std::unique_ptr<bench::BenchDevice> device_;
+    DeviceSpec spec_;
+};
+
+}  // namespace ftax::cli

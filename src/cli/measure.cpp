@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ftax/error.hpp"
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+#include "src/cli/arguments.hpp"
+#include "src/cli/bench_session.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/verbs.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct MeasureArguments {
+    BenchArguments bench;
+    bool list = false;
+    std::vector<std::string> models;
+    std::string batches = "1";
+    std::vector<std::string> dims;
+};
+
+constexpr int interrupted = 1;
+
+std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments) {
+    return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators();
+}
+
+/// One JSON object a line: what calibration/campaign.sh measures on machines without ftax.
+int list_operators(const BenchArguments& arguments) {
+    std::string text;
+    for (const bench::OperatorCase& c : operators_for(arguments)) {
+        const Graph graph = bench::operator_graph(c);
+        const Work work = total_work(graph, bind(graph, {}));
+        const nlohmann::ordered_json line{{"op", c.op},
+                                          {"shape", bench::shape_text(c)},
+                                          {"bytes", work.read_bytes + work.write_bytes},
+                                          {"weight_bytes", bench::weight_bytes(graph)},
+                                          {"graph", to_text(graph)}};
+        text += line.dump() + "\n";
+    }
+    write_standard_output(text);
+    return 0;
+}
+
+int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
+    if (arguments.list) return list_operators(arguments.bench);
+    BenchSession session(arguments.bench);
+    return session.measure_operators(operators_for(arguments.bench), mode) ? 0 : interrupted;
+}
+
+int measure_models(const MeasureArguments& arguments) {
+    ShapeBindings dims;
+    for (const std::string& text : arguments.dims) parse_dimension(text, dims);
+    const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
+    BenchSession session(arguments.bench);
+    return session.measure_models(arguments.models, batches, dims) ? 0 : interrupted;
+}
+
+}  // namespace
+
+void setup_measure(CLI::App& app, Action& action) {
+    CLI::App* verb = app.add_subcommand("measure", "real runs on this machine: operators, their dispatch, whole models");
+    verb->require_subcommand(1);
+    const auto arguments = std::make_shared<MeasureArguments>();
+
+    CLI::App* kernels = verb->add_subcommand("kernels", "device time of a designed set of operators");
+    add_bench_options(*kernels, arguments->bench);
+    kernels->add_flag("--list", arguments->list, "print the operators as JSON lines instead of measuring them");
+    kernels->callback([arguments, &action] {
+        action = [arguments] { return measure_kernels(*arguments, bench::Mode::device_hot); };
+    });
+
+    CLI::App* dispatch = verb->add_subcommand("dispatch", "host time of asynchronous calls, by operator");
+    add_bench_options(*dispatch, arguments->bench);
+    dispatch->callback([arguments, &action] {
+        action = [arguments] { return measure_kernels(*arguments, bench::Mode::host_dispatch); };
+    });
+
+    CLI::App* model = verb->add_subcommand("model", "whole networks, end to end");
+    model->add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)")->required();
+    model->add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2")->capture_default_str();
+    model->add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");
+    add_bench_options(*model, arguments->bench);
+    model->callback([arguments, &action] { action = [arguments] { return measure_models(*arguments); }; });
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,65 @@
+#include "calibration/fit/cpu_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "calibration/bench/operator_cases.hpp"
+#include "ftax/error.hpp"
+#include "predictors/device_model.hpp"
+#include "tests/calibration/fit/reference_cpu.hpp"
+
+using namespace ftax;
+
+namespace {
+
+/// Operators timed by a known CPU with 3 % noise.
+std::vector<fit::CpuRow> rows_of(const kernels::CpuModel<double>& truth, double dispatch_s) {
+    std::mt19937 random(7);
+    std::normal_distribution<double> noise(0, 0.03);
+    std::vector<fit::CpuRow> rows;
+    for (const bench::OperatorCase& c : bench::cpu_operators(true)) {
+        fit::CpuRow row = fit::cpu_row(bench::operator_graph(c), truth.device, "libtorch");
+        row.group = c.op;
+        for (const KernelShape& shape : row.kernels) {
+            row.latency_s += std::visit([&](const auto& s) { return truth.seconds(s); }, shape);
+        }
+        for (const int count : row.dispatched) row.latency_s += count * dispatch_s;
+        row.latency_s *= std::exp(noise(random));
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a CPU's parameters are recovered from its own operators") {
+    const auto truth = test::reference_cpu();
+    const fit::CpuFit fit = fit::fit_cpu(rows_of(truth, 4e-6), truth.device, "libtorch", {});
+    CHECK(fit.errors.back().group == "all");
+    CHECK(fit.errors.back().mean < 0.05);
+    const auto fitted = std::get<kernels::CpuModel<double>>(device_model(fit.device)).parameters;
+    CHECK(fitted.gemm_flops_per_s == doctest::Approx(truth.parameters.gemm_flops_per_s).epsilon(0.05));
+    CHECK(fitted.conv_flops_per_s == doctest::Approx(truth.parameters.conv_flops_per_s).epsilon(0.1));
+    CHECK(fitted.l3_bytes_per_s == doctest::Approx(truth.parameters.l3_bytes_per_s).epsilon(0.25));
+}
+
+TEST_CASE("a network on a fitted CPU takes its dispatch and its kernels in turn") {
+    const auto truth = test::reference_cpu();
+    const fit::CpuFit fit = fit::fit_cpu(rows_of(truth, 4e-6), truth.device, "libtorch", {});
+    const Graph graph = bench::operator_graph({"conv", {{"b", 1}, {"cin", 64}, {"cout", 64}, {"kernel", 3}, {"hw", 28}, {"pad", 1}}});
+    Predictor predictor(graph, fit.device, fit.framework);
+    const Prediction p = predictor.predict({});
+    CHECK(p.latency_s == doctest::Approx(p.host_s + p.device_s));
+    CHECK(p.host_s > 0);
+    CHECK(p.bound == Bound::compute);
+    CHECK(p.kernels == 1);
+}
+
+TEST_CASE("too few operators are refused, a CPU without a profile too") {
+    const auto truth = test::reference_cpu();
+    auto rows = rows_of(truth, 4e-6);
+    rows.resize(20);
+    CHECK_THROWS_AS(static_cast<void>(fit::fit_cpu(rows, truth.device, "libtorch", {})), Error);
+    CHECK_THROWS_AS(static_cast<void>(device_model({truth.device, {}, "", {}})), Error);
+}

@@ -1,0 +1,58 @@
+#include "predictors/kernels/cpu.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/calibration/fit/reference_cpu.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+TEST_CASE("a byte costs more the less of the data a cache holds") {
+    const auto cpu = test::reference_cpu();
+    CHECK(cpu.seconds_per_byte(1 << 10) == doctest::Approx(1 / cpu.parameters.l2_bytes_per_s).epsilon(0.01));
+    CHECK(cpu.seconds_per_byte(1e12) == doctest::Approx(1 / cpu.parameters.memory_bytes_per_s).epsilon(0.01));
+    double last = 0;
+    for (double bytes = 1e3; bytes < 1e11; bytes *= 1.5) {
+        CHECK(cpu.seconds_per_byte(bytes) >= last);
+        last = cpu.seconds_per_byte(bytes);
+    }
+}
+
+TEST_CASE("a large matrix product on a CPU runs at its rate") {
+    const auto cpu = test::reference_cpu();
+    const double seconds = cpu.seconds(GemmShape{.m = 4096, .n = 4096, .k = 4096, .linear = true});
+    const double arithmetic_s = 2 * 4096.0 * 4096 * 4096 / cpu.parameters.gemm_flops_per_s;
+    CHECK(seconds > arithmetic_s);
+    CHECK(seconds < 1.2 * arithmetic_s);
+}
+
+TEST_CASE("an output of 32 MiB is mapped anew on every call and faulted in") {
+    const auto cpu = test::reference_cpu();
+    const auto pointwise = [](std::int64_t elements) {
+        return MemoryShape{.elements = elements, .read_bytes = 4 * elements, .write_bytes = 4 * elements};
+    };
+    const double below = cpu.seconds(pointwise((8 << 20) - 1024));
+    const double above = cpu.seconds(pointwise(8 << 20));
+    CHECK(above - below == doctest::Approx((32 << 20) / cpu.parameters.fault_bytes_per_s).epsilon(0.05));
+}
+
+TEST_CASE("channels beside a full block cost as much as a full block") {
+    const auto cpu = test::reference_cpu();
+    const auto arithmetic = [&](std::int64_t channels) {
+        ConvShape shape{.in_channels = 512, .out_channels = channels, .kernel_h = 3, .kernel_w = 3};
+        shape.batch = 64, shape.in_height = shape.in_width = shape.out_height = shape.out_width = 56;
+        return cpu.seconds(shape);
+    };
+    CHECK(arithmetic(17) > 1.5 * arithmetic(16));
+    CHECK(arithmetic(32) < 1.1 * arithmetic(17));
+}
+
+TEST_CASE("a depthwise convolution runs at a rate of its own") {
+    auto cpu = test::reference_cpu();
+    const ConvShape shape{.batch = 1, .in_channels = 512, .out_channels = 512, .groups = 512, .in_height = 14, .in_width = 14,
+                          .out_height = 14, .out_width = 14, .kernel_h = 3, .kernel_w = 3};
+    const double before = cpu.seconds(shape);
+    cpu.parameters.depthwise_flops_per_s /= 2;
+    CHECK(cpu.seconds(shape) - before ==
+          doctest::Approx(2.0 * 512 * 14 * 14 * 9 / (2 * cpu.parameters.depthwise_flops_per_s)));
+}
