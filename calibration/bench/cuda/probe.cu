@@ -1,0 +1,198 @@
+// ftax_cuda_probe: what the CUDA runtime itself costs on this machine, without any framework, as CSV on standard output:
+//     quantity,value,unit,samples,source
+// Launch cost on the host, launch latency, empty-kernel floor, gap between kernels, cost of a CUDA graph and of one node
+// of it, and the bandwidth of copies from L2 to memory. CUDA events first, CUPTI where it is permitted. Builds with nvcc
+// alone:  nvcc -std=c++17 … (calibration/campaign.sh); it has not yet run on a GPU.
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibration/bench/cuda/cupti_trace.hpp"
+#include "calibration/bench/cuda/nvml.hpp"
+
+namespace {
+
+using ftax::bench::CuptiTrace;
+using ftax::bench::Nvml;
+
+constexpr int refused = 5;
+constexpr int repetitions = 21;
+constexpr int launches = 256;  // below the launch queue's 1,024 entries
+
+__global__ void empty() {}
+
+/// Keeps the stream busy while the host queues what is timed.
+__global__ void sleep_cycles(long long cycles) {
+    const long long begin = clock64();
+    while (clock64() - begin < cycles) {
+    }
+}
+
+__global__ void copy_words(const float4* from, float4* to, std::size_t count) {
+    const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) to[i] = from[i];
+}
+
+void check(cudaError_t code, const char* what) {
+    if (code == cudaSuccess) return;
+    std::fprintf(stderr, "ftax_cuda_probe: %s: %s\n", what, cudaGetErrorString(code));
+    std::exit(refused);
+}
+
+double now_s() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Clock and power state beside the samples; a sample under 75 % of the largest clock does not count.
+class Samples {
+  public:
+    explicit Samples(const Nvml& nvml) : nvml_(nvml) {}
+
+    void print(const char* quantity, const char* unit, const char* source, const std::function<double()>& sample) const {
+        std::vector<double> values;
+        for (int i = 0; i < 4 * repetitions && values.size() < repetitions; ++i) {
+            const double value = sample();
+            const auto clock = nvml_.clock_hz(), largest = nvml_.largest_clock_hz();
+            if (clock && largest && *clock < 0.75 * *largest && i < 3 * repetitions) continue;
+            values.push_back(value);
+        }
+        std::sort(values.begin(), values.end());
+        if (!values.empty()) std::printf("%s,%.6g,%s,%zu,%s\n", quantity, values[values.size() / 2], unit, values.size(), source);
+    }
+
+  private:
+    const Nvml& nvml_;
+};
+
+class Timer {
+  public:
+    Timer() {
+        check(cudaEventCreate(&begin_), "event");
+        check(cudaEventCreate(&end_), "event");
+    }
+    /// Device time of what `queue` puts into the stream, behind a kernel that sleeps meanwhile.
+    double device_s(const std::function<void()>& queue) {
+        sleep_cycles<<<1, 1>>>(2'000'000);
+        check(cudaEventRecord(begin_), "event");
+        queue();
+        check(cudaEventRecord(end_), "event");
+        check(cudaEventSynchronize(end_), "run");
+        float milliseconds = 0;
+        check(cudaEventElapsedTime(&milliseconds, begin_, end_), "event");
+        return milliseconds * 1e-3;
+    }
+
+  private:
+    cudaEvent_t begin_{}, end_{};
+};
+
+/// Host time of asynchronous calls; the device is idle before and waited for outside.
+double host_s(const std::function<void()>& call, int count) {
+    check(cudaDeviceSynchronize(), "run");
+    const double begin = now_s();
+    for (int i = 0; i < count; ++i) call();
+    const double seconds = (now_s() - begin) / count;
+    check(cudaDeviceSynchronize(), "run");
+    return seconds;
+}
+
+cudaGraphExec_t graph_of(int nodes) {
+    cudaStream_t stream{};
+    check(cudaStreamCreate(&stream), "stream");
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    for (int i = 0; i < nodes; ++i) empty<<<1, 32, 0, stream>>>();
+    cudaGraph_t graph{};
+    check(cudaStreamEndCapture(stream, &graph), "capture");
+    cudaGraphExec_t executable{};
+    check(cudaGraphInstantiate(&executable, graph, 0), "graph");
+    return executable;
+}
+
+void print_cupti(const Samples&, CuptiTrace& trace) {
+    if (!trace.problem().empty()) {
+        std::fprintf(stderr, "warning: no CUPTI: %s\n", trace.problem().c_str());
+        return;
+    }
+    for (int i = 0; i < launches; ++i) empty<<<1, 32>>>();
+    check(cudaDeviceSynchronize(), "run");
+    const auto kernels = trace.take();
+    std::vector<double> durations;
+    for (const auto& kernel : kernels) durations.push_back(static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-9);
+    std::vector<double> gaps = ftax::bench::gaps_s(kernels);
+    for (const auto& [name, values] : {std::pair<const char*, std::vector<double>*>{"empty_kernel", &durations}, {"kernel_gap", &gaps}}) {
+        if (values->empty()) continue;
+        std::sort(values->begin(), values->end());
+        std::printf("%s,%.6g,s,%zu,cupti\n", name, (*values)[values->size() / 2], values->size());
+    }
+    if (CuptiTrace::dropped() > 0) std::fprintf(stderr, "warning: CUPTI dropped %zu records\n", CuptiTrace::dropped());
+}
+
+}  // namespace
+
+int main() {
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code == cudaErrorInsufficientDriver) {
+        std::fprintf(stderr, "ftax_cuda_probe: no driver, or one older than CUDA %d.%d\n", CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
+        return refused;
+    }
+    if (code != cudaSuccess || count == 0) {
+        std::fprintf(stderr, "ftax_cuda_probe: no GPU: %s\n", code == cudaSuccess ? "none found" : cudaGetErrorString(code));
+        return refused;
+    }
+    CuptiTrace trace;
+    const Nvml nvml;
+    if (nvml.mig().value_or(false)) std::fprintf(stderr, "warning: MIG is on: this is a slice of a GPU, datasheet rates do not hold\n");
+    if (nvml.other_processes().value_or(0) > 0) std::fprintf(stderr, "warning: another process uses this GPU\n");
+
+    std::printf("quantity,value,unit,samples,source\n");
+    const Samples samples(nvml);
+    Timer timer;
+    empty<<<1, 32>>>();
+    check(cudaDeviceSynchronize(), "first kernel");
+    samples.print("launch_host", "s", "host clock", [] { return host_s([] { empty<<<1, 32>>>(); }, launches); });
+    samples.print("launch_and_wait", "s", "host clock", [] {
+        return host_s([] { empty<<<1, 32>>>(); cudaDeviceSynchronize(); }, 16);
+    });
+    samples.print("kernel_in_stream", "s", "events", [&] {
+        return timer.device_s([] { for (int i = 0; i < launches; ++i) empty<<<1, 32>>>(); }) / launches;
+    });
+    constexpr int nodes = 512;
+    const cudaGraphExec_t small = graph_of(1), large = graph_of(nodes);
+    check(cudaGraphLaunch(large, nullptr), "graph");
+    samples.print("graph_launch_host", "s", "host clock", [&] { return host_s([&] { cudaGraphLaunch(small, nullptr); }, 16); });
+    samples.print("graph_node_host", "s", "host clock", [&] { return host_s([&] { cudaGraphLaunch(large, nullptr); }, 4) / nodes; });
+    samples.print("graph_node_device", "s", "events", [&] { return timer.device_s([&] { cudaGraphLaunch(large, nullptr); }) / nodes; });
+
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, 0), "properties");
+    for (std::size_t bytes = 1 << 20; bytes <= std::size_t{1} << 30; bytes *= 4) {
+        float4 *from = nullptr, *to = nullptr;
+        if (cudaMalloc(&from, bytes) != cudaSuccess || cudaMalloc(&to, bytes) != cudaSuccess) {
+            cudaGetLastError();
+            std::fprintf(stderr, "warning: no memory for copies of %zu MiB\n", bytes >> 20);
+            cudaFree(from);
+            break;
+        }
+        const std::size_t words = bytes / sizeof(float4);
+        const int blocks = static_cast<int>(std::min<std::size_t>((words + 255) / 256, static_cast<std::size_t>(properties.multiProcessorCount) * 8));
+        const std::string name = "copy_" + std::to_string(bytes >> 20) + "_mib";
+        samples.print(name.c_str(), "bytes/s", "events", [&] {
+            return 20.0 * 2 * static_cast<double>(bytes) /
+                   timer.device_s([&] { for (int i = 0; i < 20; ++i) copy_words<<<blocks, 256>>>(from, to, words); });
+        });
+        cudaFree(from);
+        cudaFree(to);
+    }
+    print_cupti(samples, trace);
+    if (const auto power = nvml.power_w()) std::printf("power,%.4g,W,1,nvml\n", *power);
+    if (const auto clock = nvml.clock_hz()) std::printf("clock,%.6g,Hz,1,nvml\n", *clock);
+    return 0;
+}

@@ -1,0 +1,103 @@
+#include "calibration/bench/cuda/cupti_trace.hpp"
+
+#include <cupti.h>
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "calibration/bench/cuda/nvml.hpp"
+
+using namespace ftax::bench;
+
+namespace {
+
+/// A buffer as CUPTI fills it: records of several kinds one after another.
+class Buffer {
+  public:
+    void add_kernel(std::uint64_t start, std::uint64_t end) {
+        CUpti_ActivityKernel10 kernel{};
+        kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+        kernel.name = "volta_sgemm_128x64_nn";
+        kernel.gridX = 12, kernel.gridY = 3, kernel.gridZ = 2;
+        kernel.blockX = 256, kernel.blockY = kernel.blockZ = 1;
+        kernel.registersPerThread = 122;
+        kernel.staticSharedMemory = 16384, kernel.dynamicSharedMemory = 1024;
+        kernel.start = start, kernel.end = end;
+        kernel.correlationId = 7;
+        add(kernel);
+    }
+    void add_copy() {
+        CUpti_ActivityMemcpy6 copy{};
+        copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+        copy.start = 5, copy.end = 6;
+        add(copy);
+    }
+    std::span<std::uint8_t> bytes() { return {storage_, used_}; }
+
+  private:
+    template <class Record>
+    void add(const Record& record) {
+        std::memcpy(storage_ + used_, &record, sizeof record);
+        used_ += sizeof record;
+    }
+    alignas(ACTIVITY_RECORD_ALIGNMENT) std::uint8_t storage_[1 << 14] = {};
+    std::size_t used_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("kernels are read from a buffer of activity records, others are passed over") {
+    Buffer buffer;
+    buffer.add_kernel(1000, 3500);
+    buffer.add_copy();
+    buffer.add_kernel(4000, 4200);
+    const ParsedBuffer parsed = parse_activities(buffer.bytes());
+    REQUIRE(parsed.kernels.size() == 2);
+    const KernelRecord& first = parsed.kernels[0];
+    CHECK(first.name == "volta_sgemm_128x64_nn");
+    CHECK(first.grid[0] * first.grid[1] * first.grid[2] == 72);
+    CHECK(first.block[0] == 256);
+    CHECK(first.registers == 122);
+    CHECK(first.shared_bytes == 17408);
+    CHECK(first.end_ns - first.start_ns == 2500);
+    CHECK(parsed.without_time == 0);
+    REQUIRE(gaps_s(parsed.kernels).size() == 1);
+    CHECK(gaps_s(parsed.kernels)[0] == doctest::Approx(500e-9));
+}
+
+TEST_CASE("bad input 45: records without a time are dropped and counted, an empty buffer holds none") {
+    Buffer buffer;
+    buffer.add_kernel(0, 0);
+    buffer.add_kernel(100, 50);
+    buffer.add_kernel(100, 200);
+    const ParsedBuffer parsed = parse_activities(buffer.bytes());
+    CHECK(parsed.kernels.size() == 1);
+    CHECK(parsed.without_time == 2);
+    CHECK(parse_activities({}).kernels.empty());
+}
+
+TEST_CASE("kernels that overlap have no gap, whatever order their records come in") {
+    std::vector<KernelRecord> kernels(3);
+    kernels[0].start_ns = 500, kernels[0].end_ns = 600;
+    kernels[1].start_ns = 100, kernels[1].end_ns = 450;
+    kernels[2].start_ns = 200, kernels[2].end_ns = 300;
+    const auto gaps = gaps_s(kernels);
+    REQUIRE(gaps.size() == 2);
+    CHECK(gaps[0] == 0);
+    CHECK(gaps[1] == doctest::Approx(50e-9));
+}
+
+TEST_CASE("bad input 46: CUPTI that is denied says what to do") {
+    CHECK(cupti_advice(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES).find("NVreg_RestrictProfilingToAdminUsers=0") != std::string::npos);
+    CHECK(cupti_advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED).find("profiler") != std::string::npos);
+    CHECK(cupti_advice(CUPTI_ERROR_NOT_SUPPORTED).find("MIG") != std::string::npos);
+}
+
+TEST_CASE("bad input 46: without a driver NVML says nothing instead of failing") {
+    const Nvml nvml;
+    if (nvml.open()) return;  // a machine with a GPU
+    CHECK_FALSE(nvml.clock_hz());
+    CHECK_FALSE(nvml.mig());
+    CHECK_FALSE(nvml.other_processes());
+    CHECK(nvml.driver().empty());
+}
