@@ -65,7 +65,7 @@ TEST_CASE("kernels are read from a buffer of activity records, others are passed
     CHECK(gaps_s(parsed.kernels)[0] == doctest::Approx(500e-9));
 }
 
-TEST_CASE("bad input 45: records without a time are dropped and counted, an empty buffer holds none") {
+TEST_CASE("BAD_INPUTS 45: records without a time are dropped and counted, an empty buffer holds none") {
     Buffer buffer;
     buffer.add_kernel(0, 0);
     buffer.add_kernel(100, 50);
@@ -87,13 +87,13 @@ TEST_CASE("kernels that overlap have no gap, whatever order their records come i
     CHECK(gaps[1] == doctest::Approx(50e-9));
 }
 
-TEST_CASE("bad input 46: CUPTI that is denied says what to do") {
+TEST_CASE("BAD_INPUTS 46: CUPTI that is denied says what to do") {
     CHECK(cupti_advice(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES).find("NVreg_RestrictProfilingToAdminUsers=0") != std::string::npos);
     CHECK(cupti_advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED).find("profiler") != std::string::npos);
     CHECK(cupti_advice(CUPTI_ERROR_NOT_SUPPORTED).find("MIG") != std::string::npos);
 }
 
-TEST_CASE("bad input 46: without a driver NVML says nothing instead of failing") {
+TEST_CASE("BAD_INPUTS 46: without a driver NVML says nothing instead of failing") {
     const Nvml nvml;
     if (nvml.open()) return;  // a machine with a GPU
     CHECK_FALSE(nvml.clock_hz());

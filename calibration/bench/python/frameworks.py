@@ -1,0 +1,92 @@
+"""One callable per framework: how the same network is run by eager PyTorch, TorchScript, CUDA graphs, torch.compile and
+ONNX Runtime. Each returns a function without arguments that starts one forward pass."""
+
+import contextlib
+import io
+
+import torch
+
+from text_graph import Unsupported
+
+
+def _autocast(precision, device):
+    if precision == "amp":
+        return torch.autocast(device.split(":")[0], torch.float16 if device != "cpu" else torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+def _eager(network, inputs, precision, device):
+    def run():
+        with _autocast(precision, device):
+            return network(*inputs)
+    return run if precision == "amp" else lambda: network(*inputs)
+
+
+def _torchscript(network, inputs, precision, device):
+    with _autocast(precision, device):
+        traced = torch.jit.trace(network, inputs, check_trace=False)
+    return lambda: traced(*inputs)
+
+
+def _compiled(network, inputs, precision, device):
+    return _eager(torch.compile(network, dynamic=False), inputs, precision, device)
+
+
+def _cuda_graph(network, inputs, precision, device):
+    run = _eager(network, inputs, precision, device)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = run()
+    # The captured graph writes into these tensors: they live as long as the function that replays it.
+    return lambda: (graph.replay(), kept)
+
+
+def _onnxruntime(provider):
+    def wrap(network, inputs, precision, device):
+        import numpy
+        import onnxruntime
+        buffer = io.BytesIO()
+        names = [f"in{i}" for i in range(len(inputs))]
+        torch.onnx.export(network, inputs, buffer, input_names=names, opset_version=17, dynamo=False)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        if provider == "CPUExecutionProvider":
+            options.intra_op_num_threads = torch.get_num_threads()
+        session = onnxruntime.InferenceSession(buffer.getvalue(), options, providers=[provider])
+        if provider not in session.get_providers():
+            raise Unsupported(f"ONNX Runtime has no {provider} here")
+        binding = session.io_binding()
+        kind = device.split(":")[0]
+        for name, tensor in zip(names, inputs):
+            element = {torch.float32: "float32", torch.float16: "float16", torch.int64: "int64"}.get(tensor.dtype)
+            if element is None:
+                raise Unsupported(f"ONNX Runtime binding of {tensor.dtype}")
+            binding.bind_input(name, kind, 0, getattr(numpy, element), list(tensor.shape), tensor.data_ptr())
+        for output in session.get_outputs():
+            binding.bind_output(output.name, kind)
+        # The binding holds addresses: the tensors live as long as the function.
+        return lambda kept=inputs: session.run_with_iobinding(binding)
+    return wrap
+
+
+WRAPPERS = {
+    "pytorch-eager": _eager,
+    "torchscript": _torchscript,
+    "torch-compile": _compiled,
+    "cuda-graph": _cuda_graph,
+    "onnxruntime-cuda": _onnxruntime("CUDAExecutionProvider"),
+    "onnxruntime-cpu": _onnxruntime("CPUExecutionProvider"),
+}
+
+
+def wrap(framework, network, inputs, precision, device):
+    if framework not in WRAPPERS:
+        raise Unsupported(f"framework {framework}; there are {', '.join(WRAPPERS)}")
+    if framework in ("cuda-graph", "onnxruntime-cuda") and device == "cpu":
+        raise Unsupported(f"{framework} on a CPU")
+    return WRAPPERS[framework](network, inputs, precision, device)

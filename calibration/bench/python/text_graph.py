@@ -1,0 +1,337 @@
+"""Reads ftax's text graphs (include/ftax/text_graph.hpp) and runs them with torch, operator by operator.
+
+A graph holds shapes and no values: weights are random, and constants that the form does not keep (the slope of an
+activation, where a slice begins) are chosen so that the operator costs what it costs in the model.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+          "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
+          "bool": torch.bool}
+PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16,
+              "amp": torch.float32}
+
+
+class Unsupported(Exception):
+    """An operator or a statement this reader cannot run."""
+
+
+@dataclass
+class Tensor:
+    dtype: str
+    shape: list
+
+
+@dataclass
+class Operator:
+    kind: str
+    inputs: list
+    outputs: list
+    attributes: dict
+    source: str
+
+
+@dataclass
+class Graph:
+    name: str = ""
+    tensors: dict = field(default_factory=dict)
+    inputs: list = field(default_factory=list)
+    weights: list = field(default_factory=list)
+    constants: list = field(default_factory=list)
+    operators: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
+
+
+_NAME = r'%(?:"((?:[^"\\]|\\.)*)"|([\w./:\-]+))'
+_TYPED = re.compile(_NAME + r"\s+(\w+)\[([^\]]*)\](\{[^}]*\})?")
+_OPERATOR = re.compile(r"^(.*?)\s=\s(\w+)\((.*?)\)(?:\s\{(.*?)\})?(?:\s\"((?:[^\"\\]|\\.)*)\")?(?:\s@.*|\s:.*)?$")
+_ATTRIBUTE = re.compile(r'(\w+)=(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^\s}]+)')
+_EXPRESSION = re.compile(r"[\w+\-*/%(), ]*\Z")
+
+
+def _evaluate(text, bindings):
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    if not _EXPRESSION.match(text):
+        raise Unsupported(f"dimension {text!r}")
+    names = dict(bindings, min=min, max=max, ceildiv=lambda a, b: -(-a // b))
+    missing = [word for word in re.findall(r"[A-Za-z_]\w*", text) if word not in names]
+    if missing:
+        raise Unsupported(f"dimension {missing[0]} has no value")
+    return int(eval(text, {"__builtins__": {}}, names))
+
+
+def _split(text):
+    """Splits at commas outside brackets."""
+    parts, depth, start = [], 0, 0
+    for at, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    if text.strip():
+        parts.append(text[start:])
+    return [part.strip() for part in parts]
+
+
+def _attribute(text):
+    if text.startswith("["):
+        return [int(value) for value in text[1:-1].split(",") if value.strip()]
+    if text.startswith('"'):
+        return text[1:-1]
+    return float(text) if re.search(r"[.eE]", text) else int(text)
+
+
+def parse(text, bindings):
+    """Returns the Graph with every dimension a number."""
+    graph = Graph()
+
+    def declare(text):
+        match = _TYPED.match(text)
+        if not match:
+            raise Unsupported(f"tensor {text!r}")
+        name = match[1] or match[2]
+        graph.tensors[name] = Tensor(match[3], [_evaluate(d, bindings) for d in _split(match[4])])
+        return name
+
+    def names(text):
+        found = [re.match(_NAME, part) for part in _split(text)]
+        return [(match[1] or match[2]) if match else None for match in found]
+
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "graph":
+            graph.name = rest
+        elif word == "input":
+            graph.inputs.append(declare(rest))
+        elif word == "weight":
+            graph.weights.append(declare(rest))
+        elif word == "constant":
+            graph.constants.append(declare(rest))
+        elif word == "output":
+            graph.outputs = names(rest)
+        elif line.startswith("%"):
+            match = _OPERATOR.match(line)
+            if not match:
+                raise Unsupported(f"statement {line!r}")
+            outputs = [declare(part) for part in _split(match[1])]
+            attributes = {key: _attribute(value) for key, value in _ATTRIBUTE.findall(match[4] or "")}
+            graph.operators.append(Operator(match[2], names(match[3]), outputs, attributes, match[5] or ""))
+    return graph
+
+
+_UNARY = {"relu": torch.relu, "gelu": F.gelu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu,
+          "exp": torch.exp, "log": torch.log, "erf": torch.erf, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
+          "neg": torch.neg, "reciprocal": torch.reciprocal, "abs": torch.abs, "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid,
+          "leaky_relu": F.leaky_relu, "elu": F.elu, "softplus": F.softplus, "mish": F.mish, "not": torch.logical_not,
+          "cos": torch.cos, "sin": torch.sin, "clamp": lambda x: torch.clamp(x, 0.0, 6.0),
+          "relu6": lambda x: torch.clamp(x, 0.0, 6.0)}
+_UNARY_IN_PLACE = {"relu": torch.relu_, "clamp": lambda x: x.clamp_(0.0, 6.0), "sigmoid": torch.sigmoid_,
+                   "silu": lambda x: F.silu(x, inplace=True), "hardswish": lambda x: F.hardswish(x, inplace=True)}
+_BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
+           "equal": torch.eq, "not_equal": torch.ne, "max": torch.maximum, "min": torch.minimum,
+           "maximum": torch.maximum, "minimum": torch.minimum, "greater": torch.gt, "less": torch.lt,
+           "and": torch.logical_and, "or": torch.logical_or}
+_BINARY_IN_PLACE = {"add": torch.Tensor.add_, "mul": torch.Tensor.mul_, "div": torch.Tensor.div_,
+                    "sub": torch.Tensor.sub_}
+
+
+def _pointwise(operator, shapes, out_shape):
+    function, count = operator.attributes.get("function", "add"), len(shapes)
+    in_place = operator.source.endswith("_") and shapes[0] == out_shape
+    if operator.source.startswith("aten::masked_fill"):
+        return lambda x, mask, *_: torch.masked_fill(x, mask.bool(), -1e4)
+    if function == "where" and count == 3:
+        return lambda condition, x, y: torch.where(condition.bool(), x, y)
+    if count == 1 and function in _UNARY:
+        return _UNARY_IN_PLACE[function] if in_place and function in _UNARY_IN_PLACE else _UNARY[function]
+    if function in _BINARY and count in (1, 2):
+        call = _BINARY_IN_PLACE[function] if in_place and function in _BINARY_IN_PLACE else _BINARY[function]
+        return call if count == 2 else lambda x: call(x, 1.5)
+    raise Unsupported(f"pointwise {function} of {count} inputs")
+
+
+def _convolution(operator, shapes, out_shape):
+    a = operator.attributes
+    call = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[len(shapes[0])]
+    begin, end = a.get("pad_begin", [0]), a.get("pad_end", [0])
+    options = (a.get("stride", 1), begin if begin == end else 0, a.get("dilation", 1), a.get("groups", 1))
+    if begin == end:
+        return lambda x, w, b=None: call(x, w, b, *options)
+    pads = [side for first, last in zip(reversed(begin), reversed(end)) for side in (first, last)]
+    return lambda x, w, b=None: call(F.pad(x, pads), w, b, *options)
+
+
+def _pool(operator, shapes, out_shape):
+    a = operator.attributes
+    rank = len(shapes[0]) - 2
+    call = getattr(F, f"{'max' if a.get('function') == 'max' else 'avg'}_pool{rank}d")
+    # A last window that begins inside and ends outside of the padded input: ceil mode.
+    last = [(out - 1) * s + k - (size + p + q) for out, s, k, size, p, q in zip(
+        out_shape[2:], a["stride"], a["kernel"], shapes[0][2:], a["pad_begin"], a["pad_end"])]
+    return lambda x: call(x, a["kernel"], a["stride"], a["pad_begin"], ceil_mode=any(over > 0 for over in last))
+
+
+def _slice(operator, shapes, out_shape):
+    source = shapes[0]
+    if len(source) == len(out_shape) + 1:  # select
+        axis = operator.attributes.get("axis", 0)
+        return lambda x: x.select(axis, 0)
+    if len(source) != len(out_shape):
+        raise Unsupported(f"{operator.source} from rank {len(source)} to {len(out_shape)}")
+    cut = [(axis, size) for axis, (old, size) in enumerate(zip(source, out_shape)) if old != size]
+    if not cut:
+        return lambda x: x[:]
+    axis, size = cut[0]
+    if len(cut) > 1:
+        raise Unsupported(f"{operator.source} along {len(cut)} axes")
+    return lambda x: x.narrow(axis, 0, size)
+
+
+def _matmul(operator, shapes, out_shape):
+    a, b = operator.attributes.get("transpose_a", 0), operator.attributes.get("transpose_b", 0)
+
+    def call(x, y, c=None):
+        product = torch.matmul(x.mT if a else x, y.mT if b else y)
+        return product if c is None else product + c
+    return call
+
+
+def _reduce(operator, shapes, out_shape):
+    function, axes = operator.attributes.get("function", "sum"), operator.attributes.get("axes")
+    keep = len(out_shape) == len(shapes[0])
+    axes = axes if axes is not None else list(range(len(shapes[0])))
+    calls = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin, "var": torch.var}
+    if function not in calls:
+        raise Unsupported(f"reduce {function}")
+    return lambda x: calls[function](x, dim=axes, keepdim=keep)
+
+
+def _global_pool(operator, shapes, out_shape):
+    rank = len(shapes[0]) - 2
+    kind = "max" if operator.attributes.get("function") == "max" else "avg"
+    call = getattr(F, f"adaptive_{kind}_pool{rank}d")
+    return lambda x: call(x, out_shape[2:])
+
+
+def _layer_norm(operator, shapes, out_shape):
+    normalized = shapes[0][operator.attributes.get("axis", -1) % len(shapes[0]):]
+    return lambda x, w=None, b=None: F.layer_norm(x, normalized, w, b)
+
+
+_RULES = {
+    "conv": _convolution,
+    "linear": lambda o, s, t: F.linear,
+    "matmul": _matmul,
+    "attention": lambda o, s, t: lambda q, k, v, mask=None: F.scaled_dot_product_attention(
+        q, k, v, mask, is_causal=bool(o.attributes.get("causal", 0))),
+    "batch_norm": lambda o, s, t: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, False),
+    "layer_norm": _layer_norm,
+    "softmax": lambda o, s, t: lambda x: torch.softmax(x, o.attributes.get("axis", -1)),
+    "log_softmax": lambda o, s, t: lambda x: torch.log_softmax(x, o.attributes.get("axis", -1)),
+    "pointwise": _pointwise,
+    "reduce": _reduce,
+    "pool": _pool,
+    "global_pool": _global_pool,
+    "embedding": lambda o, s, t: lambda table, indices: F.embedding(indices, table),
+    "reshape": lambda o, s, t: lambda x: x.reshape(t),
+    "transpose": lambda o, s, t: lambda x: x.permute(o.attributes["perm"]),
+    "slice": _slice,
+    "split": lambda o, s, t: lambda x: x.chunk(len(o.outputs), o.attributes.get("axis", 0)),
+    "expand": lambda o, s, t: lambda x, *like: x.expand(t),
+    "concat": lambda o, s, t: lambda *xs: torch.cat(xs, o.attributes.get("axis", 0)),
+    "identity": lambda o, s, t: lambda x: x,
+}
+
+
+class Network(torch.nn.Module):
+    """A text graph as a module. `weight_sets` > 1 gives every call other weights, so that they are not in a cache."""
+
+    def __init__(self, text, bindings, precision="fp32", device="cpu", weight_sets=1):
+        super().__init__()
+        self.graph = parse(text, bindings)
+        self.float_type = PRECISIONS[precision]
+        self.device = device
+        self.slots = {name: at for at, name in enumerate(self.graph.tensors)}
+        self.sets = [[self._filled(name) for name in self.graph.weights + self.graph.constants]
+                     for _ in range(weight_sets)]
+        self.next_set = 0
+        self.weight_slots = [self.slots[name] for name in self.graph.weights + self.graph.constants]
+        self.input_slots = [self.slots[name] for name in self.graph.inputs]
+        self.output_slots = [self.slots[name] for name in self.graph.outputs]
+        self.steps = self._steps()
+
+    def inputs(self):
+        return tuple(self._filled(name) for name in self.graph.inputs)
+
+    def _type(self, name):
+        dtype = DTYPES.get(self.graph.tensors[name].dtype)
+        if dtype is None:
+            raise Unsupported(f"element type {self.graph.tensors[name].dtype}")
+        return self.float_type if dtype == torch.float32 else dtype
+
+    def _filled(self, name):
+        tensor, dtype = self.graph.tensors[name], self._type(name)
+        if dtype.is_floating_point:
+            # Positive and of magnitude one: a variance must be, and nothing becomes denormal or infinite.
+            return torch.rand(tensor.shape, device=self.device).add_(0.5).div_(max(tensor.shape[-1:] or [1])).to(dtype)
+        rows = [self.graph.tensors[o.inputs[0]].shape[0] for o in self.graph.operators
+                if o.kind == "embedding" and o.inputs[1] == name]
+        high = 2 if dtype == torch.bool else min(rows, default=2)
+        return torch.randint(0, high, tensor.shape, device=self.device).to(dtype)
+
+    def _steps(self):
+        last_use = {}
+        for at, operator in enumerate(self.graph.operators):
+            for name in operator.inputs:
+                last_use[name] = at
+        kept = set(self.graph.outputs + self.graph.weights + self.graph.constants)
+        steps = []
+        for at, operator in enumerate(self.graph.operators):
+            dead = [self.slots[name] for name in set(operator.inputs)
+                    if name is not None and name not in kept and last_use[name] == at]
+            inputs = [None if name is None else self.slots[name] for name in operator.inputs]
+            while inputs and inputs[-1] is None:
+                inputs.pop()
+            outputs = [self.slots[name] for name in operator.outputs]
+            steps.append((self._call(operator), inputs, outputs, dead))
+        return steps
+
+    def _call(self, operator):
+        shapes = [self.graph.tensors[name].shape for name in operator.inputs if name is not None]
+        out = operator.outputs[0]
+        out_shape, dtype = self.graph.tensors[out].shape, self._type(out)
+        if operator.kind in _RULES:
+            return _RULES[operator.kind](operator, shapes, out_shape)
+        if operator.kind == "fill":
+            return lambda *_: torch.ones(out_shape, dtype=dtype, device=self.device)
+        if operator.kind == "cast":
+            return lambda x: x.to(dtype)
+        if operator.kind == "copy":
+            contiguous = operator.source.endswith("contiguous")
+            return (lambda x: x.contiguous()) if contiguous else (lambda x: x.clone())
+        raise Unsupported(f"operator {operator.kind}")
+
+    def forward(self, *inputs):
+        values = [None] * len(self.slots)
+        weights = self.sets[self.next_set]
+        self.next_set = (self.next_set + 1) % len(self.sets)
+        for slot, value in zip(self.weight_slots, weights):
+            values[slot] = value
+        for slot, value in zip(self.input_slots, inputs):
+            values[slot] = value
+        for call, ins, outs, dead in self.steps:
+            result = call(*[None if i is None else values[i] for i in ins])
+            if len(outs) == 1:
+                values[outs[0]] = result
+            else:
+                for slot, value in zip(outs, result):
+                    values[slot] = value
+            for slot in dead:
+                values[slot] = None
+        return tuple(values[slot] for slot in self.output_slots)

@@ -1,0 +1,98 @@
+"""Times one call in one of the four modes, which are never mixed:
+device_cold    the stream blocked until everything is queued, caches flushed before each call
+device_hot     calls back to back, device time of the whole batch
+host_dispatch  host time of asynchronous calls below the queue depth, synchronised outside
+end_to_end     one call with its synchronisation, as a user waits for it
+"""
+
+import time
+
+import torch
+
+MODES = ("device_cold", "device_hot", "host_dispatch", "end_to_end")
+# The launch queue takes 1,024 entries; an operator launches a few kernels.
+QUEUE_CALLS = 64
+# Of torch.cuda._sleep; a GPU clocked higher sleeps a little less, which the margin covers.
+CYCLES_PER_S = 2e9
+
+
+class CpuTimer:
+    """One thread is timed by the CPU time it used, which other processes on the machine do not lengthen; several
+    threads wait for each other, and only a wall clock sees that."""
+
+    def __init__(self, threads):
+        torch.set_num_threads(threads)
+        self.clock = time.process_time if threads == 1 else time.perf_counter
+        self.flush = torch.empty(64 << 18) if threads else None
+
+    def synchronize(self):
+        pass
+
+    def sample(self, run, mode, calls):
+        if mode == "device_cold":
+            self.flush.add_(1.0)
+            calls = 1
+        begin = self.clock()
+        for _ in range(calls):
+            run()
+        return (self.clock() - begin) / calls
+
+
+class CudaTimer:
+    def __init__(self):
+        self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        l2 = torch.cuda.get_device_properties(0).L2_cache_size or 64 << 20
+        self.flush = torch.empty(2 * l2, dtype=torch.int8, device="cuda")
+        self.last = (None, 0.0)
+
+    def synchronize(self):
+        torch.cuda.synchronize()
+
+    def sample(self, run, mode, calls):
+        return getattr(self, "_" + mode)(run, calls)
+
+    def _device(self, run, calls):
+        """Device time of calls that were queued behind a kernel which sleeps for as long as queueing took last time."""
+        known_s = self.last[1] if self.last[0] is run else 2e-4
+        torch.cuda.synchronize()
+        torch.cuda._sleep(int(min(1.2 * known_s + 5e-5, 0.2) * CYCLES_PER_S))
+        self.begin.record()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            run()
+        self.last = (run, time.perf_counter() - begin)
+        self.end.record()
+        self.end.synchronize()
+        return self.begin.elapsed_time(self.end) * 1e-3 / calls
+
+    def _device_cold(self, run, calls):
+        self.flush.zero_()
+        return self._device(run, 1)
+
+    def _device_hot(self, run, calls):
+        return self._device(run, calls)
+
+    def _host_dispatch(self, run, calls):
+        torch.cuda.synchronize()
+        calls = min(calls, QUEUE_CALLS)
+        begin = time.perf_counter()
+        for _ in range(calls):
+            run()
+        seconds = (time.perf_counter() - begin) / calls
+        torch.cuda.synchronize()
+        return seconds
+
+    def _end_to_end(self, run, calls):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+
+def timer(device, threads):
+    if device == "cpu":
+        return CpuTimer(threads)
+    if not torch.cuda.is_available():
+        raise RuntimeError("torch sees no GPU: " + ("its build has no CUDA" if not torch.version.cuda else "no driver or no device"))
+    return CudaTimer()
