@@ -62,9 +62,11 @@ ftax_layer(ftax_bench FOLDERS calibration/bench LINK ftax_core
 if(FTAX_BUILD_CUDA)
     ftax_layer(ftax_cupti FOLDERS calibration/bench/cuda LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
     add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu)
-    set_target_properties(ftax_cuda_probe PROPERTIES CUDA_STANDARD 20 CUDA_ARCHITECTURES "75;80;90")
+    set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")
+    # CMake 3.25 does not know that nvcc 13 has C++20: neither the target's property nor a library's may ask for it.
+    set_property(TARGET ftax_cuda_probe PROPERTY CXX_STANDARD)
     target_include_directories(ftax_cuda_probe PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_cuda_probe PRIVATE ftax_cupti CUDA::cudart)
+    target_link_libraries(ftax_cuda_probe PRIVATE $<LINK_ONLY:ftax_cupti> CUDA::cupti CUDA::cudart)
 endif()
 if(FTAX_BUILD_TORCH)
     # Loaded when it is asked for: LibTorch takes longer to start than ftax to predict.

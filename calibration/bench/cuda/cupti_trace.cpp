@@ -24,7 +24,7 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
 }
 
 void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
-    ParsedBuffer parsed = parse_activities({buffer, valid});
+    ParsedBuffer parsed = parse_activities(buffer, valid);
     std::free(buffer);
     std::size_t dropped_by_cupti = 0;
     cuptiActivityGetNumDroppedRecords(context, stream, &dropped_by_cupti);
@@ -41,11 +41,11 @@ std::string describe(CUptiResult code) {
 
 }  // namespace
 
-ParsedBuffer parse_activities(std::span<std::uint8_t> buffer) {
+ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes) {
     ParsedBuffer parsed;
     CUpti_Activity* record = nullptr;
     for (;;) {
-        const CUptiResult code = cuptiActivityGetNextRecord(buffer.data(), buffer.size(), &record);
+        const CUptiResult code = cuptiActivityGetNextRecord(buffer, bytes, &record);
         if (code == CUPTI_ERROR_MAX_LIMIT_REACHED) return parsed;
         if (code != CUPTI_SUCCESS) {
             parsed.torn = true;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ struct ParsedBuffer {
     std::size_t without_time = 0;
     bool torn = false;  ///< the buffer ended inside a record
 };
-[[nodiscard]] ParsedBuffer parse_activities(std::span<std::uint8_t> buffer);
+[[nodiscard]] ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes);
 
 /// Idle time of the device between consecutive kernels, in order of start. Overlapping kernels have none.
 [[nodiscard]] std::vector<double> gaps_s(std::vector<KernelRecord> kernels);

@@ -32,7 +32,7 @@ class Buffer {
         copy.start = 5, copy.end = 6;
         add(copy);
     }
-    std::span<std::uint8_t> bytes() { return {storage_, used_}; }
+    ParsedBuffer parse() { return parse_activities(storage_, used_); }
 
   private:
     template <class Record>
@@ -51,7 +51,7 @@ TEST_CASE("kernels are read from a buffer of activity records, others are passed
     buffer.add_kernel(1000, 3500);
     buffer.add_copy();
     buffer.add_kernel(4000, 4200);
-    const ParsedBuffer parsed = parse_activities(buffer.bytes());
+    const ParsedBuffer parsed = buffer.parse();
     REQUIRE(parsed.kernels.size() == 2);
     const KernelRecord& first = parsed.kernels[0];
     CHECK(first.name == "volta_sgemm_128x64_nn");
@@ -70,10 +70,10 @@ TEST_CASE("BAD_INPUTS 45: records without a time are dropped and counted, an emp
     buffer.add_kernel(0, 0);
     buffer.add_kernel(100, 50);
     buffer.add_kernel(100, 200);
-    const ParsedBuffer parsed = parse_activities(buffer.bytes());
+    const ParsedBuffer parsed = buffer.parse();
     CHECK(parsed.kernels.size() == 1);
     CHECK(parsed.without_time == 2);
-    CHECK(parse_activities({}).kernels.empty());
+    CHECK(Buffer().parse().kernels.empty());
 }
 
 TEST_CASE("kernels that overlap have no gap, whatever order their records come in") {
