@@ -24,6 +24,10 @@ void refuse(const std::vector<std::string>& mismatches) {
 
 void add_model_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)")->required();
+    add_import_options(verb, arguments);
+}
+
+void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
     verb.add_option("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
     verb.add_option("--input", arguments.inputs, "types and shapes of all inputs, in order: float:batchx3x224x224,long:4x128")

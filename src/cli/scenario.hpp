@@ -41,6 +41,8 @@ struct RunArguments {
 };
 
 void add_model_options(CLI::App& verb, ModelArguments& arguments);
+/// All of the above but the positional MODEL.
+void add_import_options(CLI::App& verb, ModelArguments& arguments);
 void add_run_options(CLI::App& verb, RunArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
 void add_batch_option(CLI::App& verb, std::string& batches);

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "src/cli/kineto.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/validation.hpp"
@@ -11,6 +12,7 @@ namespace {
 
 struct ValidateArguments {
     ValidationArguments validation;
+    KinetoArguments kineto;
     std::string predictions;
     double max_mape_percent = 0;
     OutputArguments output;
@@ -19,6 +21,13 @@ struct ValidateArguments {
 constexpr int over_max_mape = 1;
 
 int run_validate(const ValidateArguments& arguments) {
+    if (!arguments.kineto.trace.empty()) {
+        KinetoArguments kineto = arguments.kineto;
+        kineto.model.model = arguments.validation.rows;
+        kineto.run.anchor = arguments.validation.anchor;
+        kineto.run.device_profile = arguments.validation.device_profile;
+        return compare_with_kineto(kineto, arguments.output);
+    }
     const Validation validation = validate(arguments.validation, print_warnings);
     const report::ValidationReport& report = validation.report;
     if (!arguments.predictions.empty()) write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
@@ -29,12 +38,28 @@ int run_validate(const ValidateArguments& arguments) {
     return report.overall && 100 * report.overall->mean <= arguments.max_mape_percent ? 0 : over_max_mape;
 }
 
+/// What only a trace needs to know of its run; --anchor and --profile are those of the verb.
+void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
+    CLI::Option* const trace =
+        verb.add_option("--kineto", arguments.trace, "Chrome trace of torch.profiler, compared with the model operator by operator")
+            ->type_name("TRACE.json");
+    CLI::App* const group = verb.add_option_group("With --kineto");
+    add_import_options(*group, arguments.model);
+    add_run_options(*group, arguments.run);
+    for (const char* taken : {"--anchor", "--profile"}) group->remove_option(group->get_option(taken));
+    group->get_option("--device")->required(false);
+    add_batch_option(*group, arguments.batch);
+    group->add_option("--calibrated", arguments.calibrated, "write the framework profile with the host costs of the trace")
+        ->type_name("FILE");
+    for (CLI::Option* option : group->get_options()) option->needs(trace);
+}
+
 }  // namespace
 
 void setup_validate(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("validate", "predictions against measured rows (CSV), with error statistics");
+    CLI::App* verb = app.add_subcommand("validate", "predictions against measured rows (CSV) or a trace of torch.profiler");
     const auto arguments = std::make_shared<ValidateArguments>();
-    verb->add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV)")->required();
+    verb->add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV); with --kineto the model")->required();
     verb->add_option("--anchor", arguments->validation.anchor, "measured rows that calibrate the hosts (CSV)")->type_name("ROWS.csv");
     verb->add_option("--profile", arguments->validation.device_profile, "fitted device parameters instead of the built-in ones")
         ->type_name("FILE");
@@ -46,6 +71,7 @@ void setup_validate(CLI::App& app, Action& action) {
         ->check(CLI::PositiveNumber);
     verb->add_option("--predictions", arguments->predictions, "write every row with its prediction")->type_name("OUT.csv");
     add_json_option(*verb, arguments->output);
+    add_kineto_options(*verb, arguments->kineto);
     verb->callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include "ftax/error.hpp"
@@ -15,6 +16,7 @@
 #include "graphs/importers.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/io/device_file.hpp"
+#include "src/io/kineto_trace.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
 
@@ -140,6 +142,13 @@ void measurement_csv(std::string_view bytes) {
     }
 }
 
+void kineto_trace(std::string_view bytes) {
+    std::istringstream in{std::string(bytes)};
+    for (const TraceEvent& event : read_kineto_trace(in, "fuzz.json").events) {
+        require(event.start_s > 0 && event.end_s >= event.start_s);
+    }
+}
+
 void architecture(std::string_view bytes) {
     std::vector<int> choices;
     for (const std::string& name : nas::space_names()) {
@@ -175,6 +184,7 @@ constexpr std::array all{
     Target{"text_graph", answered<text_graph>},
     Target{"profile_json", answered<profile_json>},
     Target{"measurement_csv", answered<measurement_csv>},
+    Target{"kineto_trace", answered<kineto_trace>},
     Target{"architecture", answered<architecture>},
     Target{"expression", answered<expression>},
 };

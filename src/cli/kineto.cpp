@@ -1,0 +1,112 @@
+#include "src/cli/kineto.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+#include "predictors/framework_model.hpp"
+#include "predictors/host_costs.hpp"
+#include "src/io/file.hpp"
+#include "src/io/kineto_trace.hpp"
+#include "src/io/profile_file.hpp"
+#include "src/report/trace_comparison.hpp"
+
+namespace ftax::cli {
+namespace {
+
+/// The parameters that would make the host costs of each kind what the trace has, the others as they are.
+std::vector<report::TracedParameter> traced_parameters(const report::TraceComparison& comparison,
+                                                       const FrameworkProfile& profile, Precision precision) {
+    const HostCosts costs = host_costs(profile, precision);
+    std::vector<report::TracedParameter> parameters;
+    if (!comparison.has_kernels) return parameters;  // a CPU's times hold the operators' work
+    for (const report::HostKindTimes& kind : comparison.host_kinds) {
+        const double beside_s = kind.predicted_s - costs[kind.kind];  // module calls, BLAS queries
+        if (kind.measured_s <= beside_s) continue;
+        const std::string name = fmt::format("host.{}", name_of(kind.kind));
+        const double value = host_parameter(profile, name);
+        parameters.push_back({name, value, value * (kind.measured_s - beside_s) / costs[kind.kind]});
+    }
+    const auto add = [&](const char* name, std::optional<double> traced) {
+        if (traced && *traced > 0) parameters.push_back({name, host_parameter(profile, name), *traced});
+    };
+    add("launch_latency_s", comparison.launch_latency_s);
+    add("kernel_gap_s", comparison.kernel_gap_s);
+    return parameters;
+}
+
+void write_calibrated(const KinetoArguments& arguments, FrameworkProfile profile,
+                      const std::vector<report::TracedParameter>& parameters) {
+    for (const report::TracedParameter& traced : parameters) {
+        const auto known = std::find_if(profile.parameters.begin(), profile.parameters.end(),
+                                        [&](const Parameter& p) { return p.name == traced.name; });
+        Parameter& parameter = known != profile.parameters.end() ? *known : profile.parameters.emplace_back();
+        parameter.name = traced.name;
+        parameter.value = traced.traced;
+        parameter.source = "measured: a trace of torch.profiler";
+    }
+    write_file(arguments.calibrated, to_text(std::move(profile)));
+}
+
+void warn_of_what_differs(const KinetoTrace& trace, const report::TraceComparison& comparison,
+                          const DeviceProfile& device) {
+    const bool cpu = device.device.architecture == Architecture::cpu;
+    if (!comparison.has_kernels && !cpu) {
+        print_warnings({"the trace holds no kernels: only the host side is compared, and had the model run on the CPU, its "
+                        "host times hold the operators' work"});
+    }
+    if (comparison.has_kernels && cpu) print_warnings({"the trace is of a GPU, the prediction of a CPU"});
+    if (!trace.gpu.empty() && !cpu) {
+        try {
+            const std::string slug = device_spec(trace.gpu).slug;
+            if (slug != device.device.slug) {
+                print_warnings({fmt::format("the trace is of {}, the prediction of {}", slug, device.device.slug)});
+            }
+        } catch (const Error&) {
+            print_warnings({fmt::format("the trace is of {}, which is no device ftax knows", trace.gpu)});
+        }
+    }
+    if (comparison.aligned < 0.5) {
+        print_warnings({"less than half of the trace's operators are the model's: another model, or another framework?"});
+    }
+}
+
+}  // namespace
+
+int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments& output) {
+    if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
+    const FrameworkModel& framework = framework_model(arguments.run.framework);
+    if (!framework.rewrites.empty() || framework.traits.host_kind) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} does not run the model's operators one by one, as a trace of torch.profiler has them; "
+                                "pytorch-eager and libtorch do",
+                                framework.name));
+    }
+    const KinetoTrace trace = read_kineto_trace(arguments.trace);
+    const Graph graph = load_graph(arguments.model);
+    ShapeBindings bindings = dimension_bindings(arguments.model);
+    const auto batches = batches_for(graph, arguments.batch);
+    if (batches.size() > 1) throw Error(ErrorCode::usage, "a trace is of one batch size: give one --batch");
+    if (batches.front()) bindings["batch"] = *batches.front();
+    Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
+    const Prediction prediction = predictor.predict(bindings);
+    print_warnings(prediction.warnings);
+
+    const report::TraceComparison comparison = report::compare_with_trace(trace, graph, predictor, prediction);
+    warn_of_what_differs(trace, comparison, predictor.device());
+    const auto parameters = traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));
+    if (!arguments.calibrated.empty()) write_calibrated(arguments, predictor.framework(), parameters);
+    write_result(output, {.table =
+                              [&] {
+                                  const report::Style style = report::standard_output_style();
+                                  report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
+                                  header.rows.push_back({batches.front(), prediction, {}, {}});
+                                  return print_header(header, style) + to_table(comparison, trace, parameters, style);
+                              },
+                          .json = [&] { return to_json(comparison, trace, parameters); },
+                          .csv = {}});
+    return 0;
+}
+
+}  // namespace ftax::cli

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ftax/predict.hpp"
+#include "src/io/kineto_trace.hpp"
+#include "src/report/table.hpp"
+
+namespace ftax::report {
+
+/// Times of one operator, or of a whole pass.
+struct OperatorTimes {
+    double host_s = 0, device_s = 0;
+    double kernels = 0;
+};
+
+/// One operator of the model beside what the trace has of it.
+struct ComparedOperator {
+    std::string name, source, module;
+    HostKind host_kind = HostKind::light;  ///< of its dearest launch
+    OperatorTimes predicted;
+    std::optional<OperatorTimes> measured;  ///< medians over the passes; nullopt when no pass has it
+};
+
+/// Operators that the trace has and the model does not.
+struct UnpredictedOperators {
+    std::string name;
+    double calls = 0;  ///< per pass
+    OperatorTimes measured;
+};
+
+/// What the host pays for one kind of operation, as predicted and as the trace has it.
+struct HostKindTimes {
+    HostKind kind = HostKind::light;
+    std::size_t operators = 0;
+    double predicted_s = 0, measured_s = 0;  ///< per operator, with its module calls
+};
+
+struct TraceComparison {
+    std::size_t passes = 0;        ///< forward passes in the trace that are complete
+    double aligned = 0;            ///< share of the trace's operators that the model has, in order
+    bool has_kernels = false;      ///< false: only the host side can be compared
+    OperatorTimes predicted, measured;  ///< sums over the operators that both have
+    double predicted_latency_s = 0;
+    std::optional<double> measured_latency_s;  ///< median over complete passes
+    std::vector<ComparedOperator> operators;
+    std::vector<UnpredictedOperators> unpredicted;
+    std::vector<HostKindTimes> host_kinds;
+    std::optional<double> launch_latency_s;  ///< end of a launch call to the start of its kernel on an idle device
+    std::optional<double> kernel_gap_s;      ///< between kernels that were queued
+};
+
+/// Aligns the operators of a trace, which may hold any number of forward passes, with those of the last predict() of
+/// `predictor`, in order and by name, and takes medians over the passes. An operator's host time lasts until the next
+/// one starts, less what the host waited for the device; on a CPU it holds the operator's work too.
+[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Graph& graph, const Predictor& predictor,
+                                                 const Prediction& prediction);
+
+/// A parameter of a framework profile that the trace can set.
+struct TracedParameter {
+    std::string name;
+    double value = 0;   ///< in the profile
+    double traced = 0;  ///< what the trace gives
+};
+
+/// The largest differences first, then operator by operator, then the host costs.
+[[nodiscard]] std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace,
+                                   const std::vector<TracedParameter>& parameters, Style style);
+[[nodiscard]] std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
+                                  const std::vector<TracedParameter>& parameters);
+
+}  // namespace ftax::report
