@@ -49,7 +49,7 @@ if(FTAX_BUILD_FIT)
     file(GLOB folds_sources CONFIGURE_DEPENDS calibration/folds/*.cpp)
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_folds PRIVATE ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
+    target_link_libraries(ftax_folds PRIVATE ftax_cli ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
                                              Ceres::ceres ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
     ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK ftax_predictors fmt::fmt Ceres::ceres)
@@ -86,7 +86,7 @@ target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_io ftax_co
 add_library(ftax::ftax ALIAS ftax)
 
 if(NOT FTAX_BUILD_FIT)
-    set_source_files_properties(src/cli/fit.cpp src/cli/calibrate.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    set_source_files_properties(src/cli/fit.cpp src/cli/model_rows.cpp src/cli/calibrate.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>

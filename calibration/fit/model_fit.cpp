@@ -10,7 +10,8 @@
 namespace ftax::fit {
 namespace {
 
-constexpr double growth_per_doubling = 1.75;
+constexpr double least_growth_per_doubling = 1.75;
+constexpr double most_growth_per_doubling = 2.6;  // beyond it something else slowed the run
 constexpr double above_flat_start = 1.5;
 constexpr double determined_below = 0.9;  // of the prior's width: operator rows have narrowed it
 
@@ -45,6 +46,9 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
             if (spread > 0) {
                 u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, options.prior_scale * known->parameter.relative_stddev));
             }
+        } else if (scope == ParameterScope::architecture) {
+            const ScopedParameter* kin = find_architecture_parameter(start, name, device.architecture);
+            if (kin != nullptr) u.value = kin->parameter.value;
         }
         if (!name.starts_with(options.only)) u.fixed = true;
         block.push_back(std::move(u));
@@ -144,7 +148,8 @@ std::vector<bool> compute_bound_points(std::span<const double> batches, std::spa
     for (std::size_t i = 1; i < batches.size(); ++i) {
         const double doublings = std::log2(batches[i] / batches[i - 1]);
         const double growth = std::pow(latency_s[i] / latency_s[i - 1], 1 / doublings);
-        bound[i] = growth >= growth_per_doubling && latency_s[i] > above_flat_start * flat_s;
+        bound[i] = growth >= least_growth_per_doubling && growth <= most_growth_per_doubling &&
+                   latency_s[i] > above_flat_start * flat_s;
     }
     return bound;
 }

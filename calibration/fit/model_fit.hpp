@@ -18,6 +18,7 @@ struct ModelRow {
     std::vector<CountedKernel> kernels;  ///< of the forward pass, see list_kernels
     double latency_s = 0;
     std::string model;
+    Precision precision = Precision::fp32;
     std::string group;  ///< for the report: "rtx-a6000 fp16"
 };
 
@@ -36,7 +37,7 @@ struct ModelFitOptions {
 [[nodiscard]] FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start,
                                    const ModelFitOptions& options, DeviceProfileFile& fitted);
 
-/// Tells which points of one latency curve are compute-bound: latency grows at least 1.75-fold per doubling of the
+/// Tells which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
 /// batch there and exceeds 1.5 times the flat start. `batches` ascending.
 /// Source: the bar of issue "kernel models" in DESIGN terms: rows whose latency the host does not decide.
 [[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s);

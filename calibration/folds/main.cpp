@@ -6,9 +6,11 @@
 #include <filesystem>
 
 #include "calibration/folds/compare.hpp"
+#include "calibration/folds/device_ledger.hpp"
 #include "calibration/folds/folds.hpp"
 #include "calibration/folds/ledger.hpp"
 #include "calibration/folds/operator_ledger.hpp"
+#include "src/cli/model_rows.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
@@ -57,12 +59,15 @@ void write(const std::string& rows_path, const std::filesystem::path& data, cons
     if (!predictions_path.empty()) write_file(predictions_path, folds::predictions_csv(sections));
 }
 
+bool is_missing(const std::string& rows_path) {
+    if (std::filesystem::exists(rows_path)) return false;
+    fmt::print("SKIPPED: there is no {}; set FTAX_MEASUREMENTS to the folder of the measurements\n", rows_path);
+    return true;
+}
+
 /// Scores the folds anew and compares with the committed ledger.
 int check(const std::string& rows_path, const std::filesystem::path& data) {
-    if (!std::filesystem::exists(rows_path)) {
-        fmt::print("SKIPPED: there is no {}; set FTAX_MEASUREMENTS to the folder of the measurements\n", rows_path);
-        return skipped;
-    }
+    if (is_missing(rows_path)) return skipped;
     const folds::Folds all = read_folds(rows_path);
     const std::vector<folds::LedgerSection> sections = score(all);
     bool same = true;
@@ -93,20 +98,49 @@ void write_operators(const std::string& rows_path, const std::filesystem::path& 
     fmt::print("{}", markdown);
 }
 
-/// Predicts the operators anew and compares with the part of the committed ledger that needs no fit.
-int check_operators(const std::string& rows_path, const std::filesystem::path& data) {
-    if (!std::filesystem::exists(rows_path)) {
-        fmt::print("SKIPPED: there is no {}; set FTAX_MEASUREMENTS to the folder of the measurements\n", rows_path);
-        return skipped;
-    }
-    const std::string now = folds::operator_ledger_csv(folds::validate(fit::operator_rows(read_csv(rows_path))));
-    std::string committed = read_file(data / operator_ledger);
-    committed.erase(std::min(committed.find("in the fit,"), committed.size()));  // folds of fits follow
+/// Compares with the part of a committed ledger that needs no fit; the folds of fits follow from `first_fold` on.
+int check_beginning(std::string committed, std::string_view first_fold, std::string_view now, std::string_view command) {
+    committed.erase(std::min(committed.find(first_fold), committed.size()));
     committed.erase(committed.rfind('\n') + 1);
     const auto found = folds::differences(committed, now);
     for (const std::string& line : found) fmt::print("{}\n", line);
-    if (!found.empty()) fmt::print("the ledger is stale; write it anew: ftax_folds operators {} {}\n", rows_path, data.string());
+    if (!found.empty()) fmt::print("the ledger is stale; write it anew: ftax_folds {}\n", command);
     return found.empty() ? 0 : 1;
+}
+
+int check_operators(const std::string& rows_path, const std::filesystem::path& data) {
+    if (is_missing(rows_path)) return skipped;
+    return check_beginning(read_file(data / operator_ledger), "in the fit,",
+                           folds::operator_ledger_csv(folds::validate(fit::operator_rows(read_csv(rows_path)))),
+                           "operators neusight_ops.csv DATA_FOLDER");
+}
+
+constexpr std::string_view device_ledger = "ledger/device_bound.csv";
+
+std::vector<fit::ModelRow> device_rows(const std::string& rows_path, cli::Devices& devices) {
+    return cli::model_rows(read_model_measurements(read_csv(rows_path)),
+                           {.left_out_runs = {"A100:2022_1025_pretrained-fp32@2022-10-26"}}, devices);
+}
+
+/// Scores the committed profile, refits without each model and each device and writes the ledger.
+void write_devices(const std::string& operators_path, const std::string& rows_path, const std::filesystem::path& data) {
+    cli::Devices devices;
+    const std::vector<fit::ModelRow> rows = device_rows(rows_path, devices);
+    std::vector<folds::DeviceFigures> figures = folds::validate_devices(rows);
+    const DeviceProfileFile start = parse_device_profile(read_file(operators_path), operators_path);
+    for (folds::DeviceFigures& f : folds::device_folds(rows, start)) figures.push_back(std::move(f));
+    write_file(data / device_ledger, folds::device_ledger_csv(figures));
+    const std::string markdown = folds::device_ledger_markdown(figures);
+    write_file(data / "ledger/device_bound.md", markdown);
+    fmt::print("{}", markdown);
+}
+
+int check_devices(const std::string& rows_path, const std::filesystem::path& data) {
+    if (is_missing(rows_path)) return skipped;
+    cli::Devices devices;
+    return check_beginning(read_file(data / device_ledger), "leave one model out,",
+                           folds::device_ledger_csv(folds::validate_devices(device_rows(rows_path, devices))),
+                           "devices OPERATORS.json framework_tax.csv DATA_FOLDER");
 }
 
 }  // namespace
@@ -114,16 +148,24 @@ int check_operators(const std::string& rows_path, const std::filesystem::path& d
 int main(int argc, char** argv) {
     const std::string_view first = argc > 1 ? argv[1] : "";
     const bool checking = argc == 4 && first == "--check";
-    if (argc != 3 && argc != 4) {
+    const bool writing_devices = argc == 5 && first == "devices";
+    if (argc != 3 && argc != 4 && !writing_devices) {
         fmt::print(stderr,
                    "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
                    "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
-                   "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n");
+                   "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
+                   "       ftax_folds devices OPERATORS.json framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
         return 2;
     }
     try {
         if (checking) return check(argv[2], argv[3]);
         if (argc == 4 && first == "check-operators") return check_operators(argv[2], argv[3]);
+        if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
+        if (writing_devices) {
+            write_devices(argv[2], argv[3], argv[4]);
+            return 0;
+        }
         if (argc == 4 && first == "operators") {
             write_operators(argv[2], argv[3]);
             return 0;

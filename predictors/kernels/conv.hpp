@@ -124,9 +124,9 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
     f("conv.grouped_pointwise", p.grouped_pointwise,
       ParameterSpec{
-          0.9, 0.1, 2, 0.7, architecture,
-          "f32 rate of grouped 1x1 kernels against wider filters: cuDNN 8.3 takes three times as long for them "
-          "on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
+          0.9, 0.05, 2, 0.7, architecture,
+          "f32 rate of grouped 1x1 kernels, matrix products, against implicit GEMM: cuDNN 8.3 takes several times as long "
+          "for them on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
     f("conv.grouped_width", p.grouped_width,
       ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
     f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
@@ -437,12 +437,15 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
                                        rates, efficiency, p, p.tensor_narrow_efficiency, is_timed(s));
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
-    if (s.channels_last) return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s);
+    if (s.channels_last) {
+        return within_power(finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s), rates, p);
+    }
     const bool writes_nchw = rates.path == MathPath::tf32;
     T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
                  (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
     if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
-    return finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates.floor_s);
+    return within_power(
+        finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates.floor_s), rates, p);
 }
 
 /// One narrow product per group; a group of few output channels leaves most of a tile empty.
@@ -452,7 +455,7 @@ ConvPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRa
                          const ConvParameters<T>& p) {
     ConvPlan<T> plan;
     const bool half = s.element_bytes < 4 && rates.path != MathPath::fp32;
-    const T full = c.taps > 1 ? p.grouped_efficiency : T(p.grouped_efficiency * p.grouped_pointwise);
+    const T full = c.taps > 1 ? p.grouped_efficiency : T(p.core_efficiency * p.grouped_pointwise);
     const T efficiency = half ? p.grouped_half_efficiency : full;
     const auto width = static_cast<std::int64_t>(c.columns);
     const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
@@ -532,6 +535,7 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
         DeviceRates<T> cores = rates;
         cores.path = MathPath::fp32;
         cores.flops_per_s = rates.fp32_flops_per_s;
+        cores.energy_per_flop_j = energy_per_flop_j(rates.architecture);
         return convolution::plan_implicit_gemm(c, s, cores, p);
     }
     auto best = convolution::plan_implicit_gemm(c, s, rates, p);

@@ -29,7 +29,7 @@ struct GemmParameters {
     T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, misaligned_write{};
     T reread{}, skew_waves{}, row_skew{}, column_skew{}, skew{};
     T split_s{}, energy_scale{};
-    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched{};
+    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -94,8 +94,8 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
                         "less); prior: cuBLAS kernels for 2-byte alignment"});
     visit("gemm.tensor_fill", p.tensor_fill,
           ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
-    visit("gemm.tensor_batched", p.tensor_batched,
-          ParameterSpec{0.6, 0.1, 1.2, 0.3, shared, "rate of strided batches against linear layers; timm_infer.csv"});
+    visit("gemm.tensor_batched_fill", p.tensor_batched_fill,
+          ParameterSpec{64, 2, 600, 0.5, shared, "the same of strided batches, in addition; framework_tax.csv fp16"});
 }
 
 /// What was chosen for a matrix product and why it takes as long as it does.
@@ -136,6 +136,13 @@ inline double main_loop_step(MathPath path) {
     return is_tensor(path) ? 32 : 8;
 }
 
+/// Steps of the main loop that a tensor-core kernel loads ahead, against one of Ampere and before.
+/// Source: CUTLASS's sm90 kernels keep four to seven stages of 64 values in flight; public bf16 products of an H100 (XLA,
+/// matmul_interpolator_data.h).
+inline double steps_ahead(Architecture architecture) {
+    return architecture >= Architecture::hopper ? 4 : 1;
+}
+
 /// Chooses how many parts of at least 64 values the reduction falls into. Source: grids of neusight_ops.csv.
 inline double split_for(const GemmTile& tile, double blocks_per_sm, std::int64_t k, Architecture architecture) {
     if (blocks_per_sm >= split_below(tile, architecture)) return 1;
@@ -166,11 +173,10 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     if (is_tensor(rates.path)) {
         const std::int64_t copy_bytes = rates.architecture >= Architecture::ampere ? 8 : 16;
         const bool fits = s.n * s.element_bytes % copy_bytes == 0 && s.k * s.element_bytes % copy_bytes == 0;
-        T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
-        if (s.batch > 1 && !s.linear) efficiency *= p.tensor_batched;
+        const T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
         r.s_per_flop.fill(sm_s_per_flop / efficiency);
-        r.fill = p.tensor_fill;
-        r.memory_latency = p.tensor_latency_cycles * flops_per_cycle * (0.5 / r.step);
+        r.fill = s.batch > 1 && !s.linear ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
+        r.memory_latency = p.tensor_latency_cycles * flops_per_cycle * (0.5 / (r.step * steps_ahead(rates.architecture)));
         r.issue_latency = p.issue_latency;
         return r;
     }
@@ -181,15 +187,20 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     return r;
 }
 
-/// Time of the arithmetic: 2·tile·(reduction + fill) operations per block at its SM's share of the rate, in waves.
+/// Time of a block's arithmetic: 2·tile·(reduction + fill) operations at its SM's share of the rate.
+template <class T>
+T block_time(const GemmTile& tile, double part, const BlockRates<T>& r) {
+    return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
+}
+
+/// Time of the blocks in waves.
 template <class T>
 T compute_time(const GemmTile& tile, double blocks_per_sm, double part, const BlockRates<T>& r,
                const GemmParameters<T>& p) {
     const T memory = r.memory_latency * tile.inverse_work;
     const T issue = r.issue_latency * tile.idle_schedulers;
-    const T block_s = (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
-    return block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
-                                                  T(memory * memory + issue * issue), p.wave_sharpness);
+    return block_time(tile, part, r) * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
+                                                                    T(memory * memory + issue * issue), p.wave_sharpness);
 }
 
 /// Tells whether cuBLAS's choice follows credited_work: CUDA-core kernels except those of Volta and Turing.
@@ -272,6 +283,7 @@ DeviceRates<double> values_of(const DeviceRates<T>& rates) {
             rates.max_threads_per_sm,
             rates.boost_clock_hz,
             rates.power_limit_w,
+            rates.energy_per_flop_j,
             value_of(rates.flops_per_s),
             value_of(rates.fp32_flops_per_s),
             value_of(rates.bandwidth_bytes_per_s),
@@ -367,7 +379,10 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     plan.tile = *c.tile;
     plan.split = c.split;
     plan.waves = blocks_per_sm * c.tile->inverse_resident;
-    plan.compute_s = compute_time(*c.tile, blocks_per_sm, part, block_rates(s, rates, p), p);
+    const BlockRates<T> block = block_rates(s, rates, p);
+    plan.compute_s = compute_time(*c.tile, blocks_per_sm, part, block, p);
+    // Tensor cores that wait take no power; on CUDA cores T4 rows of neusight_ops.csv show no such saving.
+    const T powered_s = is_tensor(rates.path) ? T(block_time(*c.tile, part, block) * blocks_per_sm) : plan.compute_s;
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
     // A tensor-core kernel reads 64 bytes of a row at a time.
@@ -386,7 +401,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
     // The parts are f32; one reduction reads them and writes the result.
     if (c.split > 1) whole_s += p.split_s + (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
-    whole_s = slowed_by_power(whole_s, plan.compute_s, excess_power(rates, p.energy_scale), rates.pause_s);
+    whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, p.energy_scale), rates.pause_s);
     plan.seconds = rates.floor_s + whole_s;
     plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute

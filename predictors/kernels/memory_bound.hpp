@@ -19,7 +19,7 @@ struct MemoryParameters {
     T special_cycles{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
     T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
     T transcendental_flops{}, power_flops{};
-    T mixed_efficiency{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{}, pool_step_flops{}, gather_efficiency{};
+    T half_efficiency{}, mixed_efficiency{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{}, pool_step_flops{}, gather_efficiency{};
     T concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
 };
 
@@ -57,6 +57,10 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.transcendental_flops", p.transcendental_flops,
           ParameterSpec{10, 1, 60, 0.5, shared, "flops of one exp, tanh, erf or division"});
     visit("memory.power_flops", p.power_flops, ParameterSpec{87, 10, 400, 0.5, shared, "flops of one powf"});
+    visit("memory.half_efficiency", p.half_efficiency,
+          ParameterSpec{0.85, 0.3, 1.05, 0.15, architecture,
+                        "traffic of 2-byte elements: a thread's load moves 4 elements (PyTorch, vectorized_elementwise_kernel) "
+                        "or one (softmax_warp_forward), 8 or 2 bytes"});
     visit("memory.mixed_efficiency", p.mixed_efficiency,
           ParameterSpec{0.8, 0.2, 1, 0.2, shared, "elementwise over f16 and f32 operands: no vector loads; timm_infer.csv"});
     visit("memory.transpose_efficiency", p.transpose_efficiency,
@@ -224,7 +228,8 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
     const T bus = miss_share(T(footprint_bytes), T(p.resident_footprint * device.l2_bytes), false);
     const T seconds_per_byte = bus / device.bandwidth_bytes_per_s + (1.0 - bus) / (p.l2_bytes_per_cycle * sm_hertz);
     const T share = shape.mixed_types ? p.mixed_efficiency : memory_bound::efficiency(shape.cls, p);
-    const T traffic_s = traffic_bytes * seconds_per_byte / share;
+    T traffic_s = traffic_bytes * seconds_per_byte / share;
+    if (shape.element_bytes == 2) traffic_s /= p.half_efficiency;
     return device.floor_s + equations::smooth_maximum(traffic_s, work_s);
 }
 

@@ -5,6 +5,7 @@
 #include "ftax/device.hpp"
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/power.hpp"
 
 /// What a card sustains of what its datasheet promises: the few scalars of a device, and the rates that follow.
 namespace ftax::kernels {
@@ -17,29 +18,38 @@ struct SustainedParameters {
     T kernel_floor_s{};  ///< shortest time of a kernel
 };
 
+/// GeForce and Titan cards clock well above their stated boost.
+[[nodiscard]] inline bool is_consumer(const DeviceSpec& device) {
+    return device.name.find("GeForce") != std::string::npos || device.name.find("TITAN") != std::string::npos;
+}
+
 /// Expects this share of the datasheet's memory bandwidth of a card nobody measured.
 /// Source: fits of large pointwise rows of neusight_ops.csv (P4 0.76, P100 0.75, T4 0.74 with ECC inside GDDR; V100
-/// 0.91, A100 0.88); GDDR without ECC as HBM: BabelStream results of RTX 2080 Ti and 3090, 0.9 to 0.93.
+/// 0.91, A100 0.88); GDDR without ECC: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090, A6000,
+/// Quadro RTX 8000: 0.91 to 0.97).
 [[nodiscard]] inline double expected_bandwidth_share(const DeviceSpec& device) {
     if (device.architecture == Architecture::maxwell || device.architecture == Architecture::pascal) return 0.755;
-    return device.inline_ecc_share ? 0.76 : 0.9;
+    if (device.inline_ecc_share) return 0.76;
+    const bool hbm = device.compute_capability_minor == 0 && device.compute_capability_major <= 10;  // GV100 to GB100
+    return hbm ? 0.9 : 0.95;
 }
 
-/// Expects this share of the datasheet's CUDA-core rate of a card nobody measured. From compute capability 8.6 on half
-/// of the f32 lanes share their issue slots with integer and address arithmetic, which matrix products cannot do without.
-/// Source: NVIDIA GA102 whitepaper, "2x FP32 throughput"; fit of RTX A6000 rows of framework_tax.csv (0.60 to 0.63).
+/// Expects this share of the datasheet's CUDA-core rate of a card nobody measured: products cannot do without the slots
+/// that integer and address arithmetic takes where lanes share them.
+/// Source: fits of framework_tax.csv (RTX A6000 0.60 to 0.64, GTX 1080 Ti and Titan X 1.2, RTX 2080 Ti 1.02); sgemm of
+/// RTX 4070 Ti, 29.2 of 40 TFLOP/s (github.com/Yinghan-Li/YHs_Sample/issues/4), 3090, 27 of 35.6, 4090, 58 of 82.6
+/// (github.com/chsasank/device-benchmarks), the main loop taking 0.94 of it. GH100's integer lanes are its own: between GA102 and GA100.
 [[nodiscard]] inline double expected_clock_share(const DeviceSpec& device) {
-    const bool shared_lanes = (device.compute_capability_major == 8 && device.compute_capability_minor >= 6) ||
-                              device.compute_capability_major >= 12;
-    return shared_lanes ? 0.65 : 1;
+    if (!has_shared_lanes(device)) return is_consumer(device) ? 1.1 : 1;
+    if (device.architecture == Architecture::hopper) return 0.78;
+    return is_consumer(device) ? 0.75 : 0.65;
 }
 
-/// Expects this share of the datasheet's tensor-core rate. GeForce cards clock well above their stated boost, and their
-/// stated rate with f32 accumulation is half of what the cores do.
-/// Source: fits of convolutions of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090: 1.2 to 1.35; RTX A6000
-/// 1.05; Quadro RTX 8000, V100, A100 0.8 to 0.95).
+/// Expects this share of the datasheet's tensor-core rate.
+/// Source: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090: 1.27 to 1.37; RTX A6000, Quadro RTX
+/// 8000, V100, A100 0.8 to 1).
 [[nodiscard]] inline double expected_tensor_share(const DeviceSpec& device) {
-    return device.name.find("GeForce") != std::string::npos ? 1.2 : 0.95;
+    return is_consumer(device) ? 1.27 : 0.95;
 }
 
 /// Calls visit(name, field, ParameterSpec) for each parameter; the initial values depend on the device.
@@ -73,6 +83,7 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.max_threads_per_sm = device.max_threads_per_sm;
     rates.boost_clock_hz = device.boost_clock_hz;
     rates.power_limit_w = device.power_limit_w;
+    rates.energy_per_flop_j = energy_per_flop_j(device, path);
     rates.flops_per_s = (cuda_cores ? p.clock_fp32 : p.clock_tensor) * device.peak(path).value_or(fp32);
     rates.fp32_flops_per_s = p.clock_fp32 * fp32;
     rates.bandwidth_bytes_per_s = p.bandwidth * device.memory_bandwidth_bytes_per_s;

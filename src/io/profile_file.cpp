@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <tuple>
 
 #include "src/io/json_document.hpp"
@@ -15,6 +16,38 @@ using nlohmann::ordered_json;
 
 constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
 constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
+
+/// Whose kernels an architecture runs or resembles, nearest first. Source: cuBLAS and cuDNN launch sm80 kernels on Ada, and
+/// on Hopper and Blackwell what they have none of their own for; Volta and Turing share their SM.
+std::span<const Architecture> kin_of(Architecture architecture) {
+    using enum Architecture;
+    static constexpr std::array old = {pascal, maxwell}, young_volta = {volta, turing}, young_turing = {turing, volta};
+    static constexpr std::array of_ampere = {ampere, ada, hopper}, of_ada = {ada, ampere, hopper};
+    static constexpr std::array of_hopper = {hopper, ampere, ada};
+    static constexpr std::array of_blackwell = {blackwell, ada, hopper, ampere};
+    switch (architecture) {
+        case cpu: return {};
+        case maxwell:
+        case pascal: return old;
+        case volta: return young_volta;
+        case turing: return young_turing;
+        case ampere: return of_ampere;
+        case ada: return of_ada;
+        case hopper: return of_hopper;
+        case blackwell: break;
+    }
+    return of_blackwell;
+}
+
+constexpr int stranger = 1 << 16;
+
+/// How far a parameter of the architecture named `key` is from `architecture`: 0 its own, `stranger` no kin.
+int kinship_distance(Architecture architecture, std::string_view key) {
+    if (key == name_of(architecture)) return 0;
+    const auto kin = kin_of(architecture);
+    const auto found = std::find_if(kin.begin(), kin.end(), [&](Architecture other) { return name_of(other) == key; });
+    return found == kin.end() ? stranger : static_cast<int>(found - kin.begin()) + 1;
+}
 
 auto order_of(const ScopedParameter& p) {
     return std::tie(p.parameter.name, p.scope, p.key);
@@ -145,18 +178,35 @@ std::string to_text(FrameworkProfile profile) {
     return to_text(json);
 }
 
+const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file, std::string_view name,
+                                                   Architecture architecture) {
+    const ScopedParameter* nearest = nullptr;
+    int least = stranger;
+    for (const ScopedParameter& scoped : file.parameters) {
+        if (scoped.scope != ParameterScope::architecture || scoped.parameter.name != name) continue;
+        const int distance = kinship_distance(architecture, scoped.key);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = &scoped;
+    }
+    return nearest;
+}
+
 DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     DeviceProfile profile{device, {}, file.version, {}};
     bool own = std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) != file.fitted_on.end();
+    int last_distance = 0;
     for (const ScopedParameter& scoped : file.parameters) {
-        const bool holds =
-            scoped.scope == ParameterScope::shared ||
-            (scoped.scope == ParameterScope::architecture && scoped.key == name_of(device.architecture)) ||
-            (scoped.scope == ParameterScope::device && scoped.key == device.slug);
-        if (!holds) continue;
+        const bool of_architecture = scoped.scope == ParameterScope::architecture;
+        if (scoped.scope == ParameterScope::device && scoped.key != device.slug) continue;
+        const int distance = of_architecture ? kinship_distance(device.architecture, scoped.key) : 0;
+        if (distance == stranger) continue;
         own = own || scoped.scope == ParameterScope::device;
-        // Narrower scopes come later in the order of the file and replace wider ones.
-        if (!profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name) {
+        // Narrower scopes come later in the order of the file and replace wider ones, nearer architectures farther ones.
+        const bool again = !profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name;
+        if (again && of_architecture && distance > last_distance) continue;
+        last_distance = of_architecture ? distance : stranger;
+        if (again) {
             profile.parameters.back() = scoped.parameter;
         } else {
             profile.parameters.push_back(scoped.parameter);

@@ -34,7 +34,12 @@ struct DeviceProfileFile {
 [[nodiscard]] std::string to_text(DeviceProfileFile profile);
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
 
-/// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else the shared.
+/// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.
+[[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile, std::string_view name,
+                                                                 Architecture architecture);
+
+/// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else that of the
+/// nearest architecture whose kernels it runs, else the shared.
 /// Adds a warning when no measurement of this device went into the profile.
 [[nodiscard]] DeviceProfile compose(const DeviceProfileFile& profile, const DeviceSpec& device);
 

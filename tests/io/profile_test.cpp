@@ -70,6 +70,25 @@ TEST_CASE("the narrowest value of a parameter holds for a device") {
     CHECK(value_of(composed("t4"), "gemm.fill_k") == 8);
 }
 
+TEST_CASE("an architecture without values takes those of the nearest whose kernels it runs") {
+    DeviceProfileFile profile = example();
+    const auto add = [&](double value, std::string key) {
+        profile.parameters.push_back({{"gemm.wide", value, 0, "test"}, ParameterScope::architecture, std::move(key)});
+    };
+    add(3, "ada");
+    add(2, "ampere");
+    add(5, "turing");
+    const auto composed = [&](std::string_view name) { return value_of(compose(profile, device_spec(name)), "gemm.wide"); };
+    CHECK(composed("l4") == 3);
+    CHECK(composed("a100") == 2);
+    CHECK(composed("h100") == 2);
+    CHECK(composed("rtx-5090") == 3);
+    CHECK(composed("v100-sxm2-32gb") == 5);
+    CHECK(composed("p4") == 0);  // no kin
+    CHECK(find_architecture_parameter(profile, "gemm.wide", Architecture::hopper)->key == "ampere");
+    CHECK(find_architecture_parameter(profile, "gemm.wide", Architecture::pascal) == nullptr);
+}
+
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {
     CHECK(compose(example(), device_spec("t4")).warnings.empty());
     const std::vector<std::string> warnings = compose(example(), device_spec("l4")).warnings;

@@ -122,7 +122,7 @@ TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithm
 }
 
 TEST_CASE("tensor cores want rows of 16 bytes") {
-    const auto rates = rates_of("a100-pcie-40gb", MathPath::fp16_tensor);
+    const auto rates = rates_of("a100-sxm4-40gb", MathPath::fp16_tensor);
     const auto aligned =
         plan_gemm({.m = 4096, .n = 4096, .k = 4096, .element_bytes = 2, .linear = true}, rates, declared());
     const auto odd =
@@ -131,6 +131,21 @@ TEST_CASE("tensor cores want rows of 16 bytes") {
     CHECK(aligned.bound == Bound::compute);
     const double peak = 2.0 * 4096 * 4096 * 4096 / rates.flops_per_s;
     CHECK(aligned.seconds < 1.75 * peak);
+}
+
+TEST_CASE("tensor cores under a power limit sustain what was published") {
+    // T4 24 TFLOP/s, A100 PCIe 158, H100 SXM 780, A10 55; L4 between T4 and A10. Sources: power.hpp.
+    const auto sustained = [](std::string_view device) {
+        const auto rates = rates_of(device, MathPath::fp16_tensor);
+        const GemmShape s{.m = 8192, .n = 8192, .k = 8192, .element_bytes = 2, .linear = true};
+        return 2.0 * 8192 * 8192 * 8192 / plan_gemm(s, rates, declared()).seconds;
+    };
+    CHECK(sustained("t4") == doctest::Approx(24e12).epsilon(0.2));
+    CHECK(sustained("a100-pcie-40gb") == doctest::Approx(158e12).epsilon(0.2));
+    CHECK(sustained("a10") == doctest::Approx(55e12).epsilon(0.2));
+    CHECK(sustained("h100-sxm5-80gb") == doctest::Approx(780e12).epsilon(0.2));
+    CHECK(sustained("l4") > sustained("t4"));
+    CHECK(sustained("l4") < sustained("a10"));
 }
 
 TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the same rate class does not") {

@@ -37,7 +37,15 @@ TEST_CASE("a path the device lacks runs at the rate of its CUDA cores") {
     CHECK(device_rates(p4, MathPath::fp16_tensor, p).flops_per_s == device_rates(p4, MathPath::fp32, p).flops_per_s);
 }
 
-TEST_CASE("GDDR with ECC is expected to sustain less than HBM") {
+TEST_CASE("GDDR with ECC is expected to sustain less than HBM, without it more") {
     CHECK(expected_bandwidth_share(device_spec("l4")) < expected_bandwidth_share(device_spec("a100-pcie-40gb")));
-    CHECK(expected_bandwidth_share(device_spec("rtx-3090")) == expected_bandwidth_share(device_spec("a100-pcie-40gb")));
+    CHECK(expected_bandwidth_share(device_spec("rtx-3090")) > expected_bandwidth_share(device_spec("a100-pcie-40gb")));
+    CHECK(expected_bandwidth_share(device_spec("titan-v")) == expected_bandwidth_share(device_spec("h100-sxm5-80gb")));
+}
+
+TEST_CASE("a card with doubled lanes is expected to use some of them, a GeForce card to exceed its stated boost") {
+    CHECK(expected_clock_share(device_spec("a10")) < expected_clock_share(device_spec("rtx-3090")));
+    CHECK(expected_clock_share(device_spec("rtx-3090")) < expected_clock_share(device_spec("h100-sxm5-80gb")));
+    CHECK(expected_clock_share(device_spec("h100-sxm5-80gb")) < expected_clock_share(device_spec("a30")));
+    CHECK(expected_tensor_share(device_spec("rtx-4070")) > expected_tensor_share(device_spec("l40")));
 }
