@@ -3,6 +3,22 @@ include(CMakePackageConfigHelpers)
 
 set(ftax_libraries ftax ftax_core ftax_io ftax_graphs ftax_predictors ftax_embedded)
 install(TARGETS ftax_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The program writes its own man page and completions; the wheel does without them.
+if(NOT SKBUILD)
+    set(written)
+    foreach(file manual completion-bash completion-fish)
+        string(REPLACE "-" ";" words ${file})
+        add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/${file} COMMAND ftax_program ${words} > ${PROJECT_BINARY_DIR}/${file}
+                           DEPENDS ftax_program VERBATIM)
+        list(APPEND written ${PROJECT_BINARY_DIR}/${file})
+    endforeach()
+    add_custom_target(ftax_manual ALL DEPENDS ${written})
+    install(FILES ${PROJECT_BINARY_DIR}/manual DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME ftax.1)
+    install(FILES ${PROJECT_BINARY_DIR}/completion-bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+            RENAME ftax)
+    install(FILES ${PROJECT_BINARY_DIR}/completion-fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+            RENAME ftax.fish)
+endif()
 if(FTAX_BUILD_TORCH)
     install(TARGETS ftax_libtorch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ftax)
 endif()

@@ -1,3 +1,4 @@
+#include "src/cli/output.hpp"
 #include "src/cli/bench_session.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ class Progress {
   public:
     explicit Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) == 1) {}
     ~Progress() {
-        if (terminal_) fmt::print(stderr, "\r\033[K");
+        if (terminal_) fmt::print(notices(), "\r\033[K");
     }
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
@@ -60,9 +61,9 @@ class Progress {
         if (!terminal_) return;
         const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
         const double left_s = elapsed.count() / static_cast<double>(done) * static_cast<double>(total - done);
-        fmt::print(stderr, "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total, std::floor(left_s / 60),
+        fmt::print(notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total, std::floor(left_s / 60),
                    std::fmod(left_s, 60));
-        std::fflush(stderr);
+        std::fflush(notices());
     }
 
   private:

@@ -6,6 +6,7 @@
 #include "calibration/fit/operator_fit.hpp"
 #include "ftax/error.hpp"
 #include "src/cli/model_rows.hpp"
+#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
@@ -29,12 +30,12 @@ struct FitArguments {
 
 void print_report(const fit::FitReport& report) {
     if (report.folds.empty()) return;
-    fmt::print(stderr, "{}: {} parameters{}\n", report.kernel_class, report.parameters.size(),
+    fmt::print(notices(), "{}: {} parameters{}\n", report.kernel_class, report.parameters.size(),
                report.converged ? "" : ", not converged");
     for (const fit::Fold& fold : report.folds) {
-        fmt::print(stderr, "  {}: MAPE {:.1f} %\n", fold.name, 100 * fold.mean);
+        fmt::print(notices(), "  {}: MAPE {:.1f} %\n", fold.name, 100 * fold.mean);
         for (const fit::ErrorSummary& g : fold.groups) {
-            fmt::print(stderr, "    {:<28} n {:>6}  mean {:5.1f}  median {:5.1f}  P90 {:5.1f}  bias {:+5.1f} %\n", g.group,
+            fmt::print(notices(), "    {:<28} n {:>6}  mean {:5.1f}  median {:5.1f}  P90 {:5.1f}  bias {:+5.1f} %\n", g.group,
                        g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * g.bias);
         }
     }

@@ -59,7 +59,7 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
                 rows.push_back({&device, std::move(kernels), latency_s[i], row.model, row.precision,
                                 fmt::format("{} {} {}", device.slug, row.framework, name_of(row.precision))});
             } catch (const Error& error) {
-                if (missing.insert(row.model).second) fmt::print(stderr, "warning: {}: {}\n", escape_terminal(row.model), error.what());
+                if (missing.insert(row.model).second) fmt::print(notices(), "warning: {}: {}\n", escape_terminal(row.model), error.what());
                 break;
             }
         }

@@ -80,7 +80,7 @@ nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space
     if (arguments.run.anchor.empty()) return campaign;
     const std::vector<nas::Sample> samples = read_samples(arguments.run.anchor, space);
     const nas::Calibration fitted = nas::calibrate(space, device, framework, options, samples, campaign);
-    fmt::print(stderr, "{} anchor rows: host time × {:.2f} (± {:.0f} %), device time × {:.2f} (± {:.0f} %)\n",
+    fmt::print(notices(), "{} anchor rows: host time × {:.2f} (± {:.0f} %), device time × {:.2f} (± {:.0f} %)\n",
                samples.size(), fitted.campaign.host_scale, 100 * fitted.host_relative_stddev,
                fitted.campaign.device_scale, 100 * fitted.device_relative_stddev);
     return fitted.campaign;
@@ -105,7 +105,7 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
         try {
             space.parse(result.table.row(row)[*column], one);
         } catch (const Error& error) {
-            fmt::print(stderr, "{}:{}: {}\n", escape_terminal(path), result.table.line(row), escape_terminal(error.what()));
+            fmt::print(notices(), "{}:{}: {}\n", escape_terminal(path), result.table.line(row), escape_terminal(error.what()));
             ++result.broken;
             continue;
         }
@@ -127,9 +127,9 @@ std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int>
         const std::span<double> part = std::span(latency_s).subspan(first * batches, step * batches);
         cost.cost(choices.subspan(first * sites, step * sites), part, threads);
         finished(first, part);
-        if (watched) fmt::print(stderr, "\r{} of {} architectures", first + step, count);
+        if (watched) fmt::print(notices(), "\r{} of {} architectures", first + step, count);
     }
-    if (watched) fmt::print(stderr, "\n");
+    if (watched) fmt::print(notices(), "\n");
     return latency_s;
 }
 
@@ -222,7 +222,7 @@ int run_nas(const NasArguments& arguments) {
         write_file(arguments.output, text);
     }
     if (archs.broken == 0) return 0;
-    fmt::print(stderr, "{} of {} architectures do not parse\n", archs.broken, archs.table.rows());
+    fmt::print(notices(), "{} of {} architectures do not parse\n", archs.broken, archs.table.rows());
     return static_cast<int>(ErrorCode::usage);
 }
 

@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::string_view standard_output = "-";
 
+std::FILE*& notice_stream() {
+    static std::FILE* stream = stderr;
+    return stream;
+}
+
 void write_form(const std::string& path, const std::function<std::string()>& form) {
     if (path.empty()) return;
     if (path == standard_output) {
@@ -42,6 +47,13 @@ void write_result(const OutputArguments& arguments, const Forms& forms) {
     write_form(arguments.json, forms.json);
     write_form(arguments.csv, forms.csv);
     if (arguments.json != standard_output && arguments.csv != standard_output) write_standard_output(forms.table());
+}
+
+std::FILE* notices() { return notice_stream(); }
+
+void silence_notices() {
+    std::FILE* const nowhere = std::fopen("/dev/null", "w");
+    if (nowhere != nullptr) notice_stream() = nowhere;
 }
 
 void write_standard_output(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }

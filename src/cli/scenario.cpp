@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "src/cli/arguments.hpp"
+#include "src/cli/output.hpp"
 #include "src/cli/row_predictor.hpp"
 #include "src/cli/usable_rows.hpp"
 #include "src/io/escape.hpp"
@@ -156,7 +157,7 @@ report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindin
 void print_warnings(const std::vector<std::string>& warnings) {
     static std::set<std::string> printed;
     for (const std::string& warning : warnings) {
-        if (printed.insert(warning).second) std::fprintf(stderr, "warning: %s\n", escape_terminal(warning).c_str());
+        if (printed.insert(warning).second) std::fprintf(notices(), "warning: %s\n", escape_terminal(warning).c_str());
     }
 }
 

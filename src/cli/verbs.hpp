@@ -22,6 +22,8 @@ void setup_profiles(CLI::App& app, Action& action);
 void setup_doctor(CLI::App& app, Action& action);
 void setup_nas(CLI::App& app, Action& action);
 void setup_measure(CLI::App& app, Action& action);
+void setup_completion(CLI::App& app, Action& action);
+void setup_manual(CLI::App& app, Action& action);
 #ifdef FTAX_WITH_FIT
 void setup_calibrate(CLI::App& app, Action& action);
 void setup_fit(CLI::App& app, Action& action);

@@ -1,0 +1,100 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/cli/command.hpp"
+
+using namespace ftax::test;
+
+namespace {
+
+/// The indented lines below a title of the help.
+std::vector<std::string> section(const std::string& help, const std::string& title) {
+    std::vector<std::string> lines;
+    std::istringstream in(help);
+    bool inside = false;
+    for (std::string line; std::getline(in, line);) {
+        if (inside && !line.starts_with("  ")) break;
+        if (inside) lines.push_back(line.substr(2));
+        if (line == title) inside = true;
+    }
+    return lines;
+}
+
+/// What bash offers for a command line that ends where the cursor is.
+std::string completed(const std::vector<std::string>& words) {
+    std::string script = "source <(ftax completion bash); COMP_WORDS=(";
+    for (const std::string& word : words) script += " '" + word + "'";
+    script += " ); COMP_CWORD=" + std::to_string(words.size() - 1) + "; _ftax; echo \" ${COMPREPLY[*]} \"";
+    const TemporaryFolder folder;
+    const std::string path = folder.write("script.bash", "ftax() { " FTAX_PROGRAM " \"$@\"; }\n" + script + "\n");
+    const std::string output = folder.file("output");
+    REQUIRE(std::system(("bash " + path + " >" + output).c_str()) == 0);
+    return read_text(output);
+}
+
+bool offers(const std::string& offered, const std::string& word) { return offered.find(" " + word + " ") != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("every example of the help runs") {
+    const std::string help = run_program("--help").output;
+    const auto examples = section(help, "Examples:");
+    CHECK(examples.size() >= 5);
+    for (const std::string& example : examples) {
+        REQUIRE(example.starts_with("ftax "));
+        const ProgramRun outcome = run_program(example.substr(5));
+        CHECK_MESSAGE(outcome.exit_code == 0, example, "\n", outcome.errors);
+        CHECK_FALSE(outcome.output.empty());
+    }
+    CHECK_FALSE(section(help, "Exit status:").empty());
+}
+
+TEST_CASE("--quiet keeps warnings away, and errors not") {
+    const TemporaryFolder folder;
+    const std::string odd = folder.write("odd.txt",
+                                         "graph odd\ninput %x f32[batch,8]\n%1 f32[batch,8] = custom(%x) \"mine::op\"\noutput %1\n");
+    const std::string command = "predict '" + odd + "' --device t4 --batch 1";
+    const ProgramRun loud = run_program(command), quiet = run_program(command + " --quiet");
+    CHECK(loud.errors.find("warning") != std::string::npos);
+    CHECK(quiet.errors.empty());
+    CHECK(quiet.output == loud.output);
+    CHECK(run_program("predict nosuchmodel --device t4 -q").errors.find("nosuchmodel") != std::string::npos);
+}
+
+TEST_CASE("bash completes commands, options, and the values of both") {
+    CHECK(offers(completed({"ftax", "pre"}), "predict"));
+    CHECK_FALSE(offers(completed({"ftax", "pre"}), "devices"));
+    CHECK(offers(completed({"ftax", "devices", ""}), "show"));
+    CHECK(offers(completed({"ftax", "devices", "show", "quadro"}), "quadro-rtx-8000"));
+    CHECK(offers(completed({"ftax", "predict", "resnet"}), "resnet50"));
+    CHECK(offers(completed({"ftax", "predict", "bert", "--dev"}), "--device"));
+    CHECK(offers(completed({"ftax", "predict", "bert", "--device", "t"}), "t4"));
+    CHECK(offers(completed({"ftax", "validate", "bert", "--kin"}), "--kineto"));
+    CHECK(offers(completed({"ftax", "completion", ""}), "fish"));
+    CHECK_FALSE(offers(completed({"ftax", "predict", "bert", "--json", "t"}), "t4"));
+}
+
+TEST_CASE("the completions of zsh and fish hold the same words") {
+    const std::string zsh = run_program("completion zsh").output, fish = run_program("completion fish").output;
+    CHECK(zsh.find("bashcompinit") != std::string::npos);
+    CHECK(zsh.find("quadro-rtx-8000") != std::string::npos);
+    CHECK(fish.find("complete -c ftax -n '__fish_use_subcommand' -f -a predict -d ") != std::string::npos);
+    CHECK(fish.find("complete -c ftax -n '__fish_seen_subcommand_from predict' -l device -x -a 'a10 ") != std::string::npos);
+    CHECK(fish.find("'__fish_seen_subcommand_from devices; and __fish_seen_subcommand_from show'") != std::string::npos);
+    CHECK(run_program("completion tcsh").exit_code == 2);
+}
+
+TEST_CASE("the man page has every command with its options, and the words of the help") {
+    const std::string manual = run_program("manual").output;
+    CHECK(manual.starts_with(".TH FTAX 1 "));
+    for (const std::string& line : section(run_program("--help").output, "Subcommands:")) {
+        const std::string verb = line.substr(0, line.find(' '));
+        CHECK_MESSAGE(manual.find("\n.SS " + verb + "\n") != std::string::npos, verb);
+    }
+    CHECK(manual.find("\n.SS devices show\n") != std::string::npos);
+    CHECK(manual.find("\\-\\-shapes\" \" \\fIINPUT:DIMS\\fR\"") != std::string::npos);
+    CHECK(manual.find("\n.SH Exit status\n") != std::string::npos);
+    CHECK(manual.find("resnet50 \\-\\-device t4") != std::string::npos);
+}
