@@ -9,6 +9,7 @@
 
 #include "ftax/error.hpp"
 #include "src/cli/row_predictor.hpp"
+#include "src/cli/output.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax::cli {
