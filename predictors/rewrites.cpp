@@ -1,7 +1,9 @@
 #include "predictors/rewrites.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,14 +88,22 @@ OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId
     return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
 }
 
-/// Joins elementwise operators of one activation, or the addition of two, to the contraction before them.
+/// Activations that only clip: a kernel applies them as it writes, without another table or exponential.
+bool is_clipping(const Op& op) {
+    static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
+    return std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
+}
+
+/// Joins clipping activations, if the library has such kernels, or the addition of two to the contraction before them.
 template <class Accept>
-void absorb_epilogues(Graph& graph, const Accept& accept, bool any_function, std::string_view addition) {
+void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::string_view addition) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
         if (op.kind != OpKind::pointwise || op.outputs.size() != 1) return no_op;
         const std::vector<TensorId> inputs = activations_of(graph, op);
-        if (inputs.size() == 1 && any_function) return sole_producer(graph, readers, inputs[0], accept);
+        if (inputs.size() == 1 && clips) {
+            return is_clipping(op) ? sole_producer(graph, readers, inputs[0], accept) : no_op;
+        }
         if (inputs.size() != 2 || op.text("function") != addition) return no_op;
         // The contraction that runs last finds the other summand ready.
         for (const auto& [own, other] : {std::pair(inputs[0], inputs[1]), std::pair(inputs[1], inputs[0])}) {

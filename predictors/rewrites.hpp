@@ -17,8 +17,9 @@ void fold_batch_norm(Graph& graph);
 /// Lets a convolution apply the relu behind it, and the residual addition in between, in its epilogue.
 /// Source: ONNX Runtime, ConvActivationFusion and ConvAddActivationFusion (FusedConv knows relu on CUDA).
 void fuse_conv_relu(Graph& graph);
-/// The same for any elementwise function, and for linear layers.
-/// Source: TensorRT, layer fusion "convolution and pointwise".
+/// The same for any activation that only clips, and for linear layers. Sigmoid and swish stay kernels of their own.
+/// Source: TensorRT 8, layer fusions "convolution and ReLU" and "convolution and clip"; framework_tax.csv
+/// torch-tensorrt: with swish fused efficientnet comes out 25 % too fast on every card.
 void fuse_epilogue(Graph& graph);
 
 /// Joins a residual addition to the layer norm that alone reads it. Source: ONNX Runtime, SkipLayerNormFusion.
