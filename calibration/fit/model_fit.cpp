@@ -68,7 +68,7 @@ struct ForwardPass {
             const auto scope = static_cast<std::size_t>(spec.scope);
             value = blocks[scope][next[scope]++];
         });
-        return sum_seconds(row->kernels, KernelModels<T>(*row->device, parameters));
+        return device_seconds(*row, KernelModels<T>(*row->device, parameters));
     }
 };
 
@@ -131,7 +131,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     std::map<std::string, std::vector<double>> errors;
     for (const ModelRow& row : rows) {
         const DeviceProfile profile = compose(fitted, *row.device);
-        const double predicted = sum_seconds(row.kernels, KernelModels<double>(*row.device, kernel_parameters(profile)));
+        const double predicted = device_seconds(row, KernelModels<double>(*row.device, kernel_parameters(profile)));
         errors[row.group].push_back(std::log(predicted / row.latency_s));
     }
     Fold in_fit{.name = "in-fit"};

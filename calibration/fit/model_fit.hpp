@@ -16,11 +16,18 @@ namespace ftax::fit {
 struct ModelRow {
     const DeviceSpec* device = nullptr;
     std::vector<CountedKernel> kernels;  ///< of the forward pass, see list_kernels
+    double gaps_s = 0;  ///< device idle between these kernels, which the timeline adds
     double latency_s = 0;
     std::string model;
     Precision precision = Precision::fp32;
     std::string group;  ///< for the report: "rtx-a6000 fp16"
 };
+
+/// Returns the device time of a row: its kernels and the gaps between them.
+template <class T>
+T device_seconds(const ModelRow& row, const KernelModels<T>& models) {
+    return row.gaps_s + sum_seconds(row.kernels, models);
+}
 
 struct ModelFitOptions {
     FitOptions fit;

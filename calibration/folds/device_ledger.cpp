@@ -28,7 +28,7 @@ class Scores {
 
     void add(const ModelRow& row, const DeviceProfile& profile) {
         const KernelModels<double> models(*row.device, kernel_parameters(profile));
-        const double error = std::log(sum_seconds(row.kernels, models) / row.latency_s);
+        const double error = std::log(fit::device_seconds(row, models) / row.latency_s);
         for (const std::string& group : {std::string("all"), row.device->slug, "model " + row.model}) {
             log_errors_[{precision_class(row), group}].push_back(error);
         }
@@ -153,17 +153,22 @@ std::string device_ledger_csv(std::span<const DeviceFigures> figures) {
 std::string device_ledger_markdown(std::span<const DeviceFigures> figures) {
     std::string text =
         "# Forward passes that the device decides\n\n"
-        "framework_tax.csv, eager, rows whose latency grows 1.75- to 2.6-fold per doubling of the batch and exceeds 1.5\n"
-        "times the flat start; the prediction is the sum of the kernels alone. Errors in %, bias the median of\n"
-        "log(predicted / measured). Each fold starts from a fit of single operators and refits on the other rows, at most\n"
-        "12 iterations. A GPU left out is predicted from its datasheet; `V100` is the SXM2 card, the operators know the\n"
+        "framework_tax.csv, eager, rows whose latency grows 1.75- to 2.6-fold per doubling of the batch and exceeds "
+        "1.5\n"
+        "times the flat start; the prediction is the sum of the kernels and of the gaps between them. Errors in %, bias the median of\n"
+        "log(predicted / measured). Each fold starts from a fit of single operators and refits on the other rows, at "
+        "most\n"
+        "12 iterations. A GPU left out is predicted from its datasheet; `V100` is the SXM2 card, the operators know "
+        "the\n"
         "PCIe one. Written by `ftax_folds devices`; the A100 fp32 run of 2022-10-26 is left out by name.\n";
     std::string fold;
     for (const DeviceFigures& f : figures) {
         if (f.fold != fold) {
             fold = f.fold;
-            text += fmt::format("\n## {}\n\n| precision | rows of | rows | MAPE | median | P90 | bias |\n"
-                                "|---|---|---|---|---|---|---|\n", fold);
+            text += fmt::format(
+                "\n## {}\n\n| precision | rows of | rows | MAPE | median | P90 | bias |\n"
+                "|---|---|---|---|---|---|---|\n",
+                fold);
         }
         text += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:+.1f} |\n", f.precision, f.of_group.group,
                             f.of_group.rows, 100 * f.of_group.mean, 100 * f.of_group.median, 100 * f.of_group.p90,

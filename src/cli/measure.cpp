@@ -24,15 +24,14 @@ struct MeasureArguments {
 
 constexpr int interrupted = 1;
 
-std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, bench::Mode mode) {
-    if (mode == bench::Mode::host_dispatch) return bench::dispatch_operators();
+std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments) {
     return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators();
 }
 
 /// One JSON object a line: what calibration/campaign.sh measures on machines without ftax.
-int list_operators(const BenchArguments& arguments, bench::Mode mode) {
+int list_operators(const BenchArguments& arguments) {
     std::string text;
-    for (const bench::OperatorCase& c : operators_for(arguments, mode)) {
+    for (const bench::OperatorCase& c : operators_for(arguments)) {
         const Graph graph = bench::operator_graph(c);
         const Work work = total_work(graph, bind(graph, {}));
         const nlohmann::ordered_json line{{"op", c.op},
@@ -47,9 +46,9 @@ int list_operators(const BenchArguments& arguments, bench::Mode mode) {
 }
 
 int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
-    if (arguments.list) return list_operators(arguments.bench, mode);
+    if (arguments.list) return list_operators(arguments.bench);
     BenchSession session(arguments.bench);
-    return session.measure_operators(operators_for(arguments.bench, mode), mode) ? 0 : interrupted;
+    return session.measure_operators(operators_for(arguments.bench), mode) ? 0 : interrupted;
 }
 
 int measure_models(const MeasureArguments& arguments) {
@@ -63,8 +62,7 @@ int measure_models(const MeasureArguments& arguments) {
 }  // namespace
 
 void setup_measure(CLI::App& app, Action& action) {
-    CLI::App* verb =
-        app.add_subcommand("measure", "real runs on this machine: operators, their dispatch, whole models");
+    CLI::App* verb = app.add_subcommand("measure", "real runs on this machine: operators, their dispatch, whole models");
     verb->require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ftax/error.hpp"
+#include "predictors/host_costs.hpp"
 #include "src/cli/row_predictor.hpp"
 #include "src/cli/output.hpp"
 #include "src/io/escape.hpp"
@@ -57,7 +58,10 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
                 const DeviceSpec& device = devices.find(row.gpu);
                 std::vector<CountedKernel> kernels = graphs.kernels(row);
                 if (alone && latency_s[i] < fit::dispatch_bound_s(kernels)) continue;
-                rows.push_back({&device, std::move(kernels), latency_s[i], row.model, row.precision,
+                double count = 0;
+                for (const CountedKernel& kernel : kernels) count += kernel.count;
+                const double gap_s = host_costs(framework_profile(row.framework), row.precision).kernel_gap_s;
+                rows.push_back({&device, std::move(kernels), gap_s * count, latency_s[i], row.model, row.precision,
                                 fmt::format("{} {} {}", device.slug, row.framework, name_of(row.precision))});
             } catch (const Error& error) {
                 if (missing.insert(row.model).second) fmt::print(notices(), "warning: {}: {}\n", escape_terminal(row.model), error.what());

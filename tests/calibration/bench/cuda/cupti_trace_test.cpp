@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "calibration/bench/nvml.hpp"
+#include "calibration/bench/cuda/nvml.hpp"
 
 using namespace ftax::bench;
 

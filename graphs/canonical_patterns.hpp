@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "src/core/canonical.hpp"
-#include "src/core/rewriter.hpp"
+#include "graphs/rewriter.hpp"
 
 /// The patterns of canonicalize(), one function per family.
 namespace ftax::canonical {
 
-void activations(Rewriter& r, SpelledOut spelled_out);
+void activations(Rewriter& r);
 void norms(Rewriter& r);
 void linear_layers(Rewriter& r);
 void global_pools(Rewriter& r);

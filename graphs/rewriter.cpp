@@ -1,4 +1,4 @@
-#include "src/core/rewriter.hpp"
+#include "graphs/rewriter.hpp"
 
 #include <algorithm>
 
