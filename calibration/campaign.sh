@@ -28,7 +28,7 @@ if [ "${DEVICE:-cuda}" = cuda ] && [ ! -e "$OUT/probe.csv" ] && command -v nvcc 
     cuda=$(dirname "$(dirname "$(command -v nvcc)")")
     program=$(mktemp)
     if timeout 120 nvcc -std=c++20 -arch=native -I. -I"$cuda/extras/CUPTI/include" calibration/bench/cuda/*.cu \
-               calibration/bench/cuda/*.cpp -L"$cuda/extras/CUPTI/lib64" -lcupti -o "$program" >"$OUT/probe.log" 2>&1; then
+               calibration/bench/cuda/*.cpp calibration/bench/nvml.cpp -L"$cuda/extras/CUPTI/lib64" -lcupti -o "$program" >"$OUT/probe.log" 2>&1; then
         LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$cuda/extras/CUPTI/lib64:$cuda/lib64" \
             timeout 60 "$program" >"$OUT/probe.csv" 2>>"$OUT/probe.log" || rm -f "$OUT/probe.csv"
     fi

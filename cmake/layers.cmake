@@ -61,7 +61,7 @@ ftax_layer(ftax_bench FOLDERS calibration/bench LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)
     ftax_layer(ftax_cupti FOLDERS calibration/bench/cuda LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
-    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu)
+    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu calibration/bench/nvml.cpp)
     set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")
     # CMake 3.25 does not know that nvcc 13 has C++20: neither the target's property nor a library's may ask for it.
     set_property(TARGET ftax_cuda_probe PROPERTY CXX_STANDARD)
@@ -86,7 +86,7 @@ target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_io ftax_co
 add_library(ftax::ftax ALIAS ftax)
 
 if(NOT FTAX_BUILD_FIT)
-    set_source_files_properties(src/cli/fit.cpp src/cli/model_rows.cpp src/cli/calibrate.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    set_source_files_properties(src/cli/fit.cpp src/cli/model_rows.cpp src/cli/machine_rows.cpp src/cli/calibrate.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>

@@ -133,6 +133,16 @@ void read_select(const Context& c) {
     read_first_dim(c);
     c.add("axes", Integers{axis_of(c.call, c.call.integer("dim", 0), c.input_rank())});
 }
+/// Without dimensions the flattened tensor is rolled.
+void read_roll(const Context& c) {
+    const auto shifts = c.call.integers("shifts");
+    const auto dims = c.call.integers("dims");
+    if (dims.empty() || dims.size() != shifts.size()) return;
+    Integers axes;
+    for (const std::int64_t dim : dims) axes.push_back(axis_of(c.call, dim, c.input_rank()));
+    c.add("axes", std::move(axes));
+    c.add("shifts", Integers(shifts.begin(), shifts.end()));
+}
 void read_squeezed(const Context& c) {
     if (c.call.integers("dim").size() == 1) read_dim(c);
 }
@@ -546,7 +556,7 @@ const AtenRow table[] = {
     {"repeat_interleave", OpKind::copy},
     {"resolve_conj", OpKind::identity},
     {"resolve_neg", OpKind::identity},
-    {"roll", OpKind::copy},
+    {"roll", OpKind::copy, {}, read_roll},
     {"rot90", OpKind::copy},
     {"tile", OpKind::copy},
     {"arange", OpKind::fill},
@@ -831,6 +841,14 @@ void append_mask_lookup(Graph& graph, const AtenCall& call) {
     }
 }
 
+bool is_weight_matrix(const Graph& graph, TensorId id) {
+    return id != no_tensor && graph.tensors[id].role == TensorRole::weight && graph.tensors[id].shape.size() == 2;
+}
+
+bool is_vector(const Graph& graph, TensorId id) {
+    return id != no_tensor && graph.tensors[id].shape.size() == 1;
+}
+
 /// The kind of a call where it depends on its arguments and not only on the operator's name.
 OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row, const std::vector<TensorId>& inputs) {
     const auto name = row.name;
@@ -838,6 +856,9 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
         graph.tensors[inputs[0]].dtype == graph.tensors[call.outputs[0]].dtype && name != "_to_copy") {
         return OpKind::identity;  // .to() of what it already is
     }
+    // What nn.Linear calls for two dimensions, and what layers call that keep their weight as [k, n].
+    if (name == "addmm" && inputs.size() == 3 && is_weight_matrix(graph, inputs[1]) && is_vector(graph, inputs[2]))
+        return OpKind::linear;
     if ((name == "max" || name == "min") && inputs.size() == 2) return OpKind::pointwise;
     if (row.kind == OpKind::pointwise && inputs.empty()) return OpKind::shape;  // numbers on the host
     if (row.kind == OpKind::identity && call.integer("train", 0) != 0) return OpKind::pointwise;
@@ -871,6 +892,20 @@ void check_operands(const AtenCall& call, OpKind kind, const std::vector<TensorI
     if (static_cast<std::size_t>(present) < needed)
         fail(call, fmt::format("needs {} input tensors, has {}", needed, present));
     if (needed > 0 && call.outputs.empty() && kind != OpKind::to_host) fail(call, "it has no output");
+}
+
+/// The number that a tensor is combined with: passes recognise functions that a model spells out by their constants.
+void note_scalar_operand(const AtenCall& call, const std::vector<TensorId>& inputs,
+                         std::vector<Attribute>& attributes) {
+    if (inputs.size() != 1) return;
+    const AtenArgument* other = call.find("other");
+    if (!other) other = call.find("exponent");
+    if (!other) return;
+    if (other->number) {
+        attributes.push_back({"scalar", *other->number});
+    } else if (other->integers.size() == 1) {
+        attributes.push_back({"scalar", static_cast<double>(other->integers[0])});
+    }
 }
 
 }  // namespace
@@ -916,6 +951,8 @@ void append_aten(Graph& graph, const AtenCall& call) {
     const bool known = std::all_of(inputs.begin(), inputs.end(),
                                    [&](TensorId id) { return id == no_tensor || graph.tensors[id].known_shape; });
     if (kind == row->kind && known) row->attributes({graph, call, attributes});
+    if (kind == OpKind::linear && row->kind == OpKind::matmul) attributes = {{"transposed_weight", std::int64_t{0}}};
+    if (kind == OpKind::pointwise) note_scalar_operand(call, inputs, attributes);
     const bool named = !row->function.empty() || kind == OpKind::pointwise;
     if (named) {
         const bool own = row->function.empty() || row->function == own_name;

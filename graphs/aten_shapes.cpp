@@ -299,6 +299,7 @@ const Row table[] = {
     {"tril", same},
     {"triu", same},
     {"weight_norm", same},
+    {"_weight_norm", same},
 
     {"arange", arange},
     {"linspace", arange},

@@ -34,6 +34,10 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
                     const kernels::GemmPlan<double>& plan, KernelDetail& detail) {
     const auto& rates = models.at(path);
     const auto& p = models.parameters.gemm;
+    if (kernels::gemm::is_skinny(s, rates.architecture, path)) {
+        detail.reason = "few rows: the weights stream past them once";
+        return;
+    }
     const auto tiles = kernels::gemm_tiles(rates.architecture, path, s.batch > 1 && !s.linear);
     if (tiles.size() == 1) {
         detail.reason = "the only tile cuBLAS takes for batches here";

@@ -176,7 +176,8 @@ class Lowering {
         add_kernel(std::move(kernel));
     }
 
-    static MemoryClass memory_class(const Op& op, const LaunchRule& rule) {
+    MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {
+        if (op.kind == OpKind::pool && traits_.pools_stream) return MemoryClass::pointwise;
         if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
         // Only the bilinear kernel walks over the planes in sequence; the others gather.
         if (op.kind == OpKind::resize && op.text("function") == "nearest") return MemoryClass::gather;

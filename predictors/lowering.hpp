@@ -21,6 +21,7 @@ struct LoweringTraits {
     bool half_accumulation = false;         ///< tensor cores add up halves in half precision
     bool split_ends_engine = false;         ///< a split runs outside and the rest in another engine
     bool channels_last = false;             ///< the engine keeps half-precision activations in NHWC
+    bool pools_stream = false;              ///< pooling kernels run at memory speed and keep no indices
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     bool batched_matmul_copies = true;      ///< operands whose leading dimensions do not merge are copied first
     std::optional<HostKind> host_kind{};    ///< one host cost for everything (a compiled engine, a CUDA graph)

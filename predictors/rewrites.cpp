@@ -1,9 +1,15 @@
 #include "predictors/rewrites.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "predictors/graph_edits.hpp"
+#include "src/core/canonical.hpp"
 
 namespace ftax::rewrites {
 namespace {
@@ -18,24 +24,6 @@ std::vector<int> count_readers(const Graph& graph) {
     }
     for (const TensorId output : graph.outputs) ++readers[output];
     return readers;
-}
-
-void assign_producers(Graph& graph) {
-    for (Tensor& tensor : graph.tensors) tensor.producer = no_op;
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
-    }
-}
-
-void erase(Graph& graph, const std::vector<bool>& removed) {
-    std::size_t kept = 0;
-    for (std::size_t id = 0; id < graph.ops.size(); ++id) {
-        if (removed[id]) continue;
-        if (kept != id) graph.ops[kept] = std::move(graph.ops[id]);
-        ++kept;
-    }
-    graph.ops.resize(kept);
-    assign_producers(graph);
 }
 
 bool is_convolution(const Op& op) {
@@ -86,14 +74,22 @@ OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId
     return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
 }
 
-/// Joins elementwise operators of one activation, or the addition of two, to the contraction before them.
+/// Activations that only clip: a kernel applies them as it writes, without another table or exponential.
+bool is_clipping(const Op& op) {
+    static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
+    return std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
+}
+
+/// Joins clipping activations, if the library has such kernels, or the addition of two to the contraction before them.
 template <class Accept>
-void absorb_epilogues(Graph& graph, const Accept& accept, bool any_function, std::string_view addition) {
+void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::string_view addition) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
         if (op.kind != OpKind::pointwise || op.outputs.size() != 1) return no_op;
         const std::vector<TensorId> inputs = activations_of(graph, op);
-        if (inputs.size() == 1 && any_function) return sole_producer(graph, readers, inputs[0], accept);
+        if (inputs.size() == 1 && clips) {
+            return is_clipping(op) ? sole_producer(graph, readers, inputs[0], accept) : no_op;
+        }
         if (inputs.size() != 2 || op.text("function") != addition) return no_op;
         // The contraction that runs last finds the other summand ready.
         for (const auto& [own, other] : {std::pair(inputs[0], inputs[1]), std::pair(inputs[1], inputs[0])}) {
@@ -148,7 +144,49 @@ void fuse_runs(Graph& graph, const Fusible& fusible) {
     erase(graph, removed);
 }
 
+bool is_fixed(const Graph& graph, TensorId id) {
+    const Tensor& tensor = graph.tensors[id];
+    return tensor.known_shape && std::all_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression dimension) {
+               return graph.expressions.constant_value(dimension).has_value();
+           });
+}
+
+/// What gives another result each time, or may: random numbers, control flow, operators nobody knows.
+bool is_uncertain(const Op& op) {
+    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host) return true;
+    if (op.kind != OpKind::fill) return false;
+    constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](std::string_view name) { return op.source.find(name) != std::string::npos; });
+}
+
 }  // namespace
+
+void fold_constants(Graph& graph) {
+    std::vector<bool> removed(graph.ops.size(), false);
+    const auto is_known = [&](TensorId id) {
+        return id == no_tensor || graph.tensors[id].role == TensorRole::weight ||
+               graph.tensors[id].role == TensorRole::constant;
+    };
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        if (is_uncertain(op)) continue;
+        // Of what tensors are filled or expanded like only the shape counts.
+        const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
+        const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
+        if (!std::all_of(op.inputs.begin(), end, is_known)) continue;
+        if (!std::all_of(op.outputs.begin(), op.outputs.end(),
+                         [&](TensorId output) { return is_fixed(graph, output); }))
+            continue;
+        for (const TensorId output : op.outputs) graph.tensors[output].role = TensorRole::weight;
+        removed[id] = true;
+    }
+    erase(graph, removed);
+}
+
+void recognise_layers(Graph& graph) {
+    canonicalize(graph, SpelledOut::recognise);
+}
 
 void fold_batch_norm(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
@@ -161,6 +199,26 @@ void fold_batch_norm(Graph& graph) {
         if (contraction.inputs.size() < 3) contraction.inputs.push_back(shift);
         return into;
     });
+}
+
+void merge_transposes(Graph& graph) {
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (Op& op : graph.ops) {
+        if (op.kind != OpKind::transpose) continue;
+        const OpId before = sole_producer(graph, readers, op.inputs[0],
+                                          [](const Op& producer) { return producer.kind == OpKind::transpose; });
+        if (before == no_op) continue;
+        const auto first = graph.ops[before].integers("perm");
+        const auto second = op.integers("perm");
+        if (first.size() != second.size() || first.empty()) continue;
+        std::vector<std::int64_t> merged;
+        for (const std::int64_t axis : second) merged.push_back(first[static_cast<std::size_t>(axis)]);
+        op.inputs = graph.ops[before].inputs;
+        op.attributes = {{"perm", std::move(merged)}};
+        removed[before] = true;
+    }
+    erase(graph, removed);
 }
 
 void fuse_conv_relu(Graph& graph) {

@@ -10,15 +10,37 @@ namespace ftax::rewrites {
 /// Value of the attribute `function` of a pointwise operator that stands for a run of fused ones.
 inline constexpr std::string_view fused_function = "fused";
 
+/// Removes what no input reaches and whose shape is fixed: its results become weights.
+/// Source: ONNX Runtime, ConstantFolding.
+void fold_constants(Graph& graph);
+/// Removes what yields its input: contiguous, clone, dropout, the slice of all, the concatenation of one.
+/// Source: torch.onnx, which writes no node for contiguous; ONNX Runtime, EliminateIdentity, EliminateDropout,
+/// EliminateSlice, ExpandElimination.
+void remove_copies(Graph& graph);
+/// Writes torch.chunk as one slice per piece and torch.roll as slices and concatenations.
+/// Source: torch.onnx, symbolic_opset9.py (roll) and prim::ConstantChunk; torch_lib, core.py (aten_roll, aten_chunk).
+void write_out_movement(Graph& graph);
+/// Layers that the optimiser recognises in what a model spells out: GELU, LayerNorm, products with a weight and a sum.
+/// Source: ONNX Runtime, GeluFusion, FastGeluFusion, LayerNormFusion, MatMulAddFusion.
+void recognise_layers(Graph& graph);
+/// Writes scaled_dot_product_attention as the product, softmax and product that exporters make of it, both factors
+/// scaled first. Attention operators of an ONNX file itself stay. Source: torch.onnx, symbolic_opset14.py and
+/// torch_lib.
+void write_out_attention(Graph& graph);
+
 /// Folds a batch norm into the convolution or linear layer that feeds it alone: a bias remains.
 /// Source: ONNX Runtime, ConvBNFusion; TensorRT, layer fusion "convolution and scale".
 void fold_batch_norm(Graph& graph);
 
+/// Makes one transposition of two that follow each other. Source: ONNX Runtime, transpose_optimization.
+void merge_transposes(Graph& graph);
+
 /// Lets a convolution apply the relu behind it, and the residual addition in between, in its epilogue.
 /// Source: ONNX Runtime, ConvActivationFusion and ConvAddActivationFusion (FusedConv knows relu on CUDA).
 void fuse_conv_relu(Graph& graph);
-/// The same for any elementwise function, and for linear layers.
-/// Source: TensorRT, layer fusion "convolution and pointwise".
+/// The same for any activation that only clips, and for linear layers. Sigmoid and swish stay kernels of their own.
+/// Source: TensorRT 8, layer fusions "convolution and ReLU" and "convolution and clip"; framework_tax.csv
+/// torch-tensorrt: with swish fused efficientnet comes out 25 % too fast on every card.
 void fuse_epilogue(Graph& graph);
 
 /// Joins a residual addition to the layer norm that alone reads it. Source: ONNX Runtime, SkipLayerNormFusion.

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -20,6 +21,18 @@ constexpr int other_failure = 1;
 int fail(int code, std::string_view message) {
     std::fprintf(stderr, "ftax: %s\n", ftax::escape_terminal(message).c_str());
     return code;
+}
+
+/// What throws where nothing may, in a destructor, ends the program here; out of memory is as foreseen as anywhere else.
+[[noreturn]] void end() {
+    try {
+        if (std::current_exception()) std::rethrow_exception(std::current_exception());
+    } catch (const std::bad_alloc&) {
+        std::fputs("ftax: not enough memory\n", stderr);
+        std::_Exit(static_cast<int>(ftax::ErrorCode::limit));
+    } catch (...) {
+    }
+    std::abort();
 }
 
 /// A reader that closed the pipe (`ftax … | head`) ends the program quietly, but not with success.
@@ -50,6 +63,7 @@ int main(int argc, char** argv) {
     // A reader that went away and a file that grew too long are errors of a write, not the end of the process.
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
+    std::set_terminate(end);
     CLI::App app({}, "ftax");
     ftax::cli::Action action;
     try {

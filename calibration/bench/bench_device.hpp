@@ -58,8 +58,8 @@ struct Failure {
 /// What was measured with what: key and value, in the order they are written.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// Runs cases under one framework on one device. Implementations: LibTorch in this process, a Python worker, CUDA; a fake
-/// in the tests.
+/// Runs cases under one framework on one device. Implementations: LibTorch in this process, a Python worker, CUDA; a
+/// fake in the tests.
 class BenchDevice {
   public:
     virtual ~BenchDevice() = default;

@@ -27,19 +27,12 @@ std::string first_line(const std::string& path) {
     return line;
 }
 
-std::string cpu_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with("model name")) return line.substr(line.find_first_not_of(" \t:", 10));
-    }
-    return "unknown CPU";
-}
-
 /// Size of the data cache of one level of core 0. Sizes are written "2048K".
 double cache_bytes(int level, double fallback) {
     for (int i = 0; i < 8; ++i) {
         const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
-        if (first_line(folder + "level") != fmt::format("{}", level) || first_line(folder + "type") == "Instruction") continue;
+        if (first_line(folder + "level") != fmt::format("{}", level) || first_line(folder + "type") == "Instruction")
+            continue;
         std::string size = first_line(folder + "size");
         const double unit = size.ends_with('M') ? 1 << 20 : 1 << 10;
         if (!size.empty()) size.pop_back();
@@ -63,23 +56,35 @@ DeviceSpec query_cpu(int threads) {
 
 std::string datasheet_text(const DeviceSpec& cpu) {
     const auto quantity = [](double value) { return nlohmann::ordered_json{{"value", value}, {"source", "query"}}; };
-    nlohmann::ordered_json json{{"schema_version", 1},
-                                {"slug", cpu.slug},
-                                {"name", cpu.name},
-                                {"aliases", nlohmann::ordered_json::array()},
-                                {"architecture", "cpu"},
-                                {"sources", {{"query", "/proc/cpuinfo, /sys/devices/system/cpu, sysconf; threads as asked for"}}},
-                                {"sms", {{"value", cpu.sms}, {"source", "query"}}}};
+    nlohmann::ordered_json json{
+        {"schema_version", 1},
+        {"slug", cpu.slug},
+        {"name", cpu.name},
+        {"aliases", nlohmann::ordered_json::array()},
+        {"architecture", "cpu"},
+        {"sources", {{"query", "/proc/cpuinfo, /sys/devices/system/cpu, sysconf; threads as asked for"}}},
+        {"sms", {{"value", cpu.sms}, {"source", "query"}}}};
     json["memory_bytes"] = quantity(cpu.memory_bytes);
     json["l2_bytes"] = quantity(cpu.l2_bytes);
     return to_text(json);
 }
 
+std::string cpu_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("model name")) return line.substr(line.find_first_not_of(" \t:", 10));
+    }
+    return "unknown CPU";
+}
+
+double load_average() {
+    double load = 0;
+    return ::getloadavg(&load, 1) == 1 ? load : 0;
+}
+
 Environment machine_environment(const std::string& command_line) {
     utsname system{};
     ::uname(&system);
-    std::array<double, 1> load{};
-    ::getloadavg(load.data(), 1);
     std::array<char, 32> now{};
     const std::time_t seconds = std::time(nullptr);
     std::strftime(now.data(), now.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&seconds));
@@ -89,7 +94,7 @@ Environment machine_environment(const std::string& command_line) {
             {"logical_cores", fmt::format("{}", std::thread::hardware_concurrency())},
             {"governor", governor.empty() ? "not readable" : governor},
             {"kernel", fmt::format("{} {}", system.sysname, system.release)},
-            {"load_at_start", fmt::format("{:.2f}", load[0])},
+            {"load_at_start", fmt::format("{:.2f}", load_average())},
             {"command_line", command_line}};
 }
 

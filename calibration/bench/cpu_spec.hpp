@@ -10,6 +10,11 @@ namespace ftax::bench {
 /// Asks the system what this machine's CPU is; `threads` of it are used.
 [[nodiscard]] DeviceSpec query_cpu(int threads);
 
+/// Processes that ran or waited for a CPU over the last minute, on average.
+[[nodiscard]] double load_average();
+/// What this machine's CPU calls itself.
+[[nodiscard]] std::string cpu_name();
+
 /// Prints the datasheet that device_profile() reads back (data/devices/README.md).
 [[nodiscard]] std::string datasheet_text(const DeviceSpec& cpu);
 

@@ -23,9 +23,10 @@ std::unique_ptr<BenchDevice> open_libtorch(const std::string& device, Precision 
         if (!open) throw Error(ErrorCode::usage, fmt::format("{} is another library", library.string()));
         return std::unique_ptr<BenchDevice>(open(device.c_str(), precision, threads));
     }
-    throw Error(ErrorCode::usage,
-                "this ftax was built without LibTorch (cmake -DFTAX_BUILD_TORCH=ON); --framework pytorch-eager measures "
-                "through Python");
+    throw Error(
+        ErrorCode::usage,
+        "this ftax was built without LibTorch (cmake -DFTAX_BUILD_TORCH=ON); --framework pytorch-eager measures "
+        "through Python");
 }
 
 }  // namespace ftax::bench

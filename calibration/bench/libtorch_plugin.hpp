@@ -14,6 +14,5 @@ namespace ftax::bench {
 }  // namespace ftax::bench
 
 /// What the library exports.
-extern "C" __attribute__((visibility("default"))) ftax::bench::BenchDevice* ftax_open_libtorch(const char* device,
-                                                                                             ftax::Precision precision,
-                                                                                             int threads);
+extern "C" __attribute__((visibility("default"))) ftax::bench::BenchDevice* ftax_open_libtorch(
+    const char* device, ftax::Precision precision, int threads);

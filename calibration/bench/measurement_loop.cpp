@@ -69,6 +69,7 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
     const std::size_t total = cases.size() * static_cast<std::size_t>(options.repetitions);
     std::size_t done = 0;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+        if (options.fresh_processes && repetition > 0) device.restart();
         std::vector<std::size_t> order(cases.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::shuffle(order.begin(), order.end(), random);

@@ -14,11 +14,11 @@ namespace ftax::bench {
 /// What became of one case in one repetition.
 struct CaseResult {
     int repetition = 0;
-    std::vector<double> samples_s;     ///< all that count
-    int discarded = 0;                 ///< samples under a throttled clock, beside another process, or across a clock step
-    std::optional<double> clock_ratio; ///< mean over the samples that count
-    std::string stopped;               ///< name of the StopReason; empty when there is a problem
-    std::string problem;               ///< why there is no time; empty for a valid result
+    std::vector<double> samples_s;  ///< all that count
+    int discarded = 0;              ///< samples under a throttled clock, beside another process, or across a clock step
+    std::optional<double> clock_ratio;  ///< mean over the samples that count
+    std::string stopped;                ///< name of the StopReason; empty when there is a problem
+    std::string problem;                ///< why there is no time; empty for a valid result
 };
 
 struct LoopOptions {
@@ -28,15 +28,17 @@ struct LoopOptions {
     /// A sample under this share of the default clock is discarded, and the device gets a pause. Source: DESIGN.md §7.
     double min_clock_ratio = 0.75;
     double pause_s = 1;
+    /// Each repetition in a process of its own, where the device can be restarted: dispatch differs between processes.
+    bool fresh_processes = false;
     /// A case with this many discarded samples in sequence is given up: marked, not averaged in.
     int max_discarded = 10;
 };
 
 /// What the loop needs from outside; replaced in tests.
 struct LoopSurroundings {
-    std::function<bool(const BenchCase&, int repetition)> is_done;         ///< kept from an earlier run
-    std::function<void(const BenchCase&, const CaseResult&)> keep;         ///< called once per finished case
-    std::function<bool()> interrupted;                                     ///< checked between samples
+    std::function<bool(const BenchCase&, int repetition)> is_done;  ///< kept from an earlier run
+    std::function<void(const BenchCase&, const CaseResult&)> keep;  ///< called once per finished case
+    std::function<bool()> interrupted;                              ///< checked between samples
     std::function<void(double seconds)> pause;
     std::function<void(std::size_t done, std::size_t total)> progress;
 };

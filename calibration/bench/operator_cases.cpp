@@ -67,14 +67,23 @@ std::string copy_text(const Dimensions& d) {
         d["b"], d["s"], d["heads"], d["d"], d["s"] * d["heads"] * d["d"], d["heads"] * d["d"]);
 }
 
+/// One operator, or a chain of them ("times"): what a chain takes more than its links is the forward call.
 std::string pointwise_text(const std::string& op, const Dimensions& d) {
     const bool two = op == "add" || op == "mul" || op == "div";
     const bool scalar = op == "addu" || op == "mulu" || op == "divu";
     const std::string function = scalar ? op.substr(0, 3) : op;
     const std::string type = fmt::format("f32[{},{}]", d["b"], d["h"]);
-    return fmt::format("input %x {0}\n{1}%y {0} = pointwise(%x{2}) {{function=\"{3}\"}} \"aten::{3}{4}\"\n", type,
-                       two ? fmt::format("input %z {}\n", type) : "", two ? ", %z" : "", function,
-                       op == "relu" ? "_" : "");
+    std::string text = fmt::format("input %x {}\n", type);
+    if (two) text += fmt::format("input %z {}\n", type);
+    const std::int64_t times = d.or_else("times", 1);
+    for (std::int64_t i = 1; i <= times; ++i) {
+        const auto result = [&](std::int64_t at) {
+            return at == 0 ? std::string("%x") : at == times ? std::string("%y") : fmt::format("%y{}", at);
+        };
+        text += fmt::format("{} {} = pointwise({}{}) {{function=\"{}\"}} \"aten::{}{}\"\n", result(i), type,
+                            result(i - 1), two ? ", %z" : "", function, function, op == "relu" ? "_" : "");
+    }
+    return text;
 }
 
 std::string body(const OperatorCase& operator_case) {
@@ -84,50 +93,58 @@ std::string body(const OperatorCase& operator_case) {
     if (op == "maxpool") return pool_text(d);
     if (op == "copy") return copy_text(d);
     if (op == "linear") {
-        return fmt::format("input %x f32[{0},{1}]\nweight %w f32[{2},{1}]\nweight %b f32[{2}]\n"
-                           "%y f32[{0},{2}] = linear(%x, %w, %b) \"aten::linear\"\n",
-                           d["m"], d["k"], d["n"]);
+        return fmt::format(
+            "input %x f32[{0},{1}]\nweight %w f32[{2},{1}]\nweight %b f32[{2}]\n"
+            "%y f32[{0},{2}] = linear(%x, %w, %b) \"aten::linear\"\n",
+            d["m"], d["k"], d["n"]);
     }
     if (op == "bmm") {
-        return fmt::format("input %x f32[{0},{1},{2}]\ninput %z f32[{0},{2},{3}]\n"
-                           "%y f32[{0},{1},{3}] = matmul(%x, %z) \"aten::matmul\"\n",
-                           d["b"], d["m"], d["k"], d["n"]);
+        return fmt::format(
+            "input %x f32[{0},{1},{2}]\ninput %z f32[{0},{2},{3}]\n"
+            "%y f32[{0},{1},{3}] = matmul(%x, %z) \"aten::matmul\"\n",
+            d["b"], d["m"], d["k"], d["n"]);
     }
     if (op == "attention") {
         const std::string type = fmt::format("f32[{},{},{},{}]", d["b"], d["heads"], d["s"], d["d"]);
-        return fmt::format("input %q {0}\ninput %k {0}\ninput %v {0}\n"
-                           "%y {0} = attention(%q, %k, %v) \"aten::scaled_dot_product_attention\"\n",
-                           type);
+        return fmt::format(
+            "input %q {0}\ninput %k {0}\ninput %v {0}\n"
+            "%y {0} = attention(%q, %k, %v) \"aten::scaled_dot_product_attention\"\n",
+            type);
     }
     if (op == "softmax") {
-        return fmt::format("input %x f32[{0},{1}]\n%y f32[{0},{1}] = softmax(%x) {{axis=1}} \"aten::softmax\"\n", d["b"],
-                           d["h"]);
-    }
-    if (op == "ln") {
-        return fmt::format("input %x f32[{0},{1}]\nweight %w f32[{1}]\nweight %b f32[{1}]\n"
-                           "%y f32[{0},{1}] = layer_norm(%x, %w, %b) {{axis=1}} \"aten::layer_norm\"\n",
+        return fmt::format("input %x f32[{0},{1}]\n%y f32[{0},{1}] = softmax(%x) {{axis=1}} \"aten::softmax\"\n",
                            d["b"], d["h"]);
     }
+    if (op == "ln") {
+        return fmt::format(
+            "input %x f32[{0},{1}]\nweight %w f32[{1}]\nweight %b f32[{1}]\n"
+            "%y f32[{0},{1}] = layer_norm(%x, %w, %b) {{axis=1}} \"aten::layer_norm\"\n",
+            d["b"], d["h"]);
+    }
     if (op == "bn") {
-        return fmt::format("input %x f32[{0},{1},{2},{2}]\nweight %w f32[{1}]\nweight %b f32[{1}]\nweight %m f32[{1}]\n"
-                           "weight %v f32[{1}]\n"
-                           "%y f32[{0},{1},{2},{2}] = batch_norm(%x, %w, %b, %m, %v) \"aten::batch_norm\"\n",
-                           d["b"], d["c"], d["hw"]);
+        return fmt::format(
+            "input %x f32[{0},{1},{2},{2}]\nweight %w f32[{1}]\nweight %b f32[{1}]\nweight %m f32[{1}]\n"
+            "weight %v f32[{1}]\n"
+            "%y f32[{0},{1},{2},{2}] = batch_norm(%x, %w, %b, %m, %v) \"aten::batch_norm\"\n",
+            d["b"], d["c"], d["hw"]);
     }
     if (op == "avgpool") {
-        return fmt::format("input %x f32[{0},{1},{2},{2}]\n%y f32[{0},{1},1,1] = global_pool(%x) "
-                           "{{function=\"average\"}} \"aten::adaptive_avg_pool2d\"\n",
-                           d["b"], d["c"], d["hw"]);
+        return fmt::format(
+            "input %x f32[{0},{1},{2},{2}]\n%y f32[{0},{1},1,1] = global_pool(%x) "
+            "{{function=\"average\"}} \"aten::adaptive_avg_pool2d\"\n",
+            d["b"], d["c"], d["hw"]);
     }
     if (op == "embedding") {
-        return fmt::format("input %i i64[{0}]\nweight %w f32[{1},{2}]\n"
-                           "%y f32[{0},{2}] = embedding(%w, %i) \"aten::embedding\"\n",
-                           d["b"], d["rows"], d["h"]);
+        return fmt::format(
+            "input %i i64[{0}]\nweight %w f32[{1},{2}]\n"
+            "%y f32[{0},{2}] = embedding(%w, %i) \"aten::embedding\"\n",
+            d["b"], d["rows"], d["h"]);
     }
     if (op == "cat") {
-        return fmt::format("input %x f32[{0},{1}]\ninput %z f32[{0},{1}]\n"
-                           "%y f32[{0},{2}] = concat(%x, %z) {{axis=1}} \"aten::cat\"\n",
-                           d["b"], d["h"], 2 * d["h"]);
+        return fmt::format(
+            "input %x f32[{0},{1}]\ninput %z f32[{0},{1}]\n"
+            "%y f32[{0},{2}] = concat(%x, %z) {{axis=1}} \"aten::cat\"\n",
+            d["b"], d["h"], 2 * d["h"]);
     }
     static constexpr std::string_view pointwise[] = {"add",  "mul",  "div",  "addu", "mulu",   "divu",
                                                      "relu", "tanh", "gelu", "exp",  "sigmoid"};
@@ -140,7 +157,9 @@ void add(std::vector<OperatorCase>& cases, const char* op, std::initializer_list
     for (const auto& row : rows) {
         OperatorCase one{op, {}};
         std::transform(names.begin(), names.end(), row.begin(), std::inserter(one.shape, one.shape.end()),
-                       [](const char* name, std::int64_t value) { return std::pair<const std::string, std::int64_t>(name, value); });
+                       [](const char* name, std::int64_t value) {
+                           return std::pair<const std::string, std::int64_t>(name, value);
+                       });
         cases.push_back(std::move(one));
     }
 }
@@ -177,47 +196,110 @@ std::int64_t weight_bytes(const Graph& graph) {
 std::vector<OperatorCase> cpu_operators(bool quick) {
     std::vector<OperatorCase> cases;
     add(cases, "linear", {"m", "n", "k"},
-        {{1, 16, 16}, {1, 1000, 512}, {4, 1000, 2048}, {16, 512, 512}, {64, 768, 768}, {128, 640, 640}, {128, 1024, 256},
-         {128, 2560, 640}, {128, 640, 2560}, {256, 1024, 1024}, {384, 512, 2048}, {512, 768, 768}, {768, 1536, 512},
-         {1024, 640, 640}, {8, 768, 768}, {1, 1024, 1024}, {32, 2048, 512}});
+        {{1, 16, 16},
+         {1, 1000, 512},
+         {4, 1000, 2048},
+         {16, 512, 512},
+         {64, 768, 768},
+         {128, 640, 640},
+         {128, 1024, 256},
+         {128, 2560, 640},
+         {128, 640, 2560},
+         {256, 1024, 1024},
+         {384, 512, 2048},
+         {512, 768, 768},
+         {768, 1536, 512},
+         {1024, 640, 640},
+         {8, 768, 768},
+         {1, 1024, 1024},
+         {32, 2048, 512}});
     add(cases, "bmm", {"b", "m", "n", "k"},
-        {{1, 8, 8, 8}, {12, 64, 64, 64}, {12, 128, 128, 64}, {12, 128, 64, 128}, {48, 128, 128, 64}, {96, 128, 64, 128},
-         {64, 96, 96, 64}, {16, 256, 256, 64}, {16, 256, 64, 256}});
+        {{1, 8, 8, 8},
+         {12, 64, 64, 64},
+         {12, 128, 128, 64},
+         {12, 128, 64, 128},
+         {48, 128, 128, 64},
+         {96, 128, 64, 128},
+         {64, 96, 96, 64},
+         {16, 256, 256, 64},
+         {16, 256, 64, 256}});
     add(cases, "conv", {"b", "cin", "cout", "kernel", "hw", "stride", "pad"},
-        {{1, 16, 16, 1, 7, 1, 0},     {1, 3, 64, 7, 224, 2, 3},    {1, 3, 32, 3, 224, 2, 1},   {4, 3, 48, 5, 128, 2, 2},
-         {1, 32, 32, 3, 112, 1, 1},   {1, 48, 48, 3, 56, 1, 1},    {2, 64, 64, 3, 56, 1, 1},   {1, 96, 96, 3, 28, 1, 1},
-         {4, 128, 128, 3, 28, 1, 1},  {1, 192, 192, 3, 14, 1, 1},  {2, 256, 256, 3, 14, 1, 1}, {1, 384, 384, 3, 7, 1, 1},
-         {4, 512, 512, 3, 7, 1, 1},   {1, 64, 128, 3, 56, 2, 1},   {2, 192, 384, 3, 14, 2, 1}, {1, 16, 64, 3, 54, 1, 1},
-         {1, 64, 256, 3, 13, 1, 1},   {4, 32, 128, 3, 27, 1, 1},   {1, 24, 96, 1, 56, 1, 0},   {1, 96, 24, 1, 56, 1, 0},
-         {1, 64, 192, 1, 56, 1, 0},   {2, 192, 64, 1, 56, 1, 0},   {1, 128, 512, 1, 28, 1, 0}, {4, 512, 128, 1, 28, 1, 0},
-         {1, 256, 1024, 1, 14, 1, 0}, {2, 1024, 256, 1, 14, 1, 0}, {1, 512, 1536, 1, 7, 1, 0}, {4, 1536, 512, 1, 7, 1, 0},
-         {1, 96, 16, 1, 54, 1, 0},    {1, 32, 192, 1, 28, 1, 0},   {1, 192, 32, 1, 28, 1, 0},  {4, 96, 576, 1, 14, 1, 0},
-         {4, 576, 96, 1, 14, 1, 0},   {1, 320, 1280, 1, 7, 1, 0},  {1, 256, 512, 1, 56, 2, 0}, {1, 512, 1000, 1, 13, 1, 0},
+        {{1, 16, 16, 1, 7, 1, 0},     {1, 3, 64, 7, 224, 2, 3},    {1, 3, 32, 3, 224, 2, 1},
+         {4, 3, 48, 5, 128, 2, 2},    {1, 32, 32, 3, 112, 1, 1},   {1, 48, 48, 3, 56, 1, 1},
+         {2, 64, 64, 3, 56, 1, 1},    {1, 96, 96, 3, 28, 1, 1},    {4, 128, 128, 3, 28, 1, 1},
+         {1, 192, 192, 3, 14, 1, 1},  {2, 256, 256, 3, 14, 1, 1},  {1, 384, 384, 3, 7, 1, 1},
+         {4, 512, 512, 3, 7, 1, 1},   {1, 64, 128, 3, 56, 2, 1},   {2, 192, 384, 3, 14, 2, 1},
+         {1, 16, 64, 3, 54, 1, 1},    {1, 64, 256, 3, 13, 1, 1},   {4, 32, 128, 3, 27, 1, 1},
+         {1, 24, 96, 1, 56, 1, 0},    {1, 96, 24, 1, 56, 1, 0},    {1, 64, 192, 1, 56, 1, 0},
+         {2, 192, 64, 1, 56, 1, 0},   {1, 128, 512, 1, 28, 1, 0},  {4, 512, 128, 1, 28, 1, 0},
+         {1, 256, 1024, 1, 14, 1, 0}, {2, 1024, 256, 1, 14, 1, 0}, {1, 512, 1536, 1, 7, 1, 0},
+         {4, 1536, 512, 1, 7, 1, 0},  {1, 96, 16, 1, 54, 1, 0},    {1, 32, 192, 1, 28, 1, 0},
+         {1, 192, 32, 1, 28, 1, 0},   {4, 96, 576, 1, 14, 1, 0},   {4, 576, 96, 1, 14, 1, 0},
+         {1, 320, 1280, 1, 7, 1, 0},  {1, 256, 512, 1, 56, 2, 0},  {1, 512, 1000, 1, 13, 1, 0},
          {8, 64, 64, 1, 28, 1, 0},    {8, 32, 96, 1, 56, 1, 0}});
     add(cases, "conv", {"b", "cin", "cout", "groups", "kernel", "hw", "stride", "pad"},
-        {{1, 32, 32, 32, 3, 112, 1, 1}, {1, 96, 96, 96, 3, 112, 2, 1},  {1, 128, 128, 128, 3, 56, 1, 1},
-         {4, 192, 192, 192, 3, 28, 1, 1}, {1, 384, 384, 384, 3, 14, 1, 1}, {4, 512, 512, 512, 3, 14, 2, 1},
-         {1, 960, 960, 960, 3, 7, 1, 1}, {8, 144, 144, 144, 3, 28, 1, 1}, {1, 128, 128, 32, 3, 28, 1, 1}});
-    add_rows(cases, {"add", "relu"},
-             {{1, 16}, {64, 1024}, {256, 1024}, {1024, 1024}, {4096, 1024}, {12288, 512}});
+        {{1, 32, 32, 32, 3, 112, 1, 1},
+         {1, 96, 96, 96, 3, 112, 2, 1},
+         {1, 128, 128, 128, 3, 56, 1, 1},
+         {4, 192, 192, 192, 3, 28, 1, 1},
+         {1, 384, 384, 384, 3, 14, 1, 1},
+         {4, 512, 512, 512, 3, 14, 2, 1},
+         {1, 960, 960, 960, 3, 7, 1, 1},
+         {8, 144, 144, 144, 3, 28, 1, 1},
+         {1, 128, 128, 32, 3, 28, 1, 1}});
+    add_rows(cases, {"add", "relu"}, {{1, 16}, {64, 1024}, {256, 1024}, {1024, 1024}, {4096, 1024}, {12288, 512}});
     add_rows(cases, {"div", "gelu", "tanh"}, {{1, 16}, {64, 1024}, {512, 1024}, {1024, 3072}});
     add_rows(cases, {"mulu", "mul"}, {{64, 512}, {1024, 768}});
     add_rows(cases, {"softmax"}, {{1, 16}, {512, 128}, {1536, 128}, {6144, 128}, {1024, 512}});
     add_rows(cases, {"ln"}, {{1, 16}, {128, 768}, {512, 768}, {1024, 1024}, {4096, 256}});
     add(cases, "bn", {"b", "c", "hw"},
-        {{1, 16, 7}, {1, 64, 112}, {1, 256, 56}, {4, 64, 56}, {4, 256, 28}, {1, 1024, 14}, {4, 512, 7}, {8, 96, 56}, {8, 64, 112}});
+        {{1, 16, 7},
+         {1, 64, 112},
+         {1, 256, 56},
+         {4, 64, 56},
+         {4, 256, 28},
+         {1, 1024, 14},
+         {4, 512, 7},
+         {8, 96, 56},
+         {8, 64, 112}});
     add(cases, "maxpool", {"b", "c", "hw", "kernel", "stride", "pad"},
-        {{1, 8, 8, 3, 2, 1}, {1, 64, 112, 3, 2, 1}, {1, 96, 109, 3, 2, 0}, {4, 256, 54, 3, 2, 0}, {4, 128, 28, 2, 2, 0}});
+        {{1, 8, 8, 3, 2, 1},
+         {1, 64, 112, 3, 2, 1},
+         {1, 96, 109, 3, 2, 0},
+         {4, 256, 54, 3, 2, 0},
+         {4, 128, 28, 2, 2, 0}});
     add(cases, "avgpool", {"b", "c", "hw"}, {{1, 16, 7}, {1, 512, 7}, {4, 2048, 7}, {4, 1000, 13}});
     add(cases, "embedding", {"b", "rows", "h"}, {{1, 16, 16}, {128, 30000, 768}, {1024, 30000, 768}});
     add_rows(cases, {"cat"}, {{1, 16}, {1, 200000}, {4, 400000}, {8, 800000}});
     add(cases, "copy", {"b", "s", "heads", "d"}, {{1, 4, 4, 4}, {1, 128, 12, 64}, {4, 128, 12, 64}, {8, 256, 8, 64}});
     if (!quick) {
-        add(cases, "linear", {"m", "n", "k"}, {{2048, 2048, 2048}, {1024, 3072, 768}, {1024, 768, 3072}, {1, 4096, 4096}});
+        add(cases, "linear", {"m", "n", "k"},
+            {{2048, 2048, 2048}, {1024, 3072, 768}, {1024, 768, 3072}, {1, 4096, 4096}});
         add(cases, "conv", {"b", "cin", "cout", "kernel", "hw", "stride", "pad"},
-            {{8, 64, 64, 3, 56, 1, 1}, {8, 256, 256, 3, 14, 1, 1}, {8, 512, 2048, 1, 7, 1, 0}, {8, 64, 256, 1, 56, 1, 0}});
+            {{8, 64, 64, 3, 56, 1, 1},
+             {8, 256, 256, 3, 14, 1, 1},
+             {8, 512, 2048, 1, 7, 1, 0},
+             {8, 64, 256, 1, 56, 1, 0}});
         add_rows(cases, {"add", "relu", "gelu"}, {{16384, 1024}});
     }
+    return cases;
+}
+
+std::vector<OperatorCase> dispatch_operators() {
+    std::vector<OperatorCase> cases;
+    add(cases, "linear", {"m", "n", "k"}, {{1, 64, 64}, {8, 64, 64}});
+    add(cases, "bmm", {"b", "m", "n", "k"}, {{12, 32, 32, 64}});
+    add(cases, "conv", {"b", "cin", "cout", "kernel", "hw", "stride", "pad"},
+        {{1, 64, 64, 3, 7, 1, 1}, {2, 64, 64, 1, 7, 1, 0}});
+    add(cases, "conv", {"b", "cin", "cout", "groups", "kernel", "hw", "stride", "pad"},
+        {{1, 64, 64, 64, 3, 7, 1, 1}, {1, 64, 64, 32, 3, 7, 1, 1}});
+    add(cases, "bn", {"b", "c", "hw"}, {{1, 64, 7}});
+    add_rows(cases, {"ln", "softmax", "add", "relu", "gelu", "div", "mulu", "cat"}, {{1, 128}});
+    add(cases, "add", {"b", "h", "times"}, {{1, 128, 16}});
+    add(cases, "maxpool", {"b", "c", "hw", "kernel", "stride", "pad"}, {{1, 64, 7, 3, 2, 1}});
+    add(cases, "avgpool", {"b", "c", "hw"}, {{1, 64, 7}});
+    add(cases, "copy", {"b", "s", "heads", "d"}, {{1, 32, 12, 64}});
+    add(cases, "embedding", {"b", "rows", "h"}, {{32, 1000, 64}});
     return cases;
 }
 
@@ -244,22 +326,38 @@ std::vector<OperatorCase> gpu_operators() {
             for (const Filter f : {Filter{1, 1, 0}, {3, 1, 1}, {3, 2, 1}, {5, 1, 2}}) {
                 for (const std::int64_t widen : {1, 4}) {
                     if (widen == 4 && f.kernel != 1) continue;
-                    cases.push_back({"conv", {{"b", b}, {"cin", channels}, {"cout", channels * widen}, {"kernel", f.kernel},
-                                              {"hw", hw}, {"stride", f.stride}, {"pad", f.pad}}});
+                    cases.push_back({"conv",
+                                     {{"b", b},
+                                      {"cin", channels},
+                                      {"cout", channels * widen},
+                                      {"kernel", f.kernel},
+                                      {"hw", hw},
+                                      {"stride", f.stride},
+                                      {"pad", f.pad}}});
                 }
             }
             for (const std::int64_t groups : {static_cast<std::int64_t>(channels), std::int64_t{32}}) {
                 for (const std::int64_t stride : {1, 2}) {
-                    cases.push_back({"conv", {{"b", b}, {"cin", channels}, {"cout", channels}, {"groups", groups}, {"kernel", 3},
-                                              {"hw", hw}, {"stride", stride}, {"pad", 1}}});
+                    cases.push_back({"conv",
+                                     {{"b", b},
+                                      {"cin", channels},
+                                      {"cout", channels},
+                                      {"groups", groups},
+                                      {"kernel", 3},
+                                      {"hw", hw},
+                                      {"stride", stride},
+                                      {"pad", 1}}});
                 }
             }
             cases.push_back({"bn", {{"b", b}, {"c", channels}, {"hw", hw}}});
-            cases.push_back({"maxpool", {{"b", b}, {"c", channels}, {"hw", hw}, {"kernel", 3}, {"stride", 2}, {"pad", 1}}});
+            cases.push_back(
+                {"maxpool", {{"b", b}, {"c", channels}, {"hw", hw}, {"kernel", 3}, {"stride", 2}, {"pad", 1}}});
             cases.push_back({"avgpool", {{"b", b}, {"c", channels}, {"hw", hw}}});
         }
-        cases.push_back({"conv", {{"b", b}, {"cin", 3}, {"cout", 64}, {"kernel", 7}, {"hw", 224}, {"stride", 2}, {"pad", 3}}});
-        cases.push_back({"conv", {{"b", b}, {"cin", 3}, {"cout", 768}, {"kernel", 16}, {"hw", 224}, {"stride", 16}, {"pad", 0}}});
+        cases.push_back(
+            {"conv", {{"b", b}, {"cin", 3}, {"cout", 64}, {"kernel", 7}, {"hw", 224}, {"stride", 2}, {"pad", 3}}});
+        cases.push_back(
+            {"conv", {{"b", b}, {"cin", 3}, {"cout", 768}, {"kernel", 16}, {"hw", 224}, {"stride", 16}, {"pad", 0}}});
         for (const std::int64_t s : {128, 512}) {
             cases.push_back({"copy", {{"b", b}, {"s", s}, {"heads", 12}, {"d", 64}}});
             cases.push_back({"attention", {{"b", b}, {"heads", 12}, {"s", s}, {"d", 64}}});
@@ -271,6 +369,7 @@ std::vector<OperatorCase> gpu_operators() {
             for (const std::int64_t h : {128, 768, 3072}) cases.push_back({op, {{"b", rows}, {"h", h}}});
         }
     }
+    cases.push_back({"add", {{"b", 1}, {"h", 128}, {"times", 16}}});
     return cases;
 }
 

@@ -29,6 +29,10 @@ struct OperatorCase {
 /// Shapes for a CPU: log-spaced over what networks use, each at most `max_flops` and `max_bytes`.
 [[nodiscard]] std::vector<OperatorCase> cpu_operators(bool quick);
 
+/// Small shapes, one or two of every operator: their host time is all that is asked for. A chain tells the forward call
+/// from the operators in it.
+[[nodiscard]] std::vector<OperatorCase> dispatch_operators();
+
 /// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less) and of waves.
 [[nodiscard]] std::vector<OperatorCase> gpu_operators();
 

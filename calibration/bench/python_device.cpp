@@ -42,7 +42,9 @@ std::string write_scripts() {
 
 FailureKind failure_kind(const std::string& name) {
     if (name == "out_of_memory") return FailureKind::out_of_memory;
-    return name == "unsupported" ? FailureKind::unsupported : name == "lost" ? FailureKind::device_lost : FailureKind::failed;
+    return name == "unsupported" ? FailureKind::unsupported
+           : name == "lost"      ? FailureKind::device_lost
+                                 : FailureKind::failed;
 }
 
 std::optional<Failure> failure_in(const json& answer) {
@@ -103,7 +105,8 @@ void PythonDevice::start() {
     answers_ = from_worker[0];
     if (reason != 0) {
         process_ = -1;
-        throw Error(ErrorCode::usage, fmt::format("cannot start {}: {}; --python names another", options_.python, std::strerror(reason)));
+        throw Error(ErrorCode::usage,
+                    fmt::format("cannot start {}: {}; --python names another", options_.python, std::strerror(reason)));
     }
     const json answer = ask({{"do", "start"},
                              {"device", options_.device},

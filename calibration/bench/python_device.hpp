@@ -20,8 +20,8 @@ struct PythonOptions {
     double answer_limit_s = 300;  ///< a worker that is silent for longer is lost
 };
 
-/// Measures through a Python process, since that is what users run: calibration/bench/python/worker.py, written out from
-/// the program. Whatever kills the process costs one case: restart() starts another.
+/// Measures through a Python process, since that is what users run: calibration/bench/python/worker.py, written out
+/// from the program. Whatever kills the process costs one case: restart() starts another.
 class PythonDevice : public BenchDevice {
   public:
     /// Throws Error{usage} when this Python or its packages cannot be used, Error{refused} when torch sees no GPU.

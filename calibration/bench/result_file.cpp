@@ -96,8 +96,8 @@ void ResultFile::append(const std::vector<std::string>& cells) {
 }
 
 std::vector<std::string> result_columns() {
-    return {"latency_ms", "mode",    "case",    "repetition", "samples", "relative_stddev", "discarded",
-            "clock_ratio", "stopped", "problem", "samples_ms"};
+    return {"latency_ms", "mode",        "case",    "repetition", "samples",   "relative_stddev",
+            "discarded",  "clock_ratio", "stopped", "problem",    "samples_ms"};
 }
 
 std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseResult& result) {

@@ -22,7 +22,8 @@ class ResultFile {
     ResultFile(const ResultFile&) = delete;
     ResultFile& operator=(const ResultFile&) = delete;
 
-    /// Appends one row. Throws Error{usage} with the system's reason (disk full); the file then ends with the row before.
+    /// Appends one row. Throws Error{usage} with the system's reason (disk full); the file then ends with the row
+    /// before.
     void append(const std::vector<std::string>& cells);
 
     /// Tells whether an earlier run has measured this; rows with a problem are measured again.

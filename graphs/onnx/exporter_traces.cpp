@@ -27,6 +27,7 @@ class Restoration {
         for (Op& op : graph_.ops) {
             if (op.kind == OpKind::linear) restore_weight(op);
             const bool folded = op.kind == OpKind::conv && is_folded(op);
+            if (!folded && is_bias_added(op)) op.inputs.resize(2);
             ops.push_back(std::move(op));
             if (folded) split_batch_norm(ops);
         }
@@ -45,6 +46,13 @@ class Restoration {
         // A weight norm is folded too, but leaves the convolution its own bias.
         if (biased && weight.starts_with("onnx::Conv")) return owner_of(graph_.tensors[op.inputs[2]].name) != op.module;
         return is_batch_norm(op.module) && owner_of(weight) != op.module;
+    }
+
+    /// The dynamo exporter gives a convolution without bias one of zeros, beside the module's own weight.
+    [[nodiscard]] bool is_bias_added(const Op& op) const {
+        if (op.kind != OpKind::conv || op.inputs.size() != 3 || op.inputs[2] == no_tensor) return false;
+        const std::string& weight = graph_.tensors[op.inputs[1]].name;
+        return !op.module.empty() && owner_of(weight) == op.module && is_generated(graph_.tensors[op.inputs[2]].name);
     }
 
     [[nodiscard]] bool is_batch_norm(const std::string& module) const {

@@ -3,12 +3,12 @@
 #include <filesystem>
 
 #include "ftax/error.hpp"
-#include "graphs/canonical.hpp"
-#include "src/core/strides.hpp"
 #include "graphs/importers.hpp"
 #include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/module_paths.hpp"
+#include "src/core/canonical.hpp"
+#include "src/core/strides.hpp"
 
 namespace ftax {
 

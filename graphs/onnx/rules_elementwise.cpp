@@ -62,7 +62,11 @@ void cast(Node& n) {
 void cast_like(Node& n) {
     n.drop_inputs_from(1);
     n.output(0, n.dtype(1), n.dims(0));
-    if (n.dtype(1) == n.dtype(0)) n.outputs[0].alias = n.inputs[0];
+    if (n.dtype(1) == n.dtype(0)) {
+        n.outputs[0].alias = n.inputs[0];
+    } else if (n.construction.is_folded(n.inputs[0]) && n.value(0)) {
+        evaluate_cast(n);  // of the other operand only the type counts, known or not
+    }
 }
 
 void alias_first(Node& n) {

@@ -3,12 +3,18 @@
 
 namespace ftax {
 
-// All graph optimisations (ORT_ENABLE_ALL): batch norms folded, FusedConv with relu (f32 only),
-// SkipLayerNormalization; nodes that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph
-// Optimizations in ONNX Runtime"; cuda_execution_provider.cc registers FusedConv for float alone.
-constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_conv_relu,
-                                      rewrites::fuse_skip_layer_norm};
-constexpr void (*half_passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_skip_layer_norm};
+// The model is exported first, which writes attention out and no copies; then all graph optimisations (ORT_ENABLE_ALL):
+// constants and batch norms folded, layers recognised, FusedConv with relu (f32 only), SkipLayerNormalization; nodes
+// that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph Optimizations in ONNX Runtime";
+// cuda_execution_provider.cc registers FusedConv for float alone.
+constexpr void (*passes[])(Graph&) = {
+    rewrites::remove_copies,    rewrites::write_out_movement,  rewrites::fold_constants,
+    rewrites::recognise_layers, rewrites::write_out_attention, rewrites::merge_transposes,
+    rewrites::fold_batch_norm,  rewrites::fuse_conv_relu,      rewrites::fuse_skip_layer_norm};
+constexpr void (*half_passes[])(Graph&) = {rewrites::remove_copies,       rewrites::write_out_movement,
+                                           rewrites::fold_constants,      rewrites::recognise_layers,
+                                           rewrites::write_out_attention, rewrites::merge_transposes,
+                                           rewrites::fold_batch_norm,     rewrites::fuse_skip_layer_norm};
 
 // Source: flat rows of framework_tax.csv, onnxruntime-cuda (0.95 ms for the 100 nodes of mobilenet_v2).
 constexpr HostPrior priors[] = {{"host.engine", 8e-6}, {"host.forward", 100e-6}};
@@ -19,7 +25,7 @@ constexpr LoweringTraits nodes{
     .module_calls = false,
     .separate_conv_bias = false,
     .conv_library = kernels::ConvLibrary::cudnn_timed,  // cudnn_conv_algo_search = EXHAUSTIVE, the default
-    .conv_workspace_bytes = 32 << 20,  // cudnn_conv_use_max_workspace = 0, default until 1.14
+    .conv_workspace_bytes = 32 << 20,                   // cudnn_conv_use_max_workspace = 0, default until 1.14
     .batched_matmul_copies = false,
     .host_kind = HostKind::engine};
 constexpr LoweringTraits captured = [] {

@@ -14,6 +14,7 @@ constexpr LoweringTraits engine{.views_cost_host = false,
                                 .conv_library = kernels::ConvLibrary::tensorrt,
                                 .half_accumulation = true,
                                 .channels_last = true,
+                                .pools_stream = true,
                                 .batched_matmul_copies = false,
                                 .host_kind = HostKind::engine};
 

@@ -409,11 +409,34 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     return plan;
 }
 
+/// Tells whether cuBLAS runs a layer of few rows as matrix-vector products: 16 rows before Volta, one row after it.
+/// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
+/// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
+inline bool is_skinny(const GemmShape& s, Architecture architecture, MathPath path) {
+    return s.linear && path == MathPath::fp32 && s.m <= (architecture < Architecture::volta ? 16 : 1);
+}
+
+/// Streams the weights once; the arithmetic of so few rows hides behind them.
+template <class T>
+GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
+    GemmPlan<T> plan;
+    plan.tile = sgemm::gemv;
+    plan.waves = blocks_along(s.n, plan.tile.columns_log2) / rates.sms * plan.tile.inverse_resident;
+    const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+    plan.compute_s = 2 * m * n * k / rates.flops_per_s;
+    plan.memory_s = s.element_bytes * (n * k + m * k + m * n) / rates.bandwidth_bytes_per_s;
+    const T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
+    plan.seconds = rates.floor_s + whole_s;
+    plan.bound = whole_s < rates.floor_s ? Bound::latency_floor : Bound::memory;
+    return plan;
+}
+
 }  // namespace gemm
 
 /// Chooses and times the kernel of a matrix product, without host time. The choice itself has no derivative.
 template <class T>
 GemmPlan<T> plan_gemm(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    if (gemm::is_skinny(s, rates.architecture, rates.path)) return gemm::plan_skinny(s, rates);
     if constexpr (std::is_same_v<T, double>) {
         return gemm::plan_choice(s, gemm::choose(s, rates, p), rates, p);
     } else {

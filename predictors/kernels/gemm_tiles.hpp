@@ -55,6 +55,8 @@ inline constexpr GemmTile t128x32 = gemm_tile("128x32", GemmLoop::narrow, 7, 5, 
 inline constexpr GemmTile t32x32 = gemm_tile("32x32 sliced", GemmLoop::sliced, 5, 5, 128, 4);
 inline constexpr GemmTile t64x32 = gemm_tile("64x32 sliced", GemmLoop::sliced, 6, 5, 256, 4);
 inline constexpr GemmTile t128x32_sliced = gemm_tile("128x32 sliced", GemmLoop::sliced, 7, 5, 256, 4);
+/// No tile of a product at all: each block streams its share of the weights once past the few rows of the input.
+inline constexpr GemmTile gemv = gemm_tile("gemv", GemmLoop::wide, 7, 4, 128, 8);
 }  // namespace sgemm
 
 /// Tensor-core kernels. Source: names of cuBLAS's h884, h1688, s16816 and xmma kernels; resident blocks from

@@ -85,6 +85,8 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.power_limit_w = device.power_limit_w;
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
     rates.flops_per_s = (cuda_cores ? p.clock_fp32 : p.clock_tensor) * device.peak(path).value_or(fp32);
+    // A GeForce card sums halves at the cores' whole rate: no allowance beyond its clock.
+    if (path == MathPath::fp16_tensor_fp16_accumulate && p.clock_tensor > 1.0) rates.flops_per_s /= p.clock_tensor;
     rates.fp32_flops_per_s = p.clock_fp32 * fp32;
     rates.bandwidth_bytes_per_s = p.bandwidth * device.memory_bandwidth_bytes_per_s;
     rates.floor_s = p.kernel_floor_s;

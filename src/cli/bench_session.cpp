@@ -17,6 +17,7 @@
 #include "calibration/bench/cpu_spec.hpp"
 #include "calibration/bench/libtorch_plugin.hpp"
 #include "calibration/bench/python_device.hpp"
+#include "calibration/bench/watched_device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/work.hpp"
@@ -88,24 +89,36 @@ std::string python_of(const BenchArguments& arguments) {
 
 std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
     const Precision precision = parse_precision(arguments.precision);
-    if (arguments.framework == "libtorch") return bench::open_libtorch(arguments.device, precision, arguments.threads);
-    return std::make_unique<bench::PythonDevice>(bench::PythonOptions{
-        .python = python_of(arguments), .device = arguments.device, .framework = arguments.framework,
-        .precision = precision, .threads = arguments.threads});
+    std::unique_ptr<bench::BenchDevice> device;
+    if (arguments.framework == "libtorch") {
+        device = bench::open_libtorch(arguments.device, precision, arguments.threads);
+    } else {
+        device = std::make_unique<bench::PythonDevice>(bench::PythonOptions{.python = python_of(arguments),
+                                                                            .device = arguments.device,
+                                                                            .framework = arguments.framework,
+                                                                            .precision = precision,
+                                                                            .threads = arguments.threads});
+    }
+    if (arguments.device == "cpu") return device;
+    return std::make_unique<bench::WatchedDevice>(std::move(device), bench::nvml_monitor());
 }
 
 std::string value_of(const bench::Environment& environment, std::string_view key) {
-    const auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == key; });
+    const auto found =
+        std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == key; });
     return found == environment.end() ? std::string() : found->second;
 }
 
 /// Calls per sample so that a sample takes about a millisecond on a slow device, and few enough not to fill the queue.
 int calls_for(const Graph& graph) {
     const Work work = total_work(graph, bind(graph, {}));
-    const double slow_s = static_cast<double>(work.flops) / 5e10 +
-                          static_cast<double>(work.read_bytes + work.write_bytes) / 1e10 + 5e-6;
+    const double slow_s =
+        static_cast<double>(work.flops) / 5e10 + static_cast<double>(work.read_bytes + work.write_bytes) / 1e10 + 5e-6;
     return static_cast<int>(std::clamp(1e-3 / slow_s, 1.0, 64.0));
 }
+
+/// Source: DESIGN.md §7, repetitions across processes.
+constexpr int dispatch_repetitions = 9;
 
 /// Weights are rotated through this much memory, so that a call finds them where a forward pass finds them.
 constexpr double rotated_bytes = 64 << 20;
@@ -114,14 +127,15 @@ constexpr double rotated_bytes = 64 << 20;
 
 void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
     verb.add_option("--device", arguments.device, "cpu, or cuda for this machine's GPU")
-        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->check(CLI::IsMember({"cpu", "cuda", "cuda:0"}))
         ->capture_default_str();
     verb.add_option("--framework", arguments.framework,
                     "libtorch, or through Python: pytorch-eager, torchscript, cuda-graph, torch-compile, "
                     "onnxruntime-cuda, onnxruntime-cpu")
         ->capture_default_str();
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
-    verb.add_option("--python", arguments.python, "Python that has the framework (default: $FTAX_PYTHON, then python3)");
+    verb.add_option("--python", arguments.python,
+                    "Python that has the framework (default: $FTAX_PYTHON, then python3)");
     verb.add_option("-o,--output", arguments.output, "folder for the results")->capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "threads of a CPU; one is timed by its CPU time, which other processes do not lengthen")
@@ -131,7 +145,10 @@ void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
     verb.add_flag("--resume", arguments.resume, "continue result files: measure only what they lack");
 }
 
-BenchSession::BenchSession(const BenchArguments& arguments) : arguments_(arguments), device_(open_device(arguments)) {
+BenchSession::BenchSession(const BenchArguments& arguments) : BenchSession(arguments, open_device(arguments)) {}
+
+BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<bench::BenchDevice> device)
+    : arguments_(arguments), device_(std::move(device)) {
     std::error_code failed;
     std::filesystem::create_directories(arguments_.output, failed);
     if (failed) {
@@ -180,18 +197,25 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
         const auto graph = std::make_shared<const Graph>(bench::operator_graph(c));
         const double weights = static_cast<double>(bench::weight_bytes(*graph));
         const std::string shape = bench::shape_text(c);
-        bench_cases.push_back({.id = fmt::format("{} {} {} {}", c.op, shape, arguments_.precision, name_of(mode)),
-                               .graph = graph,
-                               .mode = mode,
-                               .warm_ups = 2,
-                               .calls = calls_for(*graph),
-                               .weight_sets = weights < 65536 ? 1 : static_cast<int>(std::clamp(rotated_bytes / weights, 1.0, 64.0))});
+        bench_cases.push_back(
+            {.id = fmt::format("{} {} {} {}", c.op, shape, arguments_.precision, name_of(mode)),
+             .graph = graph,
+             .mode = mode,
+             .warm_ups = 2,
+             .calls = calls_for(*graph),
+             .weight_sets = weights < 65536 ? 1 : static_cast<int>(std::clamp(rotated_bytes / weights, 1.0, 64.0))});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }
     bench::LoopOptions options{.repetitions = 2};
-    if (arguments_.device == "cpu") options.limits = {.min_samples = 5, .min_total_s = 0.1, .relative_stddev = 0.01, .max_total_s = 1};
-    if (arguments_.quick) options.limits = {.min_samples = 5, .min_total_s = 0.02, .relative_stddev = 0.02, .max_total_s = 0.25};
-    return run(bench_cases, labels, {"gpu", "framework", "precision", "op", "shape"}, "operators.csv", options);
+    if (arguments_.device == "cpu")
+        options.limits = {.min_samples = 5, .min_total_s = 0.1, .relative_stddev = 0.01, .max_total_s = 1};
+    if (arguments_.quick)
+        options.limits = {.min_samples = 5, .min_total_s = 0.02, .relative_stddev = 0.02, .max_total_s = 0.25};
+    const bool dispatch = mode == bench::Mode::host_dispatch;
+    if (arguments_.device != "cpu") options.limits = {.min_samples = 10, .min_total_s = 0.03, .max_total_s = 0.5};
+    if (dispatch) options.repetitions = dispatch_repetitions, options.fresh_processes = true;
+    return run(bench_cases, labels, {"gpu", "framework", "precision", "op", "shape"},
+               dispatch ? "dispatch.csv" : "operators.csv", options);
 }
 
 bool BenchSession::measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
@@ -215,12 +239,14 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
                              .bindings = bindings,
                              .mode = bench::Mode::end_to_end,
                              .warm_ups = arguments_.quick ? 2 : 10});
-            labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, model, fmt::format("{}", batch), seq_text});
+            labels.push_back(
+                {spec_.slug, arguments_.framework, arguments_.precision, model, fmt::format("{}", batch), seq_text});
         }
     }
     bench::LoopOptions options;
     options.limits.min_samples = 100;
-    if (arguments_.quick) options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};
+    if (arguments_.quick)
+        options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};
     return run(cases, labels, {"gpu", "framework", "precision", "model", "batch", "seq"}, "models.csv", options);
 }
 

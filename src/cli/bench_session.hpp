@@ -20,7 +20,7 @@ struct BenchArguments {
     std::string device = "cpu";
     std::string framework = "libtorch";
     std::string precision = "fp32";
-    std::string python;  ///< empty: FTAX_PYTHON, then python3
+    std::string python;                    ///< empty: FTAX_PYTHON, then python3
     std::string output = "ftax-measured";  ///< folder
     int threads = 1;
     bool quick = false;
@@ -33,20 +33,23 @@ class BenchSession {
   public:
     /// Creates the folder. Throws what opening the device throws.
     explicit BenchSession(const BenchArguments& arguments);
+    /// On a device that is open already.
+    BenchSession(const BenchArguments& arguments, std::unique_ptr<bench::BenchDevice> device);
 
     /// The device under measurement as datasheet; a GPU is recognised by its name.
     [[nodiscard]] const DeviceSpec& spec() const { return spec_; }
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
-    /// Measures operators into FOLDER/operators.csv or whole networks into FOLDER/models.csv.
-    /// Returns false when it was interrupted.
+    /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each of the repetitions in a
+    /// process of its own) or whole networks into FOLDER/models.csv. Returns false when it was interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                       const ShapeBindings& dims);
 
   private:
     [[nodiscard]] bool run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
-                           const std::vector<std::string>& columns, const std::string& file, const bench::LoopOptions& options);
+                           const std::vector<std::string>& columns, const std::string& file,
+                           const bench::LoopOptions& options);
 
     BenchArguments arguments_;
     std::unique_ptr<bench::BenchDevice> device_;

@@ -24,14 +24,15 @@ struct MeasureArguments {
 
 constexpr int interrupted = 1;
 
-std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments) {
+std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, bench::Mode mode) {
+    if (mode == bench::Mode::host_dispatch) return bench::dispatch_operators();
     return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators();
 }
 
 /// One JSON object a line: what calibration/campaign.sh measures on machines without ftax.
-int list_operators(const BenchArguments& arguments) {
+int list_operators(const BenchArguments& arguments, bench::Mode mode) {
     std::string text;
-    for (const bench::OperatorCase& c : operators_for(arguments)) {
+    for (const bench::OperatorCase& c : operators_for(arguments, mode)) {
         const Graph graph = bench::operator_graph(c);
         const Work work = total_work(graph, bind(graph, {}));
         const nlohmann::ordered_json line{{"op", c.op},
@@ -46,9 +47,9 @@ int list_operators(const BenchArguments& arguments) {
 }
 
 int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
-    if (arguments.list) return list_operators(arguments.bench);
+    if (arguments.list) return list_operators(arguments.bench, mode);
     BenchSession session(arguments.bench);
-    return session.measure_operators(operators_for(arguments.bench), mode) ? 0 : interrupted;
+    return session.measure_operators(operators_for(arguments.bench, mode), mode) ? 0 : interrupted;
 }
 
 int measure_models(const MeasureArguments& arguments) {
@@ -62,7 +63,8 @@ int measure_models(const MeasureArguments& arguments) {
 }  // namespace
 
 void setup_measure(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("measure", "real runs on this machine: operators, their dispatch, whole models");
+    CLI::App* verb =
+        app.add_subcommand("measure", "real runs on this machine: operators, their dispatch, whole models");
     verb->require_subcommand(1);
     const auto arguments = std::make_shared<MeasureArguments>();
 

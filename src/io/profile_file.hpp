@@ -34,6 +34,9 @@ struct DeviceProfileFile {
 [[nodiscard]] std::string to_text(DeviceProfileFile profile);
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
 
+/// The built-in fitted parameters of all devices.
+[[nodiscard]] const DeviceProfileFile& embedded_device_profile();
+
 /// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.
 [[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile, std::string_view name,
                                                                  Architecture architecture);

@@ -19,16 +19,6 @@ constexpr std::string_view framework_folder = "data/profiles/frameworks/";
 constexpr std::string_view reference_host = "reference";
 constexpr std::uint64_t max_file_bytes = 64 << 20;
 
-const DeviceProfileFile& embedded_device_profile() {
-    static const DeviceProfileFile profile = [] {
-        for (const EmbeddedFile& file : embedded_files()) {
-            if (file.path == device_profile_path) return parse_device_profile(file.content, std::string(file.path));
-        }
-        return DeviceProfileFile{"unfitted", {}, {}};
-    }();
-    return profile;
-}
-
 const std::vector<FrameworkProfile>& embedded_framework_profiles() {
     static const std::vector<FrameworkProfile> profiles = [] {
         std::vector<FrameworkProfile> result;
@@ -56,6 +46,16 @@ std::vector<std::string> calibrated_frameworks() {
 }
 
 }  // namespace
+
+const DeviceProfileFile& embedded_device_profile() {
+    static const DeviceProfileFile profile = [] {
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (file.path == device_profile_path) return parse_device_profile(file.content, std::string(file.path));
+        }
+        return DeviceProfileFile{"unfitted", {}, {}};
+    }();
+    return profile;
+}
 
 DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
     const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "calibration/bench/cuda/cupti_trace.hpp"
-#include "calibration/bench/cuda/nvml.hpp"
+#include "calibration/bench/nvml.hpp"
 
 namespace {
 

@@ -281,14 +281,15 @@ class Campaign:
     def dispatch_once(self):
         import frameworks
         repetition = self.arguments.repetition
-        rows = Rows(self.path("dispatch.csv"), ["gpu", "framework", "op", "precision", "repetition", *TIMES],
-                    ("framework", "op", "precision", "repetition"))
+        rows = Rows(self.path("dispatch.csv"), ["gpu", "framework", "op", "precision", "shape", "mode", "repetition", *TIMES],
+                    ("framework", "op", "precision", "shape", "repetition"))
         with open(os.path.join(ROOT, "calibration", "campaign_operators.jsonl")) as file:
             cases = [json.loads(line) for line in file]
         smallest = {}
         for case in cases:
-            if case["bytes"] < smallest.get(case["op"], case)["bytes"] or case["op"] not in smallest:
-                smallest[case["op"]] = case
+            kind = (case["op"], "times=" in case["shape"])
+            if kind not in smallest or case["bytes"] < smallest[kind]["bytes"]:
+                smallest[kind] = case
         names = ["pytorch-eager", "torchscript"] + (["cuda-graph"] if self.device != "cpu" else [])
         work = [(framework, case, precision) for framework in names for case in smallest.values()
                 for precision in (("fp32",) if self.device == "cpu" else ("fp32", "fp16"))]
@@ -296,7 +297,8 @@ class Campaign:
         for framework, case, precision in work:
             if self.budget.left() < 2:
                 return
-            key = {"framework": framework, "op": case["op"], "precision": precision, "repetition": repetition}
+            key = {"framework": framework, "op": case["op"], "precision": precision, "shape": case["shape"],
+                   "repetition": repetition}
             if rows.has(**key):
                 continue
             result = dict(NOTHING)
@@ -306,7 +308,7 @@ class Campaign:
                 result |= measure(self.timer, run, "host_dispatch", self.power, self.limits)
             except Exception as error:
                 result["problem"] = reason(error)
-            rows.add(gpu=self.gpu, **key, **result)
+            rows.add(gpu=self.gpu, mode="host_dispatch", **key, **result)
 
     def measure_networks(self, file, names, precisions, models, batches):
         import frameworks

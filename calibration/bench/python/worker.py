@@ -37,7 +37,11 @@ class Worker:
     def prepare(self, request):
         import frameworks
         import networks
+        import torch
         self.run = self.kept = None  # the last network's memory first
+        # Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
+        precision = self.arguments["precision"]
+        torch.backends.cudnn.allow_tf32 = precision == "tf32" or (bool(request["model"]) and precision == "fp32")
         network, inputs, note = networks.build(request, self.arguments)
         self.kept = network
         self.run = frameworks.wrap(self.arguments["framework"], network, inputs, self.arguments["precision"],

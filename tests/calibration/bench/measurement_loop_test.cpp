@@ -31,7 +31,10 @@ struct Run {
             return sample();
         };
         const bool complete = measure(cases, device, options,
-                                      {.is_done = [&](const BenchCase& c, int r) { return done.contains({c.id, r}); },
+                                      {.is_done =
+                                           [&](const BenchCase& c, int r) {
+                                               return done.contains({c.id, r});
+                                           },
                                        .keep = [&](const BenchCase& c, const CaseResult& r) { kept.emplace(c.id, r); },
                                        .interrupted = [&] { return checks >= samples_until_interrupt; },
                                        .pause = [&](double seconds) { paused_s += seconds; },
@@ -112,7 +115,8 @@ TEST_CASE("BAD_INPUTS 46: a sample beside another process on the GPU does not co
 }
 
 TEST_CASE("BAD_INPUTS 46: a clock that steps back or is no number never becomes a latency") {
-    for (const double stepped : {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (const double stepped :
+         {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         Run run;
         run.cases.resize(1);
         bool first = true;
@@ -167,4 +171,16 @@ TEST_CASE("what an earlier run has measured is not measured again") {
     CHECK(run.kept.count("b") == 1);
     CHECK(run.kept.count("c") == 2);
     CHECK(run.progressed == 8);
+}
+
+TEST_CASE("repetitions that ask for it run in processes of their own") {
+    Run run;
+    int restarts = 0;
+    run.device.on_restart = [&] { return ++restarts > 0; };
+    run.options.repetitions = 3;
+    REQUIRE(run());
+    CHECK(restarts == 0);
+    run.options.fresh_processes = true;
+    REQUIRE(run());
+    CHECK(restarts == 2);
 }

@@ -20,8 +20,8 @@ struct FakePython {
     TemporaryFolder folder;
 
     PythonOptions options(const std::string& answers) const {
-        const std::string path = folder.write("python", "#!/bin/sh\nwhile read -r line; do\n  case $line in\n" + answers +
-                                                            "  esac\ndone\n");
+        const std::string path =
+            folder.write("python", "#!/bin/sh\nwhile read -r line; do\n  case $line in\n" + answers + "  esac\ndone\n");
         std::filesystem::permissions(path, std::filesystem::perms::owner_all);
         PythonOptions result;
         result.python = path;
@@ -30,10 +30,14 @@ struct FakePython {
     }
 };
 
-const std::string starts = "    *'\"do\":\"start\"'*) echo '{\"environment\": {\"framework_version\": \"1\", \"threads\": 2}}' ;;\n";
+const std::string starts =
+    "    *'\"do\":\"start\"'*) echo '{\"environment\": {\"framework_version\": \"1\", \"threads\": 2}}' ;;\n";
 
 BenchCase bench_case() {
-    return {.id = "relu", .model = {}, .graph = std::make_shared<const ftax::Graph>(operator_graph({"relu", {{"b", 1}, {"h", 8}}})), .bindings = {}};
+    return {.id = "relu",
+            .model = {},
+            .graph = std::make_shared<const ftax::Graph>(operator_graph({"relu", {{"b", 1}, {"h", 8}}})),
+            .bindings = {}};
 }
 
 ErrorCode code_of(const PythonOptions& options) {
@@ -50,8 +54,10 @@ ErrorCode code_of(const PythonOptions& options) {
 
 TEST_CASE("a worker's answers become environment, samples and failures") {
     const FakePython python;
-    PythonDevice device(python.options(starts + "    *prepare*) echo '{\"note\": \"\"}' ;;\n"
-                                                "    *sample*) echo '{\"seconds\": 0.25, \"clock_ratio\": 0.9, \"disturbed\": true}' ;;\n"));
+    PythonDevice device(
+        python.options(starts +
+                       "    *prepare*) echo '{\"note\": \"\"}' ;;\n"
+                       "    *sample*) echo '{\"seconds\": 0.25, \"clock_ratio\": 0.9, \"disturbed\": true}' ;;\n"));
     CHECK(device.environment() == Environment{{"framework_version", "1"}, {"threads", "2"}});
     CHECK_FALSE(device.prepare(bench_case()));
     const auto sample = std::get<Sample>(device.sample());
@@ -62,7 +68,8 @@ TEST_CASE("a worker's answers become environment, samples and failures") {
 
 TEST_CASE("BAD_INPUTS 46: out of memory in the framework is a failure of the case") {
     const FakePython python;
-    PythonDevice device(python.options(starts + "    *prepare*) echo '{\"error\": \"out_of_memory\", \"message\": \"20 GiB\"}' ;;\n"));
+    PythonDevice device(
+        python.options(starts + "    *prepare*) echo '{\"error\": \"out_of_memory\", \"message\": \"20 GiB\"}' ;;\n"));
     const auto failure = device.prepare(bench_case());
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::out_of_memory);
@@ -89,8 +96,12 @@ TEST_CASE("BAD_INPUTS 46: an answer that is no JSON is a lost device, not a cras
 
 TEST_CASE("BAD_INPUTS 46: no GPU or a driver too old is refused with the framework's words") {
     const FakePython python;
-    CHECK(code_of(python.options("    *start*) echo '{\"error\": \"failed\", \"message\": \"torch sees no GPU\"}' ;;\n")) == ErrorCode::refused);
-    CHECK(code_of(python.options("    *start*) echo '{\"error\": \"unsupported\", \"message\": \"No module named torch\"}' ;;\n")) == ErrorCode::usage);
+    CHECK(code_of(
+              python.options("    *start*) echo '{\"error\": \"failed\", \"message\": \"torch sees no GPU\"}' ;;\n")) ==
+          ErrorCode::refused);
+    CHECK(code_of(python.options(
+              "    *start*) echo '{\"error\": \"unsupported\", \"message\": \"No module named torch\"}' ;;\n")) ==
+          ErrorCode::usage);
     PythonOptions absent;
     absent.python = "/nowhere/python";
     CHECK(code_of(absent) == ErrorCode::usage);

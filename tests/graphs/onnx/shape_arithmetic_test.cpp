@@ -149,6 +149,27 @@ TEST_CASE("batch norms that the exporter folded come back, linear weights regain
     CHECK(layer.expressions.to_string(layer.tensors[layer.ops[0].inputs[1]].shape[0]) == "5");
 }
 
+TEST_CASE("a bias of zeros that the exporter gave a convolution is none; the layer's own stays") {
+    for (const bool own : {false, true}) {
+        OnnxModel model;
+        const std::string bias = own ? "stem.bias" : "val_3";
+        model.input("x", {"batch", "3", "8", "8"}).output("y").weight("stem.weight", {16, 3, 3, 3}).weight(bias, {16});
+        model.node("Conv", {"x", "stem.weight", bias}, {"y"}).set_name("/stem/Conv");
+        CHECK(model.import().ops.at(0).inputs.size() == (own ? 3 : 2));
+    }
+}
+
+TEST_CASE("of CastLike's second operand only the type counts: the number stays known") {
+    OnnxModel model;
+    model.input("x", {"batch", "8"}).output("y").integers("n", {64});
+    model.node("CastLike", {"n", "x"}, {"n_as_float"});
+    model.node("Sqrt", {"n_as_float"}, {"root"});
+    model.node("Mul", {"x", "root"}, {"y"});
+    const Graph graph = model.import();
+    REQUIRE(graph.ops.size() == 1);
+    CHECK(std::get<double>(graph.ops[0].attributes.back().value) == 8.0);
+}
+
 TEST_CASE("module paths come from node names and become module calls") {
     OnnxModel model;
     model.input("x", {"batch", "8"}).output("y");

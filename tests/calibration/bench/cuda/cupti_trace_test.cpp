@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "calibration/bench/cuda/nvml.hpp"
+#include "calibration/bench/nvml.hpp"
 
 using namespace ftax::bench;
 

@@ -1,4 +1,4 @@
-#include "graphs/rewriter.hpp"
+#include "src/core/rewriter.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "calibration/bench/cuda/nvml.hpp"
+#include "calibration/bench/nvml.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -79,7 +79,8 @@ std::optional<bool> Nvml::mig() const {
 std::optional<int> Nvml::other_processes() const {
     std::array<nvmlProcessInfo_t, 64> processes{};
     unsigned count = processes.size();
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+    const auto get =
+        function<nvmlReturn_t(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*)>("nvmlDeviceGetComputeRunningProcesses_v3");
     if (!open() || !get || get(device_, &count, processes.data()) != NVML_SUCCESS) return std::nullopt;
     const auto mine = static_cast<unsigned>(::getpid());
     return static_cast<int>(std::count_if(processes.begin(), processes.begin() + count,

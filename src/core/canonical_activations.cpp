@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "graphs/canonical_patterns.hpp"
+#include "src/core/canonical_patterns.hpp"
 
 namespace ftax::canonical {
 namespace {
@@ -40,7 +40,7 @@ bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
 }
 
 /// GELU: x · ½ · (1 + erf(x/√2)) or x · ½ · (1 + tanh(√(2/π)(x + 0.044715 x³))), in any order of multiplication.
-bool match_gelu(Rewriter& r, OpId anchor) {
+bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     const OpId plus_one = r.sole_reader(r.op(anchor).outputs[0]);
     if (plus_one == no_op || !r.is(plus_one, "add") || !near(r.scalar(plus_one), 1)) return false;
     std::vector<OpId> group{anchor, plus_one};
@@ -77,6 +77,8 @@ bool match_gelu(Rewriter& r, OpId anchor) {
     const std::size_t before = group.size();
     if (x == no_tensor || !collect_cone(r, r.op(anchor).inputs[0], x, group) || group.size() == before) return false;
     if (!is_closed(r, group, last)) return false;
+    const bool by_model = std::any_of(group.begin(), group.end(), [&](OpId id) { return r.is(id, "pow"); });
+    if (by_model && spelled_out == SpelledOut::keep) return false;
     r.replace(last, group, OpKind::pointwise, {x}, {{"function", std::string("gelu")}});
     return true;
 }
@@ -135,12 +137,12 @@ bool match_mish(Rewriter& r, OpId anchor) {
 
 }  // namespace
 
-void activations(Rewriter& r) {
+void activations(Rewriter& r, SpelledOut spelled_out) {
     for (OpId id = 0; id < r.op_count(); ++id) {
         if (!r.is(id, OpKind::pointwise)) continue;
         const std::string_view function = r.op(id).text("function");
         if (function == "erf" || function == "tanh") {
-            match_gelu(r, id);
+            match_gelu(r, id, spelled_out);
         } else if (function == "sigmoid") {
             match_gate(r, id, "silu");
         } else if (function == "hardsigmoid") {

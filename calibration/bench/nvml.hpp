@@ -15,7 +15,7 @@ class Nvml {
 
     [[nodiscard]] bool open() const { return device_ != nullptr; }
     [[nodiscard]] std::string driver() const;
-    [[nodiscard]] std::optional<double> clock_hz() const;          ///< of the multiprocessors, now
+    [[nodiscard]] std::optional<double> clock_hz() const;  ///< of the multiprocessors, now
     [[nodiscard]] std::optional<double> largest_clock_hz() const;
     [[nodiscard]] std::optional<double> power_w() const;
     [[nodiscard]] std::optional<bool> mig() const;

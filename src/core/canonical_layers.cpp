@@ -1,6 +1,6 @@
 #include <span>
 
-#include "graphs/canonical_patterns.hpp"
+#include "src/core/canonical_patterns.hpp"
 
 namespace ftax::canonical {
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
-#include "graphs/rewriter.hpp"
+#include "src/core/canonical.hpp"
+#include "src/core/rewriter.hpp"
 
 /// The patterns of canonicalize(), one function per family.
 namespace ftax::canonical {
 
-void activations(Rewriter& r);
+void activations(Rewriter& r, SpelledOut spelled_out);
 void norms(Rewriter& r);
 void linear_layers(Rewriter& r);
 void global_pools(Rewriter& r);

@@ -1,14 +1,14 @@
-#include "graphs/canonical.hpp"
+#include "src/core/canonical.hpp"
 
-#include "graphs/canonical_patterns.hpp"
-#include "graphs/rewriter.hpp"
+#include "src/core/canonical_patterns.hpp"
+#include "src/core/rewriter.hpp"
 
 namespace ftax {
 
-void canonicalize(Graph& graph) {
+void canonicalize(Graph& graph, SpelledOut spelled_out) {
     Rewriter rewriter(graph);
     canonical::norms(rewriter);
-    canonical::activations(rewriter);
+    canonical::activations(rewriter, spelled_out);
     canonical::linear_layers(rewriter);
     canonical::global_pools(rewriter);
     canonical::attention(rewriter);

@@ -1,0 +1,59 @@
+#include "calibration/bench/watched_device.hpp"
+
+#include "calibration/bench/nvml.hpp"
+
+namespace ftax::bench {
+
+GpuMonitor nvml_monitor() {
+    const auto nvml = std::make_shared<Nvml>();
+    return {.driver = nvml->driver(),
+            .mig = nvml->mig(),
+            .clock_ratio = [nvml]() -> std::optional<double> {
+                const auto now = nvml->clock_hz();
+                const auto largest = nvml->largest_clock_hz();
+                if (!now || !largest || *largest <= 0) return std::nullopt;
+                return *now / *largest;
+            },
+            .other_processes = [nvml] { return nvml->other_processes(); }};
+}
+
+Environment WatchedDevice::environment() const {
+    Environment environment = device_->environment();
+    if (!monitor_.driver.empty()) environment.emplace_back("driver", monitor_.driver);
+    if (monitor_.mig) environment.emplace_back("mig", *monitor_.mig ? "on" : "off");
+    return environment;
+}
+
+std::vector<std::string> WatchedDevice::warnings() const {
+    std::vector<std::string> warnings = device_->warnings();
+    if (monitor_.mig.value_or(false)) {
+        warnings.push_back(
+            "MIG is on: this is a slice of the GPU, which its datasheet does not describe (nvidia-smi -mig 0 ends it)");
+    }
+    if (!monitor_.clock_ratio())
+        warnings.push_back("NVML does not tell the GPU's clock: throttled samples cannot be told from others");
+    if (monitor_.other_processes().value_or(0) > 1) warnings.push_back("another process uses this GPU");
+    return warnings;
+}
+
+std::optional<Failure> WatchedDevice::prepare(const BenchCase& bench_case) {
+    auto failure = device_->prepare(bench_case);
+    if (!usual_processes_) usual_processes_ = monitor_.other_processes();
+    return failure;
+}
+
+std::variant<Sample, Failure> WatchedDevice::sample() {
+    auto outcome = device_->sample();
+    if (auto* sample = std::get_if<Sample>(&outcome)) {
+        sample->clock_ratio = monitor_.clock_ratio();
+        sample->disturbed = monitor_.other_processes().value_or(0) > usual_processes_.value_or(0);
+    }
+    return outcome;
+}
+
+bool WatchedDevice::restart() {
+    usual_processes_.reset();
+    return device_->restart();
+}
+
+}  // namespace ftax::bench

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/framework_fit.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "ftax/device.hpp"
+#include "ftax/framework.hpp"
+#include "predictors/kernel_list.hpp"
+#include "src/io/profile_file.hpp"
+
+/// One GPU and one framework, fitted to rows that were measured on that machine. Ratios of the generation stay.
+namespace ftax::fit {
+
+/// Device time of one call, an operator or a whole network.
+struct DeviceRow {
+    std::string group;  ///< what is left out together: the operator's or the model's name
+    std::vector<CountedKernel> kernels;
+    double latency_s = 0;
+};
+
+struct GpuFit {
+    DeviceProfileFile profile;  ///< `start` with this device's own parameters in place of what it held for it
+    FitSummary summary;
+    std::vector<ErrorSummary> errors;  ///< in the fit, by group, then all
+    ErrorSummary left_out;             ///< each group predicted by a fit without it
+};
+
+/// Fits what one device does differently from its generation: the clocks it sustains on CUDA cores and tensor cores,
+/// the bandwidth it reaches, and the shortest time a kernel takes. All other parameters keep the values of `start`; a
+/// math path that no row used keeps its clock. The left-out error stands in the source of each parameter. Throws
+/// Error{usage} for fewer rows than it takes.
+[[nodiscard]] GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
+                             const FitOptions& options = {});
+
+struct HostFit {
+    FrameworkProfile profile;
+    FitSummary summary;
+    std::vector<ErrorSummary> errors;  ///< in the fit, by model or operator, then all
+    ErrorSummary left_out;
+};
+
+/// Fits the host costs of one framework on one machine to host times of asynchronous calls (HostRow::measured_s; what
+/// else a row says of the device does not count). Kinds that no row counts keep their ratio to the others: they move
+/// with the machine's scale. The cost of a BLAS library call cannot be told from the operators that make it; it stays.
+/// Throws Error{usage} for fewer rows than it takes.
+[[nodiscard]] HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start,
+                                       const std::string& host, const FitOptions& options = {});
+
+}  // namespace ftax::fit

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "src/cli/bench_session.hpp"
+
+namespace ftax::cli {
+
+struct CalibrateArguments {
+    BenchArguments bench;
+    double max_mape_percent = 0;  ///< 0: the error of the proof is only reported
+};
+
+/// Measures operators and their dispatch in an open session, fits the machine's profiles, writes them into the
+/// session's folder, and proves them on networks that were not fitted. Returns the exit code. Throws Error{usage} when
+/// too little could be measured.
+[[nodiscard]] int calibrate(const CalibrateArguments& arguments, BenchSession& session);
+
+}  // namespace ftax::cli

@@ -1,0 +1,128 @@
+#include "calibration/fit/machine_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+#include "predictors/host_costs.hpp"
+#include "src/cli/calibration.hpp"
+#include "src/io/csv.hpp"
+#include "tests/calibration/fit/simulated_gpu.hpp"
+#include "tests/cli/command.hpp"
+
+using namespace ftax;
+
+namespace {
+
+const std::string slug = "quadro-rtx-8000";
+
+template <class Parameters>
+double& value_in(Parameters& parameters, std::string_view name) {
+    const auto found =
+        std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+    REQUIRE(found != parameters.end());
+    return found->value;
+}
+
+/// This very card, slower than its generation in every way that is its own.
+DeviceProfile true_device() {
+    DeviceProfile device = device_profile(slug);
+    value_in(device.parameters, "clock.fp32") *= 0.8;
+    value_in(device.parameters, "bandwidth") *= 0.85;
+    value_in(device.parameters, "kernel_floor_s") *= 1.4;
+    return device;
+}
+
+/// A host of another speed, where convolutions cost more than elsewhere.
+FrameworkProfile true_host() {
+    FrameworkProfile host = framework_profile("pytorch-eager");
+    value_in(host.parameters, "host.scale") *= 0.6;
+    value_in(host.parameters, "host.conv") *= 1.5;
+    return host;
+}
+
+double cost(const FrameworkProfile& profile, HostKind kind) {
+    return host_costs(profile, Precision::fp32)[kind];
+}
+
+}  // namespace
+
+TEST_CASE("a GPU's calibration recovers the machine behind the measurements and predicts its networks") {
+    const test::TemporaryFolder folder;
+    cli::CalibrateArguments arguments;
+    arguments.bench.device = "cuda:0";
+    arguments.bench.framework = "pytorch-eager";
+    arguments.bench.quick = true;
+    arguments.bench.output = folder.file("calibrated");
+    arguments.max_mape_percent = 3;
+    auto device = std::make_unique<bench::test::SimulatedGpu>(true_device(), true_host(), 0.03);
+    const bench::test::SimulatedGpu& gpu = *device;
+    cli::BenchSession session(arguments.bench, std::move(device));
+    CHECK(cli::calibrate(arguments, session) == 0);
+    CHECK(gpu.restarts == 8);  // nine repetitions of dispatch, each in a process of its own
+
+    const std::string profile = session.path("profile.json");
+    DeviceProfile fitted = device_profile(slug, profile);
+    DeviceProfile truth = true_device();
+    CHECK(value_in(fitted.parameters, "clock.fp32") ==
+          doctest::Approx(value_in(truth.parameters, "clock.fp32")).epsilon(0.03));
+    CHECK(value_in(fitted.parameters, "bandwidth") ==
+          doctest::Approx(value_in(truth.parameters, "bandwidth")).epsilon(0.03));
+    CHECK(value_in(fitted.parameters, "kernel_floor_s") ==
+          doctest::Approx(value_in(truth.parameters, "kernel_floor_s")).epsilon(0.05));
+    // Ratios of the generation are those of the built-in profile; so are other cards.
+    CHECK(value_in(fitted.parameters, "memory.norm_efficiency") ==
+          value_in(truth.parameters, "memory.norm_efficiency"));
+    CHECK(device_profile("a100-sxm4-40gb", profile).parameters.size() ==
+          device_profile("a100-sxm4-40gb").parameters.size());
+    const auto clock = std::find_if(fitted.parameters.begin(), fitted.parameters.end(),
+                                    [](const Parameter& p) { return p.name == "clock.fp32"; });
+    CHECK(clock->source.find("left out") != std::string::npos);
+
+    const FrameworkProfile host = framework_profile("pytorch-eager", {}, session.path("framework.json"));
+    for (const HostKind kind : {HostKind::conv, HostKind::gemm, HostKind::light, HostKind::batch_norm}) {
+        CAPTURE(name_of(kind));
+        CHECK(cost(host, kind) == doctest::Approx(cost(true_host(), kind)).epsilon(0.1));
+    }
+    // Nothing measured makes module calls: they follow the machine.
+    CHECK(cost(host, HostKind::module_call) == doctest::Approx(cost(true_host(), HostKind::module_call)).epsilon(0.15));
+
+    // The rows that `ftax measure` wrote say the same to `ftax fit`.
+    const auto run = test::run_ftax({"fit", session.path("operators.csv"), session.path("dispatch.csv"), "-o",
+                                     folder.file("again.json"), "--host-output", folder.file("host.json")});
+    CHECK(run.exit_code == 0);
+    DeviceProfile again = device_profile(slug, folder.file("again.json"));
+    CHECK(value_in(again.parameters, "clock.fp32") ==
+          doctest::Approx(value_in(fitted.parameters, "clock.fp32")).epsilon(1e-6));
+    CHECK(cost(framework_profile("pytorch-eager", {}, folder.file("host.json")), HostKind::conv) ==
+          doctest::Approx(cost(host, HostKind::conv)).epsilon(1e-6));
+}
+
+TEST_CASE("too few rows, and rows of two machines, are refused") {
+    const DeviceSpec device = device_spec(slug);
+    CHECK_THROWS_AS(static_cast<void>(fit::fit_gpu({}, device, {})), Error);
+    CHECK_THROWS_AS(static_cast<void>(fit::fit_machine_host({}, framework_profile("pytorch-eager"), "here", {})),
+                    Error);
+    const test::TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv",
+                                          "gpu,op,precision,shape,mode,latency_ms\n"
+                                          "t4,relu,fp32,b=1 h=128,device_hot,0.01\n"
+                                          "l4,relu,fp32,b=1 h=128,device_hot,0.01\n");
+    const auto run = test::run_ftax({"fit", rows, "-o", folder.file("profile.json")});
+    CHECK(run.exit_code == 6);
+    CHECK(run.errors.find("rows of t4 and of l4") != std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 46: calibrating a GPU where there is none says so before anything is measured") {
+    const test::TemporaryFolder folder;
+    const std::string python = folder.write("python",
+                                            "#!/bin/sh\nread -r line\necho '{\"error\": \"failed\", \"message\": "
+                                            "\"torch sees no GPU: no driver or no device\"}'\n");
+    std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+    const auto run = test::run_ftax({"calibrate", "--device", "cuda:0", "--framework", "pytorch-eager", "--python",
+                                     python, "-o", folder.file("calibrated")});
+    CHECK(run.exit_code == 5);
+    CHECK(run.errors.find("torch sees no GPU") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(folder.file("calibrated")));
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "calibration/bench/bench_device.hpp"
+#include "ftax/predict.hpp"
+
+namespace ftax::bench::test {
+
+/// A GPU and its host that ftax simulates from profiles nobody knows, with noise on every sample.
+class SimulatedGpu : public BenchDevice {
+  public:
+    SimulatedGpu(DeviceProfile device, FrameworkProfile framework, double noise)
+        : device_(std::move(device)), framework_(std::move(framework)), noise_(0, noise) {}
+
+    [[nodiscard]] Environment environment() const override { return {{"device", device_.device.name}}; }
+    [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
+        Predictor predictor(*bench_case.graph, device_, framework_, {.cudnn9 = true});
+        const Prediction p = predictor.predict(bench_case.bindings);
+        seconds_ = bench_case.mode == Mode::host_dispatch ? p.host_s
+                   : bench_case.mode == Mode::end_to_end  ? p.latency_s
+                                                          : p.device_s;
+        return std::nullopt;
+    }
+    [[nodiscard]] std::variant<Sample, Failure> sample() override {
+        return Sample{seconds_ * std::exp(noise_(random_)), 0.95};
+    }
+    bool restart() override { return ++restarts > 0; }
+    int restarts = 0;
+
+  private:
+    DeviceProfile device_;
+    FrameworkProfile framework_;
+    std::mt19937 random_{11};
+    std::normal_distribution<double> noise_;
+    double seconds_ = 0;
+};
+
+}  // namespace ftax::bench::test
