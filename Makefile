@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test fuzz instructions golden bench format coverage clean
+.PHONY: demo test asan tsan fuzz instructions golden bench format coverage clean
 
 # The program alone, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -31,6 +31,20 @@ fuzz:
 	            -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DCMAKE_CXX_FLAGS_RELEASE='-O1 -g1' --log-level=WARNING
 	cmake --build $(BUILD)/fuzz -j $(JOBS) --target ftax_fuzzer
 	tests/fuzz/run.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+# The C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer: ten minutes of compiling on one core.
+asan:
+	@cmake/packages.sh program fit tests
+	$(RUN_CMAKE) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=Debug -DFTAX_SANITIZE=ON
+	cmake --build $(BUILD)/asan -j $(JOBS) --target ftax_tests
+	ASAN_OPTIONS=allocator_may_return_null=1 $(BUILD)/asan/tests/ftax_tests
+
+# What may run in parallel under ThreadSanitizer.
+tsan:
+	@cmake/packages.sh program tests
+	$(RUN_CMAKE) -B $(BUILD)/tsan -DFTAX_BUILD_FIT=OFF -DCMAKE_CXX_FLAGS='-fsanitize=thread -O1 -g1'
+	cmake --build $(BUILD)/tsan -j $(JOBS) --target ftax_threads
+	$(BUILD)/tsan/tests/ftax_threads
 
 # Records how many instructions loading, predicting, a kernel and an architecture take (the test fails at +10 %).
 instructions:
