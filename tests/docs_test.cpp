@@ -50,8 +50,8 @@ std::vector<fs::path> pages(const char* folder) {
 /// Runs a script in a folder, with `ftax` being the program under test; stops at the first failure.
 std::string failure_of(const std::string& script, const TemporaryFolder& folder, const std::string& shell_options) {
     const std::string path = folder.write("script.sh", script);
-    const int status = std::system(("cd '" + folder.path.string() + "' && PATH='" + folder.path.string() + ":'$PATH sh " +
-                                    shell_options + " script.sh >output 2>&1 </dev/null")
+    const int status = std::system(("cd '" + folder.path.string() + "' && PATH='" + folder.path.string() +
+                                    ":'$PATH sh " + shell_options + " script.sh >output 2>&1 </dev/null")
                                        .c_str());
     return status == 0 ? "" : read_text(folder.file("output"));
 }
@@ -65,7 +65,8 @@ void check_options(const std::string& script) {
         const std::string verb = line.substr(5, line.find(" -") - 5);
         const std::string help = run_program(verb + " --help").output;
         CHECK_MESSAGE(help.starts_with("Predicts how") == false, line);
-        for (auto found = std::sregex_iterator(line.begin(), line.end(), option); found != std::sregex_iterator(); ++found) {
+        for (auto found = std::sregex_iterator(line.begin(), line.end(), option); found != std::sregex_iterator();
+             ++found) {
             CHECK_MESSAGE(help.find(" " + found->str() + " ") != std::string::npos, line, found->str());
         }
     }
@@ -88,7 +89,8 @@ std::set<std::string> anchors_in(const fs::path& page) {
     std::ifstream file(page);
     for (std::string line; std::getline(file, line);) {
         const std::size_t text = line.find_first_not_of('#');
-        if (text > 0 && text != std::string::npos && line[text] == ' ') anchors.insert(anchor_of(line.substr(text + 1)));
+        if (text > 0 && text != std::string::npos && line[text] == ' ')
+            anchors.insert(anchor_of(line.substr(text + 1)));
     }
     return anchors;
 }
@@ -103,7 +105,8 @@ TEST_CASE("every command of docs/ runs; those that need a GPU are read") {
         fs::create_symlink(FTAX_PROGRAM, folder.path / "ftax");
         for (const Block& block : blocks_of(page)) {
             if (block.language == "sh") {
-                CHECK_MESSAGE(failure_of(block.text, folder, "-e").empty(), block.text, failure_of(block.text, folder, "-e"));
+                CHECK_MESSAGE(failure_of(block.text, folder, "-e").empty(), block.text,
+                              failure_of(block.text, folder, "-e"));
                 ++run;
             } else if (block.language == "sh gpu") {
                 CHECK(failure_of(block.text, folder, "-n").empty());
@@ -118,14 +121,16 @@ TEST_CASE("every command of docs/ runs; those that need a GPU are read") {
 
 TEST_CASE("links of the README, docs/ and the folders' pages lead somewhere") {
     std::vector<fs::path> all = pages("docs");
-    for (const char* folder : {".", "examples", "graphs/zoo", "data/devices", "data/profiles", "data/ledger", "data/paper"}) {
+    for (const char* folder :
+         {".", "examples", "graphs/zoo", "data/devices", "data/profiles", "data/ledger", "data/paper"}) {
         for (const fs::path& page : pages(folder)) all.push_back(page);
     }
     const std::regex link(R"(\]\(([^)\s]+)\))");
     std::size_t links = 0;
     for (const fs::path& page : all) {
         const std::string text = read_text(page.string());
-        for (auto found = std::sregex_iterator(text.begin(), text.end(), link); found != std::sregex_iterator(); ++found) {
+        for (auto found = std::sregex_iterator(text.begin(), text.end(), link); found != std::sregex_iterator();
+             ++found) {
             const std::string target = (*found)[1];
             CAPTURE(page.string());
             CAPTURE(target);

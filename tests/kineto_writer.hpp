@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <string>
 #include <vector>
 
@@ -16,7 +15,8 @@ struct RunOperator {
     std::vector<double> kernels_us;
 };
 
-/// Writes traces as torch.profiler does: operators with a nested one, launches within them, kernels joined by correlation.
+/// Writes traces as torch.profiler does: operators with a nested one, launches within them, kernels joined by
+/// correlation.
 class KinetoWriter {
   public:
     double launch_latency_us = 5, kernel_gap_us = 1;
@@ -32,8 +32,8 @@ class KinetoWriter {
         event("cpu_op", name, 41, 42, start_us, duration_us, fmt::format(R"("External id": {})", ++external_));
     }
 
-    void event(const char* category, const std::string& name, int process, int thread, double start_us, double duration_us,
-               const std::string& arguments) {
+    void event(const char* category, const std::string& name, int process, int thread, double start_us,
+               double duration_us, const std::string& arguments) {
         events.push_back(fmt::format(R"(  {{
     "ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": {},
     "ts": {:.3f}, "dur": {:.3f},

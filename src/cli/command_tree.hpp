@@ -8,8 +8,8 @@
 namespace ftax::cli {
 
 struct OptionOfCommand {
-    std::vector<std::string> names;   ///< "-q", "--quiet"; empty for a positional
-    std::string value;                ///< "FILE", "MODEL"; empty for a flag
+    std::vector<std::string> names;  ///< "-q", "--quiet"; empty for a positional
+    std::string value;               ///< "FILE", "MODEL"; empty for a flag
     std::string description;
     std::vector<std::string> values;  ///< all that it takes, where they can be listed
     bool required = false;
@@ -18,7 +18,7 @@ struct OptionOfCommand {
 struct Command {
     std::string words;  ///< "devices show"; empty for the program itself
     std::string description;
-    std::vector<OptionOfCommand> options;      ///< those of option groups among them
+    std::vector<OptionOfCommand> options;  ///< those of option groups among them
     std::vector<OptionOfCommand> positionals;
     std::vector<std::string> subcommands;
 };

@@ -22,11 +22,14 @@ std::string shell_word(std::string_view text) {
     return result + "'";
 }
 
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+std::string joined(const std::vector<std::string>& words) {
+    return fmt::format("{}", fmt::join(words, " "));
+}
 
 std::vector<std::string> option_names(const Command& command) {
     std::vector<std::string> names;
-    for (const OptionOfCommand& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
+    for (const OptionOfCommand& option : command.options)
+        names.insert(names.end(), option.names.begin(), option.names.end());
     return names;
 }
 
@@ -42,8 +45,8 @@ std::map<std::string, std::vector<std::string>> values_of_options(const std::vec
     return values;
 }
 
-/// One function that follows the words to the command, then offers what may come next. Where it offers nothing the shell
-/// completes files.
+/// One function that follows the words to the command, then offers what may come next. Where it offers nothing the
+/// shell completes files.
 std::string bash_completion(const std::vector<Command>& commands) {
     std::vector<std::string> paths;
     for (const Command& command : commands) {
@@ -64,10 +67,12 @@ _ftax() {{
         if (values.empty()) {
             unlisted.push_back(name);
         } else {
-            text += fmt::format("        {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n", name, joined(values));
+            text += fmt::format("        {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n", name,
+                                joined(values));
         }
     }
-    text += fmt::format("        {}) COMPREPLY=(); return ;;\n    esac\n    case \"$command\" in\n", fmt::join(unlisted, "|"));
+    text += fmt::format("        {}) COMPREPLY=(); return ;;\n    esac\n    case \"$command\" in\n",
+                        fmt::join(unlisted, "|"));
     for (const Command& command : commands) {
         std::vector<std::string> words = command.subcommands;
         for (const OptionOfCommand& positional : command.positionals) {
@@ -102,7 +107,8 @@ std::string fish_completion(const std::vector<Command>& commands) {
             std::replace(words.begin(), words.end(), ' ', ';');
             const std::size_t separator = words.find(';');
             condition = "__fish_seen_subcommand_from " + words.substr(0, separator);
-            if (separator != std::string::npos) condition += "; and __fish_seen_subcommand_from " + words.substr(separator + 1);
+            if (separator != std::string::npos)
+                condition += "; and __fish_seen_subcommand_from " + words.substr(separator + 1);
         }
         const std::string line = fmt::format("complete -c ftax -n {}", shell_word(condition));
         for (const Command& sub : commands) {
@@ -110,18 +116,21 @@ std::string fish_completion(const std::vector<Command>& commands) {
             if (sub.words.empty() || !sub.words.starts_with(path)) continue;
             const std::string word = sub.words.substr(path.size());
             if (word.empty() || word.find(' ') != std::string::npos) continue;
-            text += fmt::format("{} {}-a {} -d {}\n", line, command.words.empty() ? "-f " : "", word, shell_word(sub.description));
+            text += fmt::format("{} {}-a {} -d {}\n", line, command.words.empty() ? "-f " : "", word,
+                                shell_word(sub.description));
         }
         for (const OptionOfCommand& option : command.options) {
             text += line;
             for (const std::string& name : option.names) {
                 text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
             }
-            if (!option.value.empty()) text += option.values.empty() ? " -r" : fmt::format(" -x -a {}", shell_word(joined(option.values)));
+            if (!option.value.empty())
+                text += option.values.empty() ? " -r" : fmt::format(" -x -a {}", shell_word(joined(option.values)));
             text += fmt::format(" -d {}\n", shell_word(option.description));
         }
         for (const OptionOfCommand& positional : command.positionals) {
-            if (!positional.values.empty()) text += fmt::format("{} -a {}\n", line, shell_word(joined(positional.values)));
+            if (!positional.values.empty())
+                text += fmt::format("{} -a {}\n", line, shell_word(joined(positional.values)));
         }
     }
     return text;

@@ -53,8 +53,9 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
                           const DeviceProfile& device) {
     const bool cpu = device.device.architecture == Architecture::cpu;
     if (!comparison.has_kernels && !cpu) {
-        print_warnings({"the trace holds no kernels: only the host side is compared, and had the model run on the CPU, its "
-                        "host times hold the operators' work"});
+        print_warnings(
+            {"the trace holds no kernels: only the host side is compared, and had the model run on the CPU, its "
+             "host times hold the operators' work"});
     }
     if (comparison.has_kernels && cpu) print_warnings({"the trace is of a GPU, the prediction of a CPU"});
     if (!trace.gpu.empty() && !cpu) {
@@ -68,7 +69,8 @@ void warn_of_what_differs(const KinetoTrace& trace, const report::TraceCompariso
         }
     }
     if (comparison.aligned < 0.5) {
-        print_warnings({"less than half of the trace's operators are the model's: another model, or another framework?"});
+        print_warnings(
+            {"less than half of the trace's operators are the model's: another model, or another framework?"});
     }
 }
 
@@ -78,10 +80,11 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "validate --kineto needs a --device");
     const FrameworkModel& framework = framework_model(arguments.run.framework);
     if (!framework.rewrites.empty() || framework.traits.host_kind) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} does not run the model's operators one by one, as a trace of torch.profiler has them; "
-                                "pytorch-eager and libtorch do",
-                                framework.name));
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("{} does not run the model's operators one by one, as a trace of torch.profiler has them; "
+                        "pytorch-eager and libtorch do",
+                        framework.name));
     }
     const KinetoTrace trace = read_kineto_trace(arguments.trace);
     const Graph graph = load_graph(arguments.model);
@@ -95,12 +98,14 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
 
     const report::TraceComparison comparison = report::compare_with_trace(trace, graph, predictor, prediction);
     warn_of_what_differs(trace, comparison, predictor.device());
-    const auto parameters = traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));
+    const auto parameters =
+        traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));
     if (!arguments.calibrated.empty()) write_calibrated(arguments, predictor.framework(), parameters);
     write_result(output, {.table =
                               [&] {
                                   const report::Style style = report::standard_output_style();
-                                  report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
+                                  report::PredictionReport header =
+                                      report_on(predictor, arguments.model, arguments.run);
                                   header.rows.push_back({batches.front(), prediction, {}, {}});
                                   return print_header(header, style) + to_table(comparison, trace, parameters, style);
                               },

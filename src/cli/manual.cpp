@@ -54,16 +54,18 @@ std::string option_entry(const OptionOfCommand& option) {
 }
 
 std::string manual(const CLI::App& app) {
-    std::string text = fmt::format(".TH FTAX 1 \"\" \"ftax {}\" \"User Commands\"\n.SH NAME\nftax \\- latency of neural "
-                                   "networks on GPUs under a given framework\n.SH SYNOPSIS\n",
-                                   FTAX_VERSION);
+    std::string text = fmt::format(
+        ".TH FTAX 1 \"\" \"ftax {}\" \"User Commands\"\n.SH NAME\nftax \\- latency of neural "
+        "networks on GPUs under a given framework\n.SH SYNOPSIS\n",
+        FTAX_VERSION);
     const std::vector<Command> commands = command_tree(app);
     text += synopsis(commands.front()) + ".SH DESCRIPTION\n" + roff(app.get_description()) + "\n";
     for (const OptionOfCommand& option : commands.front().options) text += option_entry(option);
     text += ".SH COMMANDS\n";
     for (const Command& command : commands) {
         if (command.words.empty()) continue;
-        text += fmt::format(".SS {}\n", roff(command.words)) + synopsis(command) + ".PP\n" + roff(command.description) + "\n";
+        text += fmt::format(".SS {}\n", roff(command.words)) + synopsis(command) + ".PP\n" + roff(command.description) +
+                "\n";
         for (const OptionOfCommand& positional : command.positionals) text += option_entry(positional);
         for (const OptionOfCommand& option : command.options) text += option_entry(option);
     }

@@ -149,7 +149,8 @@ class TraceReader {
             const int c = in_.rdbuf()->sbumpc();
             if (c == '[' && header.find_first_not_of(" \t\r\n") == std::string::npos) return;  // the list alone
             if (header.starts_with("\x1f\x8b")) fail("this is compressed: gunzip it first");
-            if (c == end_of_file || header.size() == longest_header) fail("this is no trace: it has no \"traceEvents\"");
+            if (c == end_of_file || header.size() == longest_header)
+                fail("this is no trace: it has no \"traceEvents\"");
             header.push_back(static_cast<char>(c));
         }
         for (int c = 0; c != '[';) {
@@ -212,7 +213,8 @@ class TraceReader {
         }
         for (const TraceEvent& event : trace_.events) {
             if (event.correlation == 0) continue;
-            const bool launch = event.kind == TraceEventKind::runtime && event.name.find("LaunchKernel") != std::string::npos;
+            const bool launch =
+                event.kind == TraceEventKind::runtime && event.name.find("LaunchKernel") != std::string::npos;
             const bool lost = launch ? !ran.contains(event.correlation)
                                      : event.kind == TraceEventKind::kernel && !launched.contains(event.correlation);
             trace_.damage.lost_kernels += lost ? 1 : 0;
@@ -226,8 +228,9 @@ class TraceReader {
         const auto all = static_cast<double>(trace_.events.size() + damage.unreadable + damage.untimed);
         const double usable = static_cast<double>(trace_.events.size()) - static_cast<double>(damage.lost_kernels);
         if (usable < least_usable_share * all) {
-            fail(fmt::format("only {} of {} events can be used: {} are no JSON, {} have no time, {} miss their kernel or launch",
-                             std::max(usable, 0.0), all, damage.unreadable, damage.untimed, damage.lost_kernels));
+            fail(fmt::format(
+                "only {} of {} events can be used: {} are no JSON, {} have no time, {} miss their kernel or launch",
+                std::max(usable, 0.0), all, damage.unreadable, damage.untimed, damage.lost_kernels));
         }
         if (operations == 0) fail("the trace holds no operators (torch.profiler's ProfilerActivity.CPU records them)");
     }

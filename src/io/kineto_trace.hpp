@@ -49,7 +49,8 @@ struct TraceLimits {
 /// Throws Error{profile} for what is no trace, or when less than four fifths of the events can be used, Error{limit}
 /// beyond the limits.
 /// Source: pytorch/kineto, libkineto/src/output_json.cpp; the Trace Event Format document of Chromium.
-[[nodiscard]] KinetoTrace read_kineto_trace(std::istream& in, const std::string& origin, const TraceLimits& limits = {});
+[[nodiscard]] KinetoTrace read_kineto_trace(std::istream& in, const std::string& origin,
+                                            const TraceLimits& limits = {});
 /// Throws Error{usage} when the file cannot be opened.
 [[nodiscard]] KinetoTrace read_kineto_trace(const std::string& path, const TraceLimits& limits = {});
 

@@ -47,15 +47,16 @@ std::vector<std::optional<std::size_t>> align_cyclically(const std::vector<const
     if (period == 0) return result;
     const std::size_t length = std::min(traced.size(), most_cells / period);
 
-    // score[j]: best alignment of what was read so far whose next expected operator is j; no operator is worse than none
-    // read, so that the alignment may start anywhere.
+    // score[j]: best alignment of what was read so far whose next expected operator is j; no operator is worse than
+    // none read, so that the alignment may start anywhere.
     std::vector<int> score(period, 0), previous(period);
     std::vector<std::uint8_t> steps((length + 1) * period, begin);
     std::unordered_map<std::string_view, std::vector<std::int8_t>> resemblances;
     for (std::size_t i = 1; i <= length; ++i) {
         const auto [known, is_new] = resemblances.try_emplace(traced[i - 1]);
         if (is_new) {
-            for (const Op* op : model) known->second.push_back(static_cast<std::int8_t>(resemblance(*op, traced[i - 1])));
+            for (const Op* op : model)
+                known->second.push_back(static_cast<std::int8_t>(resemblance(*op, traced[i - 1])));
         }
         const std::vector<std::int8_t>& fits = known->second;
         std::uint8_t* const step = &steps[i * period];

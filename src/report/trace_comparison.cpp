@@ -27,7 +27,9 @@ double median(std::vector<double> values) {
 }
 
 /// Annotations (ProfilerStep#3, "forward") enclose operators and are none.
-bool is_operator(std::string_view name) { return name.find("::") != std::string_view::npos; }
+bool is_operator(std::string_view name) {
+    return name.find("::") != std::string_view::npos;
+}
 
 bool waits(std::string_view runtime_call) {
     return runtime_call.find("Synchronize") != std::string_view::npos || runtime_call == "cudaMemcpy";
@@ -53,10 +55,12 @@ class Calls {
     void find_outermost() {
         std::map<int, std::vector<const TraceEvent*>> threads;
         for (const TraceEvent& event : trace_.events) {
-            if (event.kind == TraceEventKind::operation && is_operator(event.name)) threads[event.thread].push_back(&event);
+            if (event.kind == TraceEventKind::operation && is_operator(event.name))
+                threads[event.thread].push_back(&event);
         }
-        const auto most = std::max_element(threads.begin(), threads.end(),
-                                           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+        const auto most = std::max_element(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
+            return a.second.size() < b.second.size();
+        });
         if (most == threads.end()) return;
         thread_ = most->first;
         auto& events = most->second;
@@ -214,7 +218,8 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const Graph& graph,
     std::vector<const Op*> model;
     comparison.operators = predicted_operators(graph, predictor, model);
     if (predictor.device().device.architecture == Architecture::cpu) {
-        for (ComparedOperator& op : comparison.operators) op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};
+        for (ComparedOperator& op : comparison.operators)
+            op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};
     }
     std::vector<Call> calls = std::move(Calls(trace).calls);
     std::vector<std::string_view> names;

@@ -40,9 +40,9 @@ struct HostKindTimes {
 };
 
 struct TraceComparison {
-    std::size_t passes = 0;        ///< forward passes in the trace that are complete
-    double aligned = 0;            ///< share of the trace's operators that the model has, in order
-    bool has_kernels = false;      ///< false: only the host side can be compared
+    std::size_t passes = 0;             ///< forward passes in the trace that are complete
+    double aligned = 0;                 ///< share of the trace's operators that the model has, in order
+    bool has_kernels = false;           ///< false: only the host side can be compared
     OperatorTimes predicted, measured;  ///< sums over the operators that both have
     double predicted_latency_s = 0;
     std::optional<double> measured_latency_s;  ///< median over complete passes
@@ -56,8 +56,8 @@ struct TraceComparison {
 /// Aligns the operators of a trace, which may hold any number of forward passes, with those of the last predict() of
 /// `predictor`, in order and by name, and takes medians over the passes. An operator's host time lasts until the next
 /// one starts, less what the host waited for the device; on a CPU it holds the operator's work too.
-[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Graph& graph, const Predictor& predictor,
-                                                 const Prediction& prediction);
+[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Graph& graph,
+                                                 const Predictor& predictor, const Prediction& prediction);
 
 /// A parameter of a framework profile that the trace can set.
 struct TracedParameter {

@@ -35,9 +35,10 @@ std::string summary(const TraceComparison& comparison, const KinetoTrace& trace)
     std::string text = fmt::format("trace: {} complete forward passes, {} of its operators are the model's, in order\n",
                                    comparison.passes, percent(comparison.aligned));
     if (trace.damage.events() > 0 || trace.damage.truncated) {
-        text += fmt::format("damage: {} events unreadable, {} without a time, {} kernels or launches lost{}; {} events used\n",
-                            trace.damage.unreadable, trace.damage.untimed, trace.damage.lost_kernels,
-                            trace.damage.truncated ? ", the file is cut off" : "", trace.events.size());
+        text += fmt::format(
+            "damage: {} events unreadable, {} without a time, {} kernels or launches lost{}; {} events used\n",
+            trace.damage.unreadable, trace.damage.untimed, trace.damage.lost_kernels,
+            trace.damage.truncated ? ", the file is cut off" : "", trace.events.size());
     }
     Table table({{"", Align::left}, {"predicted"}, {"measured"}, {"ratio"}});
     const auto add = [&](const char* what, double predicted_s, double measured_s) {
@@ -45,7 +46,8 @@ std::string summary(const TraceComparison& comparison, const KinetoTrace& trace)
     };
     if (comparison.measured_latency_s) add("latency", comparison.predicted_latency_s, *comparison.measured_latency_s);
     add("host, operators of both", comparison.predicted.host_s, comparison.measured.host_s);
-    if (comparison.has_kernels) add("device, operators of both", comparison.predicted.device_s, comparison.measured.device_s);
+    if (comparison.has_kernels)
+        add("device, operators of both", comparison.predicted.device_s, comparison.measured.device_s);
     return text + "\n" + table.print({});
 }
 
@@ -60,38 +62,58 @@ std::string largest_differences(const TraceComparison& comparison) {
     for (const ComparedOperator& op : comparison.operators) {
         if (!op.measured) continue;
         differences.push_back({&op, "host", op.predicted.host_s, op.measured->host_s});
-        if (comparison.has_kernels) differences.push_back({&op, "device", op.predicted.device_s, op.measured->device_s});
+        if (comparison.has_kernels)
+            differences.push_back({&op, "device", op.predicted.device_s, op.measured->device_s});
     }
     std::stable_sort(differences.begin(), differences.end(), [](const Difference& a, const Difference& b) {
         return std::abs(a.predicted_s - a.measured_s) > std::abs(b.predicted_s - b.measured_s);
     });
     differences.resize(std::min(differences.size(), most_differences));
     std::string text = "\nprediction and run part most at\n";
-    Table table({{"operator", Align::left}, {"source", Align::left}, {"module", Align::left}, {"side", Align::left},
-                 {"predicted"}, {"measured"}});
+    Table table({{"operator", Align::left},
+                 {"source", Align::left},
+                 {"module", Align::left},
+                 {"side", Align::left},
+                 {"predicted"},
+                 {"measured"}});
     for (const Difference& difference : differences) {
-        table.add({{difference.op->name}, {difference.op->source}, {difference.op->module}, {difference.side},
-                   {duration(difference.predicted_s)}, {duration(difference.measured_s)}});
+        table.add({{difference.op->name},
+                   {difference.op->source},
+                   {difference.op->module},
+                   {difference.side},
+                   {duration(difference.predicted_s)},
+                   {duration(difference.measured_s)}});
     }
     return text + table.print({});
 }
 
 std::string operators_table(const TraceComparison& comparison, Style style) {
-    Table table({{"operator", Align::left}, {"source", Align::left}, {"module", Align::left}, {"host"}, {"measured"},
-                 {"ratio"}, {"device"}, {"measured"}, {"ratio"}, {"kernels"}, {"measured"}});
+    Table table({{"operator", Align::left},
+                 {"source", Align::left},
+                 {"module", Align::left},
+                 {"host"},
+                 {"measured"},
+                 {"ratio"},
+                 {"device"},
+                 {"measured"},
+                 {"ratio"},
+                 {"kernels"},
+                 {"measured"}});
     for (const ComparedOperator& op : comparison.operators) {
         const OperatorTimes& predicted = op.predicted;
         const bool device = predicted.kernels > 0;
         std::vector<Cell> cells{{op.name}, {op.source}, {op.module}, {duration(predicted.host_s)}};
         if (!op.measured) {
             cells.push_back({"not in the trace", Tone::warning});
-            cells.insert(cells.end(), {{}, {device ? duration(predicted.device_s) : ""}, {}, {},
-                                       {whole_or_tenths(predicted.kernels)}, {}});
+            cells.insert(
+                cells.end(),
+                {{}, {device ? duration(predicted.device_s) : ""}, {}, {}, {whole_or_tenths(predicted.kernels)}, {}});
         } else {
             const OperatorTimes& measured = *op.measured;
             const bool on_device = comparison.has_kernels && (device || measured.kernels > 0);
             cells.push_back({duration(measured.host_s)});
-            cells.push_back({ratio_text(predicted.host_s, measured.host_s), ratio_tone(predicted.host_s, measured.host_s)});
+            cells.push_back(
+                {ratio_text(predicted.host_s, measured.host_s), ratio_tone(predicted.host_s, measured.host_s)});
             cells.push_back({device ? duration(predicted.device_s) : ""});
             cells.push_back({on_device ? duration(measured.device_s) : ""});
             cells.push_back({on_device ? ratio_text(predicted.device_s, measured.device_s) : "",
@@ -109,7 +131,9 @@ std::string unpredicted_table(const TraceComparison& comparison) {
     if (comparison.unpredicted.empty()) return {};
     Table table({{"only in the trace", Align::left}, {"calls per pass"}, {"host"}, {"device"}, {"kernels"}});
     for (const UnpredictedOperators& extra : comparison.unpredicted) {
-        table.add({{extra.name}, {whole_or_tenths(extra.calls)}, {duration(extra.measured.host_s)},
+        table.add({{extra.name},
+                   {whole_or_tenths(extra.calls)},
+                   {duration(extra.measured.host_s)},
                    {extra.measured.kernels > 0 ? duration(extra.measured.device_s) : ""},
                    {whole_or_tenths(extra.measured.kernels)}});
     }
@@ -119,8 +143,11 @@ std::string unpredicted_table(const TraceComparison& comparison) {
 std::string host_table(const TraceComparison& comparison, const std::vector<TracedParameter>& parameters) {
     Table kinds({{"host cost", Align::left}, {"operators"}, {"predicted each"}, {"measured each"}, {"ratio"}});
     for (const HostKindTimes& kind : comparison.host_kinds) {
-        kinds.add({{std::string(name_of(kind.kind))}, {std::to_string(kind.operators)}, {duration(kind.predicted_s)},
-                   {duration(kind.measured_s)}, {ratio_text(kind.predicted_s, kind.measured_s)}});
+        kinds.add({{std::string(name_of(kind.kind))},
+                   {std::to_string(kind.operators)},
+                   {duration(kind.predicted_s)},
+                   {duration(kind.measured_s)},
+                   {ratio_text(kind.predicted_s, kind.measured_s)}});
     }
     std::string text = "\n" + kinds.print({});
     if (parameters.empty()) return text;
@@ -136,7 +163,9 @@ Json times_json(const OperatorTimes& times) {
     return {{"host_s", times.host_s}, {"device_s", times.device_s}, {"kernels", times.kernels}};
 }
 
-Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json optional_json(const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
 
 }  // namespace
 
@@ -148,25 +177,26 @@ std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace
 
 std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
                     const std::vector<TracedParameter>& parameters) {
-    Json json = {{"schema_version", 1},
-                 {"passes", comparison.passes},
-                 {"aligned", comparison.aligned},
-                 {"has_kernels", comparison.has_kernels},
-                 {"gpu", trace.gpu},
-                 {"events", trace.events.size()},
-                 {"damage",
-                  {{"unreadable", trace.damage.unreadable},
-                   {"untimed", trace.damage.untimed},
-                   {"lost_kernels", trace.damage.lost_kernels},
-                   {"truncated", trace.damage.truncated}}},
-                 {"latency_s",
-                  {{"predicted", comparison.predicted_latency_s}, {"measured", optional_json(comparison.measured_latency_s)}}},
-                 {"predicted", times_json(comparison.predicted)},
-                 {"measured", times_json(comparison.measured)},
-                 {"operators", Json::array()},
-                 {"only_in_trace", Json::array()},
-                 {"host_kinds", Json::array()},
-                 {"parameters", Json::array()}};
+    Json json = {
+        {"schema_version", 1},
+        {"passes", comparison.passes},
+        {"aligned", comparison.aligned},
+        {"has_kernels", comparison.has_kernels},
+        {"gpu", trace.gpu},
+        {"events", trace.events.size()},
+        {"damage",
+         {{"unreadable", trace.damage.unreadable},
+          {"untimed", trace.damage.untimed},
+          {"lost_kernels", trace.damage.lost_kernels},
+          {"truncated", trace.damage.truncated}}},
+        {"latency_s",
+         {{"predicted", comparison.predicted_latency_s}, {"measured", optional_json(comparison.measured_latency_s)}}},
+        {"predicted", times_json(comparison.predicted)},
+        {"measured", times_json(comparison.measured)},
+        {"operators", Json::array()},
+        {"only_in_trace", Json::array()},
+        {"host_kinds", Json::array()},
+        {"parameters", Json::array()}};
     for (const ComparedOperator& op : comparison.operators) {
         json["operators"].push_back({{"operator", op.name},
                                      {"source", op.source},

@@ -40,7 +40,9 @@ void operator delete(void* memory) noexcept {
     --allocated;
     std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::size_t) noexcept {
+    operator delete(memory);
+}
 
 namespace {
 
@@ -106,7 +108,9 @@ void fail_each(const ftax::fuzz::Target& target, const fs::path& path, Outcome& 
         if (WIFEXITED(status) && (WEXITSTATUS(status) == answered || WEXITSTATUS(status) == terminated)) continue;
         ++outcome.wrong;
         std::printf("%s %s: allocation %zu of %zu: %s\n", target.name.data(), path.c_str(), i, allocations,
-                    WIFSIGNALED(status) ? "a signal" : WEXITSTATUS(status) == memory_left ? "memory is left" : "another exception");
+                    WIFSIGNALED(status)                  ? "a signal"
+                    : WEXITSTATUS(status) == memory_left ? "memory is left"
+                                                         : "another exception");
     }
 }
 

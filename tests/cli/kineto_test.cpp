@@ -81,7 +81,8 @@ TEST_CASE("the host costs of a trace calibrate a profile, which then predicts th
     for (const char* kind : {"conv", "batch_norm", "light"}) {
         const auto row = [&](const json& result) {
             for (const json& host : result["host_kinds"]) {
-                if (host["host_kind"] == kind) return host["predicted_s"].get<double>() / host["measured_s"].get<double>();
+                if (host["host_kind"] == kind)
+                    return host["predicted_s"].get<double>() / host["measured_s"].get<double>();
             }
             return 0.0;
         };
@@ -89,7 +90,8 @@ TEST_CASE("the host costs of a trace calibrate a profile, which then predicts th
         CHECK(row(after) == doctest::Approx(1).epsilon(1e-3));
     }
     for (const json& parameter : before["parameters"]) {
-        if (parameter["name"] == "launch_latency_s") CHECK(parameter["trace"].get<double>() == doctest::Approx(7e-6).epsilon(1e-3));
+        if (parameter["name"] == "launch_latency_s")
+            CHECK(parameter["trace"].get<double>() == doctest::Approx(7e-6).epsilon(1e-3));
     }
     CHECK(after["latency_s"]["predicted"].get<double>() > before["latency_s"]["predicted"].get<double>());
 }
@@ -126,7 +128,8 @@ weight %c f32[10]
 output %5
 )");
     const std::string trace = std::string(FTAX_SOURCE_DIR) + "/tests/fuzz/seeds/kineto_trace/torch-2.11-cpu.json";
-    const ProgramRun outcome = run_ftax({"validate", "--kineto", trace, model, "--device", "t4", "--batch", "2", "--json", "-"});
+    const ProgramRun outcome =
+        run_ftax({"validate", "--kineto", trace, model, "--device", "t4", "--batch", "2", "--json", "-"});
     REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.errors);
     CHECK(outcome.errors.find("no kernels") != std::string::npos);
     const json result = json::parse(outcome.output);
@@ -147,8 +150,9 @@ TEST_CASE("BAD_INPUTS 45: damage is counted in the report, and a trace without e
     CHECK(table.exit_code == 0);
     CHECK(table.output.find("damage: 1 events unreadable") != std::string::npos);
     CHECK(table.output.find("the file is cut off") != std::string::npos);
-    CHECK(run_ftax({"validate", "--kineto", folder.write("no.json", "{}"), "resnet18", "--device", "t4", "--batch", "2"})
-              .exit_code == 6);
+    CHECK(
+        run_ftax({"validate", "--kineto", folder.write("no.json", "{}"), "resnet18", "--device", "t4", "--batch", "2"})
+            .exit_code == 6);
 }
 
 TEST_CASE("validate --kineto asks for what it needs") {
@@ -159,12 +163,14 @@ TEST_CASE("validate --kineto asks for what it needs") {
     CHECK(run_ftax({"validate", "--kineto", trace, "resnet18"}).exit_code == 2);
     CHECK(run_ftax({"validate", "--kineto", trace, "resnet18", "--device", "t4"}).exit_code == 2);
     CHECK(run_ftax({"validate", "--kineto", trace, "resnet18", "--device", "t4", "--batch", "1,2"}).exit_code == 2);
-    CHECK(run_ftax({"validate", "--kineto", "/nonexistent", "resnet18", "--device", "t4", "--batch", "1"}).exit_code == 2);
+    CHECK(run_ftax({"validate", "--kineto", "/nonexistent", "resnet18", "--device", "t4", "--batch", "1"}).exit_code ==
+          2);
     CHECK(run_ftax({"validate", trace, "--device", "t4"}).exit_code == 2);
-    const ProgramRun engine =
-        run_ftax({"validate", "--kineto", trace, "resnet18", "--device", "t4", "--framework", "tensorrt", "--batch", "1"});
+    const ProgramRun engine = run_ftax(
+        {"validate", "--kineto", trace, "resnet18", "--device", "t4", "--framework", "tensorrt", "--batch", "1"});
     CHECK(engine.exit_code == 2);
     CHECK(engine.errors.find("one by one") != std::string::npos);
-    const ProgramRun other = run_ftax({"validate", "--kineto", trace, "resnet18", "--device", "h100-sxm", "--batch", "2"});
+    const ProgramRun other =
+        run_ftax({"validate", "--kineto", trace, "resnet18", "--device", "h100-sxm", "--batch", "2"});
     CHECK(other.errors.find("the trace is of t4") != std::string::npos);
 }

@@ -34,7 +34,9 @@ std::string completed(const std::vector<std::string>& words) {
     return read_text(output);
 }
 
-bool offers(const std::string& offered, const std::string& word) { return offered.find(" " + word + " ") != std::string::npos; }
+bool offers(const std::string& offered, const std::string& word) {
+    return offered.find(" " + word + " ") != std::string::npos;
+}
 
 }  // namespace
 
@@ -53,8 +55,8 @@ TEST_CASE("every example of the help runs") {
 
 TEST_CASE("--quiet keeps warnings away, and errors not") {
     const TemporaryFolder folder;
-    const std::string odd = folder.write("odd.txt",
-                                         "graph odd\ninput %x f32[batch,8]\n%1 f32[batch,8] = custom(%x) \"mine::op\"\noutput %1\n");
+    const std::string odd = folder.write(
+        "odd.txt", "graph odd\ninput %x f32[batch,8]\n%1 f32[batch,8] = custom(%x) \"mine::op\"\noutput %1\n");
     const std::string command = "predict '" + odd + "' --device t4 --batch 1";
     const ProgramRun loud = run_program(command), quiet = run_program(command + " --quiet");
     CHECK(loud.errors.find("warning") != std::string::npos);
@@ -81,8 +83,10 @@ TEST_CASE("the completions of zsh and fish hold the same words") {
     CHECK(zsh.find("bashcompinit") != std::string::npos);
     CHECK(zsh.find("quadro-rtx-8000") != std::string::npos);
     CHECK(fish.find("complete -c ftax -n '__fish_use_subcommand' -f -a predict -d ") != std::string::npos);
-    CHECK(fish.find("complete -c ftax -n '__fish_seen_subcommand_from predict' -l device -x -a 'a10 ") != std::string::npos);
-    CHECK(fish.find("'__fish_seen_subcommand_from devices; and __fish_seen_subcommand_from show'") != std::string::npos);
+    CHECK(fish.find("complete -c ftax -n '__fish_seen_subcommand_from predict' -l device -x -a 'a10 ") !=
+          std::string::npos);
+    CHECK(fish.find("'__fish_seen_subcommand_from devices; and __fish_seen_subcommand_from show'") !=
+          std::string::npos);
     CHECK(run_program("completion tcsh").exit_code == 2);
 }
 

@@ -66,8 +66,15 @@ std::uint32_t checksum(std::string_view bytes) {
 std::string stored_zip(std::string_view name, std::string_view content) {
     const auto size = static_cast<std::uint32_t>(content.size()), name_size = static_cast<std::uint32_t>(name.size());
     std::string entry;  // from "version needed" to "extra field length", the same in both headers
-    for (const auto& [value, width] : {std::pair{20u, 2}, {0u, 2}, {0u, 2}, {0u, 4}, {checksum(content), 4}, {size, 4},
-                                       {size, 4}, {name_size, 2}, {0u, 2}}) {
+    for (const auto& [value, width] : {std::pair{20u, 2},
+                                       {0u, 2},
+                                       {0u, 2},
+                                       {0u, 4},
+                                       {checksum(content), 4},
+                                       {size, 4},
+                                       {size, 4},
+                                       {name_size, 2},
+                                       {0u, 2}}) {
         append(entry, value, width);
     }
     std::string zip = "PK\3\4" + entry;
@@ -106,7 +113,9 @@ void onnx_wire(std::string_view bytes) {
     for (const auto& value : model.graph.inputs) static_cast<void>(onnx_import::type_of(value));
 }
 
-void onnx_graph(std::string_view bytes) { use(import_onnx(bytes, "/nonexistent/fuzz.onnx", small_limits())); }
+void onnx_graph(std::string_view bytes) {
+    use(import_onnx(bytes, "/nonexistent/fuzz.onnx", small_limits()));
+}
 
 void zip(std::string_view bytes) {
     const MemoryFile file(bytes);
@@ -118,7 +127,9 @@ void pt2_json(std::string_view bytes) {
     use(load_graph(file.path(), small_limits()));
 }
 
-void text_graph(std::string_view bytes) { use(parse_text_graph(bytes)); }
+void text_graph(std::string_view bytes) {
+    use(parse_text_graph(bytes));
+}
 
 void profile_json(std::string_view bytes) {
     const auto round_trip = [&](const auto& parse) {
@@ -191,6 +202,8 @@ constexpr std::array all{
 
 }  // namespace
 
-std::span<const Target> targets() { return all; }
+std::span<const Target> targets() {
+    return all;
+}
 
 }  // namespace ftax::fuzz

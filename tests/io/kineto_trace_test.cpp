@@ -68,7 +68,8 @@ TEST_CASE("what torch 2.11 writes on a CPU is read, and so are the categories of
     CHECK(real.damage.events() == 0);
     CHECK_FALSE(real.damage.truncated);
     CHECK(count(real, TraceEventKind::operation) == real.events.size());
-    CHECK(std::count_if(real.events.begin(), real.events.end(), [](const auto& e) { return e.name == "aten::conv2d"; }) == 2);
+    CHECK(std::count_if(real.events.begin(), real.events.end(),
+                        [](const auto& e) { return e.name == "aten::conv2d"; }) == 2);
 
     const KinetoTrace old = read(R"([{"ph":"X","cat":"Operator","name":"aten::add","pid":"p","tid":"t","ts":5,"dur":2},
         {"ph":"X","cat":"Runtime","name":"cudaLaunchKernel","pid":"p","tid":"t","ts":6,"dur":1,"args":{"correlation":3}},
@@ -90,7 +91,8 @@ TEST_CASE("BAD_INPUTS 45: events that are broken are counted and the others read
         }
     }
     SUBCASE("names are not escaped: a newline, a quote, a backslash, bytes that are not UTF-8") {
-        for (const char* name : {"two\nlines", "{\"device\": \"cpu\"}(12): run", "torch\\cuda\\x.py", "\xff\xfe", "tab\t"}) {
+        for (const char* name :
+             {"two\nlines", "{\"device\": \"cpu\"}(12): run", "torch\\cuda\\x.py", "\xff\xfe", "tab\t"}) {
             KinetoWriter writer = ten_operators();
             writer.operation(name, 4392938615300, 1);
             writer.pass({{"aten::relu", 20, {8}}});
@@ -129,8 +131,9 @@ TEST_CASE("BAD_INPUTS 45: events that are broken are counted and the others read
 TEST_CASE("BAD_INPUTS 45: below four fifths of usable events a trace is refused with the counts") {
     KinetoWriter broken = ten_operators();
     for (int i = 0; i < 11; ++i) broken.operation("a\nb", 4392938615300, 1);
-    CHECK(failure(broken.text()) == "trace.json: only 40 of 51 events can be used: 11 are no JSON, 0 have no time, 0 miss "
-                                    "their kernel or launch");
+    CHECK(failure(broken.text()) ==
+          "trace.json: only 40 of 51 events can be used: 11 are no JSON, 0 have no time, 0 miss "
+          "their kernel or launch");
     KinetoWriter dropped;
     dropped.with_kernels = false;
     dropped.pass(std::vector<RunOperator>(10, {"aten::relu", 20, {8}}));

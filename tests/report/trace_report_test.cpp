@@ -43,7 +43,8 @@ TEST_CASE("an alignment wraps around, and skips what either side lacks") {
 }
 
 TEST_CASE("the comparison with a trace prints as expected") {
-    KinetoTrace trace{.gpu = "Tesla T4", .damage = {.unreadable = 1, .untimed = 2, .lost_kernels = 3, .truncated = true}};
+    KinetoTrace trace{.gpu = "Tesla T4",
+                      .damage = {.unreadable = 1, .untimed = 2, .lost_kernels = 3, .truncated = true}};
     trace.events.resize(120);
     const TraceComparison comparison{
         .passes = 2,

@@ -19,11 +19,13 @@ constexpr std::size_t architectures = 200;
 /// One cost function for all threads: blocks are timed once, whoever needs them first.
 bool share_cost_function() {
     const ftax::nas::Space& space = ftax::nas::space("fbnet");
-    const ftax::nas::CostFunction cost(space, ftax::device_profile("t4"), ftax::framework_profile("pytorch-eager"), {}, {1, 64});
+    const ftax::nas::CostFunction cost(space, ftax::device_profile("t4"), ftax::framework_profile("pytorch-eager"), {},
+                                       {1, 64});
     std::mt19937 random(1);
     std::vector<int> choices;
     for (std::size_t i = 0; i < architectures; ++i) {
-        for (const int options : space.options()) choices.push_back(static_cast<int>(random() % static_cast<unsigned>(options)));
+        for (const int options : space.options())
+            choices.push_back(static_cast<int>(random() % static_cast<unsigned>(options)));
     }
     std::vector<std::vector<double>> results(4, std::vector<double>(2 * architectures));
     std::vector<std::thread> threads;
@@ -61,7 +63,7 @@ bool predict_side_by_side() {
 
 int main() {
     const bool predicted = predict_side_by_side(), shared = share_cost_function();
-    std::printf("predictors side by side: %s\none cost function for all: %s\n", predicted ? "same results" : "RESULTS DIFFER",
-                shared ? "same results" : "RESULTS DIFFER");
+    std::printf("predictors side by side: %s\none cost function for all: %s\n",
+                predicted ? "same results" : "RESULTS DIFFER", shared ? "same results" : "RESULTS DIFFER");
     return predicted && shared ? 0 : 1;
 }
