@@ -9,6 +9,8 @@
 #   calibration/campaign.sh frameworks               the same under TorchScript, CUDA graphs, torch.compile, ONNX Runtime
 #   calibration/campaign.sh all                      all of it, within one budget
 #
+# Before it, calibration/campaign_tables.py records what ftax predicts from the datasheet; after it, it sets three tables.
+#
 #   BUDGET_S=500     seconds this call may take
 #   RESUME=FOLDER    results of an earlier call (their CSV files are copied and continued)
 #   DEVICE=cpu       a dry run without a GPU; SMOKE=1: the smallest case of everything
