@@ -216,6 +216,9 @@ std::vector<KernelDetail> Predictor::kernel_details(std::size_t launch) const {
     if (launch == 0) return {};  // the forward call
     return state_->details(state_->schedule.launches.at(launch - 1));
 }
+const Graph& Predictor::graph() const {
+    return state_->graph;
+}
 const DeviceProfile& Predictor::device() const {
     return state_->device;
 }

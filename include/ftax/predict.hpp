@@ -100,6 +100,8 @@ class Predictor {
     /// Explains the kernels of one of operators(), in the order of their launch.
     [[nodiscard]] std::vector<KernelDetail> kernel_details(std::size_t launch) const;
 
+    /// The graph that OpPrediction::op counts in: the framework's rewritten one, or the caller's where it rewrites none.
+    [[nodiscard]] const Graph& graph() const;
     [[nodiscard]] const DeviceProfile& device() const;
     [[nodiscard]] const FrameworkProfile& framework() const;
 

@@ -59,10 +59,10 @@ int run_inspect(const InspectArguments& arguments) {
                  {.table =
                       [&] {
                           const report::Style style = report::standard_output_style();
-                          return print_header(header, style) + report::launches_table(graph, predictor, style);
+                          return print_header(header, style) + report::launches_table(predictor, style);
                       },
-                  .json = [&] { return report::launches_json(graph, predictor); },
-                  .csv = [&] { return report::launches_csv(graph, predictor); }});
+                  .json = [&] { return report::launches_json(predictor); },
+                  .csv = [&] { return report::launches_csv(predictor); }});
     return 0;
 }
 

@@ -20,8 +20,7 @@ struct LaunchName {
 };
 
 LaunchName name_of_launch(const Graph& graph, const OpPrediction& launch) {
-    // A framework that rewrites the graph numbers the operators of its own copy.
-    if (launch.op == no_op || launch.op >= graph.ops.size()) return {name_of(launch.host_kind), "", ""};
+    if (launch.op == no_op) return {name_of(launch.host_kind), "", ""};
     const Op& op = graph.ops[launch.op];
     return {op.name, op.source, op.module};
 }
@@ -49,13 +48,13 @@ nlohmann::ordered_json to_json(const KernelDetail& kernel) {
 
 }  // namespace
 
-std::string launches_table(const Graph& graph, const Predictor& predictor, Style style) {
+std::string launches_table(const Predictor& predictor, Style style) {
     Table table({{"operator", Align::left}, {"source", Align::left}, {"module", Align::left}, {"host cost", Align::left},
                  {"kernels"}, {"host"}, {"device"}, {"bound", Align::left}, {"longest kernel", Align::left},
                  {"units", Align::left}, {"waves"}, {"intensity ÷ ridge"}, {"why", Align::left}});
     for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
         const OpPrediction& launch = predictor.operators()[i];
-        const LaunchName name = name_of_launch(graph, launch);
+        const LaunchName name = name_of_launch(predictor.graph(), launch);
         const KernelDetail kernel = longest(predictor.kernel_details(i)).value_or(KernelDetail{});
         table.add({{std::string(name.op)},
                    {std::string(name.source)},
@@ -74,11 +73,11 @@ std::string launches_table(const Graph& graph, const Predictor& predictor, Style
     return table.print(style);
 }
 
-std::string launches_json(const Graph& graph, const Predictor& predictor) {
+std::string launches_json(const Predictor& predictor) {
     auto launches = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
         const OpPrediction& launch = predictor.operators()[i];
-        const LaunchName name = name_of_launch(graph, launch);
+        const LaunchName name = name_of_launch(predictor.graph(), launch);
         auto kernels = nlohmann::ordered_json::array();
         for (const KernelDetail& kernel : predictor.kernel_details(i)) kernels.push_back(to_json(kernel));
         launches.push_back({{"operator", name.op},
@@ -94,12 +93,12 @@ std::string launches_json(const Graph& graph, const Predictor& predictor) {
     return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"launches", std::move(launches)}});
 }
 
-std::string launches_csv(const Graph& graph, const Predictor& predictor) {
+std::string launches_csv(const Predictor& predictor) {
     std::string text;
     append_csv_row(text, std::vector<std::string>{"operator", "source", "module", "host_kind", "kernels", "host_s",
                                                   "device_s", "bound"});
     for (const OpPrediction& launch : predictor.operators()) {
-        const LaunchName name = name_of_launch(graph, launch);
+        const LaunchName name = name_of_launch(predictor.graph(), launch);
         append_csv_row(text, std::vector<std::string>{std::string(name.op), std::string(name.source),
                                                       std::string(name.module), std::string(name_of(launch.host_kind)),
                                                       std::to_string(launch.kernels), format_number(launch.host_s),

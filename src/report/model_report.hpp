@@ -43,8 +43,8 @@ struct ModelReport {
 [[nodiscard]] std::string to_csv(const ModelReport& report);
 
 /// Every launch of the last prediction: operator, module, kernels, host and device time, bound.
-[[nodiscard]] std::string launches_table(const Graph& graph, const Predictor& predictor, Style style);
-[[nodiscard]] std::string launches_json(const Graph& graph, const Predictor& predictor);
-[[nodiscard]] std::string launches_csv(const Graph& graph, const Predictor& predictor);
+[[nodiscard]] std::string launches_table(const Predictor& predictor, Style style);
+[[nodiscard]] std::string launches_json(const Predictor& predictor);
+[[nodiscard]] std::string launches_csv(const Predictor& predictor);
 
 }  // namespace ftax::report
