@@ -4,9 +4,12 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
+#include "src/report/latency_chart.hpp"
 #include "src/report/prediction_report.hpp"
+#include "src/report/timeline_trace.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -16,6 +19,8 @@ struct PredictArguments {
     RunArguments run;
     std::string batches;
     std::string measured;
+    std::string trace;
+    std::string svg;
     OutputArguments output;
 };
 
@@ -56,7 +61,10 @@ int run_predict(const PredictArguments& arguments) {
         print_warnings(report.rows.back().prediction.warnings);
     }
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
+    // Before the search for the crossover, which predicts other batches.
+    if (!arguments.trace.empty()) write_file(arguments.trace, timeline_trace(report, predictor));
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
+    if (!arguments.svg.empty()) write_file(arguments.svg, to_svg(latency_chart(report)));
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
                                     .csv = [&] { return to_csv(report); }});
@@ -73,6 +81,8 @@ void setup_predict(CLI::App& app, Action& action) {
     add_batch_option(*verb, arguments->batches);
     verb->add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
         ->type_name("ROWS.csv");
+    verb->add_option("--trace", arguments->trace, "write the timeline of the last batch for ui.perfetto.dev")->type_name("FILE");
+    verb->add_option("--svg", arguments->svg, "write the chart of latency against batch")->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });

@@ -1,0 +1,102 @@
+#include "src/report/timeline_trace.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/io/escape.hpp"
+#include "src/io/json_document.hpp"
+
+namespace ftax::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int process = 1;
+constexpr int host_row = 1;
+constexpr int device_row = 2;
+constexpr double us_per_s = 1e6;
+
+Json name_row(std::string_view what, int row, const std::string& name) {
+    return {{"ph", "M"}, {"pid", process}, {"tid", row}, {"name", what}, {"args", {{"name", escape_terminal(name)}}}};
+}
+
+Json duration_event(int row, std::string_view name, std::string_view category, double start_s, double end_s, Json arguments) {
+    return {{"ph", "X"},
+            {"pid", process},
+            {"tid", row},
+            {"name", escape_terminal(name)},
+            {"cat", category},
+            {"ts", start_s * us_per_s},
+            {"dur", (end_s - start_s) * us_per_s},
+            {"args", std::move(arguments)}};
+}
+
+/// One end of the arrow that ties a launch to its first kernel; each binds to the event that encloses its time.
+Json flow_event(std::string_view phase, int row, std::size_t launch, double at_s) {
+    Json event = {{"ph", phase},  {"pid", process}, {"tid", row},           {"name", "launch"},
+                  {"cat", "launch"}, {"id", launch},   {"ts", at_s * us_per_s}};
+    if (phase == "f") event["bp"] = "e";
+    return event;
+}
+
+/// The kernels of one launch, one after the other. The simulation knows when they begin and end together: what is left
+/// beside their own times (gaps between them) is shared out in proportion.
+void append_kernels(Json& events, const Span& span, const std::vector<KernelDetail>& kernels, const Json& operation) {
+    double total_s = 0;
+    for (const KernelDetail& kernel : kernels) total_s += kernel.seconds;
+    const double stretch = total_s > 0 ? (span.device_end_s - span.device_start_s) / total_s : 0;
+    double start_s = span.device_start_s;
+    for (const KernelDetail& kernel : kernels) {
+        const double end_s = std::min(span.device_end_s, start_s + kernel.seconds * stretch);
+        Json arguments = operation;
+        arguments["units"] = kernel.path;
+        arguments["bound"] = name_of(kernel.bound);
+        arguments["seconds"] = kernel.seconds;
+        arguments["why"] = escape_terminal(kernel.reason);
+        events.push_back(duration_event(device_row, kernel.name, "kernel", start_s, end_s, std::move(arguments)));
+        start_s = end_s;
+    }
+}
+
+}  // namespace
+
+std::string timeline_trace(const PredictionReport& header, const Predictor& predictor) {
+    Json events = Json::array();
+    events.push_back(name_row("process_name", host_row, "ftax prediction: " + header.model));
+    events.push_back(name_row("thread_name", host_row, "host: " + header.framework.framework));
+    events.push_back(name_row("thread_name", device_row, "device: " + header.device.device.name));
+    const Graph& graph = predictor.graph();
+    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
+        const OpPrediction& launch = predictor.operators()[i];
+        const Span& span = predictor.timeline()[i];
+        Json operation = {{"host_kind", name_of(launch.host_kind)}};
+        std::string name(name_of(launch.host_kind));
+        if (launch.op != no_op) {
+            const Op& op = graph.ops[launch.op];
+            name = op.name;
+            operation["operator"] = escape_terminal(op.name);
+            operation["source"] = escape_terminal(op.source);
+            operation["module"] = escape_terminal(op.module);
+        }
+        events.push_back(duration_event(host_row, name, "host", span.host_start_s, span.host_end_s, operation));
+        if (launch.kernels == 0) continue;
+        events.push_back(flow_event("s", host_row, i, span.host_start_s));
+        events.push_back(flow_event("f", device_row, i, span.device_start_s));
+        append_kernels(events, span, predictor.kernel_details(i), operation);
+    }
+    const PredictionRow& row = header.rows.back();
+    Json other = {{"device", header.device.device.slug},
+                  {"device_profile", header.device.version},
+                  {"framework", header.framework.framework},
+                  {"framework_version", header.framework.version},
+                  {"host", header.framework.host},
+                  {"precision", name_of(header.precision)},
+                  {"batch", row.batch ? Json(*row.batch) : Json(nullptr)},
+                  {"latency_s", row.prediction.latency_s}};
+    return to_text({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}, {"otherData", std::move(other)}});
+}
+
+}  // namespace ftax::report

@@ -1,0 +1,56 @@
+#include "src/report/chart.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "src/report/latency_chart.hpp"
+
+using namespace ftax;
+using namespace ftax::report;
+
+namespace {
+
+PredictionReport example(const std::string& model) {
+    PredictionReport report;
+    report.model = model;
+    report.device.device.name = "NVIDIA T4";
+    report.framework.framework = "pytorch-eager";
+    for (const std::int64_t batch : {16, 1, 4}) {  // as a user may list them
+        const double device_s = 1e-3 * static_cast<double>(batch);
+        const double latency_s = std::max(5e-3, device_s);
+        report.rows.push_back({batch, {.latency_s = latency_s, .low_s = 0.9 * latency_s, .high_s = 1.1 * latency_s,
+                                       .host_s = 5e-3, .device_s = device_s}, {}, {}});
+    }
+    report.rows[1].measured = Measured{.latency_s = 5.5e-3, .device_s = {}};
+    report.crossover = CrossoverReport{.crossover = Crossover{.batch = 5, .low = 4, .high = 6}, .largest = 4096};
+    return report;
+}
+
+}  // namespace
+
+TEST_CASE("ticks of a logarithmic axis lie inside it and thin out to powers of ten") {
+    CHECK(log_ticks(0.9, 11) == std::vector<double>{1, 2, 5, 10});
+    for (const double tick : log_ticks(0.03, 7e5)) CHECK(std::abs(std::log10(tick) - std::round(std::log10(tick))) < 1e-9);
+}
+
+TEST_CASE("a latency chart runs from left to right, and larger latencies stand higher") {
+    const std::string svg = to_svg(latency_chart(example("resnet18")));
+    std::smatch match;
+    REQUIRE(std::regex_search(svg, match, std::regex("class=\"line device\" d=\"M([0-9.]+) ([0-9.]+)L([0-9.]+) ([0-9.]+)L")));
+    CHECK(std::stod(match[1]) < std::stod(match[3]));
+    CHECK(std::stod(match[2]) > std::stod(match[4]));
+    CHECK(svg.find("crossover: batch 5.00") != std::string::npos);
+    CHECK(svg.find("measured: 1, 5.50") != std::string::npos);
+    CHECK(svg.find("nan") == std::string::npos);
+    CHECK(svg.find("inf") == std::string::npos);
+}
+
+TEST_CASE("BAD_INPUTS 6: names are text in a chart, never markup") {
+    const std::string svg = to_svg(latency_chart(example("<script>alert(1)</script>\x1b[31m\n\"'&")));
+    CHECK(svg.find("<script") == std::string::npos);
+    CHECK(svg.find('\x1b') == std::string::npos);
+    CHECK(svg.find("&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m\\n&quot;&#39;&amp;") != std::string::npos);
+}
