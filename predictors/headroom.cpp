@@ -50,9 +50,10 @@ std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& dev
     std::vector<Headroom> result;
     for (const auto& [symbol, value] : bindings) {
         const std::int64_t most = value * largest_growth;
-        const Reached reached = largest_within(value, most, limit_s, [&](std::int64_t grown) {
+        // A named capture: clang takes no structured binding as it stands.
+        const Reached reached = largest_within(value, most, limit_s, [&, &name = symbol](std::int64_t grown) {
             ShapeBindings larger = bindings;
-            larger[symbol] = grown;
+            larger[name] = grown;
             return predictor.predict(larger);
         });
         result.push_back({.property = symbol,
