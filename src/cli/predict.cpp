@@ -8,6 +8,7 @@
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
 #include "src/report/latency_chart.hpp"
+#include "src/report/prediction_page.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/timeline_trace.hpp"
 
@@ -21,6 +22,7 @@ struct PredictArguments {
     std::string measured;
     std::string trace;
     std::string svg;
+    std::string html;
     OutputArguments output;
 };
 
@@ -64,6 +66,13 @@ int run_predict(const PredictArguments& arguments) {
     // Before the search for the crossover, which predicts other batches.
     if (!arguments.trace.empty()) write_file(arguments.trace, timeline_trace(report, predictor));
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
+    if (!arguments.html.empty()) {
+        // The search for the crossover predicted other batches.
+        ShapeBindings bindings = dims;
+        if (batches.back()) bindings["batch"] = *batches.back();
+        static_cast<void>(predictor.predict(bindings));
+        write_file(arguments.html, prediction_page(report, predictor));
+    }
     if (!arguments.svg.empty()) write_file(arguments.svg, to_svg(latency_chart(report)));
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
@@ -83,6 +92,7 @@ void setup_predict(CLI::App& app, Action& action) {
         ->type_name("ROWS.csv");
     verb->add_option("--trace", arguments->trace, "write the timeline of the last batch for ui.perfetto.dev")->type_name("FILE");
     verb->add_option("--svg", arguments->svg, "write the chart of latency against batch")->type_name("FILE");
+    verb->add_option("--html", arguments->html, "write a page with chart, predictions and launches")->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });
