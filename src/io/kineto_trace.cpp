@@ -82,7 +82,7 @@ class EventFields : public nlohmann::json_sax<json> {
         if (depth_ != 1) return true;
         if (key_ == "ts") event.start_us = value;
         if (key_ == "dur") event.duration_us = value;
-        if (key_ == "pid" || key_ == "tid") add_to_thread(std::to_string(static_cast<long long>(value)));
+        if (key_ == "pid" || key_ == "tid") add_to_thread(std::to_string(value));
         return true;
     }
     void add_to_thread(std::string_view part) { event.thread.append(part).push_back('/'); }
