@@ -59,32 +59,49 @@ std::map<Group, Figures> grouped(const std::vector<Scored>& rows) {
     return result;
 }
 
-/// Crossover as the measurements define it: flat start ÷ per-sample slope of the largest batch.
-struct CrossoverFigures {
-    std::size_t curves = 0;
-    double within = 0;  ///< share within a factor 1.41
+/// A latency curve over batch and its crossover as the measurements define it: flat start ÷ per-sample slope of the
+/// largest batch.
+struct Curve {
+    std::vector<const Scored*> rows;  ///< in order of batch
+
+    double crossover(double (*latency)(const Scored&)) const {
+        const double slope = latency(*rows.back()) / static_cast<double>(rows.back()->row->batch);
+        return latency(*rows.front()) / slope;
+    }
 };
-CrossoverFigures crossovers(const std::vector<Scored>& rows) {
-    struct Curve {
-        const Scored* first = nullptr;
-        const Scored* last = nullptr;
-    };
+
+struct CurveFigures {
+    std::size_t curves = 0;
+    std::size_t near = 0;     ///< crossover within a factor 1.41
+    std::size_t clear = 0;    ///< rows at least a factor 2 away from the measured crossover
+    std::size_t classed = 0;  ///< of those, rows on whose bound (host or device) the prediction agrees
+};
+
+/// Curves from batch 1 to at least 64, by framework; "all" for all of them.
+std::map<std::string, CurveFigures> curve_figures(const std::vector<Scored>& rows) {
     std::map<std::tuple<std::string, std::string, std::string, std::string>, Curve> curves;
     for (const Scored& s : rows) {
-        Curve& c = curves[{s.row->framework, s.row->run, s.row->gpu, s.row->model}];
-        if (!c.first || s.row->batch < c.first->row->batch) c.first = &s;
-        if (!c.last || s.row->batch > c.last->row->batch) c.last = &s;
+        curves[{s.row->framework, s.row->run, s.row->gpu, s.row->model}].rows.push_back(&s);
     }
-    CrossoverFigures result;
-    for (const auto& [key, c] : curves) {
-        if (c.first->row->batch != 1 || c.last->row->batch < 64) continue;
-        const double batch = static_cast<double>(c.last->row->batch);
-        const double measured = c.first->row->latency_s / (c.last->row->latency_s / batch);
-        const double predicted = c.first->predicted_s / (c.last->predicted_s / batch);
-        ++result.curves;
-        if (std::abs(std::log(predicted / measured)) <= std::log(1.41)) ++result.within;
+    std::map<std::string, CurveFigures> result;
+    for (auto& [key, curve] : curves) {
+        std::sort(curve.rows.begin(), curve.rows.end(),
+                  [](const Scored* a, const Scored* b) { return a->row->batch < b->row->batch; });
+        if (curve.rows.front()->row->batch != 1 || curve.rows.back()->row->batch < 64) continue;
+        const double measured = curve.crossover([](const Scored& s) { return s.row->latency_s; });
+        const double predicted = curve.crossover([](const Scored& s) { return s.predicted_s; });
+        for (const std::string& group : {std::get<0>(key), std::string("all")}) {
+            CurveFigures& f = result[group];
+            ++f.curves;
+            if (std::abs(std::log(predicted / measured)) <= std::log(1.41)) ++f.near;
+            for (const Scored* s : curve.rows) {
+                const auto batch = static_cast<double>(s->row->batch);
+                if (batch > measured / 2 && batch < 2 * measured) continue;
+                ++f.clear;
+                if ((batch < measured) == (s->host_s > s->device_s)) ++f.classed;
+            }
+        }
     }
-    if (result.curves > 0) result.within /= static_cast<double>(result.curves);
     return result;
 }
 
@@ -145,8 +162,16 @@ std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
                                 precision, gpu, f.rows, 100 * f.mean, 100 * f.median, 100 * f.p90, 100 * f.bias,
                                 100 * f.inside);
         }
-        const CrossoverFigures c = crossovers(section.rows);
-        text += fmt::format("\nCrossover within a factor 1.41: {:.1f} % of {} curves.\n", 100 * c.within, c.curves);
+        text +=
+            "\n| framework | curves | crossover within a factor 1.41 | rows a factor 2 from it | bound class right |\n"
+            "|---|---|---|---|---|\n";
+        for (const auto& [framework, f] : curve_figures(section.rows)) {
+            const auto percent = [](std::size_t part, std::size_t whole) {
+                return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::size_t>(1, whole));
+            };
+            text += fmt::format("| {} | {} | {:.1f} % | {} | {:.1f} % |\n", framework, f.curves,
+                                percent(f.near, f.curves), f.clear, percent(f.classed, f.clear));
+        }
     }
     return text;
 }
