@@ -409,11 +409,12 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     return plan;
 }
 
-/// Tells whether cuBLAS runs a layer of few rows as matrix-vector products: 16 rows before Volta, one row after it.
+/// Tells whether cuBLAS runs a layer of few rows as matrix-vector products: 16 f32 rows before Volta, else one row.
 /// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
 /// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
 inline bool is_skinny(const GemmShape& s, Architecture architecture, MathPath path) {
-    return s.linear && path == MathPath::fp32 && s.m <= (architecture < Architecture::volta ? 16 : 1);
+    const bool few_rows = s.m <= (architecture < Architecture::volta && s.element_bytes >= 4 ? 16 : 1);
+    return s.linear && path == MathPath::fp32 && few_rows;
 }
 
 /// Streams the weights once; the arithmetic of so few rows hides behind them.
