@@ -96,6 +96,20 @@ void append_attention(Spelling out) {
     out.apply(OpKind::matmul, {weights, op.inputs[2]}, op.outputs[0]);
 }
 
+/// x · g(x) in one operator, which ONNX has no node for or only as a function of two.
+bool is_gate(const Graph&, const Op& op) {
+    return op.kind == OpKind::pointwise && (op.text("function") == "silu" || op.text("function") == "hardswish");
+}
+
+void append_gate(Spelling out) {
+    const TensorId x = out.replaced.inputs[0];
+    const Tensor& input = out.graph.tensors[x];
+    const std::string gate = out.replaced.text("function") == "silu" ? "sigmoid" : "hardsigmoid";
+    const TensorId share =
+        out.apply(OpKind::pointwise, {x}, out.tensor(input.dtype, input.shape), {{"function", gate}});
+    out.apply(OpKind::pointwise, {x, share}, out.replaced.outputs[0], {{"function", "mul"}});
+}
+
 bool is_chunk(const Graph&, const Op& op) {
     return op.kind == OpKind::split && op.source.ends_with("chunk");
 }
@@ -175,6 +189,10 @@ void remove_copies(Graph& graph) {
 
 void write_out_attention(Graph& graph) {
     write_out(graph, is_written_out, append_attention);
+}
+
+void write_out_gates(Graph& graph) {
+    write_out(graph, is_gate, append_gate);
 }
 
 void write_out_movement(Graph& graph) {

@@ -27,6 +27,9 @@ void recognise_layers(Graph& graph);
 /// scaled first. Attention operators of an ONNX file itself stay. Source: torch.onnx, symbolic_opset14.py and
 /// torch_lib.
 void write_out_attention(Graph& graph);
+/// Writes swish and hard swish as the sigmoid and the product that run one after the other.
+/// Source: torch.onnx, symbolic_opset9.py (silu); ONNX, HardSwish, a function that ONNX Runtime 1.12 expands on CUDA.
+void write_out_gates(Graph& graph);
 
 /// Folds a batch norm into the convolution or linear layer that feeds it alone: a bias remains.
 /// Source: ONNX Runtime, ConvBNFusion; TensorRT, layer fusion "convolution and scale".

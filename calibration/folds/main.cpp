@@ -8,6 +8,7 @@
 #include "calibration/folds/compare.hpp"
 #include "calibration/folds/device_ledger.hpp"
 #include "calibration/folds/folds.hpp"
+#include "calibration/folds/host_profiles.hpp"
 #include "calibration/folds/ledger.hpp"
 #include "calibration/folds/operator_ledger.hpp"
 #include "src/cli/model_rows.hpp"
@@ -50,7 +51,11 @@ void write(const std::string& rows_path, const std::filesystem::path& data, cons
         fmt::print("{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
                    fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
                    fitted.converged ? "" : ", not converged");
-        write_file(data / "profiles/frameworks" / (fitted.reference.framework + ".json"), to_text(fitted.reference));
+        const std::filesystem::path folder = data / "profiles/frameworks";
+        write_file(folder / (fitted.reference.framework + ".json"), to_text(fitted.reference));
+        for (const FrameworkProfile& profile : folds::host_profiles(fitted)) {
+            write_file(folder / fmt::format("{}@{}.json", profile.framework, profile.host), to_text(profile));
+        }
     }
     write_file(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
     const std::string markdown = folds::ledger_markdown(sections);
