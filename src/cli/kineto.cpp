@@ -96,7 +96,7 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     const Prediction prediction = predictor.predict(bindings);
     print_warnings(prediction.warnings);
 
-    const report::TraceComparison comparison = report::compare_with_trace(trace, graph, predictor, prediction);
+    const report::TraceComparison comparison = report::compare_with_trace(trace, predictor, prediction);
     warn_of_what_differs(trace, comparison, predictor.device());
     const auto parameters =
         traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));

@@ -75,7 +75,8 @@ class SharedPredictor {
     std::vector<std::string> warnings_;
 };
 
-nb::list operators(SharedPredictor& predictor, const Graph& graph, const Bindings& dims) {
+nb::list operators(SharedPredictor& predictor, const Bindings& dims) {
+    const Graph& graph = predictor.get().graph();
     SharedPredictor::Detail detail;
     {
         const nb::gil_scoped_release released;
@@ -154,7 +155,7 @@ void bind_predictor(nb::module_& module) {
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())
-        .def("operators", operators, "graph"_a, "dims"_a)
+        .def("operators", operators, "dims"_a)
         .def_prop_ro("device", [](const SharedPredictor& p) { return p.get().device().device.slug; })
         .def_prop_ro("framework", [](const SharedPredictor& p) { return p.get().framework().framework; })
         .def_prop_ro("host", [](const SharedPredictor& p) { return p.get().framework().host; })

@@ -114,15 +114,14 @@ class Calls {
 };
 
 /// The predicted launches, those of one operator together; the forward call itself is none.
-std::vector<ComparedOperator> predicted_operators(const Graph& graph, const Predictor& predictor,
-                                                  std::vector<const Op*>& model) {
+std::vector<ComparedOperator> predicted_operators(const Predictor& predictor, std::vector<const Op*>& model) {
     std::vector<ComparedOperator> operators;
     OpId last = no_op;
     double dearest_s = 0;
     for (const OpPrediction& launch : predictor.operators()) {
         if (launch.op == no_op || launch.host_s + launch.device_s == 0) continue;
         if (launch.op != last) {
-            const Op& op = graph.ops[launch.op];
+            const Op& op = predictor.graph().ops[launch.op];
             operators.push_back({.name = op.name, .source = op.source, .module = op.module});
             model.push_back(&op);
             dearest_s = 0;
@@ -212,11 +211,11 @@ std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& ope
 
 }  // namespace
 
-TraceComparison compare_with_trace(const KinetoTrace& trace, const Graph& graph, const Predictor& predictor,
+TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor,
                                    const Prediction& prediction) {
     TraceComparison comparison{.predicted_latency_s = prediction.latency_s};
     std::vector<const Op*> model;
-    comparison.operators = predicted_operators(graph, predictor, model);
+    comparison.operators = predicted_operators(predictor, model);
     if (predictor.device().device.architecture == Architecture::cpu) {
         for (ComparedOperator& op : comparison.operators)
             op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};

@@ -56,8 +56,8 @@ struct TraceComparison {
 /// Aligns the operators of a trace, which may hold any number of forward passes, with those of the last predict() of
 /// `predictor`, in order and by name, and takes medians over the passes. An operator's host time lasts until the next
 /// one starts, less what the host waited for the device; on a CPU it holds the operator's work too.
-[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Graph& graph,
-                                                 const Predictor& predictor, const Prediction& prediction);
+[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor,
+                                                 const Prediction& prediction);
 
 /// A parameter of a framework profile that the trace can set.
 struct TracedParameter {

@@ -36,6 +36,12 @@ def test_operators_add_up(tiny):
     assert sum(op["kernels"] for op in operators) == prediction.kernels
 
 
+def test_operators_are_those_the_framework_runs():
+    convolutions = [op for op in ftax.Predictor("resnet18", "t4", "torch-tensorrt").operators(batch=1)
+                    if "conv" in op["operator"]]
+    assert len(convolutions) >= 20  # batch norms and relus are folded into them: labels must not shift
+
+
 def test_compare_skips_what_a_device_lacks(tiny):
     rows = ftax.compare(tiny, ["t4", "p100"], precisions=["fp32", "bf16"], batch=[1, 8])
     assert [row["batch"] for row in rows if "skipped" not in row and row["device"] == "p100"] == [1, 8]

@@ -104,7 +104,7 @@ class Predictor:
 
     def operators(self, **dims: int) -> list[dict[str, Any]]:
         """Every scheduled operation of one forward pass with its host and device time."""
-        return self._predictor.operators(self.graph, dims)
+        return self._predictor.operators(dims)
 
 
 def predict(model: Model, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,
