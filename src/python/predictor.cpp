@@ -87,7 +87,10 @@ nb::list operators(SharedPredictor& predictor, const Bindings& dims) {
         const OpPrediction& op = detail.operators[i];
         const Span& span = detail.spans[i];
         nb::dict row;
-        row["operator"] = op.op < graph.ops.size() ? graph.ops[op.op].name : std::string();
+        const bool named = op.op < graph.ops.size();  // the forward call itself is no operator
+        row["operator"] = named ? graph.ops[op.op].name : std::string();
+        row["source"] = named ? graph.ops[op.op].source : std::string();
+        row["module"] = named ? graph.ops[op.op].module : std::string();
         row["host_kind"] = std::string(name_of(op.host_kind));
         row["kernels"] = op.kernels;
         row["host_s"] = op.host_s;
