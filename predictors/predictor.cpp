@@ -150,6 +150,7 @@ struct Predictor::State {
             result.bound = memory_s >= floor_s ? Bound::memory : Bound::latency_floor;
         }
         set_coverage(result);
+        warn_of_ranges(bindings, result);
         return result;
     }
 
@@ -167,6 +168,16 @@ struct Predictor::State {
         result.warnings.push_back(
             fmt::format("extrapolated: {:.1f} s of device time is {:.1f} times the longest run that was measured",
                         result.device_s, ratio));
+    }
+
+    void warn_of_ranges(const ShapeBindings& bindings, Prediction& result) const {
+        for (const SymbolRange& range : graph.ranges) {
+            const auto bound = bindings.find(range.symbol);
+            if (bound == bindings.end()) continue;
+            if (bound->second >= range.least && bound->second <= range.greatest) continue;
+            result.warnings.push_back(fmt::format("{} = {} lies outside the {} to {} that the program was exported for",
+                                                  range.symbol, bound->second, range.least, range.greatest));
+        }
     }
 
     /// 90 % of a normal distribution in log space; host and device contribute as far as each decides the latency.

@@ -120,6 +120,7 @@ class Importer {
         const Json& graph = module.at("graph");
         const Json& specs = module.at("signature").at("input_specs");
         name_symbols(graph, specs);
+        read_ranges(program);
         Scope scope{graph, {}};
         for (const Json& spec : specs) declare_input(scope, spec);
         import_nodes(scope, 0);
@@ -160,6 +161,20 @@ class Importer {
             symbols_.add_input(name, dims, !is_float(dtype_of(meta.at("dtype"))));
         }
         for (std::string& warning : symbols_.warnings()) graph_.warnings.push_back(std::move(warning));
+    }
+
+    /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as well.
+    void read_ranges(const Json& program) {
+        const Json* constraints = member(program, "range_constraints");
+        if (!constraints || !constraints->is_object()) return;
+        for (const auto& [symbol, bounds] : constraints->items()) {
+            SymbolRange range{.symbol = symbols_.rename(symbol)};
+            const Json* least = member(bounds, "min_val");
+            const Json* greatest = member(bounds, "max_val");
+            if (least && least->is_number_integer() && least->get<std::int64_t>() > 2) range.least = *least;
+            if (greatest && greatest->is_number_integer()) range.greatest = *greatest;
+            graph_.ranges.push_back(std::move(range));
+        }
     }
 
     static const Json* user_tensor(const Json& spec) {

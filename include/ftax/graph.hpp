@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -125,6 +126,12 @@ struct UndecidedBranch {
     bool then_taken = false;
 };
 
+/// Values of a symbol that an exporter proved the program right for.
+struct SymbolRange {
+    std::string symbol;
+    std::int64_t least = 0, greatest = std::numeric_limits<std::int64_t>::max();
+};
+
 /// A network: operators in execution order, framework-neutral, shapes symbolic.
 struct Graph {
     std::string name;
@@ -136,6 +143,7 @@ struct Graph {
     std::vector<TensorId> outputs;
     std::vector<ModuleCall> module_calls;
     std::vector<UndecidedBranch> undecided;
+    std::vector<SymbolRange> ranges;
     std::vector<std::string> warnings;  ///< what an importer had to assume
 };
 

@@ -4,6 +4,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "tests/graphs/pt2/archives.hpp"
@@ -75,6 +76,20 @@ TEST_CASE("a .pt2 program becomes operators with shapes, strides, modules and we
     CHECK(contains(graph.warnings[0], "s77"));
     // 2 FLOPs × 4·8·5·5 outputs × 27 weights each, one FLOP per element of the ReLU
     CHECK(total_work(graph, bind(graph, {{"batch", 4}})).flops == 2 * 800 * 27 + 800);
+}
+
+TEST_CASE("a batch beyond the range that the program was exported for is warned of") {
+    const std::string program =
+        replaced(small_program(symbolic_batch), R"("range_constraints": {})",
+                 R"("range_constraints": {"s77": {"min_val": 2, "max_val": 64}, "s9": {"min_val": 0, "max_val": null}})");
+    const Graph graph = load_program(program);
+    REQUIRE(graph.ranges.size() == 2);
+    Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"));
+    CHECK(predictor.predict({{"batch", 1}}).warnings.empty());  // torch writes 2 for whatever it does not specialise
+    CHECK(predictor.predict({{"batch", 64}}).warnings.empty());
+    const auto warnings = predictor.predict({{"batch", 65}}).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0] == "batch = 65 lies outside the 0 to 64 that the program was exported for");
 }
 
 TEST_CASE("archive layouts of torch 2.4 and of torch 2.11 hold the same graph") {
