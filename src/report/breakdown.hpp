@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ftax/predict.hpp"
+
+namespace ftax::report {
+
+/// What the launches of one kind or module cost together.
+struct Share {
+    std::string name;
+    int launches = 0, kernels = 0;
+    double host_s = 0, device_s = 0;
+};
+
+/// Adds up the launches of the predictor's last prediction by the name that `group` gives their operator; dearest
+/// first, by the larger of host and device time. The forward call itself stands as "forward".
+[[nodiscard]] std::vector<Share> breakdown(const Predictor& predictor,
+                                           const std::function<std::string(const Op&)>& group);
+
+/// Group: what the operator does ("conv").
+[[nodiscard]] std::string kind_of(const Op& op);
+/// Group: the module two levels below the model ("encoder.layer", "layer1.0"), where its stages differ.
+[[nodiscard]] std::string stage_of(const Op& op);
+
+}  // namespace ftax::report
