@@ -6,6 +6,8 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/io/file.hpp"
+#include "src/report/comparison_page.hpp"
 #include "src/report/comparison_report.hpp"
 
 namespace ftax::cli {
@@ -15,6 +17,7 @@ struct CompareArguments {
     ModelArguments model;
     RunArguments run;  ///< device and framework are lists
     std::string batches;
+    std::string html;
     OutputArguments output;
 };
 
@@ -32,6 +35,7 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
         row.skipped = error.what();
         return {row};
     }
+    row.device_profile = predictor->device().version;
     row.framework_version = predictor->framework().version;
     row.host = predictor->framework().host;
     std::vector<report::ComparisonRow> rows;
@@ -77,6 +81,7 @@ int run_compare(const CompareArguments& arguments) {
     }
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
     rank(report);
+    if (!arguments.html.empty()) write_file(arguments.html, comparison_page(report));
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
                                     .csv = [&] { return to_csv(report); }});
@@ -91,6 +96,7 @@ void setup_compare(CLI::App& app, Action& action) {
     add_model_options(*verb, arguments->model);
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
+    verb->add_option("--html", arguments->html, "write a page with chart and table")->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });

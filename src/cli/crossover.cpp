@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/io/file.hpp"
+#include "src/report/crossover_page.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -10,8 +14,23 @@ namespace {
 struct CrossoverArguments {
     ModelArguments model;
     RunArguments run;
+    std::string html;
     OutputArguments output;
 };
+
+/// Predictions for the chart: the powers of two from 1 to well beyond the crossover.
+report::PredictionReport curve_around(report::PredictionReport report, Predictor& predictor, const ShapeBindings& dims) {
+    constexpr double without_crossover = 256;
+    const auto& crossover = report.crossover->crossover;
+    const double last = crossover ? std::max(16.0, 4 * crossover->batch) : without_crossover;
+    report.rows.clear();
+    for (std::int64_t batch = 1; static_cast<double>(batch) <= last; batch *= 2) {
+        ShapeBindings bindings = dims;
+        bindings["batch"] = batch;
+        report.rows.push_back({batch, predictor.predict(bindings), {}, {}});
+    }
+    return report;
+}
 
 int run_crossover(const CrossoverArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
@@ -30,6 +49,9 @@ int run_crossover(const CrossoverArguments& arguments) {
         report.rows.push_back({side, predictor.predict(bindings), {}});
         print_warnings(report.rows.back().prediction.warnings);
     }
+    if (!arguments.html.empty()) {
+        write_file(arguments.html, crossover_page(report, curve_around(report, predictor, dims), predictor.graph()));
+    }
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
                                     .csv = [&] { return to_csv(report); }});
@@ -43,6 +65,7 @@ void setup_crossover(CLI::App& app, Action& action) {
     const auto arguments = std::make_shared<CrossoverArguments>();
     add_model_options(*verb, arguments->model);
     add_run_options(*verb, arguments->run);
+    verb->add_option("--html", arguments->html, "write a page with the curve of both sides")->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_crossover(*arguments); }; });

@@ -6,6 +6,7 @@
 #include "src/cli/validation.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/file.hpp"
+#include "src/report/validation_page.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -14,6 +15,7 @@ struct ValidateArguments {
     ValidationArguments validation;
     KinetoArguments kineto;
     std::string predictions;
+    std::string html;
     double max_mape_percent = 0;
     OutputArguments output;
 };
@@ -31,6 +33,11 @@ int run_validate(const ValidateArguments& arguments) {
     const Validation validation = validate(arguments.validation, print_warnings);
     const report::ValidationReport& report = validation.report;
     if (!arguments.predictions.empty()) write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
+    if (!arguments.html.empty()) {
+        const ValidationArguments& given = arguments.validation;
+        write_file(arguments.html, validation_page({given.rows, given.anchor, given.device_profile}, validation.table,
+                                                   validation.rows, report));
+    }
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
                                     .csv = {}});
@@ -70,8 +77,12 @@ void setup_validate(CLI::App& app, Action& action) {
         ->type_name("PERCENT")
         ->check(CLI::PositiveNumber);
     verb->add_option("--predictions", arguments->predictions, "write every row with its prediction")->type_name("OUT.csv");
+    CLI::Option* const html =
+        verb->add_option("--html", arguments->html, "write a page: predicted against measured, errors by GPU, framework, batch")
+            ->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_kineto_options(*verb, arguments->kineto);
+    html->excludes(verb->get_option("--kineto"));
     verb->callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
 }
 

@@ -66,20 +66,14 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
     });
 }
 
-/// Puts the values of the grouping columns into the rows; a column that is absent or empty reads as its default.
+/// Puts the values of the grouping columns into the rows.
 void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
-    const std::map<std::string, std::string> defaults{{"framework", "pytorch-eager"}, {"precision", "fp32"}};
     for (const std::string& name : by) {
-        const auto column = table.column(name);
-        const auto fallback = defaults.find(name);
-        if (!column && fallback == defaults.end()) {
+        auto values = report::column_values(table, name);
+        if (!values) {
             throw Error(ErrorCode::usage, fmt::format("--by {}: {} has no such column", name, table.origin()));
         }
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            std::string value(column ? table.row(i)[*column] : "");
-            if (value.empty() && fallback != defaults.end()) value = fallback->second;
-            rows[i].group.push_back(std::move(value));
-        }
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i].group.push_back(std::move((*values)[i]));
     }
 }
 

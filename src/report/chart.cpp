@@ -6,30 +6,23 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
-#include "src/io/escape.hpp"
+#include "src/report/markup.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {
 
-constexpr double width = 720, height = 440;
-constexpr double left = 72, right = 24, top = 84, bottom = 56;
+/// Size of the paper and what lies beside the axes, in units of the SVG.
+struct Frame {
+    double width, height, left, right, top, bottom;
+};
 
-/// Colours of Okabe and Ito (2008), which colour-blind readers tell apart, and lighter ones on dark ground.
-constexpr std::string_view style = R"(<style>
-.ftax-chart{font:13px system-ui,sans-serif;--ink:#1c2430;--quiet:#5b6675;--grid:#e3e7ec;--ground:#fff;--prediction:#0072b2;--host:#b45f00;--device:#00795a;--measured:#1c2430}
-@media (prefers-color-scheme:dark){.ftax-chart{--ink:#e8ecf1;--quiet:#a3adba;--grid:#333c48;--ground:#151a21;--prediction:#56b4e9;--host:#e69f00;--device:#2fc79a;--measured:#e8ecf1}}
-@media print{.ftax-chart{--ink:#1c2430;--quiet:#5b6675;--grid:#e3e7ec;--ground:#fff;--prediction:#0072b2;--host:#b45f00;--device:#00795a;--measured:#1c2430}}
-.ftax-chart .ground{fill:var(--ground)}.ftax-chart text{fill:var(--quiet)}.ftax-chart .title{fill:var(--ink);font-size:15px;font-weight:600}
-.ftax-chart .legend{fill:var(--ink)}.ftax-chart .grid{stroke:var(--grid)}.ftax-chart .mark{stroke:var(--quiet);stroke-dasharray:2 4}
-.ftax-chart .band{fill:var(--prediction);opacity:.16}.ftax-chart .line{fill:none;stroke-width:2}
-.ftax-chart .prediction{stroke:var(--prediction)}.ftax-chart .host{stroke:var(--host);stroke-dasharray:7 4}.ftax-chart .device{stroke:var(--device);stroke-dasharray:2 3}
-.ftax-chart .measured{stroke:var(--measured);fill:none;stroke-width:1.6}
-</style>
-)";
-
-constexpr std::array<std::string_view, 4> look_classes{"prediction", "host", "device", "measured"};
+constexpr Frame document{.width = 720, .height = 440, .left = 72, .right = 24, .top = 84, .bottom = 56};
+/// Smaller: a page scales it to its width and enlarges the letters where that is narrow.
+constexpr Frame figure{.width = 640, .height = 400, .left = 92, .right = 16, .top = 14, .bottom = 60};
 
 /// Range of one axis in logarithms, and where it lies on paper.
 struct Axis {
@@ -50,12 +43,13 @@ struct Axis {
 };
 
 struct Axes {
-    Axis x{.from = left, .to = width - right};
-    Axis y{.from = height - bottom, .to = top};
+    Frame frame;
+    Axis x{.from = frame.left, .to = frame.width - frame.right};
+    Axis y{.from = frame.height - frame.bottom, .to = frame.top};
 };
 
-Axes axes_of(const Chart& chart) {
-    Axes axes;
+Axes axes_of(const Chart& chart, const Frame& frame) {
+    Axes axes{.frame = frame};
     const auto include = [&](const std::vector<ChartPoint>& points) {
         for (const ChartPoint& point : points) {
             axes.x.include(point.x);
@@ -65,8 +59,13 @@ Axes axes_of(const Chart& chart) {
     for (const Series& series : chart.series) include(series.points);
     include(chart.band_low);
     include(chart.band_high);
+    if (chart.square) {
+        axes.x.include(axes.y.low);
+        axes.x.include(axes.y.high);
+        std::tie(axes.y.low, axes.y.high) = std::pair(axes.x.low, axes.x.high);
+    }
     axes.x.widen(1.15);
-    axes.y.widen(1.25);
+    axes.y.widen(chart.square ? 1.15 : 1.25);
     return axes;
 }
 
@@ -78,51 +77,167 @@ std::string path(const Axes& axes, const std::vector<ChartPoint>& points) {
     return text;
 }
 
+/// "0.5", "200", "20k", "5T".
+std::string tick_text(double value) {
+    static constexpr std::array<std::string_view, 6> prefixes{"k", "M", "G", "T", "P", "E"};
+    if (value < 1e4) return fmt::format("{:g}", value);
+    const auto step = std::min(static_cast<std::size_t>(std::log10(value * 1.0001) / 3), prefixes.size());
+    return fmt::format("{:g}{}", value / std::pow(1000.0, step), prefixes[step - 1]);
+}
+
 std::string draw_grid(const Axes& axes) {
+    const Frame& f = axes.frame;
     std::string text;
     for (const double value : log_ticks(axes.x.low, axes.x.high)) {
         const double x = axes.x.at(value);
-        text += fmt::format("<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
-                            "text-anchor=\"middle\">{4:g}</text>\n",
-                            x, top, height - bottom, height - bottom + 19, value);
+        text += fmt::format(
+            "<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text class=\"label\" x=\"{0:.1f}\" y=\"{3}\" "
+            "text-anchor=\"middle\">{4}</text>\n",
+            x, f.top, f.height - f.bottom, f.height - f.bottom + 19, tick_text(value));
     }
     for (const double value : log_ticks(axes.y.low, axes.y.high)) {
         const double y = axes.y.at(value);
-        text += fmt::format("<path class=\"grid\" d=\"M{0} {1:.1f}H{2}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
-                            "text-anchor=\"end\">{5:g}</text>\n",
-                            left, y, width - right, left - 8, y + 4, value);
+        text += fmt::format(
+            "<path class=\"grid\" d=\"M{0} {1:.1f}H{2}\"/><text class=\"label\" x=\"{3}\" y=\"{4:.1f}\" "
+            "text-anchor=\"end\">{5}</text>\n",
+            f.left, y, f.width - f.right, f.left - 8, y + 4, tick_text(value));
     }
+    return text;
+}
+
+/// Colour and stroke of a series (chart_style.cpp).
+std::string look_class(const Series& series) {
+    static constexpr std::array<std::string_view, 5> names{"prediction", "host", "device", "measured", "reference"};
+    const auto look = static_cast<std::size_t>(series.look);
+    return look < names.size() ? std::string(names[look]) : fmt::format("k{}", series.category);
+}
+
+/// The outline of a dot; each category has a shape of its own, for print and for those who see few colours.
+std::string dot(std::size_t category, double x, double y, double r) {
+    const double side = 0.85 * r, tall = 1.15 * r;
+    switch (category) {
+        case 1:
+            return fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z", x - side, y - side, 2 * side, 2 * side,
+                               2 * side);
+        case 2:
+            return fmt::format("M{:.1f} {:.1f}l{:.1f} {:.1f}h-{:.1f}z", x, y - tall, tall, 2 * side, 2 * tall);
+        case 3:
+            return fmt::format("M{0:.1f} {1:.1f}l{2:.1f} {2:.1f} -{2:.1f} {2:.1f} -{2:.1f} -{2:.1f}z", x, y - tall,
+                               tall);
+        case 4:
+            return fmt::format("M{:.1f} {:.1f}l{:.1f} -{:.1f}h-{:.1f}z", x, y + tall, tall, 2 * side, 2 * tall);
+        default:
+            return fmt::format("M{0:.1f} {1:.1f}a{2:.1f} {2:.1f} 0 1 0 {3:.1f} 0a{2:.1f} {2:.1f} 0 1 0 -{3:.1f} 0z",
+                               x - r, y, r, 2 * r);
+    }
+}
+
+constexpr double scatter_radius = 2.6;
+
+/// Dots with notes one by one; the others, of which there may be very many, as one path in which dots that no eye tells
+/// apart stand once.
+std::string draw_scatter(const Axes& axes, const Series& series) {
+    const std::string look = look_class(series);
+    std::string text, cloud;
+    std::set<std::pair<int, int>> taken;
+    for (const ChartPoint& point : series.points) {
+        const double x = axes.x.at(point.x), y = axes.y.at(point.y);
+        const double radius = point.radius > 0 ? point.radius : scatter_radius;
+        if (!point.note.empty()) {
+            text += fmt::format("<path class=\"dot cloud {}\" d=\"{}\"><title>{}</title></path>\n", look,
+                                dot(series.category, x, y, radius), escape_markup(point.note));
+        } else if (taken.emplace(std::lround(x), std::lround(y)).second) {
+            cloud += dot(series.category, x, y, radius);
+        }
+    }
+    if (!cloud.empty()) text += fmt::format("<path class=\"dot cloud {}\" d=\"{}\"/>\n", look, cloud);
     return text;
 }
 
 std::string draw_series(const Axes& axes, const Series& series) {
-    const std::string_view look = look_classes[static_cast<std::size_t>(series.look)];
+    if (series.look == SeriesLook::scatter) return draw_scatter(axes, series);
+    const std::string look = look_class(series);
     std::string text;
     if (series.look != SeriesLook::measured) {
         text = fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", look, path(axes, series.points));
     }
+    if (series.look == SeriesLook::reference) {
+        const ChartPoint& end = series.points.back();
+        return text + fmt::format("<text class=\"reference\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+                                  axes.x.at(end.x), axes.y.at(end.y) - 6, escape_markup(series.label));
+    }
     if (series.look == SeriesLook::host || series.look == SeriesLook::device) return text;
+    const bool measured = series.look == SeriesLook::measured;
     for (const ChartPoint& point : series.points) {
-        text += fmt::format("<circle class=\"{0}\" cx=\"{1:.1f}\" cy=\"{2:.1f}\" r=\"{3}\" fill=\"none\"><title>{4}: "
-                            "{5:g}, {6}</title></circle>\n",
-                            look, axes.x.at(point.x), axes.y.at(point.y), series.look == SeriesLook::measured ? 5 : 2,
-                            escape_markup(series.label), point.x, significant(point.y));
+        const std::string note =
+            point.note.empty() ? fmt::format("{}: {:g}, {}", series.label, point.x, significant(point.y)) : point.note;
+        text += fmt::format("<circle class=\"{} {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}</title></circle>\n",
+                            measured ? "ring" : "dot", look, axes.x.at(point.x), axes.y.at(point.y), measured ? 5 : 3,
+                            escape_markup(note));
     }
     return text;
 }
 
-std::string draw_legend(const Chart& chart) {
+/// What stands for a series in the legend: 26 wide, around a height of `y`.
+std::string draw_sample(const Series& series, double x, double y) {
+    const std::string look = look_class(series);
+    if (series.look == SeriesLook::measured) {
+        return fmt::format("<circle class=\"ring measured\" cx=\"{:.1f}\" cy=\"{}\" r=\"5\"/>", x + 13, y);
+    }
+    if (series.look == SeriesLook::scatter) {
+        return fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 5));
+    }
+    return fmt::format("<path class=\"line {}\" d=\"M{:.1f} {}h26\"/>", look, x, y);
+}
+
+std::string draw_legend(const Chart& chart, double left) {
     std::string text;
     double x = left;
     for (const Series& series : chart.series) {
-        const std::string_view look = look_classes[static_cast<std::size_t>(series.look)];
-        text += series.look == SeriesLook::measured
-                    ? fmt::format("<circle class=\"measured\" cx=\"{:.1f}\" cy=\"56\" r=\"5\"/>", x + 13)
-                    : fmt::format("<path class=\"line {}\" d=\"M{:.1f} 56h26\"/>", look, x);
-        text += fmt::format("<text class=\"legend\" x=\"{:.1f}\" y=\"60\">{}</text>\n", x + 33, escape_markup(series.label));
+        if (series.look == SeriesLook::reference) continue;
+        text += draw_sample(series, x, 56) + fmt::format("<text class=\"legend\" x=\"{:.1f}\" y=\"60\">{}</text>\n",
+                                                         x + 33, escape_markup(series.label));
         x += 60 + 7.2 * static_cast<double>(series.label.size());
     }
     return text;
+}
+
+std::string draw_mark(const Chart& chart, const Axes& axes) {
+    if (!chart.mark_x || *chart.mark_x <= axes.x.low || *chart.mark_x >= axes.x.high) return "";
+    const double top = axes.frame.top, foot = axes.frame.height - axes.frame.bottom;
+    std::string text;
+    if (chart.mark_low > 0) {
+        const double from = axes.x.at(std::max(chart.mark_low, axes.x.low));
+        const double to = axes.x.at(std::min(chart.mark_high, axes.x.high));
+        text +=
+            fmt::format("<path class=\"band mark\" d=\"M{:.1f} {}H{:.1f}V{}H{:.1f}z\"/>\n", from, top, to, foot, from);
+    }
+    const double x = axes.x.at(*chart.mark_x);
+    const bool at_right = x > axes.frame.width / 2;
+    return text + fmt::format(
+                      "<path class=\"mark\" d=\"M{0:.1f} {1}V{2}\"/><text class=\"label\" x=\"{3:.1f}\" y=\"{4}\" "
+                      "text-anchor=\"{5}\">{6}</text>\n",
+                      x, top, foot, at_right ? x - 6 : x + 6, top + 16, at_right ? "end" : "start",
+                      escape_markup(chart.mark_label));
+}
+
+/// All but title and legend.
+std::string draw_plot(const Chart& chart, const Frame& f) {
+    const Axes axes = axes_of(chart, f);
+    std::string svg = draw_grid(axes);
+    if (!chart.band_low.empty()) {
+        std::vector<ChartPoint> outline = chart.band_high;
+        outline.insert(outline.end(), chart.band_low.rbegin(), chart.band_low.rend());
+        svg += fmt::format("<path class=\"band prediction\" d=\"{}Z\"/>\n", path(axes, outline));
+    }
+    svg += draw_mark(chart, axes);
+    for (const Series& series : chart.series) svg += draw_series(axes, series);
+    svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                       (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));
+    return svg +
+           fmt::format(
+               "<text class=\"label\" transform=\"translate(17 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+               (f.top + f.height - f.bottom) / 2, escape_markup(chart.y_label));
 }
 
 }  // namespace
@@ -140,51 +255,33 @@ std::vector<double> log_ticks(double low, double high, std::size_t most) {
     return all.size() > most && powers.size() >= 2 ? powers : all;
 }
 
-std::string escape_markup(std::string_view text) {
-    std::string result;
-    for (const char c : escape_terminal(text)) {
-        switch (c) {
-            case '<': result += "&lt;"; break;
-            case '>': result += "&gt;"; break;
-            case '&': result += "&amp;"; break;
-            case '"': result += "&quot;"; break;
-            case '\'': result += "&#39;"; break;
-            default: result += c;
-        }
-    }
-    return result;
-}
-
 std::string to_svg(const Chart& chart) {
-    const Axes axes = axes_of(chart);
+    const Frame& f = document;
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ftax-chart\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-        "height=\"{1}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n",
-        width, height, escape_markup(chart.title));
-    svg += style;
-    svg += fmt::format("<rect class=\"ground\" width=\"{}\" height=\"{}\" rx=\"6\"/>\n<text class=\"title\" x=\"{}\" "
-                       "y=\"30\">{}</text>\n",
-                       width, height, left, escape_markup(chart.title));
-    svg += draw_legend(chart) + draw_grid(axes);
-    if (!chart.band_low.empty()) {
-        std::vector<ChartPoint> outline = chart.band_high;
-        outline.insert(outline.end(), chart.band_low.rbegin(), chart.band_low.rend());
-        svg += fmt::format("<path class=\"band\" d=\"{}Z\"/>\n", path(axes, outline));
+        "height=\"{1}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n<style>\n{3}</style>\n",
+        f.width, f.height, escape_markup(chart.title), chart_style());
+    svg += fmt::format(
+        "<rect class=\"ground\" width=\"{}\" height=\"{}\" rx=\"6\"/>\n<text class=\"title\" x=\"{}\" "
+        "y=\"30\">{}</text>\n",
+        f.width, f.height, f.left, escape_markup(chart.title));
+    return svg + draw_legend(chart, f.left) + draw_plot(chart, f) + "</svg>\n";
+}
+
+std::string to_figure(const Chart& chart, std::string_view caption_markup) {
+    std::string html = "<figure><ul class=\"legend\">";
+    for (const Series& series : chart.series) {
+        if (series.look == SeriesLook::reference) continue;
+        html += fmt::format(
+            "<li><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" height=\"12\" "
+            "aria-hidden=\"true\">{}</svg> {}</li>",
+            draw_sample(series, 0, 6), escape_markup(series.label));
     }
-    if (chart.mark_x && *chart.mark_x > axes.x.low && *chart.mark_x < axes.x.high) {
-        const double x = axes.x.at(*chart.mark_x);
-        const bool at_right = x > width / 2;
-        svg += fmt::format("<path class=\"mark\" d=\"M{0:.1f} {1}V{2}\"/><text x=\"{3:.1f}\" y=\"{4}\" "
-                           "text-anchor=\"{5}\">{6}</text>\n",
-                           x, top, height - bottom, at_right ? x - 6 : x + 6, top + 14, at_right ? "end" : "start",
-                           escape_markup(chart.mark_label));
-    }
-    for (const Series& series : chart.series) svg += draw_series(axes, series);
-    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (left + width - right) / 2,
-                       height - 12, escape_markup(chart.x_label));
-    svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n</svg>\n",
-                       (top + height - bottom) / 2, escape_markup(chart.y_label));
-    return svg;
+    html += fmt::format("</ul>\n<svg class=\"ftax-chart plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+                        figure.width, figure.height, escape_markup(chart.title));
+    html += draw_plot(chart, figure) + "</svg>\n";
+    if (!caption_markup.empty()) html += fmt::format("<figcaption>{}</figcaption>\n", caption_markup);
+    return html + "</figure>\n";
 }
 
 }  // namespace ftax::report

@@ -9,15 +9,30 @@ namespace ftax::report {
 
 struct ChartPoint {
     double x = 0, y = 0;
+    double radius = 0;  ///< of its dot; 0 for that of its series
+    std::string
+        note{};  ///< what a pointer over the dot shows; empty for the numbers of a line, for nothing in a scatter
 };
 
-/// How a series is drawn; each look has one colour per theme.
-enum class SeriesLook { prediction, host, device, measured };
+/// How a series is drawn. Each look has one colour per theme; lines and scatters have one per category.
+enum class SeriesLook {
+    prediction,
+    host,
+    device,
+    measured,
+    reference,  ///< a thin line with its label at its end: a roof, a diagonal
+    line,
+    scatter,
+};
+
+/// Categories that have a colour, a dash and a dot of their own; the last is for whatever is left.
+inline constexpr std::size_t category_count = 8;
 
 struct Series {
     std::string label;
     SeriesLook look = SeriesLook::prediction;
-    std::vector<ChartPoint> points;  ///< sorted by x; both coordinates positive
+    std::vector<ChartPoint> points;  ///< sorted by x unless a scatter; both coordinates positive
+    std::size_t category = 0;        ///< below category_count
 };
 
 /// A chart with logarithmic axes, as plain data.
@@ -26,18 +41,23 @@ struct Chart {
     std::vector<Series> series;
     std::vector<ChartPoint> band_low, band_high;  ///< edges of the interval, at the same x; empty for none
     std::optional<double> mark_x;                 ///< a vertical line
+    double mark_low = 0, mark_high = 0;           ///< the interval around it
     std::string mark_label;
+    bool square = false;  ///< both axes have the same range
 };
 
 /// Values for the ticks of a logarithmic axis: 1, 2 and 5 times powers of ten inside the range, thinned to the powers
 /// when there would be more than `most`.
 [[nodiscard]] std::vector<double> log_ticks(double low, double high, std::size_t most = 9);
 
-/// Makes text safe inside HTML and SVG; control characters become visible escapes.
-[[nodiscard]] std::string escape_markup(std::string_view text);
-
-/// Draws the chart as one SVG document that follows the reader's light or dark theme.
+/// Draws the chart as one SVG document with title and legend that follows the reader's light or dark theme.
 /// The chart must hold at least one point.
 [[nodiscard]] std::string to_svg(const Chart& chart);
+
+/// Draws the chart for a page, which says the title itself and carries chart_style(): the legend is text beside it.
+[[nodiscard]] std::string to_figure(const Chart& chart, std::string_view caption_markup);
+
+/// Colours and strokes of all charts, as CSS.
+[[nodiscard]] std::string chart_style();
 
 }  // namespace ftax::report

@@ -18,16 +18,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double host_share(const Prediction& p) {
-    return p.host_s / (p.host_s + p.device_s);
-}
-
 std::string batch_text(const ComparisonRow& row) {
     return row.batch ? std::to_string(*row.batch) : "fixed";
 }
 
 Json row_json(const ComparisonRow& row) {
     Json json = {{"device", row.device},
+                 {"device_profile", row.device_profile},
                  {"framework", row.framework},
                  {"framework_version", row.framework_version},
                  {"host", row.host},
@@ -52,6 +49,10 @@ Json row_json(const ComparisonRow& row) {
 }
 
 }  // namespace
+
+double host_share(const Prediction& prediction) {
+    return prediction.host_s / (prediction.host_s + prediction.device_s);
+}
 
 void rank(ComparisonReport& report) {
     std::map<std::optional<std::int64_t>, double> best_s;

@@ -13,6 +13,7 @@ namespace ftax::report {
 /// One framework on one device at one batch.
 struct ComparisonRow {
     std::string device;  ///< slug
+    std::string device_profile;  ///< version
     std::string framework, framework_version, host;
     std::optional<std::int64_t> batch;     ///< nullopt where the model's batch is fixed
     std::optional<Prediction> prediction;  ///< nullopt where the pair cannot run the model
@@ -27,6 +28,9 @@ struct ComparisonReport {
     ShapeBindings dims;
     std::vector<ComparisonRow> rows;
 };
+
+/// Host time as a share of host and device time together.
+[[nodiscard]] double host_share(const Prediction& prediction);
 
 /// Fills in ratio_to_best from the rows' predictions.
 void rank(ComparisonReport& report);

@@ -41,6 +41,8 @@ Chart latency_chart(const PredictionReport& report) {
     if (!measured.points.empty()) chart.series.push_back(std::move(measured));
     if (report.crossover && report.crossover->crossover) {
         chart.mark_x = report.crossover->crossover->batch;
+        chart.mark_low = report.crossover->crossover->low;
+        chart.mark_high = report.crossover->crossover->high;
         chart.mark_label = fmt::format("crossover: batch {}", significant(*chart.mark_x));
     }
     return chart;

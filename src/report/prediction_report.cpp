@@ -30,6 +30,12 @@ std::string describe(const DeviceProfile& device) {
     return device.version.empty() ? "none (built-in start values)" : device.version;
 }
 
+std::string signed_percent(double predicted, double measured) {
+    return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+}
+
+}  // namespace
+
 Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
     Coverage lowest;
     for (const PredictionRow& row : rows) {
@@ -39,12 +45,6 @@ Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
     }
     return lowest;
 }
-
-std::string signed_percent(double predicted, double measured) {
-    return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
-}
-
-}  // namespace
 
 std::string print_header(const PredictionReport& report, Style style) {
     std::string title = fmt::format("{} on {}, {}{}{}, {}", report.model, report.device.device.name,

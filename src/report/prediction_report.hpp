@@ -46,6 +46,9 @@ struct PredictionReport {
     std::optional<CrossoverReport> crossover;  ///< nullopt where the batch is fixed
 };
 
+/// The least of each share over the rows.
+[[nodiscard]] Coverage lowest_coverage(const std::vector<PredictionRow>& rows);
+
 /// What a result rests on: model, device, framework, host, profile versions, as lines for people.
 [[nodiscard]] std::string print_header(const PredictionReport& report, Style style);
 [[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);

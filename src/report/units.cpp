@@ -45,9 +45,13 @@ std::string byte_size(double bytes) {
     return scaled(bytes, units, 0);
 }
 
+std::string quantity(double value, std::string_view unit) {
+    static constexpr std::array<std::string_view, 7> prefixes{"", "k", "M", "G", "T", "P", "E"};
+    return scaled(value, prefixes, 0).append(unit);
+}
+
 std::string count(double value) {
-    static constexpr std::array<std::string_view, 7> units{"", "k", "M", "G", "T", "P", "E"};
-    std::string text = scaled(value, units, 0);
+    std::string text = quantity(value, "");
     if (text.ends_with(' ')) text.pop_back();
     return text;
 }

@@ -68,6 +68,29 @@ std::optional<ErrorStatistics> error_statistics(std::span<const ValidatedRow* co
     return errors;
 }
 
+std::optional<std::vector<std::string>> column_values(const CsvTable& table, std::string_view column) {
+    static const std::map<std::string_view, std::string> defaults{{"framework", "pytorch-eager"}, {"precision", "fp32"}};
+    const auto at = table.column(column);
+    const auto fallback = defaults.find(column);
+    if (!at && fallback == defaults.end()) return std::nullopt;
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < table.rows(); ++i) {
+        values.emplace_back(at ? table.row(i)[*at] : "");
+        if (values.back().empty() && fallback != defaults.end()) values.back() = fallback->second;
+    }
+    return values;
+}
+
+std::vector<ValidationGroup> errors_by(std::span<const std::string> values, std::span<const ValidatedRow> rows) {
+    std::map<std::pair<double, std::string>, std::vector<const ValidatedRow*>> groups;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].prediction) groups[{parse_number(values[i]).value_or(0), values[i]}].push_back(&rows[i]);
+    }
+    std::vector<ValidationGroup> result;
+    for (const auto& [value, members] : groups) result.push_back({{value.second}, *error_statistics(members)});
+    return result;
+}
+
 ValidationReport summarise(const CsvTable& table, std::vector<std::string> by, std::span<const ValidatedRow> rows) {
     ValidationReport report{.by = std::move(by), .rows = rows.size()};
     std::map<std::vector<std::string>, std::vector<const ValidatedRow*>> groups;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ftax/predict.hpp"
@@ -58,6 +59,14 @@ struct ValidationReport {
     std::size_t rows = 0;
     std::vector<SkippedRows> skipped;
 };
+
+/// Values of a column, one per row; a framework or precision that is absent or empty reads as its default.
+/// Returns nullopt for a column that the table lacks and that has no default.
+[[nodiscard]] std::optional<std::vector<std::string>> column_values(const CsvTable& table, std::string_view column);
+
+/// Summarises the rows of each value (one per row); sorted by value, numbers as numbers.
+[[nodiscard]] std::vector<ValidationGroup> errors_by(std::span<const std::string> values,
+                                                     std::span<const ValidatedRow> rows);
 
 /// Groups rows of `table` (same order) and summarises their errors; groups sorted by their values.
 [[nodiscard]] ValidationReport summarise(const CsvTable& table, std::vector<std::string> by,

@@ -1,0 +1,137 @@
+#include "src/report/prediction_sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "src/report/markup.hpp"
+#include "src/report/page.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+std::vector<std::string> warnings_of(const PredictionReport& report) {
+    std::set<std::string> warnings(report.device.warnings.begin(), report.device.warnings.end());
+    warnings.insert(report.framework.warnings.begin(), report.framework.warnings.end());
+    for (const PredictionRow& row : report.rows) {
+        warnings.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
+    }
+    return {warnings.begin(), warnings.end()};
+}
+
+std::string name_of_device_profile(const PredictionReport& report) {
+    return fmt::format("{} {}", report.device.device.slug, report.device.version);
+}
+
+std::string name_of_framework_profile(const PredictionReport& report) {
+    return fmt::format("{} {}, {}", report.framework.framework, report.framework.version, report.framework.host);
+}
+
+/// Operators without a rule, by what the model file calls them.
+std::string uncovered_table(const Graph& graph) {
+    std::map<std::string, std::size_t> counts;
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::custom) ++counts[op.source.empty() ? op.name : op.source];
+    }
+    if (counts.empty()) return "";
+    PageTable table("uncovered", {{"operator without a rule", "", CellKind::text}, {"how many"}});
+    for (const auto& [name, count] : counts) {
+        table.row();
+        table.text(name);
+        table.number(static_cast<double>(count), std::to_string(count));
+    }
+    return table.html();
+}
+
+}  // namespace
+
+std::string facts_line(const PredictionReport& report) {
+    std::string text = fmt::format("Framework profile {}; device profile {}", name_of_framework_profile(report),
+                                   name_of_device_profile(report));
+    for (const auto& [symbol, value] : report.dims) text += fmt::format("; {} {}", symbol, value);
+    return fmt::format("<p class=\"facts\">{}.</p>\n", escape_markup(text));
+}
+
+std::string crossover_paragraph(const CrossoverReport& crossover) {
+    std::istringstream lines(print_crossover(crossover, {}));
+    std::string html;
+    for (std::string line; std::getline(lines, line);) {
+        line.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(line.front())));
+        html += (html.empty() ? "" : ".<br>") + escape_markup(line);
+    }
+    return fmt::format("<p id=\"crossover\">{}.</p>\n", html);
+}
+
+std::string predictions_section(const PredictionReport& report) {
+    const bool measured = std::any_of(report.rows.begin(), report.rows.end(),
+                                      [](const PredictionRow& row) { return row.measured.has_value(); });
+    std::vector<PageColumn> columns{{"batch", "batch"},
+                                    {"latency", "latency_s"},
+                                    {"90 % from", "low_s"},
+                                    {"to", "high_s"},
+                                    {"host", "host_s"},
+                                    {"device", "device_s"},
+                                    {"bound", "bound", CellKind::text}};
+    if (measured) columns.push_back({"measured", "measured_latency_s"});
+    PageTable table("predictions", columns);
+    for (const PredictionRow& row : report.rows) {
+        const Prediction& p = row.prediction;
+        table.row();
+        table.batch(row.batch);
+        for (const double seconds : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s}) {
+            table.number(seconds, duration(seconds));
+        }
+        table.text(name_of(p.bound));
+        if (row.measured) {
+            table.number(row.measured->latency_s, duration(row.measured->latency_s));
+        } else if (measured) {
+            table.empty();
+        }
+    }
+    return section("Predictions", table.html());
+}
+
+std::string coverage_section(const PredictionReport& report, const Graph& graph) {
+    const Coverage coverage = lowest_coverage(report.rows);
+    PageTable table("coverage",
+                    {{"of the model's", "", CellKind::text}, {"have a rule"}, {"share", "", CellKind::bars}});
+    for (const auto& [name, share] : {std::pair("operators", coverage.nodes), std::pair("FLOPs", coverage.flops),
+                                      std::pair("host and device time", coverage.time)}) {
+        table.row();
+        table.text(name);
+        table.number(share, percent(share));
+        table.bars({{"device", share}});
+    }
+    const std::string_view rule =
+        "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
+    return section("Coverage",
+                   table.html() + uncovered_table(graph) + std::string(rule) + warning_list(warnings_of(report)));
+}
+
+std::string provenance_section(const PredictionReport& report) {
+    PageTable table("provenance", {{"profile", "", CellKind::text},
+                                   {"parameter", "", CellKind::text},
+                                   {"value"},
+                                   {"source", "", CellKind::text}});
+    const auto add = [&](const std::string& profile, const std::vector<Parameter>& parameters) {
+        for (const Parameter& parameter : parameters) {
+            table.row();
+            table.text(profile);
+            table.text(parameter.name);
+            table.number(parameter.value, fmt::format("{:.4g}", parameter.value));
+            table.text(parameter.source);
+        }
+    };
+    add(name_of_device_profile(report), report.device.parameters);
+    add(name_of_framework_profile(report), report.framework.parameters);
+    return section("What it rests on", table.html());
+}
+
+}  // namespace ftax::report

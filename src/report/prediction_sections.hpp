@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "ftax/predict.hpp"
+#include "src/report/prediction_report.hpp"
+
+/// Parts that the pages of `ftax predict` and `ftax crossover` share.
+namespace ftax::report {
+
+/// Host, versions and dimensions, in a line below the title.
+[[nodiscard]] std::string facts_line(const PredictionReport& report);
+
+/// The sentences that the terminal shows of a crossover.
+[[nodiscard]] std::string crossover_paragraph(const CrossoverReport& crossover);
+
+[[nodiscard]] std::string predictions_section(const PredictionReport& report);
+
+/// How much of the model (as the framework runs it) has a rule, what has none, and every warning.
+[[nodiscard]] std::string coverage_section(const PredictionReport& report, const Graph& graph);
+
+/// Every parameter of both profiles with its source.
+[[nodiscard]] std::string provenance_section(const PredictionReport& report);
+
+}  // namespace ftax::report

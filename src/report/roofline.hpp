@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/predict.hpp"
+#include "src/report/chart.hpp"
+
+namespace ftax::report {
+
+/// Kernels of one prediction that are the same in all that counts.
+struct RooflineKernel {
+    std::string name, path;
+    std::string op;  ///< kind of the operator that launches it
+    int launches = 0;
+    double seconds = 0;           ///< of one
+    double flops = 0, bytes = 0;  ///< of one; see KernelDetail
+    double roof_flops_per_s = 0;  ///< what the datasheet allows at its intensity on its units; 0 where it names no peak
+    Bound bound = Bound::latency_floor;
+
+    [[nodiscard]] double intensity() const { return flops / bytes; }
+    [[nodiscard]] double flops_per_s() const { return flops / seconds; }
+    [[nodiscard]] double of_roof() const { return flops_per_s() / roof_flops_per_s; }
+};
+
+/// Collects the kernels of the predictor's last prediction that move bytes and calculate; those that take most time
+/// together first.
+[[nodiscard]] std::vector<RooflineKernel> roofline_kernels(const Predictor& predictor);
+
+/// Draws achieved FLOP/s against arithmetic intensity under the datasheet's roof of each kind of units that is used;
+/// dots as large as their share of the device time. There must be a kernel. Source: Williams, Waterman and Patterson,
+/// "Roofline", CACM 52(4), 2009.
+[[nodiscard]] Chart roofline_chart(const std::vector<RooflineKernel>& kernels, const DeviceSpec& device,
+                                   std::string_view title);
+
+}  // namespace ftax::report

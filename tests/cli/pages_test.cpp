@@ -1,0 +1,166 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+struct Page {
+    std::string html;
+    nlohmann::json json;
+};
+
+/// Runs a verb with --html and --json.
+Page page_of(std::vector<std::string> arguments) {
+    const TemporaryFolder folder;
+    arguments.insert(arguments.end(), {"--json", "-", "--html", folder.file("page.html")});
+    const ProgramRun run = run_ftax(arguments);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+    return {read_text(folder.file("page.html")), nlohmann::json::parse(run.output)};
+}
+
+void check_number(const std::string& html, double value) {
+    CHECK_MESSAGE(html.find(fmt::format("data-v=\"{}\"", value)) != std::string::npos, value);
+}
+
+void check_self_contained(const std::string& html) {
+    for (const char* outside : {"src=", "href=", "@import", "url("}) CHECK(html.find(outside) == std::string::npos);
+    CHECK(html.find(">nan") == std::string::npos);
+}
+
+const std::vector<std::string> times{"latency_s", "low_s", "high_s", "host_s", "device_s"};
+
+/// A model whose every name would be markup.
+constexpr const char* hostile_model = R"(graph "<script>alert(1)</script>"
+input %x f32[batch,64]
+weight %w f32[64,64]
+%"<b>\"'&" f32[batch,64] = linear(%x, %w) "<img src=x onerror=alert(2)>" @"</td><script>alert(3)</script>"
+%2 f32[batch,64] = custom(%"<b>\"'&") "evil::\"><script>alert(4)</script>"
+output %2
+)";
+
+void check_harmless(const std::string& markup) {
+    for (const char* tag : {"<script>alert", "<img", "<b>", "</td><script", "\"><script", "'<script"}) {
+        CHECK_MESSAGE(markup.find(tag) == std::string::npos, tag);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("predict --html holds the numbers of --json and reads nothing from elsewhere") {
+    const Page page = page_of({"predict", "resnet18", "--device", "t4", "--precision", "fp16", "--batch", "1,8"});
+    for (const auto& row : page.json["predictions"]) {
+        for (const std::string& quantity : times) check_number(page.html, row[quantity]);
+    }
+    check_self_contained(page.html);
+    for (const char* part :
+         {"Launches at batch 8", "id=\"coverage\"", "fp16_tensor 65.1 TFLOP/s", "id=\"provenance\""}) {
+        CHECK_MESSAGE(page.html.find(part) != std::string::npos, part);
+    }
+}
+
+TEST_CASE("compare --html holds the numbers of --json, and why a pair is left out") {
+    const Page page = page_of({"compare", "resnet18", "--device", "t4,l4", "--framework", "pytorch-eager,torchscript",
+                               "--precision", "bf16", "--batch", "1,8"});
+    int compared = 0, skipped = 0;
+    for (const auto& row : page.json["rows"]) {
+        if (row.contains("skipped")) {
+            ++skipped;
+            continue;
+        }
+        for (const std::string& quantity : times) check_number(page.html, row[quantity]);
+        check_number(page.html, row["ratio_to_best"]);
+        ++compared;
+    }
+    CHECK(compared >= 2);
+    CHECK(skipped >= 1);
+    CHECK(page.html.find("Not compared") != std::string::npos);
+    check_self_contained(page.html);
+}
+
+TEST_CASE("crossover --html holds the numbers of --json, whether there is a crossover or not") {
+    const Page page = page_of({"crossover", "resnet18", "--device", "t4"});
+    const auto& crossover = page.json["crossover"];
+    for (const char* quantity : {"batch", "low", "high", "host_s"}) check_number(page.html, crossover[quantity]);
+    for (const auto& cause : crossover["causes"]) check_number(page.html, cause["host_s"]);
+    for (const auto& row : page.json["predictions"]) {
+        for (const std::string& quantity : times) check_number(page.html, row[quantity]);
+    }
+    check_self_contained(page.html);
+
+    const Page without = page_of({"crossover", "resnet18", "--device", "t4", "--framework", "torch-tensorrt"});
+    CHECK(without.json["crossover"]["batch"].is_null());
+    CHECK(without.html.find("Crossover: none between batch 1 and 4096") != std::string::npos);
+    CHECK(without.html.find("id=\"interval\"") == std::string::npos);
+}
+
+TEST_CASE("validate --html holds the numbers of --json; without a prediction it says so") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv",
+                                          "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\n"
+                                          "T4,,fp32,resnet18,32,34.1\nV100,torchscript,fp16,resnet18,4,3\n"
+                                          "T4,,fp32,unheard,1,3\n");
+    const Page page = page_of({"validate", rows});
+    for (const auto& errors : {page.json["overall"], page.json["groups"][0], page.json["groups"][1]}) {
+        for (const char* quantity : {"rows", "median_ape", "mape", "p90_ape", "bias", "inside_interval"}) {
+            check_number(page.html, errors[quantity]);
+        }
+    }
+    for (const char* part :
+         {"torchscript (1)", "id=\"by-batch\"", "id=\"by-gpu\"", "id=\"by-model\"", "id=\"furthest\"", "unheard"}) {
+        CHECK_MESSAGE(page.html.find(part) != std::string::npos, part);
+    }
+    check_self_contained(page.html);
+    const std::string none = folder.write("none.csv", "gpu,model,batch,latency_ms\nT4,unheard,1,3\n");
+    CHECK(page_of({"validate", none}).html.find("No row could be predicted") != std::string::npos);
+    CHECK(run_ftax({"validate", "--kineto", rows, "--html", folder.file("page.html"), "resnet18", "--device", "t4"})
+              .exit_code == 2);
+}
+
+TEST_CASE("BAD_INPUTS 6: names of a model are text in pages, charts and traces, never markup") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("<script>alert(0)<'&.txt", hostile_model);
+    const std::string svg = folder.file("chart.svg"), trace = folder.file("trace.json");
+    const Page page = page_of({"predict", model, "--device", "t4", "--batch", "1", "--svg", svg, "--trace", trace});
+    check_harmless(page.html);
+    for (const char* shown : {"&lt;script&gt;alert(0)&lt;&#39;&amp;.txt", "&lt;/td&gt;&lt;script&gt;alert(3)",
+                              "alert(4)", "&lt;img src=x onerror=alert(2)&gt;"}) {
+        CHECK_MESSAGE(page.html.find(shown) != std::string::npos, shown);
+    }
+    check_harmless(read_text(svg));
+    CHECK(read_text(svg).find("&lt;script&gt;alert(0)") != std::string::npos);
+    CHECK_FALSE(nlohmann::json::parse(read_text(trace)).empty());
+    check_harmless(page_of({"compare", model, "--device", "t4", "--framework", "pytorch-eager", "--batch", "1"}).html);
+    check_harmless(page_of({"crossover", model, "--device", "t4"}).html);
+}
+
+TEST_CASE("BAD_INPUTS 6: cells and columns of measured rows are text in a page, never markup") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("<img src=x>.csv",
+                                          "gpu,model,batch,latency_ms,run,\"\"\"><script>alert(5)\"\n"
+                                          "T4,resnet18,1,4.7,<b>run,\"'\"\"><script>alert(6)</script>\"\n"
+                                          "T4,<script>alert(7)</script>,1,4.7,,\n");
+    const Page page = page_of({"validate", rows, "--by", "\"><script>alert(5)"});
+    check_harmless(page.html);
+    CHECK(page.html.find("&quot;&gt;&lt;script&gt;alert(6)") != std::string::npos);
+    CHECK(page.html.find("&lt;script&gt;alert(7)") != std::string::npos);
+    CHECK(page.html.find("&lt;b&gt;run") != std::string::npos);
+}
+
+TEST_CASE("a page that cannot be written is a usage error") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,4.7\n");
+    for (std::vector<std::string> arguments :
+         {std::vector<std::string>{"predict", "resnet18", "--device", "t4", "--batch", "1"},
+          {"compare", "resnet18", "--device", "t4", "--batch", "1"},
+          {"crossover", "resnet18", "--device", "t4"},
+          {"validate", rows}}) {
+        arguments.insert(arguments.end(), {"--html", "/nowhere/page.html"});
+        CHECK(run_ftax(arguments).exit_code == 2);
+    }
+}
