@@ -7,7 +7,9 @@ for group in "$@"; do
         program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libonnx-dev \
                              libprotobuf-dev protobuf-compiler libzip-dev ;;
         fit) set -- "$@" libeigen3-dev libceres-dev ;;
-        tests) set -- "$@" doctest-dev libonnx-testdata strace valgrind ;;
+        tests) set -- "$@" doctest-dev libonnx-testdata strace valgrind
+               # The test of the pages is skipped elsewhere: Ubuntu's Chromium is a snap.
+               if grep -qx 'ID=debian' /etc/os-release; then set -- "$@" chromium-headless-shell; fi ;;
         python) set -- "$@" python3-dev python3-venv ;;
         fuzz) set -- "$@" clang libclang-rt-dev libonnx-testdata ;;
         benchmarks) set -- "$@" libbenchmark-dev ;;

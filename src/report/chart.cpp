@@ -22,7 +22,7 @@ struct Frame {
 
 constexpr Frame document{.width = 720, .height = 440, .left = 72, .right = 24, .top = 84, .bottom = 56};
 /// Smaller: a page scales it to its width and enlarges the letters where that is narrow.
-constexpr Frame figure{.width = 640, .height = 400, .left = 92, .right = 16, .top = 14, .bottom = 60};
+constexpr Frame figure{.width = 640, .height = 400, .left = 92, .right = 16, .top = 28, .bottom = 60};
 
 /// Range of one axis in logarithms, and where it lies on paper.
 struct Axis {
@@ -236,8 +236,8 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
                        (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));
     return svg +
            fmt::format(
-               "<text class=\"label\" transform=\"translate(17 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-               (f.top + f.height - f.bottom) / 2, escape_markup(chart.y_label));
+               "<text class=\"label\" transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+               f.left / 4, (f.top + f.height - f.bottom) / 2, escape_markup(chart.y_label));
 }
 
 }  // namespace

@@ -1,0 +1,306 @@
+"""The pages of ftax as a reader's browser shows them: browser_test.py FTAX.
+
+Nothing complains in the console, what the tables show is what --json says, a click on a heading sorts, charts can be read on
+a phone, in the dark and on paper. Takes Chromium from FTAX_BROWSER or the PATH; without one it is skipped (77).
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from browser import Browser
+
+SKIPPED = 77
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+ROWS = """gpu,framework,precision,model,batch,latency_ms
+T4,,fp32,resnet18,1,4.7
+T4,,fp32,resnet18,8,9.9
+T4,,fp32,resnet18,32,34.1
+T4,torchscript,fp16,resnet18,4,3.1
+V100,torchscript,fp16,resnet50,16,12
+V100,,fp16,resnet50,128,71
+T4,,fp32,unheard,1,3
+"""
+
+HOSTILE = r"""graph "<script>alert(1)</script>"
+input %x f32[batch,64]
+weight %w f32[64,64]
+%"<b>\"'&" f32[batch,64] = linear(%x, %w) "<img src=x onerror=alert(2)>" @"</td><script>alert(3)</script>"
+%2 f32[batch,64] = custom(%"<b>\"'&") "evil::\"><script>alert(4)</script>"
+output %2
+"""
+
+# Every cell of a table: its column's key, what is shown, and the exact value where there is one.
+READ_TABLE = """(id => {
+  const table = document.getElementById(id);
+  if (!table) return null;
+  const keys = [...table.tHead.rows[0].cells].map(cell => cell.dataset.key ?? '');
+  return [...table.tBodies[0].rows].map(row => [...row.cells].map((cell, i) =>
+    ({key: keys[i], shown: cell.textContent, value: cell.dataset.v === undefined ? null : Number(cell.dataset.v)})));
+})"""
+
+# Columns of all tables that sort, and after clicks what one of them holds.
+TABLES = """[...document.querySelectorAll('table.sortable')].map(table =>
+  ({id: table.id, texts: [...table.tHead.rows[0].cells].map(cell => cell.classList.contains('text'))}))"""
+COLUMN = """((id, i) => {
+  const table = document.getElementById(id), head = table.tHead.rows[0].cells[i];
+  return {order: head.getAttribute('aria-sort'), sorted: table.querySelectorAll('[aria-sort]').length,
+          rows: [...table.tBodies[0].rows].map(row => row.textContent).sort(),
+          values: [...table.tBodies[0].rows].map(row => row.cells[i].dataset.v ?? row.cells[i].textContent)};
+})"""
+
+# What is wrong with the layout of the page, as sentences.
+LAYOUT = """(() => {
+  const wrong = [], page = document.documentElement;
+  if (page.scrollWidth > innerWidth) wrong.push(`the page is ${page.scrollWidth} wide`);
+  for (const plot of document.querySelectorAll('svg.plot')) {
+    const frame = plot.getBoundingClientRect(), scale = frame.width / plot.viewBox.baseVal.width;
+    const texts = [...plot.querySelectorAll('text')].map(text => ({text: text.textContent, box: text.getBoundingClientRect(),
+                                                                   size: parseFloat(getComputedStyle(text).fontSize) * scale}));
+    for (const {text, box, size} of texts) {
+      if (size < 10) wrong.push(`"${text}" is ${size} px high`);
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+        wrong.push(`"${text}" sticks out of its chart`);
+    }
+    texts.forEach((a, i) => texts.slice(i + 1).forEach(b => {
+      if (a.box.left < b.box.right - 1 && b.box.left < a.box.right - 1 && a.box.top < b.box.bottom - 3 && b.box.top < a.box.bottom - 3)
+        wrong.push(`"${a.text}" lies on "${b.text}"`);
+    }));
+  }
+  return wrong;
+})()"""
+
+# Least contrast between letters and ground, of the page and of its charts; and how light the ground is.
+CONTRAST = """(() => {
+  const light = colour => {
+    const [r, g, b] = colour.match(/[0-9.]+/g).map(c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = light(getComputedStyle(document.body).backgroundColor);
+  const inks = [...document.querySelectorAll('h1,p,th,td,figcaption,svg.plot text')].map(e =>
+    light(e.tagName === 'text' ? getComputedStyle(e).fill : getComputedStyle(e).color));
+  return {ground, least: Math.min(...inks.map(ink => (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05)))};
+})()"""
+
+PREFIXES = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "": 1}
+
+
+def number_shown(text):
+    """The number that a cell shows, in SI units; None where it shows none."""
+    match = re.fullmatch(r"([+-]?[0-9.]+) ?([nµmkMGT]?)(s?)(%?)x?", text.strip())
+    if not match:
+        return None
+    return float(match[1]) * PREFIXES[match[2]] * (0.01 if match[4] else 1)
+
+
+class Test:
+    def __init__(self, ftax, browser, folder):
+        self.ftax, self.browser, self.folder = ftax, browser, folder
+        self.failures = []
+        self.checks = 0
+
+    def check(self, holds, what):
+        self.checks += 1
+        if not holds:
+            self.failures.append(what)
+
+    def page(self, name, *arguments):
+        """Runs a verb, opens its page and returns what --json says."""
+        self.name = name
+        self.path = os.path.join(self.folder, name + ".html")
+        run = subprocess.run([self.ftax, *arguments, "--html", self.path, "--json", "-"], capture_output=True, text=True)
+        if run.returncode != 0:
+            raise RuntimeError(f"ftax {' '.join(arguments)}: {run.stderr}")
+        self.browser.view(1400)
+        self.browser.open(self.path)
+        return json.loads(run.stdout)
+
+    def table(self, table_id):
+        rows = self.browser.evaluate(READ_TABLE + f"({json.dumps(table_id)})")
+        self.check(rows, f"{self.name}: no rows in table {table_id}")
+        for row in rows or []:
+            for cell in row:
+                shown = number_shown(cell["shown"])
+                if cell["value"] is None or shown is None:
+                    continue
+                # Three significant digits; of percents the last one that is shown.
+                percent = 0.00101 if re.search(r"\.\d %", cell["shown"]) else 0.00501 if "%" in cell["shown"] else 0
+                self.check(abs(shown - cell["value"]) <= max(0.006 * abs(cell["value"]), percent),
+                           f"{self.name}: {table_id} shows {cell['shown']} for {cell['value']}")
+        return rows or []
+
+    def equal(self, table_id, expected, keys):
+        """The rows of a table say what the objects of --json say, in order, and each of `keys` stands in it."""
+        rows = self.table(table_id)
+        self.check(len(rows) == len(expected), f"{self.name}: {len(rows)} rows in {table_id}, {len(expected)} in --json")
+        for row, entry in zip(rows, expected):
+            cells = {cell["key"]: cell for cell in row if cell["key"]}
+            self.check(set(keys) <= set(cells), f"{self.name}: {table_id} lacks {set(keys) - set(cells)}")
+            for key, cell in cells.items():
+                value = cell["shown"] if cell["value"] is None else cell["value"]
+                self.check(value == entry.get(key, ""), f"{self.name}: {table_id}.{key} is {value}, --json says {entry.get(key)}")
+
+    def sorts(self):
+        """A click on each heading of each table sorts up, another one down, and no row is lost."""
+        for table in self.browser.evaluate(TABLES):
+            for i, is_text in enumerate(table["texts"]):
+                read = COLUMN + f"({json.dumps(table['id'])}, {i})"
+                rows = self.browser.evaluate(read)["rows"]
+                for order in ("ascending", "descending"):
+                    self.browser.click(f"#{table['id']} th:nth-child({i + 1}) button")
+                    column = self.browser.evaluate(read)
+                    what = f"{self.name}: column {i} of {table['id']}, {order}"
+                    self.check(column["order"] == order and column["sorted"] == 1, f"{what}: marked {column['order']}")
+                    self.check(rows == column["rows"], f"{what}: other rows than before")
+                    values = column["values"]
+                    if is_text:
+                        # As the browser's language orders text: equal values stand together.
+                        groups = [value for k, value in enumerate(values) if k == 0 or values[k - 1] != value]
+                        self.check(len(groups) == len(set(groups)), f"{what}: {values}")
+                    else:
+                        numbers = [float(value or 0) for value in values]
+                        self.check(numbers == sorted(numbers, reverse=order == "descending"), f"{what}: {values}")
+
+    def reads(self):
+        """Everything fits and can be read: wide, narrow, light, dark and printed."""
+        for width, scheme, media in ((1400, "light", "screen"), (400, "light", "screen"), (400, "dark", "screen"),
+                                     (720, "light", "print"), (720, "dark", "print")):
+            self.browser.view(width, scheme=scheme, media=media)
+            what = f"{self.name} at {width}, {scheme}, {media}"
+            for complaint in [] if media == "print" else self.browser.evaluate(LAYOUT):
+                self.check(False, f"{what}: {complaint}")
+            contrast = self.browser.evaluate(CONTRAST)
+            self.check(contrast["least"] >= 4.5, f"{what}: contrast {contrast['least']:.2f}")
+            dark = scheme == "dark" and media == "screen"
+            self.check((contrast["ground"] < 0.1) == dark, f"{what}: the ground's lightness is {contrast['ground']:.2f}")
+        self.browser.view(1400)
+
+    def finish(self):
+        """What holds for every page, whatever it shows."""
+        self.sorts()
+        self.reads()
+        title = self.browser.evaluate("document.title")
+        self.check(self.browser.evaluate("document.querySelector('h1').textContent") == title, f"{self.name}: heading and title differ")
+        self.check(not self.browser.evaluate("[...document.querySelectorAll('svg text')].some(e => e.textContent === document.title)"),
+                   f"{self.name}: the chart repeats the title of the page")
+        for complaint in self.browser.complaints():
+            self.check(False, f"{self.name}: {complaint}")
+
+
+TIMES = ("latency_s", "low_s", "high_s", "host_s", "device_s", "bound")
+ERRORS = ("rows", "median_ape", "mape", "p90_ape", "bias", "inside_interval")
+
+
+def check_coverage(test, predictions):
+    shares = [row[1]["value"] for row in test.table("coverage")]
+    least = [min(p["coverage"][of] for p in predictions) for of in ("nodes", "flops", "time")]
+    test.check(shares == least, f"{test.name}: coverage {shares}, --json says {least}")
+    shown = test.browser.evaluate("[...document.querySelectorAll('.warnings li')].map(e => e.textContent)")
+    for warning in {w for p in predictions for w in p["warnings"]}:
+        test.check(f"Warning: {warning}" in shown, f"{test.name}: the warning '{warning}' is not shown")
+
+
+def check_predict(test, rows_path):
+    result = test.page("predict", "predict", "resnet18", "--device", "t4", "--batch", "1,8,32", "--measured", rows_path)
+    test.equal("predictions", result["predictions"], ("batch", "measured_latency_s", *TIMES))
+    check_coverage(test, result["predictions"])
+    last = result["predictions"][-1]
+    for table in ("kinds", "modules"):
+        rows = test.table(table)
+        for column, key in ((3, "host_s"), (4, "device_s")):
+            total = sum(row[column]["value"] for row in rows)
+            test.check(abs(total / last[key] - 1) < 1e-9, f"{test.name}: {table} add up to {total}, not {last[key]}")
+    launches = test.table("launches")
+    test.check(sum(row[4]["value"] for row in launches) == last["kernels"], f"{test.name}: the launches have other kernels")
+    kernels = test.table("kernels")
+    dots = test.browser.evaluate("document.querySelectorAll('svg.plot')[1].querySelectorAll('.dot').length")
+    test.check(dots >= len(kernels), f"{test.name}: {dots} dots for {len(kernels)} kernels")
+    batch = result["crossover"]["batch"]
+    shown = test.browser.evaluate("document.getElementById('crossover').textContent")
+    test.check(abs(float(re.search(r"batch ([0-9.]+)", shown)[1]) / batch - 1) < 0.006, f"{test.name}: crossover {batch}: {shown}")
+    test.finish()
+
+
+def check_compare(test):
+    result = test.page("compare", "compare", "resnet18", "--device", "t4,l4", "--framework", "pytorch-eager,torchscript",
+                       "--precision", "bf16", "--batch", "1,8")
+    compared = [row for row in result["rows"] if "skipped" not in row]
+    compared.sort(key=lambda row: row["batch"])
+    test.equal("comparison", compared, ("device", "framework", "batch", "ratio_to_best", "host_share", *TIMES))
+    left_out = test.browser.evaluate("[...document.querySelectorAll('#skipped li')].map(e => e.textContent)")
+    for row in result["rows"]:
+        if "skipped" in row:
+            test.check(f"{row['framework']} on {row['device']}: {row['skipped']}" in left_out, f"{test.name}: {row} is not shown")
+    test.check(left_out, f"{test.name}: nothing is left out")
+    test.finish()
+
+
+def check_crossover(test):
+    result = test.page("crossover", "crossover", "resnet18", "--device", "t4")
+    test.equal("interval", [result["crossover"]], ("batch", "low", "high", "host_s"))
+    test.equal("causes", result["crossover"]["causes"], ("kind", "operations", "host_s"))
+    test.equal("predictions", result["predictions"], ("batch", *TIMES))
+    check_coverage(test, result["predictions"])
+    test.finish()
+
+
+def check_validate(test, rows_path):
+    result = test.page("validate", "validate", rows_path)
+    test.equal("overall", [result["overall"]], ERRORS)
+    test.equal("groups", [entry | entry["group"] for entry in result["groups"]], ("gpu", "framework", "precision", *ERRORS))
+    dots = test.browser.evaluate("[...document.querySelectorAll('svg.plot .dot')].length")
+    test.check(dots == result["overall"]["rows"], f"{test.name}: {dots} dots")
+    for column in ("gpu", "framework", "precision", "batch", "model"):
+        run = subprocess.run([test.ftax, "validate", rows_path, "--by", column, "--json", "-"], capture_output=True, text=True)
+        groups = {entry["group"][column]: entry for entry in json.loads(run.stdout)["groups"]}
+        names = [row[0]["shown"] for row in test.table(f"by-{column}")]
+        test.equal(f"by-{column}", [groups[name] | {column: float(name) if column == "batch" else name} for name in names],
+                   (column, *ERRORS))
+    lines = sum(len(skipped["lines"]) for skipped in result["skipped"])
+    test.check(sum(row[0]["value"] for row in test.table("skipped")) == lines == 1, f"{test.name}: other rows are skipped")
+    test.finish()
+
+
+def check_hostile(test):
+    model = os.path.join(test.folder, "<script>alert(0)<'&.txt")
+    with open(model, "w") as file:
+        file.write(HOSTILE)
+    result = test.page("hostile names", "predict", model, "--device", "t4", "--batch", "1")
+    scripts, pictures = test.browser.evaluate("[document.scripts.length, document.images.length]")
+    test.check((scripts, pictures) == (1, 0), f"{test.name}: {scripts} scripts and {pictures} pictures")
+    shown = [cell["shown"] for row in test.table("launches") for cell in row]
+    for name in ("<img src=x onerror=alert(2)>", "</td><script>alert(3)</script>"):
+        test.check(name in shown, f"{test.name}: {name} is not shown as it is")
+    test.check([row[0]["shown"] for row in test.table("uncovered")] == ['evil::"><script>alert(4)</script>'], f"{test.name}: uncovered")
+    check_coverage(test, result["predictions"])
+    test.finish()
+
+
+def main():
+    program = os.environ.get("FTAX_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        print(f"skipped: no Chromium on this machine (looked for {', '.join(BROWSERS)}; FTAX_BROWSER names one)")
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as folder, Browser(program) as browser:
+        test = Test(os.path.abspath(sys.argv[1]), browser, folder)
+        rows_path = os.path.join(folder, "rows.csv")
+        with open(rows_path, "w") as file:
+            file.write(ROWS)
+        check_predict(test, rows_path)
+        check_compare(test)
+        check_crossover(test)
+        check_validate(test, rows_path)
+        check_hostile(test)
+    for failure in test.failures[:40]:
+        print(failure)
+    print(f"{test.checks} checks in {os.path.basename(program)}, {len(test.failures)} failed")
+    return 1 if test.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
