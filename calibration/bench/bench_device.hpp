@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "calibration/bench/kernel_record.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/types.hpp"
 
@@ -33,11 +34,13 @@ struct BenchCase {
     int warm_ups = 3;
     int calls = 1;        ///< per sample
     int weight_sets = 1;  ///< weights of consecutive calls, so that they do not stay in a cache
+    bool traced = false;  ///< its kernels are recorded once, besides the samples
 };
 
 struct Sample {
     double seconds = 0;                   ///< of one call
     std::optional<double> clock_ratio{};  ///< clock over its default; nullopt where it cannot be read
+    std::optional<double> power_w{};      ///< of the whole device, now
     bool disturbed = false;               ///< another process used the device meanwhile
 };
 
@@ -70,6 +73,8 @@ class BenchDevice {
     [[nodiscard]] virtual std::optional<Failure> prepare(const BenchCase& bench_case) = 0;
     /// Times the prepared case once.
     [[nodiscard]] virtual std::variant<Sample, Failure> sample() = 0;
+    /// Runs the prepared case once more, outside the samples, under a profiler that records its kernels.
+    [[nodiscard]] virtual std::variant<DeviceTrace, Failure> trace() { return DeviceTrace{}; }
     /// Brings a lost device back. Returns false where that cannot be done.
     virtual bool restart() { return false; }
 };

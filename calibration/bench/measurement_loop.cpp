@@ -14,6 +14,21 @@ std::string problem_of(const Failure& failure) {
     return fmt::format("{}: {}", name_of(failure.kind), failure.message);
 }
 
+/// Mean of the values that were known.
+class KnownMean {
+  public:
+    void add(const std::optional<double>& value) {
+        if (value) sum_ += *value, ++count_;
+    }
+    [[nodiscard]] std::optional<double> mean() const {
+        return count_ > 0 ? std::optional(sum_ / count_) : std::nullopt;
+    }
+
+  private:
+    double sum_ = 0;
+    int count_ = 0;
+};
+
 /// Measures one case until its stopping rule is content. Returns nullopt when interrupted: half a case is not kept.
 std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice& device, const LoopOptions& options,
                                        const LoopSurroundings& surroundings, bool& lost) {
@@ -28,8 +43,7 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         return result;
     }
     StoppingRule rule(options.limits);
-    double clock_sum = 0;
-    int clocks = 0;
+    KnownMean clock_ratio, power_w;
     for (int discarded_in_sequence = 0; !rule.reason();) {
         if (surroundings.interrupted()) return std::nullopt;
         const auto outcome = device.sample();
@@ -53,12 +67,27 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         }
         discarded_in_sequence = 0;
         result.samples_s.push_back(sample.seconds);
-        if (sample.clock_ratio) clock_sum += *sample.clock_ratio, ++clocks;
+        clock_ratio.add(sample.clock_ratio);
+        power_w.add(sample.power_w);
         rule.add(sample.seconds, sample.seconds * bench_case.calls);
     }
-    if (clocks > 0) result.clock_ratio = clock_sum / clocks;
+    result.clock_ratio = clock_ratio.mean();
+    result.power_w = power_w.mean();
     result.stopped = name_of(*rule.reason());
     return result;
+}
+
+/// Records the kernels of the prepared case. What goes wrong there costs the records, not the samples.
+DeviceTrace trace_of(BenchDevice& device, bool& lost) {
+    auto outcome = device.trace();
+    if (auto* trace = std::get_if<DeviceTrace>(&outcome)) {
+        std::stable_sort(trace->kernels.begin(), trace->kernels.end(),
+                         [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+        return std::move(*trace);
+    }
+    const Failure& failure = std::get<Failure>(outcome);
+    lost = failure.kind == FailureKind::device_lost;
+    return {{}, problem_of(failure)};
 }
 
 }  // namespace
@@ -66,13 +95,16 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
 bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOptions& options,
              const LoopSurroundings& surroundings) {
     std::mt19937 random(options.seed);
-    const std::size_t total = cases.size() * static_cast<std::size_t>(options.repetitions);
+    const std::size_t total =
+        cases.size() * static_cast<std::size_t>(options.only_repetition ? 1 : options.repetitions);
     std::size_t done = 0;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-        if (options.fresh_processes && repetition > 0) device.restart();
+        const bool skipped = options.only_repetition.value_or(repetition) != repetition;
+        if (options.fresh_processes && repetition > 0 && !skipped) device.restart();
         std::vector<std::size_t> order(cases.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::shuffle(order.begin(), order.end(), random);
+        std::shuffle(order.begin(), order.end(), random);  // of a skipped one, too: the next has an order of its own
+        if (skipped) continue;
         for (const std::size_t index : order) {
             const BenchCase& bench_case = cases[index];
             if (!surroundings.is_done(bench_case, repetition)) {
@@ -80,6 +112,8 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
                 bool lost = false;
                 auto result = measure_case(bench_case, device, options, surroundings, lost);
                 if (!result) return false;
+                if (bench_case.traced && repetition == 0 && result->problem.empty())
+                    result->trace = trace_of(device, lost);
                 result->repetition = repetition;
                 surroundings.keep(bench_case, *result);
                 if (lost && !device.restart()) return false;

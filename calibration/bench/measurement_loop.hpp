@@ -17,6 +17,8 @@ struct CaseResult {
     std::vector<double> samples_s;  ///< all that count
     int discarded = 0;              ///< samples under a throttled clock, beside another process, or across a clock step
     std::optional<double> clock_ratio;  ///< mean over the samples that count
+    std::optional<double> power_w;      ///< mean over the samples that count
+    DeviceTrace trace;                  ///< of the first repetition of a case that is traced
     std::string stopped;                ///< name of the StopReason; empty when there is a problem
     std::string problem;                ///< why there is no time; empty for a valid result
 };
@@ -24,6 +26,7 @@ struct CaseResult {
 struct LoopOptions {
     StoppingLimits limits;
     int repetitions = 1;
+    std::optional<int> only_repetition;  ///< the others are left to other processes
     unsigned seed = 1;  ///< of the order: each repetition visits the cases in a random one
     /// A sample under this share of the default clock is discarded, and the device gets a pause. Source: DESIGN.md §7.
     double min_clock_ratio = 0.75;

@@ -170,6 +170,19 @@ void add_rows(std::vector<OperatorCase>& cases, std::initializer_list<const char
     for (const char* op : ops) add(cases, op, {"b", "h"}, rows);
 }
 
+/// Products that fill one or two waves of 128×128 tiles but for one tile, exactly, and with one tile too many.
+/// calibration/bench/python/campaign.py designs the same.
+void add_wave_edges(std::vector<OperatorCase>& cases, std::int64_t sms) {
+    constexpr std::int64_t tile = 128;
+    for (const std::int64_t waves : {1, 2}) {
+        for (const std::int64_t beside : {-1, 0, 1}) {
+            const std::int64_t tiles = waves * sms + beside;
+            cases.push_back({"linear", {{"m", tiles * tile}, {"n", tile}, {"k", 1024}}});
+            cases.push_back({"bmm", {{"b", tiles}, {"m", tile}, {"n", tile}, {"k", 64}}});
+        }
+    }
+}
+
 }  // namespace
 
 Graph operator_graph(const OperatorCase& operator_case) {
@@ -303,8 +316,9 @@ std::vector<OperatorCase> dispatch_operators() {
     return cases;
 }
 
-std::vector<OperatorCase> gpu_operators() {
+std::vector<OperatorCase> gpu_operators(int sms) {
     std::vector<OperatorCase> cases;
+    if (sms > 0) add_wave_edges(cases, sms);
     for (const std::int64_t m : {1, 8, 64, 127, 128, 129, 512, 1024, 4096, 16384}) {
         for (const std::int64_t n : {64, 768, 1000, 3072, 8192}) {
             for (const std::int64_t k : {64, 768, 3072, 8192}) {

@@ -33,7 +33,8 @@ struct OperatorCase {
 /// from the operators in it.
 [[nodiscard]] std::vector<OperatorCase> dispatch_operators();
 
-/// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less) and of waves.
-[[nodiscard]] std::vector<OperatorCase> gpu_operators();
+/// Shapes for a GPU: log-spaced, with the edges of tiles (multiples of 64, one more, one less), and those of waves
+/// where its number of multiprocessors is given.
+[[nodiscard]] std::vector<OperatorCase> gpu_operators(int sms = 0);
 
 }  // namespace ftax::bench

@@ -31,6 +31,7 @@ class PythonDevice : public BenchDevice {
     [[nodiscard]] Environment environment() const override { return environment_; }
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
+    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override;
     bool restart() override;
 
   private:

@@ -90,14 +90,18 @@ void ResultFile::write(const std::string& text) {
 }
 
 void ResultFile::append(const std::vector<std::string>& cells) {
-    std::string line;
-    append_csv_row(line, cells);
-    write(line);
+    append_rows({&cells, 1});
+}
+
+void ResultFile::append_rows(std::span<const std::vector<std::string>> rows) {
+    std::string lines;
+    for (const std::vector<std::string>& cells : rows) append_csv_row(lines, cells);
+    write(lines);
 }
 
 std::vector<std::string> result_columns() {
-    return {"latency_ms", "mode",        "case",    "repetition", "samples",   "relative_stddev",
-            "discarded",  "clock_ratio", "stopped", "problem",    "samples_ms"};
+    return {"latency_ms",  "mode",    "case",    "repetition", "samples", "relative_stddev", "discarded",
+            "clock_ratio", "power_w", "kernels", "kernel_ms",  "stopped", "problem",         "samples_ms"};
 }
 
 std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseResult& result) {
@@ -106,6 +110,7 @@ std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseRes
         samples += fmt::format("{}{:.5g}", samples.empty() ? "" : " ", seconds * 1e3);
     }
     const bool valid = result.problem.empty();
+    const std::vector<KernelRecord>& kernels = result.trace.kernels;
     return {valid ? fmt::format("{:.6g}", median(result.samples_s) * 1e3) : "",
             std::string(name_of(bench_case.mode)),
             bench_case.id,
@@ -114,9 +119,34 @@ std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseRes
             valid ? fmt::format("{:.3g}", relative_stddev(result.samples_s)) : "",
             fmt::format("{}", result.discarded),
             result.clock_ratio ? fmt::format("{:.3f}", *result.clock_ratio) : "",
+            result.power_w ? fmt::format("{:.1f}", *result.power_w) : "",
+            kernels.empty() ? "" : fmt::format("{}", kernels.size()),
+            kernels.empty() ? "" : fmt::format("{:.6g}", busy_s(kernels) * 1e3),
             result.stopped,
             result.problem,
             samples};
+}
+
+std::vector<std::string> kernel_columns() {
+    return {"case",      "repetition",   "index",    "kernel",      "grid",   "block",
+            "registers", "shared_bytes", "start_us", "duration_us", "problem"};
+}
+
+std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const CaseResult& result) {
+    const auto extent = [](const std::uint32_t(&sizes)[3]) {
+        return fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]);
+    };
+    const std::vector<KernelRecord>& kernels = result.trace.kernels;
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+        const KernelRecord& kernel = kernels[i];
+        rows.push_back({bench_case.id, fmt::format("{}", result.repetition), fmt::format("{}", i), kernel.name,
+                        extent(kernel.grid), extent(kernel.block), fmt::format("{}", kernel.registers),
+                        fmt::format("{}", kernel.shared_bytes),
+                        fmt::format("{:.3f}", static_cast<double>(kernel.start_ns - kernels.front().start_ns) * 1e-3),
+                        fmt::format("{:.3f}", static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-3), ""});
+    }
+    return rows;
 }
 
 void write_environment(const std::string& path, const Environment& environment) {

@@ -15,13 +15,14 @@ struct GpuMonitor {
     std::string driver;
     std::optional<bool> mig;
     std::function<std::optional<double>()> clock_ratio;   ///< clock over the largest one, now
+    std::function<std::optional<double>()> power_w;       ///< of the whole GPU, now
     std::function<std::optional<int>()> other_processes;  ///< compute processes beside this one
 };
 /// Asks NVML about the first GPU; nothing is known where its library is not.
 [[nodiscard]] GpuMonitor nvml_monitor();
 
-/// Runs cases on another device and marks each sample with the clock it ran at and whether somebody else came to the
-/// GPU.
+/// Runs cases on another device and marks each sample with the clock and power it ran at and whether somebody else came
+/// to the GPU.
 class WatchedDevice : public BenchDevice {
   public:
     WatchedDevice(std::unique_ptr<BenchDevice> device, GpuMonitor monitor)
@@ -32,6 +33,7 @@ class WatchedDevice : public BenchDevice {
     [[nodiscard]] std::vector<std::string> warnings() const override;
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
+    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override { return device_->trace(); }
     bool restart() override;
 
   private:

@@ -1,27 +1,37 @@
-#include "src/cli/output.hpp"
 #include "src/cli/bench_session.hpp"
 
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "calibration/bench/cpu_spec.hpp"
+#include "calibration/bench/cuda_probe.hpp"
 #include "calibration/bench/libtorch_plugin.hpp"
 #include "calibration/bench/python_device.hpp"
 #include "calibration/bench/watched_device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/work.hpp"
+#include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
+#include "src/io/file.hpp"
+
+extern char** environ;
 
 namespace ftax::cli {
 namespace {
@@ -123,7 +133,35 @@ constexpr int dispatch_repetitions = 9;
 /// Weights are rotated through this much memory, so that a call finds them where a forward pass finds them.
 constexpr double rotated_bytes = 64 << 20;
 
+/// Starts this program again. Returns its exit code; Ctrl-C reaches it as a member of the terminal's group.
+int run_again(const std::vector<std::string>& arguments) {
+    std::vector<const char*> pointers{"ftax"};
+    for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+    pointers.push_back(nullptr);
+    pid_t child = -1;
+    const int reason =
+        ::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char* const*>(pointers.data()), environ);
+    if (reason != 0) throw Error(ErrorCode::refused, fmt::format("cannot start ftax again: {}", std::strerror(reason)));
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 }  // namespace
+
+std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition) {
+    std::vector<std::string> command{"measure",      "dispatch",
+                                     "--device",     arguments.device,
+                                     "--framework",  arguments.framework,
+                                     "--precision",  arguments.precision,
+                                     "--threads",    fmt::format("{}", arguments.threads),
+                                     "--output",     arguments.output,
+                                     "--repetition", fmt::format("{}", repetition)};
+    if (arguments.quick) command.push_back("--quick");
+    if (arguments.resume || repetition > 0) command.push_back("--resume");
+    return command;
+}
 
 void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
     verb.add_option("--device", arguments.device, "cpu, or cuda for this machine's GPU")
@@ -162,7 +200,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     for (auto& entry : device_->environment()) environment.push_back(std::move(entry));
     spec_ = arguments_.device == "cpu" ? bench::query_cpu(arguments_.threads)
                                        : device_spec(value_of(environment, "device"));
-    bench::write_environment(path("environment.json"), environment);
+    if (!arguments_.repetition) bench::write_environment(path("environment.json"), environment);
 }
 
 bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
@@ -171,6 +209,11 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
     std::vector<std::string> header = columns;
     for (std::string& column : bench::result_columns()) header.push_back(std::move(column));
     bench::ResultFile results(path(file), header, arguments_.resume);
+    std::optional<bench::ResultFile> kernels;
+    if (std::any_of(cases.begin(), cases.end(), [](const auto& c) { return c.traced; }))
+        kernels.emplace(path(std::filesystem::path(file).stem().string() + "_kernels.csv"), bench::kernel_columns(),
+                        arguments_.resume);
+    bool trace_problem_told = false;
     const Progress progress(file);
     const InterruptGuard guard;
     bench::LoopSurroundings surroundings{
@@ -179,7 +222,12 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
             [&](const bench::BenchCase& c, const bench::CaseResult& result) {
                 std::vector<std::string> cells = labels[static_cast<std::size_t>(&c - cases.data())];
                 for (std::string& cell : bench::result_cells(c, result)) cells.push_back(std::move(cell));
+                // The kernels first: a row that is there is complete.
+                if (kernels && !kernels->has(c.id, result.repetition))
+                    kernels->append_rows(bench::kernel_rows(c, result));
                 results.append(cells);
+                if (!result.trace.problem.empty() && !std::exchange(trace_problem_told, true))
+                    print_warnings({fmt::format("no kernel records: {}", result.trace.problem)});
                 if (!result.problem.empty()) print_warnings({fmt::format("{}: {}", c.id, result.problem)});
             },
         .interrupted = [] { return interrupt_seen != 0; },
@@ -190,7 +238,23 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
     return false;
 }
 
+/// What runs in this process cannot be restarted: each repetition gets a process that does nothing else.
+bool BenchSession::measure_dispatch_in_processes() {
+    const InterruptGuard guard;
+    for (int repetition = 0; repetition < dispatch_repetitions; ++repetition) {
+        const int code = run_again(dispatch_command(arguments_, repetition));
+        if (interrupt_seen != 0) return false;
+        if (code != 0)
+            throw Error(ErrorCode::refused,
+                        fmt::format("repetition {} of dispatch ended with status {}", repetition, code));
+    }
+    return true;
+}
+
 bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode) {
+    const bool dispatch = mode == bench::Mode::host_dispatch;
+    if (dispatch && arguments_.framework == "libtorch" && !arguments_.repetition)
+        return measure_dispatch_in_processes();
     std::vector<bench::BenchCase> bench_cases;
     std::vector<std::vector<std::string>> labels;
     for (const bench::OperatorCase& c : cases) {
@@ -203,7 +267,8 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
              .mode = mode,
              .warm_ups = 2,
              .calls = calls_for(*graph),
-             .weight_sets = weights < 65536 ? 1 : static_cast<int>(std::clamp(rotated_bytes / weights, 1.0, 64.0))});
+             .weight_sets = weights < 65536 ? 1 : static_cast<int>(std::clamp(rotated_bytes / weights, 1.0, 64.0)),
+             .traced = arguments_.device != "cpu" && mode == bench::Mode::device_hot});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }
     bench::LoopOptions options{.repetitions = 2};
@@ -211,15 +276,15 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
         options.limits = {.min_samples = 5, .min_total_s = 0.1, .relative_stddev = 0.01, .max_total_s = 1};
     if (arguments_.quick)
         options.limits = {.min_samples = 5, .min_total_s = 0.02, .relative_stddev = 0.02, .max_total_s = 0.25};
-    const bool dispatch = mode == bench::Mode::host_dispatch;
     if (arguments_.device != "cpu") options.limits = {.min_samples = 10, .min_total_s = 0.03, .max_total_s = 0.5};
     if (dispatch) options.repetitions = dispatch_repetitions, options.fresh_processes = true;
+    options.only_repetition = arguments_.repetition;
     return run(bench_cases, labels, {"gpu", "framework", "precision", "op", "shape"},
                dispatch ? "dispatch.csv" : "operators.csv", options);
 }
 
 bool BenchSession::measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
-                                  const ShapeBindings& dims) {
+                                  const ShapeBindings& dims, std::span<const bench::Mode> modes) {
     std::vector<bench::BenchCase> cases;
     std::vector<std::vector<std::string>> labels;
     for (const std::string& model : models) {
@@ -233,14 +298,18 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
             bindings["batch"] = batch;
             const auto seq = bindings.find("seq");
             const std::string seq_text = seq == bindings.end() ? "" : fmt::format("{}", seq->second);
-            cases.push_back({.id = fmt::format("{} batch={} seq={} {}", model, batch, seq_text, arguments_.precision),
-                             .model = model,
-                             .graph = graph,
-                             .bindings = bindings,
-                             .mode = bench::Mode::end_to_end,
-                             .warm_ups = arguments_.quick ? 2 : 10});
-            labels.push_back(
-                {spec_.slug, arguments_.framework, arguments_.precision, model, fmt::format("{}", batch), seq_text});
+            for (const bench::Mode mode : modes) {
+                cases.push_back({.id = fmt::format("{} batch={} seq={} {} {}", model, batch, seq_text,
+                                                   arguments_.precision, name_of(mode)),
+                                 .model = model,
+                                 .graph = graph,
+                                 .bindings = bindings,
+                                 .mode = mode,
+                                 .warm_ups = arguments_.quick ? 2 : 10,
+                                 .traced = mode == bench::Mode::device_hot});
+                labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, model,
+                                  fmt::format("{}", batch), seq_text});
+            }
         }
     }
     bench::LoopOptions options;
@@ -248,6 +317,22 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
     if (arguments_.quick)
         options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};
     return run(cases, labels, {"gpu", "framework", "precision", "model", "batch", "seq"}, "models.csv", options);
+}
+
+void BenchSession::measure_runtime() {
+    const std::string file = path("runtime.csv");
+    if (arguments_.device == "cpu" || std::filesystem::exists(file)) return;
+    const std::string probe = bench::find_cuda_probe();
+    if (probe.empty()) {
+        print_warnings(
+            {"the CUDA runtime itself is not measured: this ftax was built without it (cmake -DFTAX_BUILD_CUDA=ON)"});
+        return;
+    }
+    try {
+        write_file(file, bench::run_cuda_probe(probe));
+    } catch (const Error& error) {
+        print_warnings({fmt::format("the CUDA runtime itself is not measured: {}", error.what())});
+    }
 }
 
 }  // namespace ftax::cli

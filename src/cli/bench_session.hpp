@@ -25,7 +25,10 @@ struct BenchArguments {
     int threads = 1;
     bool quick = false;
     bool resume = false;
+    std::optional<int> repetition;  ///< only this one of the repetitions of dispatch
 };
+/// The command line that measures one repetition of dispatch in a process of its own, without the program.
+[[nodiscard]] std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition);
 void add_bench_options(CLI::App& verb, BenchArguments& arguments);
 
 /// A folder of result files that one device fills under one framework. Ctrl-C ends measuring between two samples.
@@ -41,12 +44,19 @@ class BenchSession {
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
     /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each of the repetitions in a
-    /// process of its own) or whole networks into FOLDER/models.csv. Returns false when it was interrupted.
+    /// process of its own) or whole networks into FOLDER/models.csv, each in all of the modes. What a GPU's kernels
+    /// were goes into FOLDER/operators_kernels.csv and FOLDER/models_kernels.csv. Returns false when it was
+    /// interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
-                                      const ShapeBindings& dims);
+                                      const ShapeBindings& dims, std::span<const bench::Mode> modes);
+
+    /// Measures what the CUDA runtime costs without a framework into FOLDER/runtime.csv: launches, graphs, gaps,
+    /// copies. Warns where that cannot be done.
+    void measure_runtime();
 
   private:
+    [[nodiscard]] bool measure_dispatch_in_processes();
     [[nodiscard]] bool run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
                            const std::vector<std::string>& columns, const std::string& file,
                            const bench::LoopOptions& options);

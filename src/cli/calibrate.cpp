@@ -33,6 +33,7 @@ constexpr double busy_load = 1.5;
 const std::vector<std::string> proof_models{"resnet18", "resnet50", "mobilenet_v2", "squeezenet", "bert", "distilbert"};
 const std::vector<std::int64_t> proof_batches{1, 2, 4, 8};
 const ShapeBindings proof_dims{{"seq", 128}};
+const std::vector<bench::Mode> proof_modes{bench::Mode::end_to_end};
 
 /// Of the repetitions of one operator the fastest counts: what disturbs a CPU only ever lengthens.
 std::vector<fit::CpuRow> cpu_rows(const std::string& path, const DeviceSpec& device, const std::string& framework) {
@@ -136,7 +137,7 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
         fit::fit_cpu(cpu_rows(session.path("operators.csv"), session.spec(), arguments.bench.framework), session.spec(),
                      arguments.bench.framework, {});
     write_profiles(session, fit);
-    if (!session.measure_models(proof_models, proof_batches, proof_dims)) return interrupted;
+    if (!session.measure_models(proof_models, proof_batches, proof_dims, proof_modes)) return interrupted;
     const Proof proof = prove(fit.device, fit.framework, {}, session.path("models.csv"));
     write_standard_output(
         fmt::format("{} under {}, {} thread{}; {}\n\n{}{}\n{}\nMAPE over networks that were not fitted: {:.1f} %\n\n"
@@ -150,7 +151,8 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
 }
 
 int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
-    if (!session.measure_operators(bench::gpu_operators(), bench::Mode::device_hot)) return interrupted;
+    if (!session.measure_operators(bench::gpu_operators(session.spec().sms), bench::Mode::device_hot))
+        return interrupted;
     if (!session.measure_operators(bench::dispatch_operators(), bench::Mode::host_dispatch)) return interrupted;
     std::vector<CsvTable> tables;
     for (const char* file : {"operators.csv", "dispatch.csv"}) tables.push_back(read_csv(session.path(file)));
@@ -162,7 +164,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     write_file(session.path("profile.json"), to_text(gpu.profile));
     write_file(session.path("framework.json"), to_text(host.profile));
 
-    if (!session.measure_models(proof_models, proof_batches, proof_dims)) return interrupted;
+    if (!session.measure_models(proof_models, proof_batches, proof_dims, proof_modes)) return interrupted;
     const PredictOptions options{.precision = parse_precision(arguments.bench.precision), .cudnn9 = true};
     const std::string models = session.path("models.csv");
     const Proof uncalibrated = prove(compose(embedded_device_profile(), session.spec()), before, options, models);

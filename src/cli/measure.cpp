@@ -24,15 +24,16 @@ struct MeasureArguments {
 
 constexpr int interrupted = 1;
 
-std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, bench::Mode mode) {
+/// `sms`: multiprocessors of the GPU; 0 where none is at hand.
+std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, bench::Mode mode, int sms) {
     if (mode == bench::Mode::host_dispatch) return bench::dispatch_operators();
-    return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators();
+    return arguments.device == "cpu" ? bench::cpu_operators(arguments.quick) : bench::gpu_operators(sms);
 }
 
 /// One JSON object a line: what calibration/campaign.sh measures on machines without ftax.
 int list_operators(const BenchArguments& arguments, bench::Mode mode) {
     std::string text;
-    for (const bench::OperatorCase& c : operators_for(arguments, mode)) {
+    for (const bench::OperatorCase& c : operators_for(arguments, mode, 0)) {
         const Graph graph = bench::operator_graph(c);
         const Work work = total_work(graph, bind(graph, {}));
         const nlohmann::ordered_json line{{"op", c.op},
@@ -49,15 +50,20 @@ int list_operators(const BenchArguments& arguments, bench::Mode mode) {
 int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
     if (arguments.list) return list_operators(arguments.bench, mode);
     BenchSession session(arguments.bench);
-    return session.measure_operators(operators_for(arguments.bench, mode), mode) ? 0 : interrupted;
+    if (!arguments.bench.repetition) session.measure_runtime();
+    return session.measure_operators(operators_for(arguments.bench, mode, session.spec().sms), mode) ? 0 : interrupted;
 }
 
 int measure_models(const MeasureArguments& arguments) {
     ShapeBindings dims;
     for (const std::string& text : arguments.dims) parse_dimension(text, dims);
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
+    // A CPU runs what it is told at once: its host and device time are the same.
+    std::vector<bench::Mode> modes{bench::Mode::end_to_end};
+    if (arguments.bench.device != "cpu")
+        modes.insert(modes.end(), {bench::Mode::host_dispatch, bench::Mode::device_hot});
     BenchSession session(arguments.bench);
-    return session.measure_models(arguments.models, batches, dims) ? 0 : interrupted;
+    return session.measure_models(arguments.models, batches, dims, modes) ? 0 : interrupted;
 }
 
 }  // namespace
@@ -77,11 +83,13 @@ void setup_measure(CLI::App& app, Action& action) {
 
     CLI::App* dispatch = verb->add_subcommand("dispatch", "host time of asynchronous calls, by operator");
     add_bench_options(*dispatch, arguments->bench);
+    dispatch->add_option("--repetition", arguments->bench.repetition, "only this one of the nine repetitions")
+        ->check(CLI::Range(0, 8));
     dispatch->callback([arguments, &action] {
         action = [arguments] { return measure_kernels(*arguments, bench::Mode::host_dispatch); };
     });
 
-    CLI::App* model = verb->add_subcommand("model", "whole networks, end to end");
+    CLI::App* model = verb->add_subcommand("model", "whole networks, end to end; of a GPU, host and device time apart");
     model->add_option("MODEL", arguments->models, "zoo names or files (.onnx .pt2 .txt)")->required();
     model->add_option("--batch", arguments->batches, "batch sizes: 1,2,4:128:x2")->capture_default_str();
     model->add_option("--dim", arguments->dims, "value of a dynamic dimension, e.g. seq=128");

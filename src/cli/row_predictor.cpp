@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
+#include "calibration/bench/bench_device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/framework_model.hpp"
@@ -72,6 +75,13 @@ Measurement with_own_framework(Measurement row) {
     return row;
 }
 
+/// Times of the host or the device alone, which stand beside those end to end in the files of `ftax measure model`.
+bool is_part_of_latency(std::string_view mode) {
+    using bench::Mode;
+    const Mode parts[]{Mode::device_cold, Mode::device_hot, Mode::host_dispatch};
+    return std::any_of(std::begin(parts), std::end(parts), [&](Mode part) { return mode == bench::name_of(part); });
+}
+
 }  // namespace
 
 const Graph& RowPredictor::graph(const std::string& model) {
@@ -109,6 +119,9 @@ Prediction RowPredictor::predict(const Measurement& measured) {
     Measurement row = with_own_framework(measured);
     row.gpu = device_spec(row.gpu).slug;
     if (row.mode == "train") throw Error(ErrorCode::usage, "training is not modelled");
+    if (is_part_of_latency(row.mode))
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} is a part of the latency; rows of end_to_end are predicted", row.mode));
     const ShapeBindings bindings = bindings_for(graph(row.model), row);
     return predictor(row).predict(bindings);
 }
@@ -134,7 +147,9 @@ AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
 
 std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {
     std::vector<Measurement> rows;
-    for (const Measurement& row : measured) rows.push_back(with_own_framework(row));
+    for (const Measurement& row : measured) {
+        if (!is_part_of_latency(row.mode)) rows.push_back(with_own_framework(row));
+    }
     const auto hosts = fit_hosts(rows, [this](const Measurement& row) { return anchor_row_of(row); });
     predictors_.clear();  // they were built for hosts that nobody had measured
     std::vector<std::string> warnings;
@@ -154,6 +169,7 @@ FrameworkProfile anchored_on(FrameworkProfile profile, const std::string& device
     for (const Measurement& measured : rows) {
         Measurement row = with_own_framework(measured);
         row.run.clear();
+        if (is_part_of_latency(row.mode)) continue;
         if (row.framework == profile.framework && device_spec(row.gpu).slug == device_slug) own.push_back(row);
     }
     if (own.empty()) {

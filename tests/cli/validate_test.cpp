@@ -45,6 +45,27 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
     CHECK(table.row(0)[10].empty());
 }
 
+TEST_CASE(
+    "of the rows of `ftax measure model` those end to end are predicted, whatever their anchor file holds beside "
+    "them") {
+    const TemporaryFolder folder;
+    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4"});
+    const std::string rows = folder.write("models.csv",
+                                          "gpu,framework,precision,model,batch,seq,latency_ms,mode\n"
+                                          "t4,pytorch-eager,fp32,resnet18,4,," +
+                                              ms +
+                                              ",end_to_end\n"
+                                              "t4,pytorch-eager,fp32,resnet18,4,,0.9,host_dispatch\n"
+                                              "t4,pytorch-eager,fp32,resnet18,4,,0.7,device_hot\n");
+    for (const std::vector<std::string>& anchor : {std::vector<std::string>{}, {"--anchor", rows}}) {
+        std::vector<std::string> arguments{"validate", rows, "--json", "-", "--max-mape", "1"};
+        arguments.insert(arguments.end(), anchor.begin(), anchor.end());
+        const ProgramRun outcome = run_ftax(arguments);
+        CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
+        CHECK(nlohmann::json::parse(outcome.output)["overall"]["rows"] == 1);
+    }
+}
+
 TEST_CASE("validate lists every row that it cannot predict, and predicts the others") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -15,6 +16,7 @@ constexpr std::size_t buffer_bytes = 4 << 20;
 
 std::mutex collected_lock;
 std::vector<KernelRecord> collected;
+std::vector<CallRecord> collected_calls;
 std::size_t lost = 0;
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
@@ -31,6 +33,7 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
     const std::lock_guard guard(collected_lock);
     lost += dropped_by_cupti + parsed.without_time + (parsed.torn ? 1 : 0);
     std::move(parsed.kernels.begin(), parsed.kernels.end(), std::back_inserter(collected));
+    std::move(parsed.calls.begin(), parsed.calls.end(), std::back_inserter(collected_calls));
 }
 
 std::string describe(CUptiResult code) {
@@ -50,6 +53,11 @@ ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes) {
         if (code != CUPTI_SUCCESS) {
             parsed.torn = true;
             return parsed;
+        }
+        if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+            const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
+            parsed.calls.push_back({call.start, call.end, call.correlationId});
+            continue;
         }
         if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && record->kind != CUPTI_ACTIVITY_KIND_KERNEL) continue;
         const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
@@ -71,26 +79,29 @@ ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes) {
     }
 }
 
-std::vector<double> gaps_s(std::vector<KernelRecord> kernels) {
-    std::sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-    std::vector<double> gaps;
-    std::uint64_t free_ns = 0;
+std::vector<double> launch_latencies_s(const std::vector<KernelRecord>& kernels, const std::vector<CallRecord>& calls) {
+    std::map<std::uint32_t, std::uint64_t> called_ns;
+    for (const CallRecord& call : calls) called_ns.emplace(call.correlation, call.start_ns);
+    std::vector<double> latencies;
     for (const KernelRecord& kernel : kernels) {
-        if (free_ns != 0) gaps.push_back(kernel.start_ns > free_ns ? static_cast<double>(kernel.start_ns - free_ns) * 1e-9 : 0);
-        free_ns = std::max(free_ns, kernel.end_ns);
+        const auto call = called_ns.find(kernel.correlation);
+        if (call == called_ns.end() || kernel.start_ns < call->second) continue;
+        latencies.push_back(static_cast<double>(kernel.start_ns - call->second) * 1e-9);
     }
-    return gaps;
+    return latencies;
 }
 
-CuptiTrace::CuptiTrace() {
+CuptiTrace::CuptiTrace(bool with_calls) : with_calls_(with_calls) {
     CUptiResult code = cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
     if (code == CUPTI_SUCCESS) code = cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    if (code == CUPTI_SUCCESS && with_calls) code = cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
     if (code != CUPTI_SUCCESS) problem_ = describe(code);
 }
 
 CuptiTrace::~CuptiTrace() {
     if (!problem_.empty()) return;
     cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (with_calls_) cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
     cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
@@ -99,6 +110,11 @@ std::vector<KernelRecord> CuptiTrace::take() {
     cuptiActivityFlushAll(0);
     const std::lock_guard guard(collected_lock);
     return std::exchange(collected, {});
+}
+
+std::vector<CallRecord> CuptiTrace::take_calls() {
+    const std::lock_guard guard(collected_lock);
+    return std::exchange(collected_calls, {});
 }
 
 std::size_t CuptiTrace::dropped() {

@@ -5,47 +5,51 @@
 #include <string>
 #include <vector>
 
+#include "calibration/bench/kernel_record.hpp"
+
 namespace ftax::bench {
 
-/// One kernel as CUPTI saw it.
-struct KernelRecord {
-    std::string name;
-    std::uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
-    std::uint32_t registers = 0;      ///< per thread
-    std::int64_t shared_bytes = 0;    ///< static and dynamic, per block
+/// One call of the CUDA runtime by the host's clock, which CUPTI sets beside the device's.
+struct CallRecord {
     std::uint64_t start_ns = 0, end_ns = 0;
-    std::uint32_t correlation = 0;
+    std::uint32_t correlation = 0;  ///< of the kernel that it launched
 };
 
-/// Kernels among the activity records of one buffer as CUPTI hands it back; records of other kinds are passed over, those
-/// without a time (start 0: the kernel was still running when the buffer was flushed) are dropped and counted.
+/// Kernels and runtime calls among the activity records of one buffer as CUPTI hands it back; records of other kinds
+/// are passed over, those without a time (start 0: the kernel was still running when the buffer was flushed) are
+/// dropped and counted.
 struct ParsedBuffer {
     std::vector<KernelRecord> kernels;
+    std::vector<CallRecord> calls;
     std::size_t without_time = 0;
     bool torn = false;  ///< the buffer ended inside a record
 };
 [[nodiscard]] ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes);
 
-/// Idle time of the device between consecutive kernels, in order of start. Overlapping kernels have none.
-[[nodiscard]] std::vector<double> gaps_s(std::vector<KernelRecord> kernels);
+/// From the begin of the call that launches a kernel to the begin of the kernel, for each kernel whose call is known.
+[[nodiscard]] std::vector<double> launch_latencies_s(const std::vector<KernelRecord>& kernels,
+                                                     const std::vector<CallRecord>& calls);
 
-/// Collects kernel records while it lives. Only one in a process.
+/// Collects kernel records, and on request runtime calls, while it lives. Only one in a process.
 class CuptiTrace {
   public:
-    CuptiTrace();
+    explicit CuptiTrace(bool with_calls = false);
     ~CuptiTrace();
     CuptiTrace(const CuptiTrace&) = delete;
     CuptiTrace& operator=(const CuptiTrace&) = delete;
 
     /// Why nothing is collected, with what to do about it; empty when CUPTI works.
     [[nodiscard]] const std::string& problem() const { return problem_; }
-    /// Waits for the device's records and returns what was collected since the last call.
+    /// Waits for the device's records and returns what was collected since the last time.
     [[nodiscard]] std::vector<KernelRecord> take();
+    /// Returns the runtime calls that came with the kernels taken last.
+    [[nodiscard]] std::vector<CallRecord> take_calls();
     /// Records that CUPTI or the parser lost so far.
     [[nodiscard]] static std::size_t dropped();
 
   private:
     std::string problem_;
+    bool with_calls_;
 };
 
 /// What a user can do about a CUPTI error code. Source: CUPTI documentation, "CUPTI result codes";

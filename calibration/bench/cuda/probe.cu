@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/bench/cuda/cupti_trace.hpp"
@@ -25,6 +26,9 @@ using ftax::bench::Nvml;
 constexpr int refused = 5;
 constexpr int repetitions = 21;
 constexpr int launches = 256;  // below the launch queue's 1,024 entries
+
+/// Two to four milliseconds, in which a slow host queues that many launches.
+constexpr long long sleep_while_queueing = 4'000'000;
 
 __global__ void empty() {}
 
@@ -79,7 +83,7 @@ class Timer {
     }
     /// Device time of what `queue` puts into the stream, behind a kernel that sleeps meanwhile.
     double device_s(const std::function<void()>& queue) {
-        sleep_cycles<<<1, 1>>>(2'000'000);
+        sleep_cycles<<<1, 1>>>(sleep_while_queueing);
         check(cudaEventRecord(begin_), "event");
         queue();
         check(cudaEventRecord(end_), "event");
@@ -115,22 +119,34 @@ cudaGraphExec_t graph_of(int nodes) {
     return executable;
 }
 
-void print_cupti(const Samples&, CuptiTrace& trace) {
+void print_median(const char* quantity, std::vector<double> values) {
+    if (values.empty()) return;
+    std::sort(values.begin(), values.end());
+    std::printf("%s,%.6g,s,%zu,cupti\n", quantity, values[values.size() / 2], values.size());
+}
+
+/// Last of all: records slow down every launch of the process.
+void print_cupti() {
+    CuptiTrace trace(true);
     if (!trace.problem().empty()) {
         std::fprintf(stderr, "warning: no CUPTI: %s\n", trace.problem().c_str());
         return;
     }
+    for (int i = 0; i < launches; ++i) {
+        empty<<<1, 32>>>();
+        check(cudaDeviceSynchronize(), "run");
+    }
+    const auto alone = trace.take();
+    print_median("launch_latency", ftax::bench::launch_latencies_s(alone, trace.take_calls()));
+
+    sleep_cycles<<<1, 1>>>(sleep_while_queueing);
     for (int i = 0; i < launches; ++i) empty<<<1, 32>>>();
     check(cudaDeviceSynchronize(), "run");
     const auto kernels = trace.take();
     std::vector<double> durations;
     for (const auto& kernel : kernels) durations.push_back(static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-9);
-    std::vector<double> gaps = ftax::bench::gaps_s(kernels);
-    for (const auto& [name, values] : {std::pair<const char*, std::vector<double>*>{"empty_kernel", &durations}, {"kernel_gap", &gaps}}) {
-        if (values->empty()) continue;
-        std::sort(values->begin(), values->end());
-        std::printf("%s,%.6g,s,%zu,cupti\n", name, (*values)[values->size() / 2], values->size());
-    }
+    print_median("empty_kernel", std::move(durations));
+    print_median("kernel_gap", ftax::bench::gaps_s(kernels));
     if (CuptiTrace::dropped() > 0) std::fprintf(stderr, "warning: CUPTI dropped %zu records\n", CuptiTrace::dropped());
 }
 
@@ -147,7 +163,6 @@ int main() {
         std::fprintf(stderr, "ftax_cuda_probe: no GPU: %s\n", code == cudaSuccess ? "none found" : cudaGetErrorString(code));
         return refused;
     }
-    CuptiTrace trace;
     const Nvml nvml;
     if (nvml.mig().value_or(false)) std::fprintf(stderr, "warning: MIG is on: this is a slice of a GPU, datasheet rates do not hold\n");
     if (nvml.other_processes().value_or(0) > 0) std::fprintf(stderr, "warning: another process uses this GPU\n");
@@ -191,7 +206,7 @@ int main() {
         cudaFree(from);
         cudaFree(to);
     }
-    print_cupti(samples, trace);
+    print_cupti();
     if (const auto power = nvml.power_w()) std::printf("power,%.4g,W,1,nvml\n", *power);
     if (const auto clock = nvml.clock_hz()) std::printf("clock,%.6g,Hz,1,nvml\n", *clock);
     return 0;

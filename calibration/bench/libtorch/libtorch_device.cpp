@@ -1,6 +1,7 @@
-#include "calibration/bench/libtorch_plugin.hpp"
+#include "calibration/bench/libtorch/libtorch_device.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
@@ -12,9 +13,12 @@
 #include <chrono>
 #include <ctime>
 
-#include "calibration/bench/libtorch/libtorch_device.hpp"
 #include "calibration/bench/libtorch/network.hpp"
+#include "calibration/bench/libtorch_plugin.hpp"
 #include "ftax/error.hpp"
+#ifdef FTAX_WITH_CUPTI
+#include "calibration/bench/cuda/cupti_trace.hpp"
+#endif
 
 namespace ftax::bench {
 namespace {
@@ -50,6 +54,14 @@ c10::Device open(const std::string& name) {
     return c10::Device(c10::kCUDA, 0);
 }
 
+/// Keeps the stream busy for about as long. A GPU clocked higher than this sleeps a little less.
+void sleep_on_stream(double seconds) {
+    constexpr double cycles_per_s = 2e9;
+    // at::cuda::sleep(long), which torch.cuda._sleep calls; its header needs CUDA's, which LibTorch does not bring.
+    static const auto sleep = reinterpret_cast<void (*)(std::int64_t)>(::dlsym(RTLD_DEFAULT, "_ZN2at4cuda5sleepEl"));
+    if (sleep) sleep(static_cast<std::int64_t>(seconds * cycles_per_s));
+}
+
 }  // namespace
 
 struct LibtorchDevice::State {
@@ -61,6 +73,10 @@ struct LibtorchDevice::State {
     Mode mode = Mode::end_to_end;
     int calls = 1;
     at::Tensor flush;
+    double queueing_s = 2e-4;  ///< host time of the last device sample of this network
+#ifdef FTAX_WITH_CUPTI
+    std::unique_ptr<CuptiTrace> cupti;
+#endif
 
     bool cuda() const { return device.is_cuda(); }
     double now_s() const { return !cuda() && threads == 1 ? process_s() : wall_s(); }
@@ -79,12 +95,16 @@ struct LibtorchDevice::State {
         return (end - begin) / count;
     }
 
+    /// Device time of calls that are queued behind a kernel which sleeps for as long as queueing took last time.
     double device_time(int count) {
         synchronize();
+        sleep_on_stream(std::min(1.2 * queueing_s + 5e-5, 0.2));
         const c10::Stream stream = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device);
         c10::Event begin(c10::kCUDA, c10::EventFlag::BACKEND_DEFAULT), end(c10::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
         begin.record(stream);
+        const double queueing = wall_s();
         for (int i = 0; i < count; ++i) network->run();
+        queueing_s = wall_s() - queueing;
         end.record(stream);
         end.synchronize();
         return begin.elapsedTime(end) * 1e-3 / count;
@@ -107,7 +127,7 @@ struct LibtorchDevice::State {
 };
 
 LibtorchDevice::LibtorchDevice(const std::string& device, Precision precision, int threads)
-    : state_(new State{open(device), precision, threads, {}, {}, Mode::end_to_end, 1, {}}) {
+    : state_(new State{.device = open(device), .precision = precision, .threads = threads}) {
     at::set_num_threads(threads);
     constexpr std::int64_t flush_bytes = 128 << 20;  // twice the largest L2 of a GPU (H100, A100: 50 MB)
     state_->flush = at::zeros({flush_bytes}, at::TensorOptions().dtype(at::kChar).device(state_->device));
@@ -125,6 +145,13 @@ std::optional<Failure> LibtorchDevice::prepare(const BenchCase& bench_case) {
     state_->graph = bench_case.graph;
     state_->mode = bench_case.mode;
     state_->calls = bench_case.calls;
+    state_->queueing_s = 2e-4;
+    if (state_->precision == Precision::amp)
+        return Failure{FailureKind::unsupported, "amp is measured through Python (--framework pytorch-eager)"};
+    // Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
+    const bool tf32 = state_->precision == Precision::tf32;
+    at::globalContext().setAllowTF32CuBLAS(tf32);
+    at::globalContext().setAllowTF32CuDNN(tf32 || (!bench_case.model.empty() && state_->precision == Precision::fp32));
     try {
         state_->network = std::make_unique<Network>(*state_->graph, bench_case.bindings, state_->precision, state_->device,
                                                     bench_case.weight_sets);
@@ -154,6 +181,28 @@ std::variant<Sample, Failure> LibtorchDevice::sample() {
         return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
     }
 }
+
+#ifdef FTAX_WITH_CUPTI
+std::variant<DeviceTrace, Failure> LibtorchDevice::trace() {
+    const c10::InferenceMode inference;
+    if (!state_->cuda()) return DeviceTrace{};
+    if (!state_->cupti) state_->cupti = std::make_unique<CuptiTrace>();
+    if (!state_->cupti->problem().empty()) return DeviceTrace{{}, state_->cupti->problem()};
+    try {
+        state_->synchronize();
+        state_->cupti->take();  // what ran since the last trace
+        state_->network->run();
+        state_->synchronize();
+        return DeviceTrace{state_->cupti->take(), {}};
+    } catch (const c10::Error& error) {
+        return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
+    }
+}
+#else
+std::variant<DeviceTrace, Failure> LibtorchDevice::trace() {
+    return DeviceTrace{{}, state_->cuda() ? "this ftax was built without CUPTI (cmake -DFTAX_BUILD_CUDA=ON)" : ""};
+}
+#endif
 
 }  // namespace ftax::bench
 

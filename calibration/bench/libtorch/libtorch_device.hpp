@@ -17,6 +17,7 @@ class LibtorchDevice : public BenchDevice {
     [[nodiscard]] Environment environment() const override;
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
+    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override;
 
   private:
     struct State;  // LibTorch's headers stay out of this one

@@ -13,15 +13,18 @@ class FakeDevice : public BenchDevice {
   public:
     std::function<std::optional<Failure>(const BenchCase&)> on_prepare = [](const BenchCase&) { return std::nullopt; };
     std::function<std::variant<Sample, Failure>()> on_sample = [] { return Sample{1e-3}; };
+    std::function<std::variant<DeviceTrace, Failure>()> on_trace = [] { return DeviceTrace{}; };
     std::function<bool()> on_restart = [] { return false; };
     std::vector<std::string> prepared;
+    Environment about{{"device", "fake"}};
 
-    [[nodiscard]] Environment environment() const override { return {{"device", "fake"}}; }
+    [[nodiscard]] Environment environment() const override { return about; }
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
         prepared.push_back(bench_case.id);
         return on_prepare(bench_case);
     }
     [[nodiscard]] std::variant<Sample, Failure> sample() override { return on_sample(); }
+    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override { return on_trace(); }
     bool restart() override { return on_restart(); }
 };
 

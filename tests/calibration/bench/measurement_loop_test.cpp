@@ -67,6 +67,18 @@ TEST_CASE("each repetition visits every case once, in an order of its own") {
     CHECK((orders[0] != orders[1] || orders[1] != orders[2]));
 }
 
+TEST_CASE("one repetition alone is the one that all of them would have had") {
+    Run all, one;
+    all.options.repetitions = one.options.repetitions = 3;
+    one.options.only_repetition = 1;
+    REQUIRE(all());
+    REQUIRE(one());
+    CHECK(one.device.prepared ==
+          std::vector<std::string>(all.device.prepared.begin() + 4, all.device.prepared.begin() + 8));
+    CHECK(one.only("a").repetition == 1);
+    CHECK(one.progressed == 4);
+}
+
 TEST_CASE("every sample that counts is kept, with why measuring stopped") {
     Run run;
     int next = 0;
@@ -104,14 +116,80 @@ TEST_CASE("BAD_INPUTS 46: a sample beside another process on the GPU does not co
     Run run;
     run.cases.resize(1);
     int count = 0;
-    run.device.on_sample = [&] { return Sample{++count % 2 == 0 ? 5e-3 : 1e-3, 1.0, count % 2 == 0}; };
+    run.device.on_sample = [&] { return Sample{++count % 2 == 0 ? 5e-3 : 1e-3, 1.0, {}, count % 2 == 0}; };
     REQUIRE(run());
     CHECK(run.only("a").samples_s == std::vector<double>(3, 1e-3));
     CHECK(run.only("a").discarded == 2);
     run.kept.clear();
-    run.device.on_sample = [] { return Sample{1e-3, 1.0, true}; };
+    run.device.on_sample = [] { return Sample{1e-3, 1.0, {}, true}; };
     REQUIRE(run());
     CHECK(run.only("a").problem == "failed: another process uses the device");
+}
+
+TEST_CASE("a case is traced once, outside its samples, and its kernels are in order of start") {
+    Run run;
+    run.cases.resize(2);
+    run.cases[0].traced = true;
+    run.options.repetitions = 2;
+    int traces = 0;
+    run.device.on_trace = [&] {
+        ++traces;
+        return DeviceTrace{
+            {{.name = "second", .start_ns = 900, .end_ns = 950}, {.name = "first", .start_ns = 100, .end_ns = 200}},
+            {}};
+    };
+    REQUIRE(run());
+    CHECK(traces == 1);
+    const auto [begin, end] = run.kept.equal_range("a");
+    for (auto kept = begin; kept != end; ++kept) {
+        const auto& kernels = kept->second.trace.kernels;
+        CHECK(kernels.size() == (kept->second.repetition == 0 ? 2 : 0));
+        if (!kernels.empty()) CHECK(kernels[0].name == "first");
+        CHECK(kept->second.samples_s.size() == 3);
+    }
+}
+
+TEST_CASE("BAD_INPUTS 46: a profiler that is denied, or dies, costs the records and not the samples") {
+    Run run;
+    for (BenchCase& bench_case : run.cases) bench_case.traced = true;
+    run.device.on_trace = [] { return DeviceTrace{{}, "run as root"}; };
+    REQUIRE(run());
+    CHECK(run.only("a").trace.problem == "run as root");
+    CHECK(run.only("a").problem.empty());
+    run.kept.clear();
+    int restarts = 0;
+    run.device.on_trace = [] { return Failure{FailureKind::device_lost, "the worker died"}; };
+    run.device.on_restart = [&] { return ++restarts > 0; };
+    REQUIRE(run());
+    CHECK(restarts == 4);
+    CHECK(run.only("a").samples_s.size() == 3);
+    CHECK(run.only("a").trace.problem == "device lost: the worker died");
+}
+
+TEST_CASE("power is averaged over the samples that count, where the driver tells it") {
+    Run run;
+    run.cases.resize(1);
+    int count = 0;
+    run.device.on_sample = [&] {
+        ++count;
+        if (count == 1) return Sample{1e-3, 0.5, 900.0};  // throttled: does not count
+        return Sample{1e-3, 1.0, count == 2 ? std::nullopt : std::optional(100.0 * count)};
+    };
+    REQUIRE(run());
+    CHECK(*run.only("a").power_w == doctest::Approx(350));
+}
+
+TEST_CASE("BAD_INPUTS 46: out of memory in the middle of the samples leaves no latency") {
+    Run run;
+    run.cases.resize(1);
+    int count = 0;
+    run.device.on_sample = [&]() -> std::variant<Sample, Failure> {
+        if (++count == 3) return Failure{FailureKind::out_of_memory, "tried to allocate 2 GiB"};
+        return Sample{1e-3};
+    };
+    REQUIRE(run());
+    CHECK(run.only("a").problem == "out of memory: tried to allocate 2 GiB");
+    CHECK(run.only("a").samples_s.empty());
 }
 
 TEST_CASE("BAD_INPUTS 46: a clock that steps back or is no number never becomes a latency") {

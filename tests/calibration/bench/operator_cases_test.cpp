@@ -6,11 +6,12 @@
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
+#include "tests/cli/command.hpp"
 
 using namespace ftax::bench;
 
 TEST_CASE("every designed operator is a network with work, and stands in the design once") {
-    for (const auto& cases : {cpu_operators(true), cpu_operators(false), gpu_operators()}) {
+    for (const auto& cases : {cpu_operators(true), cpu_operators(false), gpu_operators(), gpu_operators(72)}) {
         std::set<std::string> seen;
         for (const OperatorCase& c : cases) {
             CAPTURE(c.op);
@@ -21,6 +22,38 @@ TEST_CASE("every designed operator is a network with work, and stands in the des
             CHECK(seen.insert(c.op + " " + shape_text(c)).second);
         }
     }
+}
+
+TEST_CASE("the design for a GPU has every class of operator, and both sides of the edges of its waves") {
+    std::set<std::string> ops, filters;
+    std::set<std::int64_t> batches, rows;
+    for (const OperatorCase& c : gpu_operators(72)) {
+        ops.insert(c.op);
+        if (c.op == "bmm") batches.insert(c.shape.at("b"));
+        if (c.op == "linear") rows.insert(c.shape.at("m"));
+        if (c.op != "conv") continue;
+        const auto groups = c.shape.find("groups");
+        const std::string kind = groups == c.shape.end()               ? "dense"
+                                 : groups->second == c.shape.at("cin") ? "depthwise"
+                                                                       : "grouped";
+        filters.insert(std::to_string(c.shape.at("kernel")) + " " + kind + " " + std::to_string(c.shape.at("stride")));
+    }
+    for (const char* op : {"linear", "bmm", "conv", "add", "relu", "gelu", "softmax", "ln", "bn", "maxpool", "avgpool",
+                           "embedding", "cat", "copy", "attention"})
+        CHECK_MESSAGE(ops.contains(op), op);
+    for (const char* filter : {"1 dense 1", "3 dense 1", "3 dense 2", "3 depthwise 1", "3 depthwise 2", "3 grouped 1"})
+        CHECK_MESSAGE(filters.contains(filter), filter);
+    for (const std::int64_t tiles : {71, 72, 73, 143, 144, 145}) {
+        CHECK(batches.contains(tiles));
+        CHECK(rows.contains(128 * tiles));
+    }
+    for (const std::int64_t row : {127, 128, 129}) CHECK(rows.contains(row));
+}
+
+TEST_CASE("the campaign's operators are the design for a GPU") {
+    const auto listed = ftax::test::run_ftax({"measure", "kernels", "--device", "cuda", "--list"});
+    REQUIRE(listed.exit_code == 0);
+    CHECK(listed.output == ftax::test::read_text(FTAX_SOURCE_DIR "/calibration/campaign_operators.jsonl"));
 }
 
 TEST_CASE("an operator's work is that of its shape") {

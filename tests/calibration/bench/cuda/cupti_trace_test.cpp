@@ -3,9 +3,12 @@
 #include <cupti.h>
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "calibration/bench/nvml.hpp"
+#include "tests/cli/command.hpp"
 
 using namespace ftax::bench;
 
@@ -31,6 +34,13 @@ class Buffer {
         copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
         copy.start = 5, copy.end = 6;
         add(copy);
+    }
+    void add_call(std::uint64_t start, std::uint64_t end) {
+        CUpti_ActivityAPI call{};
+        call.kind = CUPTI_ACTIVITY_KIND_RUNTIME;
+        call.start = start, call.end = end;
+        call.correlationId = 7;
+        add(call);
     }
     ParsedBuffer parse() { return parse_activities(storage_, used_); }
 
@@ -65,6 +75,19 @@ TEST_CASE("kernels are read from a buffer of activity records, others are passed
     CHECK(gaps_s(parsed.kernels)[0] == doctest::Approx(500e-9));
 }
 
+TEST_CASE("a launch takes from its call to the begin of its kernel") {
+    Buffer buffer;
+    buffer.add_call(1000, 3000);
+    buffer.add_kernel(6500, 7000);
+    const ParsedBuffer parsed = buffer.parse();
+    REQUIRE(parsed.calls.size() == 1);
+    CHECK(parsed.calls[0].end_ns - parsed.calls[0].start_ns == 2000);
+    REQUIRE(launch_latencies_s(parsed.kernels, parsed.calls).size() == 1);
+    CHECK(launch_latencies_s(parsed.kernels, parsed.calls)[0] == doctest::Approx(5.5e-6));
+    CHECK(launch_latencies_s(parsed.kernels, {}).empty());                                      // the call was dropped
+    CHECK(launch_latencies_s(parsed.kernels, {{.start_ns = 9000, .correlation = 7}}).empty());  // clocks that disagree
+}
+
 TEST_CASE("BAD_INPUTS 45: records without a time are dropped and counted, an empty buffer holds none") {
     Buffer buffer;
     buffer.add_kernel(0, 0);
@@ -74,17 +97,6 @@ TEST_CASE("BAD_INPUTS 45: records without a time are dropped and counted, an emp
     CHECK(parsed.kernels.size() == 1);
     CHECK(parsed.without_time == 2);
     CHECK(Buffer().parse().kernels.empty());
-}
-
-TEST_CASE("kernels that overlap have no gap, whatever order their records come in") {
-    std::vector<KernelRecord> kernels(3);
-    kernels[0].start_ns = 500, kernels[0].end_ns = 600;
-    kernels[1].start_ns = 100, kernels[1].end_ns = 450;
-    kernels[2].start_ns = 200, kernels[2].end_ns = 300;
-    const auto gaps = gaps_s(kernels);
-    REQUIRE(gaps.size() == 2);
-    CHECK(gaps[0] == 0);
-    CHECK(gaps[1] == doctest::Approx(50e-9));
 }
 
 TEST_CASE("BAD_INPUTS 46: CUPTI that is denied says what to do") {
@@ -100,4 +112,13 @@ TEST_CASE("BAD_INPUTS 46: without a driver NVML says nothing instead of failing"
     CHECK_FALSE(nvml.mig());
     CHECK_FALSE(nvml.other_processes());
     CHECK(nvml.driver().empty());
+}
+
+TEST_CASE("BAD_INPUTS 46: the probe says that there is no GPU, or that its driver is too old") {
+    const auto folder = std::filesystem::path(FTAX_PROGRAM).parent_path();
+    const ftax::test::TemporaryFolder output;
+    const std::string command =
+        "CUDA_VISIBLE_DEVICES= '" + (folder / "ftax_cuda_probe").string() + "' 2>'" + output.file("errors") + "'";
+    CHECK(WEXITSTATUS(std::system(command.c_str())) == 5);
+    CHECK(ftax::test::read_text(output.file("errors")).starts_with("ftax_cuda_probe: no "));
 }

@@ -1,0 +1,57 @@
+"""Which kernels a call runs on the GPU, from torch.profiler (CUPTI activity records): it sees those of every framework in
+this process."""
+
+import json
+import os
+import tempfile
+
+# Of an event in the profiler's trace: what occupies the device.
+DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+DENIED = ("the profiler recorded no kernel: run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0, and "
+          "end other profilers; device time comes from CUDA events")
+
+
+def kernels_of(trace):
+    """Kernels of a Chrome trace as torch.profiler writes it, in order of start, which is counted from the first."""
+    kernels = []
+    for event in trace.get("traceEvents", []):
+        if event.get("ph") != "X" or event.get("cat") not in DEVICE_WORK or not event.get("ts"):
+            continue
+        known = event.get("args", {})
+        kernels.append({"name": event.get("name", ""), "grid": known.get("grid", [1, 1, 1]),
+                        "block": known.get("block", [1, 1, 1]), "registers": known.get("registers per thread", 0),
+                        "shared_bytes": known.get("shared memory", 0), "correlation": known.get("correlation", 0),
+                        "start_us": event["ts"], "duration_us": event.get("dur", 0)})
+    kernels.sort(key=lambda kernel: kernel["start_us"])
+    first = kernels[0]["start_us"] if kernels else 0
+    for kernel in kernels:
+        kernel["start_us"] = round(kernel["start_us"] - first, 3)
+    return kernels
+
+
+def busy_us(kernels):
+    """Time in which at least one kernel ran; kernels in order of start."""
+    busy = free = 0
+    for kernel in kernels:
+        end = kernel["start_us"] + kernel["duration_us"]
+        busy += max(0, end - max(free, kernel["start_us"]))
+        free = max(free, end)
+    return busy
+
+
+def trace(run, synchronize):
+    """Kernels of one call of `run`, and why there are none."""
+    from torch.profiler import ProfilerActivity, profile
+    synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        run()
+        synchronize()
+    handle, path = tempfile.mkstemp(suffix=".json")
+    os.close(handle)
+    try:
+        profiler.export_chrome_trace(path)
+        with open(path) as file:
+            kernels = kernels_of(json.load(file))
+    finally:
+        os.unlink(path)
+    return {"kernels": kernels, "problem": "" if kernels else DENIED}
