@@ -3,6 +3,7 @@ See calibration/campaign.sh."""
 
 import argparse
 import csv
+import importlib.util
 import json
 import os
 import random
@@ -18,6 +19,7 @@ SLICES = ("environment", "operators", "dispatch", "models", "frameworks")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 DISPATCH_PROCESSES = 9
+TRACED_BATCHES = (1, 32)  # whose kernels are kept one by one: small files
 # Networks whose text graph can be run, most informative first: a budget that ends early leaves a useful file.
 MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "vit32", "distilbert", "densenet", "gpt2_forward", "vgg16",
           "efficientnet", "squeezenet", "alexnet", "googlenet", "resnext50_32x4d", "albert", "mnasnet", "shufflenet",
@@ -25,6 +27,9 @@ MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "vit32", "distilbert",
           "roberta")
 FRAMEWORKS = ("torchscript", "cuda-graph", "onnxruntime-cuda", "torch-compile")
 FRAMEWORK_MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "distilbert", "vit32", "densenet", "squeezenet")
+
+
+DISTURBED = "another process uses the GPU"
 
 
 class Budget:
@@ -39,33 +44,50 @@ class Rows:
     """A CSV file that is only appended to; a torn last line of a killed run is cut off, complete rows are not repeated."""
 
     def __init__(self, path, columns, key):
-        self.columns, self.key, self.done = columns, key, set()
+        self.columns, self.key, self.done, self.failed = columns, key, set(), set()
         if os.path.exists(path):
             with open(path, "rb+") as file:
                 text = file.read()
                 file.truncate(text.rfind(b"\n") + 1)
             with open(path, newline="") as file:
-                self.done = {tuple(row[name] for name in key) for row in csv.DictReader(file)}
+                reader = csv.DictReader(file)
+                if reader.fieldnames and reader.fieldnames != columns:
+                    raise RuntimeError(f"{path}: other columns than this campaign writes")
+                for row in reader:
+                    self._remember(row)
         new = not os.path.exists(path) or os.path.getsize(path) == 0
         self.file = open(path, "a", newline="")
         self.writer = csv.DictWriter(self.file, columns, lineterminator="\n")
         if new:
             self.writer.writeheader()
 
+    def _key(self, row):
+        return tuple(str(row[name]) for name in self.key)
+
+    def _remember(self, row):
+        if DISTURBED in row["problem"]:
+            return  # it may be better next time
+        self.done.add(self._key(row))
+        if row["problem"]:
+            self.failed.add(self._key(row))
+
     def has(self, **row):
-        return tuple(str(row[name]) for name in self.key) in self.done
+        return self._key(row) in self.done
+
+    def has_failed(self, **row):
+        return self._key(row) in self.failed
 
     def add(self, **row):
         self.writer.writerow(row)
         self.file.flush()
-        self.done.add(tuple(str(row[name]) for name in self.key))
+        self._remember(row)
 
 
 class Power:
     """Clock, power and other processes by NVML, where its package is there."""
 
     def __init__(self, device):
-        self.handle = None
+        self.handle, self.usual_processes = None, ""
         if device == "cpu":
             return
         try:
@@ -74,6 +96,12 @@ class Power:
             self.nvml, self.handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
         except Exception as error:
             print(f"warning: no clocks or power: {error}", file=sys.stderr)
+        self.usual_processes = self.read("other_processes")
+
+    def disturbed(self):
+        """Whether somebody came to the GPU since this process began; the campaign's own processes were there."""
+        now = self.read("other_processes")
+        return now != "" and self.usual_processes != "" and now > self.usual_processes
 
     def read(self, what):
         if not self.handle:
@@ -113,7 +141,8 @@ def measure(timer, run, mode, power, limits):
     while True:
         seconds = timer.sample(run, mode, calls)
         clock = power.read("clock_mhz")
-        # 0.6 of the largest clock: big matrix products bring a power-limited card to 0.7 in steady state.
+        # 0.6 of the largest clock: big matrix products bring a power-limited card to 0.7 in steady state, small cards
+        # (T4) below: what stays so after pauses is how the card runs, and the row says at which clock.
         if default and clock and mode != "host_dispatch" and clock < 0.6 * default and discarded < 20:
             discarded += 1
             time.sleep(0.02)
@@ -128,6 +157,8 @@ def measure(timer, run, mode, power, limits):
             before = statistics.stdev(samples[:-4]) / statistics.mean(samples[:-4]) if len(samples) > 5 else 1
             if noise < 0.005 or abs(noise - before) < 0.05 * noise:
                 break
+    if power.disturbed():
+        raise RuntimeError(DISTURBED)
     known = [c for c in clocks if c != ""]
     return {"latency_ms": f"{1e3 * statistics.median(samples):.6g}", "min_ms": f"{1e3 * min(samples):.6g}",
             "samples": len(samples), "calls": calls, "discarded": discarded,
@@ -137,10 +168,33 @@ def measure(timer, run, mode, power, limits):
 
 TIMES = ["latency_ms", "min_ms", "samples", "calls", "discarded", "relative_stddev", "clock_mhz", "power_w", "problem"]
 NOTHING = dict.fromkeys(TIMES, "")
+NETWORK_MODES = ("end_to_end", "device_hot", "host_dispatch")
+
+
+def wave_edges(sms):
+    """Products that fill one or two waves of 128×128 tiles but for one tile, exactly, and with one tile too many: those of
+    ftax (calibration/bench/operator_cases.cpp), whose other shapes depend on no card."""
+    cases = []
+    for tiles in (waves * sms + beside for waves in (1, 2) for beside in (-1, 0, 1)):
+        m, n, k = 128 * tiles, 128, 1024
+        cases.append({"op": "linear", "shape": f"k={k} m={m} n={n}", "bytes": 4 * (m * k + n * k + n + m * n),
+                      "weight_bytes": 4 * (n * k + n),
+                      "graph": f"graph linear\ninput %x f32[{m},{k}]\nweight %w f32[{n},{k}]\nweight %b f32[{n}]\n"
+                               f'%y f32[{m},{n}] = linear(%x, %w, %b) "aten::linear"\noutput %y\n'})
+        m, n, k = 128, 128, 64
+        cases.append({"op": "bmm", "shape": f"b={tiles} k={k} m={m} n={n}", "bytes": 4 * tiles * (m * k + k * n + m * n),
+                      "weight_bytes": 0,
+                      "graph": f"graph bmm\ninput %x f32[{tiles},{m},{k}]\ninput %z f32[{tiles},{k},{n}]\n"
+                               f'%y f32[{tiles},{m},{n}] = matmul(%x, %z) "aten::matmul"\noutput %y\n'})
+    return cases
 
 
 def reason(error):
     return f"{type(error).__name__}: {error}".split("\n")[0][:160]
+
+
+class Lost(Exception):
+    """No kernel runs any more in this process; another process may go on."""
 
 
 class Campaign:
@@ -151,6 +205,7 @@ class Campaign:
         torch.set_grad_enabled(False)
         self.device = arguments.device
         self.timer = timing.timer(self.device, 1)
+        self.told_of_trace, self.kernel_rows = False, None
         self.power = Power(self.device)
         self.budget = Budget(arguments.budget_s)
         self.gpu = torch.cuda.get_device_name(0) if self.device != "cpu" else "cpu"
@@ -179,6 +234,13 @@ class Campaign:
         gc.collect()
         if self.device != "cpu":
             self.torch.cuda.empty_cache()
+
+    def check_alive(self):
+        """A kernel that fails takes the process's context with it: every case after it would fail, too."""
+        try:
+            self.timer.synchronize()
+        except Exception as error:
+            raise Lost(reason(error)) from error
 
     # ---- slices ------------------------------------------------------------------------------------------------
 
@@ -237,6 +299,8 @@ class Campaign:
                     ("op", "precision", "shape", "mode"))
         with open(os.path.join(ROOT, "calibration", "campaign_operators.jsonl")) as file:
             cases = [json.loads(line) for line in file]
+        if self.device != "cpu":
+            cases += wave_edges(self.torch.cuda.get_device_properties(0).multi_processor_count)
         if self.arguments.smoke:
             smallest = {}
             for case in cases:
@@ -264,6 +328,8 @@ class Campaign:
             except Exception as error:
                 result["problem"] = reason(error)
             rows.add(gpu=self.gpu, **key, **result)
+            if result["problem"]:
+                self.check_alive()
             del network, run
             if at % 50 == 0:
                 self.free()
@@ -291,6 +357,14 @@ class Campaign:
             if kind not in smallest or case["bytes"] < smallest[kind]["bytes"]:
                 smallest[kind] = case
         names = ["pytorch-eager", "torchscript"] + (["cuda-graph"] if self.device != "cpu" else [])
+        if importlib.util.find_spec("onnxruntime") and importlib.util.find_spec("onnx"):
+            names.append("onnxruntime-cpu" if self.device == "cpu" else "onnxruntime-cuda")
+        library = self.path("libtorch_dispatch.so")
+        libtorch_timer = None
+        if os.path.exists(library):
+            import libtorch
+            libtorch_timer = libtorch.LibtorchTimer(library, self.device)
+            names.append("libtorch")
         work = [(framework, case, precision) for framework in names for case in smallest.values()
                 for precision in (("fp32",) if self.device == "cpu" else ("fp32", "fp16"))]
         random.Random(repetition).shuffle(work)
@@ -303,49 +377,91 @@ class Campaign:
                 continue
             result = dict(NOTHING)
             try:
-                network, inputs, _ = self.network(case["graph"], {}, precision)
-                run = frameworks.wrap(framework, network, inputs, precision, self.device)
-                result |= measure(self.timer, run, "host_dispatch", self.power, self.limits)
+                timer = libtorch_timer if framework == "libtorch" else self.timer
+                if framework == "libtorch":
+                    timer.prepare(case["graph"], precision)
+                    run = timer.run
+                else:
+                    network, inputs, _ = self.network(case["graph"], {}, precision)
+                    run = frameworks.wrap(framework, network, inputs, precision, self.device)
+                result |= measure(timer, run, "host_dispatch", self.power, self.limits)
             except Exception as error:
                 result["problem"] = reason(error)
             rows.add(gpu=self.gpu, mode="host_dispatch", **key, **result)
+            if result["problem"]:
+                self.check_alive()
 
     def measure_networks(self, file, names, precisions, models, batches):
-        import frameworks
-        rows = Rows(self.path(file), ["gpu", "framework", "precision", "model", "batch", "seq", "mode", "source", *TIMES],
-                    ("framework", "precision", "model", "batch", "mode"))
-        modes = ("end_to_end", "device_hot", "host_dispatch")
+        columns = ["gpu", "framework", "precision", "model", "batch", "seq", "mode", "source", *TIMES, "kernels", "kernel_ms"]
+        rows = Rows(self.path(file), columns, ("framework", "precision", "model", "batch", "mode"))
         # Model by model, so that a budget that ends early leaves whole curves.
         for model in models:
             with open(os.path.join(ROOT, "graphs", "zoo", model + ".txt")) as graph_file:
                 text = graph_file.read()
             for framework in names:
                 for precision in precisions:
-                    too_large = False
                     for batch in batches:
                         if self.budget.left() < (60 if framework == "torch-compile" else 15):
                             return
                         label = {"framework": framework, "precision": precision, "model": model, "batch": batch}
-                        if all(rows.has(**label, mode=mode) for mode in modes) or too_large:
-                            continue
-                        self.progress(f"{model} {framework} {precision}", batch, batches[-1])
-                        common = dict(gpu=self.gpu, seq=128 if "seq" in text else "", **label)
-                        run = network = None
-                        try:
-                            network, inputs, source = self.network(text, {"batch": batch, "seq": 128}, precision, model)
-                            run = frameworks.wrap(framework, network, inputs, precision, self.device)
-                            for mode in modes:
-                                if not rows.has(**label, mode=mode):
-                                    rows.add(**common, mode=mode, source=source,
-                                             **(NOTHING | measure(self.timer, run, mode, self.power, self.limits)))
-                        except Exception as error:
-                            rows.add(**common, mode="end_to_end", source="", **(NOTHING | {"problem": reason(error)}))
-                            too_large = "memory" in str(error).lower()
-                            # A network that this framework refuses is refused at every batch.
-                            if not too_large:
-                                too_large = True
-                        del run, network
-                        self.free()
+                        if not self.measure_network(rows, text, label):
+                            break  # what a framework refuses it refuses at every batch; larger ones do not fit, either
+
+    def measure_network(self, rows, text, label):
+        """Times one network at one batch in every mode. Returns False where it cannot be run, now or in an earlier call."""
+        import frameworks
+        if any(rows.has_failed(**label, mode=mode) for mode in NETWORK_MODES):
+            return False
+        missing = [mode for mode in NETWORK_MODES if not rows.has(**label, mode=mode)]
+        if not missing:
+            return True
+        self.progress("{model} {framework} {precision}".format(**label), label["batch"], self.batches[-1])
+        common = dict(gpu=self.gpu, seq=128 if "seq" in text else "", **label)
+        run = network = None
+        mode, problem = missing[0], ""
+        try:
+            bindings = {"batch": label["batch"], "seq": 128}
+            network, inputs, source = self.network(text, bindings, label["precision"], label["model"])
+            run = frameworks.wrap(label["framework"], network, inputs, label["precision"], self.device)
+            for mode in missing:
+                times = measure(self.timer, run, mode, self.power, self.limits)
+                kernels = self.kernels(run, label) if mode == "device_hot" else {}
+                rows.add(**common, mode=mode, source=source, **(NOTHING | times | kernels))
+        except OSError:
+            raise  # the disk is full, not the network at fault
+        except Exception as error:
+            problem = reason(error)
+            rows.add(**common, mode=mode, source="", **(NOTHING | {"problem": problem}))
+            self.check_alive()
+        del run, network
+        self.free()
+        return not problem
+
+    def kernels(self, run, label):
+        """Number and time of the kernels of one call, one by one in kernels.csv; nothing where the profiler is denied."""
+        if self.device == "cpu":
+            return {}
+        import tracing
+        kernels = tracing.trace(run, self.timer.synchronize)["kernels"]
+        if not kernels:
+            if not self.told_of_trace:
+                print(f"warning: {tracing.DENIED}", file=sys.stderr)
+            self.told_of_trace = True
+            return {}
+        if label["batch"] in TRACED_BATCHES:
+            key = ("framework", "precision", "model", "batch")
+            if not self.kernel_rows:
+                self.kernel_rows = Rows(self.path("kernels.csv"), [*key, "index", "kernel", "grid", "block", "registers",
+                                                                   "shared_bytes", "start_us", "duration_us", "problem"],
+                                        (*key, "index"))
+            for index, kernel in enumerate(kernels):
+                if not self.kernel_rows.has(**label, index=index):
+                    self.kernel_rows.add(**label, index=index, kernel=kernel["name"][:80],
+                                         grid="x".join(map(str, kernel["grid"])),
+                                         block="x".join(map(str, kernel["block"])), registers=kernel["registers"],
+                                         shared_bytes=kernel["shared_bytes"], start_us=kernel["start_us"],
+                                         duration_us=kernel["duration_us"], problem="")
+        return {"kernels": len(kernels), "kernel_ms": f"{tracing.busy_us(kernels) / 1e3:.6g}"}
 
     def models_slice(self):
         self.measure_networks("models.csv", ("pytorch-eager",), self.precisions, self.models, self.batches)
@@ -386,5 +502,7 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit("interrupted; what is complete has been kept")
-    except RuntimeError as error:
+    except Lost as error:
+        sys.exit(f"campaign: the GPU is lost to this process, another call goes on: {error}")
+    except (RuntimeError, OSError) as error:
         sys.exit(f"campaign: {error}")
