@@ -190,7 +190,7 @@ std::variant<DeviceTrace, Failure> LibtorchDevice::trace() {
     if (!state_->cupti->problem().empty()) return DeviceTrace{{}, state_->cupti->problem()};
     try {
         state_->synchronize();
-        state_->cupti->take();  // what ran since the last trace
+        static_cast<void>(state_->cupti->take());  // what ran since the last trace
         state_->network->run();
         state_->synchronize();
         return DeviceTrace{state_->cupti->take(), {}};
