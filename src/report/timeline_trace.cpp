@@ -84,8 +84,9 @@ std::string timeline_trace(const PredictionReport& header, const Predictor& pred
         events.push_back(duration_event(host_row, name, "host", span.host_start_s, span.host_end_s, operation));
         if (launch.kernels == 0) continue;
         events.push_back(flow_event("s", host_row, i, span.host_start_s));
-        events.push_back(flow_event("f", device_row, i, span.device_start_s));
         append_kernels(events, span, predictor.kernel_details(i), operation);
+        // Behind the kernels: of events at the same time Perfetto reads the first first, and ties the arrow to the last one begun.
+        events.push_back(flow_event("f", device_row, i, span.device_start_s));
     }
     const PredictionRow& row = header.rows.back();
     Json other = {{"device", header.device.device.slug},
