@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/vary_batch.hpp"
+#include "src/core/symbol_range.hpp"
 
 namespace ftax {
 namespace {
@@ -40,6 +41,23 @@ void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
         vary_batch(graph, wanted);
         return;
     }
+}
+
+/// Ranges of symbols that the user renamed go by the new name; a number in place of a symbol is held against its range.
+void replace_in_ranges(Graph& graph, const ExpressionPool& pool,
+                       const std::map<std::string, Expression, std::less<>>& replace) {
+    std::vector<SymbolRange> kept;
+    for (SymbolRange& range : graph.ranges) {
+        const auto found = replace.find(range.symbol);
+        if (found != replace.end()) {
+            const auto number = pool.constant_value(found->second);
+            std::string warning = number ? range_warning(range, *number) : std::string{};
+            if (!warning.empty()) graph.warnings.push_back(std::move(warning));
+            range.symbol = bare_symbol(pool, found->second);
+        }
+        if (!range.symbol.empty()) kept.push_back(std::move(range));
+    }
+    graph.ranges = std::move(kept);
 }
 
 }  // namespace
@@ -77,6 +95,7 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
         for (Expression& dim : tensor.shape) dim = pool.import(graph.expressions, dim, replace);
         for (Expression& stride : tensor.strides) stride = pool.import(graph.expressions, stride, replace);
     }
+    replace_in_ranges(graph, pool, replace);
     graph.expressions = std::move(pool);
 }
 

@@ -11,6 +11,7 @@
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
 #include "predictors/timeline.hpp"
+#include "src/core/symbol_range.hpp"
 
 namespace ftax {
 namespace {
@@ -61,9 +62,8 @@ struct Predictor::State {
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
             const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
             if (!is_launched(graph, kernel, bound)) continue;
-            result.push_back(kernel_detail(kernel_models,
-                                           kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last),
-                                           kernel.path));
+            result.push_back(kernel_detail(
+                kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path));
         }
         return result;
     }
@@ -174,9 +174,8 @@ struct Predictor::State {
         for (const SymbolRange& range : graph.ranges) {
             const auto bound = bindings.find(range.symbol);
             if (bound == bindings.end()) continue;
-            if (bound->second >= range.least && bound->second <= range.greatest) continue;
-            result.warnings.push_back(fmt::format("{} = {} lies outside the {} to {} that the program was exported for",
-                                                  range.symbol, bound->second, range.least, range.greatest));
+            std::string warning = range_warning(range, bound->second);
+            if (!warning.empty()) result.warnings.push_back(std::move(warning));
         }
     }
 

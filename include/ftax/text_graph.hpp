@@ -11,6 +11,7 @@ namespace ftax {
 ///
 ///     # comment
 ///     graph resnet18
+///     range batch 1 1024
 ///     input %x f32[batch,3,224,224]
 ///     weight %w f32[64,3,7,7]
 ///     constant %axes i64[2]
@@ -21,7 +22,9 @@ namespace ftax {
 ///     output %3
 ///
 /// Names that hold anything but letters, digits and `_./:-` are quoted (`%"a b"`, escapes \" \\ \xHH). Operators may
-/// stand in any order; they are sorted. `warning "text"` keeps what an importer had to assume.
+/// stand in any order; they are sorted. `warning "text"` keeps what an importer had to assume, `range symbol least
+/// greatest` the values for which an exporter proved the program right; without a greatest value there is no upper
+/// bound.
 /// `_` is an absent optional input, `{…}` behind a type holds strides of a tensor that is not contiguous, `?` in place
 /// of a shape means unknown, the quoted text is Op::source, `@` the module path, `:` the operator's name.
 /// `origin` names the text in errors (a file path). Throws Error{model} with line and column, Error{limit}.

@@ -265,11 +265,23 @@ class Parser {
             if (at('"') || (position_ < text_.size() && is_name_character(text_[position_]))) call.type = name();
         } else if (keyword == "graph") {
             graph_.name = name();
+        } else if (keyword == "range") {
+            range();
         } else if (keyword == "warning") {
             graph_.warnings.emplace_back(quoted_text());
         } else {
             fail_at(place, fmt::format("unknown statement {}", keyword));
         }
+    }
+
+    /// `range symbol least greatest`, the greatest left out where there is none.
+    void range() {
+        SymbolRange& range = graph_.ranges.emplace_back();
+        range.symbol = name();
+        skip_spaces();
+        range.least = integer();
+        skip_spaces();
+        if (at('-') || (position_ < text_.size() && is_digit(text_[position_]))) range.greatest = integer();
     }
 
     void operation() {
@@ -342,14 +354,18 @@ class Parser {
         std::vector<std::int64_t> values;
         if (accept(']')) return values;
         do {
-            const Place place = here();
-            const AttributeValue value = number();
-            const auto* integer = std::get_if<std::int64_t>(&value);
-            if (!integer) fail_at(place, "expected an integer");
-            values.push_back(*integer);
+            values.push_back(integer());
         } while (accept(','));
         expect(']');
         return values;
+    }
+
+    std::int64_t integer() {
+        const Place place = here();
+        const AttributeValue value = number();
+        const auto* integer = std::get_if<std::int64_t>(&value);
+        if (!integer) fail_at(place, "expected an integer");
+        return *integer;
     }
 
     /// An integer, or a floating-point number where it is written with a point, an exponent, or as inf or nan.
@@ -398,6 +414,10 @@ class Printer {
         name_tensors();
         line("graph {}", name(graph_.name));
         for (const std::string& warning : graph_.warnings) line("warning {}", quoted(warning));
+        for (const SymbolRange& range : graph_.ranges) {
+            const bool bounded = range.greatest != SymbolRange{}.greatest;
+            line("range {} {}{}", name(range.symbol), range.least, bounded ? fmt::format(" {}", range.greatest) : "");
+        }
         for (const TensorId id : graph_.inputs) {
             if (graph_.tensors[id].role == TensorRole::input) declare(id);  // a weight may be fed like an input too
         }

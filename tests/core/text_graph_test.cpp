@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 
 #include "ftax/error.hpp"
 #include "ftax/graph_builder.hpp"
@@ -15,6 +16,8 @@ namespace {
 constexpr std::string_view example = R"(# every construct of the format
 graph "two words"
 warning "opset 99 is unknown"
+range batch 1 64
+range "s 9" 3
 input %x f32[batch,3,224,224]
 input %mask bool[]
 module "" Net
@@ -45,9 +48,17 @@ Failure failure_of(std::string_view text) {
     return {};
 }
 
+void check_range(const SymbolRange& range, const SymbolRange& expected) {
+    CHECK(range.symbol == expected.symbol);
+    CHECK(range.least == expected.least);
+    CHECK(range.greatest == expected.greatest);
+}
+
 void check_equal(const Graph& a, const Graph& b) {
     CHECK(a.name == b.name);
     CHECK(a.warnings == b.warnings);
+    REQUIRE(a.ranges.size() == b.ranges.size());
+    for (std::size_t i = 0; i < a.ranges.size(); ++i) check_range(a.ranges[i], b.ranges[i]);
     CHECK(a.inputs == b.inputs);
     CHECK(a.outputs == b.outputs);
     REQUIRE(a.tensors.size() == b.tensors.size());
@@ -91,6 +102,9 @@ TEST_CASE("a text graph says what its statements say") {
     const Graph graph = parse_text_graph(example);
     CHECK(graph.name == "two words");
     CHECK(graph.inputs == std::vector<TensorId>{0, 1});
+    REQUIRE(graph.ranges.size() == 2);
+    check_range(graph.ranges[0], {"batch", 1, 64});
+    check_range(graph.ranges[1], {"s 9", 3, std::numeric_limits<std::int64_t>::max()});
     REQUIRE(graph.ops.size() == 5);
     CHECK(graph.ops[0].integers("stride")[1] == 2);
     CHECK(graph.ops[0].integer("groups", 0) == 1);
@@ -159,6 +173,7 @@ TEST_CASE("errors of a text graph name line and column") {
     check("input %x f32[2] more\n", "f.txt:1:17: unexpected text at the end of a statement");
     check("\n  %1 f32[2] = frobnicate()\n", "f.txt:2:15: unknown operator frobnicate");
     check("%1 f32[2] = conv() {a=[1,2.5]}\n", "f.txt:1:26: expected an integer");
+    check("range batch 1.5\n", "f.txt:1:13: expected an integer");
     check("%1 f32[2] = conv() {a=b}\n", "f.txt:1:23: expected a number, a quoted text or a list of integers");
     check("%1 f32[2] = conv() \"abc\n", "f.txt:1:20: quoted text without an end");
     check("%1 f32[2] = conv() \"\\q\"\n", "f.txt:1:22: unknown escape; known are \\\" \\\\ \\xHH");
