@@ -124,6 +124,11 @@ void read_dim(const Context& c) {
 void read_first_dim(const Context& c) {
     read_axis(c, "dim", 0);
 }
+/// Empty vectors may stand before the parts that have the dimension: a cache that holds nothing yet.
+void read_joined_dim(const Context& c) {
+    const std::size_t rank = std::max(c.input_rank(), first_output(c.graph, c.call).shape.size());
+    c.add("axis", axis_of(c.call, c.call.integer("dim", 0), rank));
+}
 /// What a slice takes of its input, as strides need it.
 void read_slice(const Context& c) {
     c.add("axes", Integers{axis_of(c.call, c.call.integer("dim", 0), c.input_rank())});
@@ -527,9 +532,9 @@ const AtenRow table[] = {
     {"expand_as", OpKind::expand},
     {"meshgrid", OpKind::expand},
 
-    {"cat", OpKind::concat, {}, read_first_dim},
-    {"concat", OpKind::concat, {}, read_first_dim},
-    {"concatenate", OpKind::concat, {}, read_first_dim},
+    {"cat", OpKind::concat, {}, read_joined_dim},
+    {"concat", OpKind::concat, {}, read_joined_dim},
+    {"concatenate", OpKind::concat, {}, read_joined_dim},
     {"hstack", OpKind::concat},
     {"stack", OpKind::concat, {}, read_new_dim},
     {"vstack", OpKind::concat},

@@ -40,3 +40,26 @@ TEST_CASE("the fast path of multi-head attention is the products and the fused a
     CHECK(flops == 2 * (2 * 5 * 12 * 36) + 2 * (2 * 5 * 12 * 12));
     CHECK(graph.tensors[call.outputs[0]].producer == graph.ops.size() - 1);
 }
+
+TEST_CASE("an empty vector before the other parts of a concatenation does not count") {
+    Graph graph;
+    for (const auto& shape : {std::vector<std::int64_t>{0}, {2, 4, 7, 8}, {2, 4, 7, 8}}) {
+        Tensor& tensor = graph.tensors.emplace_back();
+        tensor.name = std::to_string(graph.tensors.size());
+        for (const std::int64_t dim : shape) tensor.shape.push_back(graph.expressions.constant(dim));
+    }
+    AtenCall call;
+    call.target = "aten::cat";
+    call.name = "keys";
+    call.arguments.push_back({"tensors", {0, 1}, {}, {}, {}, {}});
+    call.arguments.push_back({"dim", {}, {-2}, {}, {}, {}});
+    call.outputs = {2};
+    append_aten(graph, call);
+    REQUIRE(graph.ops.size() == 1);
+    CHECK(graph.ops[0].kind == OpKind::concat);
+    CHECK(graph.ops[0].integer("axis", -1) == 2);
+    const std::int64_t bytes = 2 * 4 * 7 * 8 * 4;
+    const Work work = work_of(graph, graph.ops[0], bind(graph, {}));
+    CHECK(work.read_bytes == bytes);
+    CHECK(work.write_bytes == bytes);
+}
