@@ -86,13 +86,24 @@ def build_timm(spec):
     return build_vision(model, spec.export.get("img", size[-1]))
 
 
+def tensors_in(output):
+    """What a model returns, in objects of transformers and their caches as well, which torch.export does not know."""
+    if isinstance(output, torch.Tensor):
+        yield output
+    for item in output.values() if isinstance(output, dict) else output if isinstance(output, (tuple, list)) else ():
+        yield from tensors_in(item)
+    for part in ("layers", "self_attention_cache", "cross_attention_cache", "keys", "values"):
+        if hasattr(output, part) and not isinstance(output, (dict, torch.Tensor)):
+            yield from tensors_in(getattr(output, part))
+
+
 def build_transformers(spec):
     import transformers
 
     kind = getattr(transformers, spec.model)
     config = kind.config_class(**{"attn_implementation": "eager", **spec.config})
-    config.return_dict = False
     model = kind(config)
+    model.register_forward_hook(lambda _, __, output: tuple(tensors_in(output)))
     tokens = lambda: torch.zeros(2, spec.export.get("seq", 128), dtype=torch.long, device="meta")
     if "samples" in spec.export:
         inputs = {"input_values": torch.zeros(2, spec.export["samples"], device="meta")}
@@ -101,7 +112,8 @@ def build_transformers(spec):
         size = getattr(config, "image_size", 224)
         return model, {"pixel_values": torch.zeros(2, 3, size, size, device="meta")}, {"pixel_values": {0: "batch"}}
     names = ["input_ids"] + ["decoder_input_ids"] * config.is_encoder_decoder
-    model = GreedyDecoding(model, spec.export["decode"]) if "decode" in spec.export else model
+    if "decode" in spec.export:
+        model = GreedyDecoding(kind(config), spec.export["decode"])
     return model, {name: tokens() for name in names}, {name: {0: "batch", 1: "seq"} for name in names}
 
 
@@ -250,7 +262,8 @@ def tracing(spec):
 def export_program(spec, model, inputs, dims):
     """Exports with every dimension in `dims` symbolic; falls back, one step at a time, to what the model allows."""
     config = getattr(model, "config", None) or getattr(getattr(model, "model", None), "config", None)
-    positions = (getattr(config, "max_position_embeddings", None) or MAX_BATCH) - spec.export.get("decode", 0)
+    positions = getattr(config, "max_position_embeddings", None) or MAX_BATCH
+    positions = (positions if positions > 0 else MAX_BATCH) - spec.export.get("decode", 0)
     symbols = {"batch": Dim("batch", min=1, max=MAX_BATCH), "seq": Dim("seq", min=2, max=positions)}
     wanted = {s for axes in dims.values() for s in axes.values()} & set(spec.export.get("symbols", symbols))
     deferred = {"prefer_deferred_runtime_asserts_over_guards": True}
