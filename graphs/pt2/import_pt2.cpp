@@ -10,6 +10,7 @@
 #include "ftax/error.hpp"
 #include "graphs/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
+#include "graphs/pt2/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"
 #include "src/core/strides.hpp"
 #include "src/io/json_document.hpp"
@@ -72,7 +73,8 @@ const Json* member(const Json& object, const char* key) {
 
 /// "torch.ops.aten.conv2d.default" → "aten::conv2d"; operators of Python itself keep their name.
 std::string operator_name(const std::string& target) {
-    constexpr std::string_view prefix = "torch.ops.";
+    constexpr std::string_view prefix = "torch.ops.", higher_order_of_2_4 = "torch._higher_order_ops.";
+    if (target.starts_with(higher_order_of_2_4)) return "higher_order::" + target.substr(target.rfind('.') + 1);
     if (!target.starts_with(prefix)) return target;
     const std::size_t space_end = target.find('.', prefix.size());
     if (space_end == std::string::npos) return target;
@@ -163,7 +165,8 @@ class Importer {
         for (std::string& warning : symbols_.warnings()) graph_.warnings.push_back(std::move(warning));
     }
 
-    /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as well.
+    /// torch writes 2 for the least size of a dimension that it does not specialise; such a program runs with 1 as
+    /// well.
     void read_ranges(const Json& program) {
         const Json* constraints = member(program, "range_constraints");
         if (!constraints || !constraints->is_object()) return;
@@ -173,7 +176,7 @@ class Importer {
             const Json* greatest = member(bounds, "max_val");
             if (least && least->is_number_integer() && least->get<std::int64_t>() > 2) range.least = *least;
             if (greatest && greatest->is_number_integer()) range.greatest = *greatest;
-            graph_.ranges.push_back(std::move(range));
+            if (range.least > 0 || range.greatest < SymbolRange{}.greatest) graph_.ranges.push_back(std::move(range));
         }
     }
 
@@ -492,7 +495,7 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     graph.format = "pt2";
     try {
         const std::string name = program_member(archive);
-        const Json program = parse_json(archive.read(name), name, json_rules);
+        const Json program = parse_json(quote_non_finite(archive.read(name)), name, json_rules);
         Importer importer(graph, options);
         importer.import_program(program);
         lay_out_for_cuda(graph, false);
