@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
@@ -16,7 +20,7 @@ using namespace ftax::test;
 
 namespace {
 
-const std::vector<std::int64_t> image = {2, 3, 16, 16};
+const Shape image = {2, 3, 16, 16};
 
 ImportOptions symbolic_image() {
     ImportOptions options;
@@ -24,24 +28,105 @@ ImportOptions symbolic_image() {
     return options;
 }
 
-/// Operators of the graph as LibTorch names them, those without a counterpart in a run left out.
-std::vector<std::string> sources(const Graph& graph) {
+/// Traced, a convolution is the operator that eager PyTorch calls within conv2d.
+std::string name(const ScriptOperator& op) {
+    if (op.name != "aten::_convolution" || op.outputs.empty()) return op.name;
+    return fmt::format("aten::conv{}d", op.outputs[0].size() - 2);
+}
+
+std::string described(const ScriptOperator& op) {
+    std::string text = name(op);
+    for (const Shape& shape : op.outputs) text += fmt::format("[{}]", fmt::join(shape, ","));
+    return text;
+}
+
+std::vector<std::string> described(const std::vector<ScriptOperator>& operators) {
     std::vector<std::string> result;
-    for (const Op& op : graph.ops) result.push_back(op.source);
+    for (const ScriptOperator& op : operators) result.push_back(described(op));
     return result;
 }
 
-/// Imports what LibTorch runs, and compares shape and stream with that run.
-void check_against_run(const std::string& source) {
+/// Operators of the graph as LibTorch names them, with the shapes that our rules give.
+std::vector<ScriptOperator> operators_of(const Graph& graph, const ShapeBindings& bindings) {
+    const BoundShapes bound = bind(graph, bindings);
+    std::vector<ScriptOperator> result;
+    for (const Op& op : graph.ops) {
+        result.push_back({op.source, {}});
+        for (const TensorId id : op.outputs) {
+            result.back().outputs.push_back(bound_type(graph.tensors[id], bound).shape);
+        }
+    }
+    return result;
+}
+
+/// Compares the shapes that LibTorch's propagation knows, of a frozen graph, which has fewer operators.
+void check_against_propagation(const std::vector<ScriptOperator>& own, const std::vector<ScriptOperator>& known) {
+    auto next = own.begin();
+    for (const ScriptOperator& op : known) {
+        next = std::find_if(next, own.end(), [&](const ScriptOperator& other) { return name(other) == name(op); });
+        REQUIRE_MESSAGE(next != own.end(), described(op));
+        CHECK(described(*next) == described(op));
+        ++next;
+    }
+}
+
+/// Imports what LibTorch runs, and compares the stream and every shape with that run and with the shapes of which its
+/// own propagation knows `propagated`.
+void check_against_run(const std::string& source, std::size_t propagated) {
     const TemporaryFile file("script.pt");
     const RealRun run = save_and_run(source, file.path(), image);
     const Graph graph = load_graph(file.path(), symbolic_image());
-    INFO(fmt::format("run: {}\ngraph: {}", fmt::join(run.dispatched, " "), fmt::join(sources(graph), " ")));
     CHECK(graph.warnings.empty());
-    CHECK(sources(graph) == run.dispatched);
+    const ShapeBindings bindings{{"batch", image[0]}};
+    const std::vector<ScriptOperator> own = operators_of(graph, bindings);
+    CHECK(described(own) == described(run.dispatched));
+    if (propagated > 0) {
+        const std::vector<ScriptOperator> known = propagate_shapes(file.path(), {{image}});
+        CHECK(known.size() >= propagated);
+        check_against_propagation(own, known);
+    }
     REQUIRE(graph.outputs.size() == 1);
-    const BoundShapes bound = bind(graph, {{"batch", image[0]}});
-    CHECK(bound_type(graph.tensors[graph.outputs[0]], bound).shape == run.shape);
+    CHECK(bound_type(graph.tensors[graph.outputs[0]], bind(graph, bindings)).shape == run.shape);
+}
+
+/// A TorchScript file of tests/oracle/exporters.py, beside which stands what its inputs are.
+struct ScriptFile {
+    std::string path;
+    ImportOptions options;
+    std::vector<ScriptInput> inputs;
+};
+
+ScriptFile script_file(const std::filesystem::path& path) {
+    ScriptFile file{path.string(), {}, {}};
+    const std::string name = path.filename().string();
+    std::ifstream text(path.parent_path() / (name.substr(0, name.find('.')) + ".inputs"));
+    for (std::string input; std::getline(text, input, ',');) {
+        const bool integers = input.starts_with("long:");
+        ScriptInput& shape = file.inputs.emplace_back();
+        shape.integers = integers;
+        InputShape given{"", {}, integers ? DType::i64 : DType::f32};
+        std::istringstream dims(input.substr(input.find(':') + 1));
+        for (std::string dim; std::getline(dims, dim, 'x');) {
+            shape.shape.push_back(std::stoll(dim));
+            given.dims.push_back(dim);
+        }
+        file.options.input_shapes.push_back(std::move(given));
+    }
+    return file;
+}
+
+/// Two small networks, and whatever else exporters.py wrote into the folder that FTAX_TORCHSCRIPT names.
+std::vector<std::filesystem::path> script_files() {
+    std::vector<std::filesystem::path> result;
+    const char* more = std::getenv("FTAX_TORCHSCRIPT");
+    for (const std::string& folder :
+         {std::string(FTAX_SOURCE_DIR "/tests/oracle/exported"), std::string(more ? more : "")}) {
+        if (folder.empty()) continue;
+        for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+            if (entry.path().extension() == ".pt") result.push_back(entry.path());
+        }
+    }
+    return result;
 }
 
 }  // namespace
@@ -55,7 +140,8 @@ def forward(self, x):
     y = torch.adaptive_avg_pool2d(y, [1, 1])
     y = torch.flatten(y, 1)
     return self.inner.forward(y)
-)");
+)",
+                      7);
 }
 
 TEST_CASE("TorchScript conditions, loops, lists and tuples are followed as LibTorch runs them") {
@@ -80,7 +166,8 @@ def forward(self, x):
     while len(outputs) < 4:
         outputs.append(outputs[0] * 2.0)
     return torch.stack(outputs, 1).mean([1], False)
-)");
+)",
+                      0);
 }
 
 TEST_CASE("TorchScript movements, reductions and types have the shapes of LibTorch's own run") {
@@ -99,7 +186,20 @@ def forward(self, x):
     z = torch.where(v > 0, v, torch.zeros_like(v))
     z = z.expand([n, 4, 8]).unsqueeze(1).repeat([1, 2, 1, 1])
     return z.half().float().squeeze(0)
-)");
+)",
+                      1);
+}
+
+TEST_CASE("every value of a TorchScript file has the shape that LibTorch gives it, run and propagated") {
+    const auto files = script_files();
+    CHECK(files.size() >= 4);
+    for (const auto& path : files) {
+        CAPTURE(path.filename().string());
+        const ScriptFile file = script_file(path);
+        const std::vector<ScriptOperator> own = operators_of(load_graph(file.path, file.options), {});
+        CHECK(described(own) == described(run_file(file.path, file.inputs)));
+        check_against_propagation(own, propagate_shapes(file.path, file.inputs));
+    }
 }
 
 TEST_CASE("TorchScript operators carry module paths, and weights are declared once") {
