@@ -15,6 +15,8 @@ namespace {
 
 using namespace ftax;
 
+const std::string exported = FTAX_EXPORTED_FILES "/";
+
 Predictor eager_predictor(const Graph& graph) {
     return {graph, device_profile("quadro-rtx-8000"), framework_profile("pytorch-eager")};
 }
@@ -25,11 +27,11 @@ ShapeBindings bindings_of(const Graph& graph, std::int64_t batch) {
     return bindings;
 }
 
-/// Bar: 20 ms. A whole process: load weightless ResNet-50, predict 8 batches, find the crossover, print. `cpu_ms` is what
-/// the process itself computes, for machines that have other work.
-void cold_process(benchmark::State& state) {
-    const char* arguments[] = {FTAX_PROGRAM,  "predict",  "resnet50", "--device", "quadro-rtx-8000",
-                               "--batch", "1:128:x2", nullptr};
+/// Bars: ResNet-50 of the zoo 20 ms, as .pt2 30 ms. A whole process: load a weightless model, predict 8 batches, find
+/// the crossover, print. `cpu_ms` is what the process itself computes, for machines that have other work.
+void cold_process(benchmark::State& state, const std::string& model) {
+    const char* arguments[] = {FTAX_PROGRAM,      "predict", model.c_str(), "--device",
+                               "quadro-rtx-8000", "--batch", "1:128:x2",    nullptr};
     posix_spawn_file_actions_t silent;
     posix_spawn_file_actions_init(&silent);
     for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -51,7 +53,8 @@ void cold_process(benchmark::State& state) {
     state.counters["cpu_ms"] = benchmark::Counter(cpu_ms, benchmark::Counter::kAvgIterations);
     posix_spawn_file_actions_destroy(&silent);
 }
-BENCHMARK(cold_process)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(cold_process, resnet50, "resnet50")->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(cold_process, resnet50_pt2, exported + "resnet50.pt2")->Unit(benchmark::kMillisecond)->UseRealTime();
 
 /// Bar for resnet50: 0.02 ms. A loaded model, one batch after another.
 void warm_predict(benchmark::State& state, const std::string& model) {
@@ -72,6 +75,7 @@ void load(benchmark::State& state, const std::string& model) {
 }
 BENCHMARK_CAPTURE(load, resnet50, "resnet50")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(load, efficientnet, "efficientnet")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(load, resnet50_pt2, exported + "resnet50.pt2")->Unit(benchmark::kMicrosecond);
 
 /// What a process pays once per model: lowering to what the framework launches.
 void lower(benchmark::State& state, const std::string& model) {
