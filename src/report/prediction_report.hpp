@@ -54,7 +54,7 @@ struct PredictionReport {
 [[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);
 
 [[nodiscard]] std::string to_table(const PredictionReport& report, Style style);
-/// Schema: src/report/README.md.
+/// Schema: docs/formats.md.
 [[nodiscard]] std::string to_json(const PredictionReport& report);
 [[nodiscard]] std::string to_csv(const PredictionReport& report);
 

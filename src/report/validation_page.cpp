@@ -120,8 +120,8 @@ std::string validation_page(const ValidationSource& source, const CsvTable& tabl
                             errors_table("groups", report.by, report.groups));
         for (const std::string column : {"gpu", "framework", "precision", "batch", "op", "model"}) {
             if (!table.column(column) || report.by == std::vector{column}) continue;
-            html += section("By " + column,
-                            errors_table("by-" + column, {column}, errors_by(*column_values(table, column), rows)));
+            const auto groups = errors_by(*column_values(table, column), rows);
+            if (groups.size() > 1) html += section("By " + column, errors_table("by-" + column, {column}, groups));
         }
         html += furthest_section(table, rows);
     } else {

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "tests/cli/command.hpp"
 
@@ -35,6 +38,15 @@ void check_self_contained(const std::string& html) {
 
 const std::vector<std::string> times{"latency_s", "low_s", "high_s", "host_s", "device_s"};
 
+/// Names of all members, on every level; groups of a validation are named by its columns.
+void add_keys(const nlohmann::json& json, std::set<std::string>& keys) {
+    if (!json.is_structured()) return;
+    for (const auto& [key, value] : json.items()) {
+        if (json.is_object()) keys.insert(key);
+        if (key != "group" && key != "dims") add_keys(value, keys);
+    }
+}
+
 /// A model whose every name would be markup.
 constexpr const char* hostile_model = R"(graph "<script>alert(1)</script>"
 input %x f32[batch,64]
@@ -62,6 +74,24 @@ TEST_CASE("predict --html holds the numbers of --json and reads nothing from els
          {"Launches at batch 8", "id=\"coverage\"", "fp16_tensor 65.1 TFLOP/s", "id=\"provenance\""}) {
         CHECK_MESSAGE(page.html.find(part) != std::string::npos, part);
     }
+}
+
+TEST_CASE("docs/formats.md names every member of --json") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv",
+                                          "gpu,framework,precision,model,batch,latency_ms,kernel_ms\n"
+                                          "T4,pytorch-eager,fp32,resnet18,1,4.7,3\nT4,,,unheard,1,4.7,3\n");
+    std::set<std::string> keys;
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"predict", "resnet18", "--device", "t4", "--batch", "1", "--measured", rows},
+          {"crossover", "resnet18", "--device", "t4", "--framework", "torch-tensorrt"},
+          {"compare", "resnet18", "--device", "t4,l4", "--precision", "bf16", "--batch", "1"},
+          {"validate", rows}}) {
+        add_keys(page_of(arguments).json, keys);
+    }
+    CHECK(keys.size() > 50);
+    const std::string docs = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/formats.md");
+    for (const std::string& key : keys) CHECK_MESSAGE(docs.find("`" + key + "`") != std::string::npos, key);
 }
 
 TEST_CASE("compare --html holds the numbers of --json, and why a pair is left out") {
@@ -103,7 +133,7 @@ TEST_CASE("validate --html holds the numbers of --json; without a prediction it 
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,framework,precision,model,batch,latency_ms\nT4,,fp32,resnet18,1,4.7\n"
-                                          "T4,,fp32,resnet18,32,34.1\nV100,torchscript,fp16,resnet18,4,3\n"
+                                          "T4,,fp32,resnet18,32,34.1\nV100,torchscript,fp16,resnet50,4,7\n"
                                           "T4,,fp32,unheard,1,3\n");
     const Page page = page_of({"validate", rows});
     for (const auto& errors : {page.json["overall"], page.json["groups"][0], page.json["groups"][1]}) {
