@@ -169,6 +169,7 @@ class Lowering {
         }
         cast_for_autocast(id);
         copy_input_out_of_format(id);
+        copy_concat_tables(id);
         begin_launch(id, host_kind(op, rule));
         Kernel kernel{
             .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
@@ -231,7 +232,7 @@ class Lowering {
         add_bias(id, convolution);
     }
 
-    /// A convolution's bias is a pass of its own over the result, and so is that of a linear layer with a strided input,
+    /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a linear layer with a strided input,
     /// which PyTorch runs as a batched product with the one filter.
     /// Source: aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
     void add_bias(OpId id, bool convolution) {
@@ -239,7 +240,8 @@ class Lowering {
         if (op.inputs.size() < 3 || op.inputs[2] == no_tensor) return;
         const bool strided = op.kind == OpKind::linear && !graph_.tensors[op.inputs[0]].strides.empty() &&
                              graph_.tensors[op.inputs[0]].shape.size() > 2 && !traits_.views_move_data;
-        if (!(convolution && traits_.separate_conv_bias) && !strided) return;
+        const bool separate = convolution && traits_.separate_conv_bias && op.text(rewrites::epilogue).empty();
+        if (!separate && !strided) return;
         begin_launch(id, HostKind::light);
         add_kernel({.condition = strided ? LaunchCondition::unless_contiguous : LaunchCondition::always,
                     .op = id,
@@ -302,6 +304,23 @@ class Lowering {
                     .op = id,
                     .reads = {input},
                     .writes = {input}});
+    }
+
+    /// ONNX Runtime's Concat sends the list of its inputs and three tables of their sizes to the device first, unless all
+    /// are of one size and few. Source: onnxruntime/core/providers/cuda/tensor/concat.cc.
+    void copy_concat_tables(OpId id) {
+        const Op& op = graph_.ops[id];
+        if (op.kind != OpKind::concat || !traits_.concat_copies_tables) return;
+        const std::vector<TensorId> parts = present_inputs(op);
+        const bool alike = std::all_of(parts.begin(), parts.end(), [&](TensorId part) {
+            return graph_.tensors[part].shape == graph_.tensors[parts.front()].shape;
+        });
+        constexpr std::size_t passed_by_value = 32;
+        const int tables = !alike ? 4 : parts.size() > passed_by_value ? 1 : 0;
+        for (int i = 0; i < tables; ++i) {
+            begin_launch(id, HostKind::light);
+            add_kernel({.memory_class = MemoryClass::copy, .op = id});
+        }
     }
 
     HostKind host_kind(const Op& op, const LaunchRule& rule) const {

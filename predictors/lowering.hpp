@@ -16,6 +16,7 @@ struct LoweringTraits {
     bool views_move_data = false;           ///< transposes and slices are kernels, not changed strides
     bool module_calls = true;               ///< each nn.Module call costs host time
     bool separate_conv_bias = true;         ///< a convolution's bias is a second kernel over its output
+    bool concat_copies_tables = false;      ///< a concat of unequal parts copies tables to the device first
     bool skips_padding = false;             ///< nested tensors: padded tokens are not computed
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
     bool half_accumulation = false;         ///< tensor cores add up halves in half precision

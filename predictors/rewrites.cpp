@@ -74,6 +74,11 @@ OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId
     return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
 }
 
+/// Marks that a contraction finishes its result itself, bias included.
+void mark_epilogue(Op& contraction, std::string_view function) {
+    contraction.attributes.push_back({std::string(epilogue), std::string(function)});
+}
+
 /// Activations that only clip: a kernel applies them as it writes, without another table or exponential.
 bool is_clipping(const Op& op) {
     static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
@@ -88,7 +93,9 @@ void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::strin
         if (op.kind != OpKind::pointwise || op.outputs.size() != 1) return no_op;
         const std::vector<TensorId> inputs = activations_of(graph, op);
         if (inputs.size() == 1 && clips) {
-            return is_clipping(op) ? sole_producer(graph, readers, inputs[0], accept) : no_op;
+            const OpId into = is_clipping(op) ? sole_producer(graph, readers, inputs[0], accept) : no_op;
+            if (into != no_op) mark_epilogue(graph.ops[into], op.text("function"));
+            return into;
         }
         if (inputs.size() != 2 || op.text("function") != addition) return no_op;
         // The contraction that runs last finds the other summand ready.
@@ -98,6 +105,7 @@ void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::strin
             if (into == no_op || (before != no_op && before > into)) continue;
             if (graph.ops[into].inputs.size() < 3) graph.ops[into].inputs.resize(3, no_tensor);
             graph.ops[into].inputs.push_back(other);
+            mark_epilogue(graph.ops[into], addition);
             return into;
         }
         return no_op;
@@ -225,10 +233,12 @@ void fuse_conv_relu(Graph& graph) {
     // FusedConv has no form with an addition but without relu: mark the additions that a relu follows.
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& relu = graph.ops[id];
-        if (relu.kind != OpKind::pointwise || relu.text("function") != "relu") return no_op;
+        if (relu.kind != OpKind::pointwise || !is_clipping(relu)) return no_op;
         const OpId into = sole_producer(graph, readers, relu.inputs[0],
                                         [](const Op& op) { return is_convolution(op) || is_addition(op); });
-        if (into != no_op && is_addition(graph.ops[into])) graph.ops[into].attributes = {{"function", "add_relu"}};
+        if (into == no_op) return no_op;
+        if (is_addition(graph.ops[into])) graph.ops[into].attributes = {{"function", "add_relu"}};
+        if (is_convolution(graph.ops[into])) mark_epilogue(graph.ops[into], "relu");
         return into;
     });
     absorb_epilogues(graph, is_convolution, false, "add_relu");

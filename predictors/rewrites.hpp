@@ -9,6 +9,8 @@ namespace ftax::rewrites {
 
 /// Value of the attribute `function` of a pointwise operator that stands for a run of fused ones.
 inline constexpr std::string_view fused_function = "fused";
+/// Attribute of a contraction that finishes its result itself (bias, sum, activation): the function it ends with.
+inline constexpr std::string_view epilogue = "epilogue";
 
 /// Removes what no input reaches and whose shape is fixed: its results become weights.
 /// Source: ONNX Runtime, ConstantFolding.

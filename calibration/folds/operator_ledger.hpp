@@ -12,11 +12,12 @@ namespace ftax::folds {
 struct OperatorFigures {
     std::string fold;  ///< "validate", or the name of a fold of a FitReport
     std::string op_class;
+    std::string region;  ///< one dimension and the range it lies in, as "512 < k <= 4096"; empty: all shapes
     fit::ErrorSummary of_gpu;
 };
 
 /// Predicts every row as `ftax validate` does, with the built-in device profile: all rows, those under usual
-/// conditions, and each kind of the others.
+/// conditions, these by region of shapes, and each kind of the others.
 [[nodiscard]] std::vector<OperatorFigures> validate(const fit::OperatorRows& rows);
 
 /// The folds of operator fits.
