@@ -288,6 +288,13 @@ inline bool is_timed(const ConvShape& s) {
     return s.library != ConvLibrary::cudnn_heuristic;
 }
 
+/// Into how many parts the library's kernels split the reduction.
+/// Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's convolutions (cuDNN's) take half as long again as kernels that
+/// split further would, TensorRT's do not.
+inline double most_parts(const ConvShape& s) {
+    return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : 1;
+}
+
 /// Bytes of the 36 planes of transformed data and products of the non-fused Winograd algorithm.
 inline double winograd_planes_bytes(const ConvShape& s, double patches) {
     return 36 * s.element_bytes * patches * static_cast<double>(s.in_channels + s.out_channels);
@@ -318,12 +325,11 @@ T core_efficiency(const ConvShape& s, const ConvParameters<T>& p) {
 template <class T>
 ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
                           double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,
-                          const T& narrow_efficiency, bool splits = false) {
+                          const T& narrow_efficiency, double most_parts = 1) {
     ConvPlan<T> best;
     const T sm_rate = rates.flops_per_s * efficiency / rates.sms;
     // Parts of a split reduction fill idle SMs; a second kernel reads the f32 sums of all of them.
     const T sums_s = count * rows * columns * 8 / rates.bandwidth_bytes_per_s;
-    const double most_parts = splits ? 16 : 1;
     for (double parts = 1; parts <= most_parts; parts *= 2) {
         const T depth = p.fill_steps * step + round_up(reduction / parts, step);
         for (std::size_t i = 0; i < tiles.size(); ++i) {
@@ -372,7 +378,7 @@ template <class T>
 ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                                const ConvParameters<T>& p) {
     const auto plan = cheapest_tile<T>(core_tiles(s), static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
-                                       rates, core_efficiency(s, p), p, T(1.0), is_timed(s));
+                                       rates, core_efficiency(s, p), p, T(1.0), most_parts(s));
     const bool engine = s.library == ConvLibrary::tensorrt;
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
     const T memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
@@ -434,7 +440,7 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     T efficiency = p.tensor_efficiency;
     if (engine) efficiency *= p.engine_tensor_rate;
     const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps, 32,
-                                       rates, efficiency, p, p.tensor_narrow_efficiency, is_timed(s));
+                                       rates, efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) {
