@@ -61,7 +61,6 @@ double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<c
     const double blas_s = std::exp(scalars.log_blas_s);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const double host_s = scale * rows[i].host_s + blas_s * rows[i].blas_calls;
-        // The device starts behind the forward call.
         const double latency_s = std::max(host_s, scale * rows[i].forward_s + rows[i].device_s);
         double residual = std::log(latency_s / rows[i].measured_s) / is_host_bound.row_log_stddev;
         if (!is_host_bound(rows[i])) residual = std::max(residual, 0.0);
@@ -197,7 +196,7 @@ AnchorRow anchor_row(const Measurement& row, const Predictor& predictor, const P
     for (const OpPrediction& op : predictor.operators()) result.blas_calls += op.blas_call ? 1 : 0;
     const double blas_call_s = host_parameter(predictor.framework(), "host.blas_call");
     const double scale = host_parameter(predictor.framework(), "host.scale");
-    if (!predictor.operators().empty()) result.forward_s = predictor.operators().front().host_s / scale;
+    if (predictor.synchronized()) result.forward_s = predictor.operators().front().host_s / scale;
     result.host_s = (prediction.host_s - result.blas_calls * blas_call_s) / scale;
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     return result;

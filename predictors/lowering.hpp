@@ -25,6 +25,7 @@ struct LoweringTraits {
     bool pools_stream = false;              ///< pooling kernels run at memory speed and keep no indices
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     bool batched_matmul_copies = true;      ///< operands whose leading dimensions do not merge are copied first
+    bool synchronizes_runs = false;         ///< every run ends by waiting for the device
     std::optional<HostKind> host_kind{};    ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
 

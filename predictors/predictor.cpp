@@ -139,6 +139,7 @@ struct Predictor::State {
         }
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
         result.latency_s = simulate(launches, timeline_options(), spans);
+        if (!synchronized()) result.latency_s = period(launches, timeline_options());
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         set_interval(result);
@@ -153,6 +154,8 @@ struct Predictor::State {
         warn_of_ranges(bindings, result);
         return result;
     }
+
+    bool synchronized() const { return options.synchronized || model.traits.synchronizes_runs; }
 
     TimelineOptions timeline_options() const {
         if (is_cpu(device.device)) return {.blocking = true};
@@ -221,6 +224,9 @@ const std::vector<OpPrediction>& Predictor::operators() const {
 }
 const std::vector<Span>& Predictor::timeline() const {
     return state_->spans;
+}
+bool Predictor::synchronized() const {
+    return state_->synchronized();
 }
 std::vector<KernelDetail> Predictor::kernel_details(std::size_t launch) const {
     if (launch == 0) return {};  // the forward call

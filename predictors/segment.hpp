@@ -39,6 +39,13 @@ struct Segment {
                 std::max(host_from_device_s + next.from_host_s, from_device_s + next.from_device_s)};
     }
 
+    /// Seconds from one run to the next when they follow one another without a pause: the largest mean over a cycle of the
+    /// two clocks, which is the matrix's eigenvalue. Without a wait inside, the slower clock sets the pace.
+    /// Source: Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", 1992, theorem 3.23.
+    [[nodiscard]] double period_s() const {
+        return std::max({host_s, from_device_s, (host_from_device_s + from_host_s) / 2});
+    }
+
     /// Latency of a run that starts with an idle device and ends with a synchronisation.
     [[nodiscard]] double latency_s() const { return std::max(host_s, from_host_s); }
 };

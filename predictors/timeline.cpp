@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ftax/equations.hpp"
+#include "predictors/segment.hpp"
 
 namespace ftax {
 
@@ -34,6 +35,16 @@ double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& op
         if (launch.synchronizes || options.blocking) span.host_end_s = host_s = std::max(host_s, device_free_s);
     }
     return std::max(host_s, device_free_s);
+}
+
+double period(std::span<const TimedLaunch> launches, const TimelineOptions& options) {
+    Segment pass;
+    for (const TimedLaunch& launch : launches) {
+        pass = pass.then(Segment::launch(launch.host_s, launch.device_s, launch.kernels, options.launch_latency_s,
+                                         options.kernel_gap_s));
+        if (launch.synchronizes || options.blocking) pass = pass.then(Segment::wait(0));
+    }
+    return pass.period_s();
 }
 
 }  // namespace ftax

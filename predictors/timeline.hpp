@@ -29,4 +29,8 @@ struct TimelineOptions {
 /// max(Σ host, Σ device).
 double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& options, std::vector<Span>& spans);
 
+/// Returns the seconds from one forward pass to the next when they follow one another without a pause. The host runs
+/// ahead of the device, so that the slower of the two sets the pace, unless a pass itself waits for the device.
+double period(std::span<const TimedLaunch> launches, const TimelineOptions& options);
+
 }  // namespace ftax

@@ -59,8 +59,8 @@ struct SharedUnknowns {
 
 /// Latency of one row; blocks: shared, then {scale, BLAS call} of the host.
 /// Source: predictors/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed form,
-/// here smooth so that rows which the device explains bound the host's costs from above, and with the forward call in
-/// front of both: nothing is launched before it.
+/// here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched before the
+/// forward call, which therefore stands in front of both unless the host runs ahead into the next run.
 struct Latency {
     const HostRow* row;
     const SharedUnknowns* shared;
@@ -76,7 +76,7 @@ struct Latency {
             operations_s += cost;
             if (kind == static_cast<int>(HostKind::forward)) forward_s = cost / row->operations[kind];
         }
-        const T before_s = blocks[1][0] * forward_s;
+        const T before_s = row->synchronized ? T(blocks[1][0] * forward_s) : T(0.0);
         const T host_s = blocks[1][0] * operations_s + row->blas_calls * blocks[1][1];
         return before_s + equations::smooth_maximum(T(host_s - before_s), T(row->device_s));
     }
@@ -89,6 +89,7 @@ HostRow host_row(const Measurement& measurement, const Predictor& predictor, con
                 .model = measurement.model,
                 .batch = measurement.batch,
                 .half = measurement.precision == Precision::fp16 || measurement.precision == Precision::bf16,
+                .synchronized = predictor.synchronized(),
                 .device_s = prediction.device_s,
                 .measured_s = measurement.latency_s};
     for (const OpPrediction& op : predictor.operators()) {

@@ -28,6 +28,9 @@ struct PredictOptions {
     /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies (PyTorch from 2.4 on).
     bool cudnn9 = false;
     double padding = 0;          ///< share of padded tokens that frameworks with nested tensors skip
+    /// Each run waits until the one before has left the GPU, as single requests do; else runs follow one another without a
+    /// pause and the latency is their mean, as torch.utils.benchmark and trtexec time them.
+    bool synchronized = false;
 };
 
 /// Prediction for one operator of the schedule.
@@ -68,7 +71,7 @@ struct Coverage {
 };
 
 struct Prediction {
-    double latency_s = 0;              ///< end of the simulated timeline: the answer
+    double latency_s = 0;              ///< of one run: see PredictOptions::synchronized
     double low_s = 0, high_s = 0;      ///< 90 % interval
     double host_s = 0;                 ///< Σ host dispatch
     double device_s = 0;               ///< Σ kernel time
@@ -100,6 +103,8 @@ class Predictor {
     /// Explains the kernels of one of operators(), in the order of their launch.
     [[nodiscard]] std::vector<KernelDetail> kernel_details(std::size_t launch) const;
 
+    /// Whether the latency is that of runs which wait for one another: asked for, or the framework's way.
+    [[nodiscard]] bool synchronized() const;
     /// The graph that OpPrediction::op counts in: the framework's rewritten one, or the caller's where it rewrites none.
     [[nodiscard]] const Graph& graph() const;
     [[nodiscard]] const DeviceProfile& device() const;

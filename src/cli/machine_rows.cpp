@@ -117,7 +117,7 @@ class Collector {
         const Graph& graph = this->graph(found);
         const ShapeBindings bindings =
             found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());
-        const PredictOptions options{.precision = found.precision, .cudnn9 = true};
+        const PredictOptions options{.precision = found.precision, .cudnn9 = true, .synchronized = true};
         if (found.mode == name_of(bench::Mode::host_dispatch)) {
             Predictor predictor(graph, compose(embedded_device_profile(), *device_), framework_profile(found.framework),
                                 options);

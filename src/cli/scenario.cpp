@@ -57,6 +57,8 @@ void add_run_options(CLI::App& verb, RunArguments& arguments) {
         ->type_name("FILE");
     verb.add_flag("--channels-last", arguments.options.channels_last, "convolutions get NHWC activations");
     verb.add_flag("--cudnn9", arguments.options.cudnn9, "convolutions of cuDNN 9 (PyTorch from 2.4 on)");
+    verb.add_flag("--synchronized", arguments.options.synchronized,
+                  "each run waits for the one before, as single requests do (else back to back, as benchmarks run)");
     verb.add_option("--padding", arguments.options.padding, "share of padded tokens (nested tensors skip them)")
         ->check(CLI::Range(0.0, 1.0));
 }

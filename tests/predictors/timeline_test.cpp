@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "ftax/equations.hpp"
@@ -65,6 +66,30 @@ TEST_CASE("a kernel starts when its launch has arrived and the kernel before it 
     CHECK(spans[1].device_start_s == doctest::Approx(43e-6));  // first ends at 42, gap 1
     CHECK(spans[2].device_start_s == doctest::Approx(57e-6));  // host 55 + 2: the device waited
     CHECK(latency_s == doctest::Approx(65e-6));
+}
+
+TEST_CASE("back to back the slower of host and device sets the pace") {
+    const auto launches = random_launches(11);
+    double gaps_s = 0;
+    for (const TimedLaunch& launch : launches) gaps_s += 1e-6 * launch.kernels;
+    const double device_s = device_sum(launches) + gaps_s;
+    CHECK(period(launches, {.launch_latency_s = 2e-6, .kernel_gap_s = 1e-6}) ==
+          doctest::Approx(std::max(host_sum(launches), device_s)));
+}
+
+TEST_CASE("the period is what each further run adds to many simulated ones") {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        auto launches = random_launches(seed);
+        if (seed % 2 == 0) launches[launches.size() / 2].synchronizes = true;
+        const TimelineOptions options{
+            .launch_latency_s = 2e-6, .kernel_gap_s = 1e-6, .queue_depth = 1 << 20, .blocking = seed % 5 == 4};
+        std::vector<TimedLaunch> many;
+        for (int run = 0; run < 60; ++run) many.insert(many.end(), launches.begin(), launches.end());
+        std::vector<TimedLaunch> half(many.begin(), many.begin() + static_cast<std::ptrdiff_t>(many.size() / 2));
+        std::vector<Span> spans;
+        const double further_s = simulate(many, options, spans) - simulate(half, options, spans);
+        CHECK(period(launches, options) == doctest::Approx(further_s / 30).epsilon(0.01));
+    }
 }
 
 TEST_CASE("a full launch queue blocks the host until the device has started enough kernels") {
