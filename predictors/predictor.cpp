@@ -175,9 +175,9 @@ struct Predictor::State {
 
     void warn_of_ranges(const ShapeBindings& bindings, Prediction& result) const {
         for (const SymbolRange& range : graph.ranges) {
-            const auto bound = bindings.find(range.symbol);
-            if (bound == bindings.end()) continue;
-            std::string warning = range_warning(range, bound->second);
+            const auto given = bindings.find(range.symbol);
+            if (given == bindings.end()) continue;
+            std::string warning = range_warning(range, given->second);
             if (!warning.empty()) result.warnings.push_back(std::move(warning));
         }
     }

@@ -123,10 +123,10 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
       ParameterSpec{1.2, 0.05, 6, 0.5, shared,
                     "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
     f("conv.grouped_pointwise", p.grouped_pointwise,
-      ParameterSpec{
-          0.9, 0.05, 2, 0.7, architecture,
-          "f32 rate of grouped 1x1 kernels, matrix products, against implicit GEMM: cuDNN 8.3 takes several times as long "
-          "for them on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
+      ParameterSpec{0.9, 0.05, 2, 0.7, architecture,
+                    "f32 rate of grouped 1x1 kernels, matrix products, against implicit GEMM: cuDNN 8.3 takes several "
+                    "times as long "
+                    "for them on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
     f("conv.grouped_width", p.grouped_width,
       ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
     f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
@@ -289,8 +289,8 @@ inline bool is_timed(const ConvShape& s) {
 }
 
 /// Into how many parts the library's kernels split the reduction.
-/// Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's convolutions (cuDNN's) take half as long again as kernels that
-/// split further would, TensorRT's do not.
+/// Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's convolutions (cuDNN's) take half as long again as kernels
+/// that split further would, TensorRT's do not.
 inline double most_parts(const ConvShape& s) {
     return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : 1;
 }
@@ -369,8 +369,7 @@ ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s,
 /// Slows a plan of matrix products down to what the board's power allows.
 template <class T>
 ConvPlan<T> within_power(ConvPlan<T> plan, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    plan.seconds =
-        slowed_by_power(plan.seconds, plan.compute_s, excess_power(rates, p.energy_scale), rates.pause_s);
+    plan.seconds = slowed_by_power(plan.seconds, plan.compute_s, excess_power(rates, p.energy_scale), rates.pause_s);
     return plan;
 }
 
@@ -395,8 +394,8 @@ ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const D
     const double blocks = winograd_fused_blocks(s, rates.architecture);
     const T depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
     const T sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
-    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate *
-                     wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
+    plan.compute_s =
+        depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
     plan.waves = blocks / rates.sms;
     const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
     const T memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
@@ -439,8 +438,8 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const bool engine = s.library == ConvLibrary::tensorrt;
     T efficiency = p.tensor_efficiency;
     if (engine) efficiency *= p.engine_tensor_rate;
-    const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps, 32,
-                                       rates, efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+    const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps,
+                                       32, rates, efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) {
@@ -482,8 +481,8 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
            s.dilation_w == 1 && s.in_channels >= 32;
 }
 
-/// One filter per channel: PyTorch's own kernel, which it runs for f32 and for what cuDNN is not asked to do, gives each
-/// thread an output, whose place it finds by integer divisions before it loads the taps; traffic bounds cuDNN's.
+/// One filter per channel: PyTorch's own kernel, which it runs for f32 and for what cuDNN is not asked to do, gives
+/// each thread an output, whose place it finds by integer divisions before it loads the taps; traffic bounds cuDNN's.
 /// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
 template <class T>
 ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
@@ -548,7 +547,8 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
     if (!is_winograd(s)) return best;
     const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
     if (fused.seconds < best.seconds) best = fused;
-    if (s.element_bytes < 4 || !fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s)))) return best;
+    if (s.element_bytes < 4 || !fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s))))
+        return best;
     const auto nonfused = convolution::plan_winograd_nonfused(c, s, rates, p);
     return nonfused.seconds < best.seconds ? nonfused : best;
 }

@@ -20,8 +20,8 @@ class SharedPredictor {
   public:
     SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
                     const std::string& precision, const std::string& host, const std::string& anchor,
-                    const std::string& device_file, const std::string& framework_file, bool channels_last,
-                    bool cudnn9, double padding, bool synchronized) {
+                    const std::string& device_file, const std::string& framework_file, bool channels_last, bool cudnn9,
+                    double padding, bool synchronized) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
         FrameworkProfile under = framework_profile(framework, host, framework_file);
@@ -158,8 +158,8 @@ void bind_predictor(nb::module_& module) {
                       const std::string&, const std::string&, const std::string&, bool, bool, double, bool>(),
              "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(),
              "host"_a = "", "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "",
-             "channels_last"_a = false, "cudnn9"_a = false, "padding"_a = 0.0,
-             "synchronized"_a = false, nb::keep_alive<1, 2>(), Release())
+             "channels_last"_a = false, "cudnn9"_a = false, "padding"_a = 0.0, "synchronized"_a = false,
+             nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())

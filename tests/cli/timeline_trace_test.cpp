@@ -125,16 +125,19 @@ void check_trace(const Json& trace) {
 }  // namespace
 
 TEST_CASE(
-    "predict --trace keeps the rules of Chrome's trace format as Perfetto reads it and ends when the prediction does") {
+    "predict --trace keeps the rules of Chrome's trace format as Perfetto reads it and ends when a run by itself "
+    "does") {
     for (const char* framework :
          {"pytorch-eager", "torchscript", "onnxruntime-cuda", "torch-tensorrt", "torch-compile", "cuda-graph"}) {
         CAPTURE(framework);
-        check_trace(trace_of({"predict", "resnet18", "--device", "t4", "--framework", framework, "--batch", "8"}));
+        check_trace(trace_of(
+            {"predict", "resnet18", "--device", "t4", "--framework", framework, "--batch", "8", "--synchronized"}));
     }
     // Framework-bound, with many launches; and long kernels.
-    check_trace(trace_of(
-        {"predict", "bert", "--device", "h100-sxm", "--precision", "fp16", "--batch", "1", "--dim", "seq=128"}));
-    check_trace(trace_of({"predict", "bert", "--device", "t4", "--batch", "256", "--dim", "seq=128"}));
+    check_trace(trace_of({"predict", "bert", "--device", "h100-sxm", "--precision", "fp16", "--batch", "1", "--dim",
+                          "seq=128", "--synchronized"}));
+    check_trace(
+        trace_of({"predict", "bert", "--device", "t4", "--batch", "256", "--dim", "seq=128", "--synchronized"}));
 }
 
 TEST_CASE("inspect --kernels names the operators of the graph that the framework runs") {
