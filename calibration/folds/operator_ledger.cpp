@@ -76,6 +76,7 @@ std::string regions(std::span<const OperatorFigures> figures) {
         }
         const auto next = std::next(f);
         if (next != figures.end() && next->region == f->region && next->op_class == f->op_class) continue;
+        if (cells.empty()) continue;
         text += fmt::format("\n| {} | {} |", f->op_class, f->region);
         for (const std::string& card : gpus) text += " " + cells[card] + " |";
         cells.clear();

