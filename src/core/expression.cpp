@@ -24,7 +24,7 @@ struct Monomial {
 struct Node {
     NodeKind kind = NodeKind::polynomial;
     std::uint32_t a = 0, b = 0;       ///< operands, or the symbol's index in `a`
-    std::vector<Monomial> monomials;  ///< sorted by atoms; a constant has at most one, without atoms
+    std::vector<Monomial> monomials;  ///< sorted by_atoms; a constant has at most one, without atoms
 };
 
 /// Bounds the length of one expression when printed: the graph of a hostile model can square a dimension at every node.
@@ -34,7 +34,10 @@ constexpr std::size_t max_terms = 2000;
     throw Error(ErrorCode::limit, fmt::format("a shape expression has more than {} terms", max_terms));
 }
 
-bool by_atoms(const Monomial& x, const Monomial& y) { return x.atoms < y.atoms; }
+/// Lower powers first. Multiplying two monomials by the same one keeps their order, as Storage::quotient needs.
+bool by_atoms(const Monomial& x, const Monomial& y) {
+    return x.atoms.size() != y.atoms.size() ? x.atoms.size() < y.atoms.size() : x.atoms < y.atoms;
+}
 
 std::string key_of(const Node& node) {
     if (node.kind != NodeKind::polynomial) return fmt::format("{}:{}:{}", static_cast<int>(node.kind), node.a, node.b);
@@ -219,36 +222,66 @@ struct ExpressionPool::Storage {
         return result;
     }
 
+    /// Printed expressions in an order that does not depend on which symbol the pool met first: what is read back prints
+    /// the same again.
+    [[nodiscard]] std::vector<std::string> print_sorted(std::vector<std::uint32_t> atoms, bool factors) const {
+        std::vector<std::string> texts;
+        for (const std::uint32_t atom : atoms) {
+            const NodeKind kind = nodes[atom].kind;
+            const bool parenthesize = factors && (kind == NodeKind::floor_divide || kind == NodeKind::modulo);
+            texts.push_back(parenthesize ? "(" + print(atom) + ")" : print(atom));
+        }
+        std::sort(texts.begin(), texts.end());
+        return texts;
+    }
+
     [[nodiscard]] std::string print(std::uint32_t id) const {
         const Node& node = nodes[id];
         switch (node.kind) {
-            case NodeKind::symbol: return symbols[node.a];
-            case NodeKind::floor_divide: return fmt::format("({})//({})", print(node.a), print(node.b));
-            case NodeKind::ceil_divide: return fmt::format("ceildiv({},{})", print(node.a), print(node.b));
-            case NodeKind::modulo: return fmt::format("({})%({})", print(node.a), print(node.b));
-            case NodeKind::minimum: return fmt::format("min({},{})", print(node.a), print(node.b));
-            case NodeKind::maximum: return fmt::format("max({},{})", print(node.a), print(node.b));
-            case NodeKind::polynomial: break;
+            case NodeKind::symbol:
+                return symbols[node.a];
+            case NodeKind::floor_divide:
+                return fmt::format("({})//({})", print(node.a), print(node.b));
+            case NodeKind::ceil_divide:
+                return fmt::format("ceildiv({},{})", print(node.a), print(node.b));
+            case NodeKind::modulo:
+                return fmt::format("({})%({})", print(node.a), print(node.b));
+            case NodeKind::minimum:
+                return fmt::format("min({})", fmt::join(print_sorted({node.a, node.b}, false), ","));
+            case NodeKind::maximum:
+                return fmt::format("max({})", fmt::join(print_sorted({node.a, node.b}, false), ","));
+            case NodeKind::polynomial:
+                break;
         }
-        if (node.monomials.empty()) return "0";
-        std::string text;
+        return print_sum(node.monomials);
+    }
+
+    [[nodiscard]] std::string print_sum(const std::vector<Monomial>& monomials) const {
+        if (monomials.empty()) return "0";
+        struct Term {
+            std::size_t power;
+            std::string atoms;
+            std::int64_t coefficient;
+        };
+        std::vector<Term> terms;
+        for (const Monomial& m : monomials) {
+            terms.push_back({m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms, true), "*")), m.coefficient});
+        }
         // Highest powers first, the constant last, as people write them.
-        for (auto m = node.monomials.rbegin(); m != node.monomials.rend(); ++m) {
-            if (!text.empty() && m->coefficient > 0) text += '+';
-            if (m->atoms.empty()) {
-                text += std::to_string(m->coefficient);
-                continue;
-            }
-            if (m->coefficient == -1) {
-                text += '-';
-            } else if (m->coefficient != 1) {
-                text += fmt::format("{}*", m->coefficient);
-            }
-            for (std::size_t i = 0; i < m->atoms.size(); ++i) {
-                if (i > 0) text += '*';
-                const NodeKind kind = nodes[m->atoms[i]].kind;
-                const bool parenthesize = kind == NodeKind::floor_divide || kind == NodeKind::modulo;
-                text += parenthesize ? "(" + print(m->atoms[i]) + ")" : print(m->atoms[i]);
+        std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) {
+            return x.power != y.power ? x.power > y.power : x.atoms < y.atoms;
+        });
+        std::string text;
+        for (const Term& term : terms) {
+            if (!text.empty() && term.coefficient > 0) text += '+';
+            if (term.power == 0) {
+                text += std::to_string(term.coefficient);
+            } else if (term.coefficient == -1) {
+                text += '-' + term.atoms;
+            } else if (term.coefficient == 1) {
+                text += term.atoms;
+            } else {
+                text += fmt::format("{}*{}", term.coefficient, term.atoms);
             }
         }
         return text;

@@ -43,6 +43,17 @@ TEST_CASE("expressions evaluate to what they say, and print so that they parse b
     }
 }
 
+TEST_CASE("an expression prints the same in every pool, highest powers first") {
+    for (const char* first : {"a", "b", "c"}) {
+        CAPTURE(first);
+        ExpressionPool pool;
+        static_cast<void>(pool.symbol(first));
+        CHECK(pool.to_string(pool.parse("1 + c - b + 3*a*b + c*c")) == "3*a*b+c*c-b+c+1");
+        CHECK(pool.to_string(pool.parse("max(c, a) * (b//2)")) == "((b)//(2))*max(a,c)");
+        CHECK(pool.parse("(a*c + b*c)//(a + b)") == pool.symbol("c"));
+    }
+}
+
 TEST_CASE("BAD_INPUTS 16: a product beyond int64 is a limit, never a wrapped number") {
     ExpressionPool pool;
     CHECK_THROWS_AS(pool.parse("4611686018427387904*4"), Error);
