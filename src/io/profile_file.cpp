@@ -106,7 +106,8 @@ void check_kind(const JsonField& root, std::string_view kind) {
 }
 
 ordered_json to_json(const Parameter& parameter) {
-    ordered_json json{{"name", parameter.name}};
+    ordered_json json = ordered_json::object();
+    json["name"] = parameter.name;
     json["value"] = parameter.value;
     if (parameter.relative_stddev > 0) json["relative_stddev"] = parameter.relative_stddev;
     json["source"] = parameter.source;
@@ -127,6 +128,15 @@ ordered_json to_json(std::vector<P>& parameters) {
     ordered_json list = ordered_json::array();
     for (const P& parameter : parameters) list.push_back(to_json(parameter));
     return list;
+}
+
+/// What every profile begins with. Where memory runs out, nlohmann's constructor from a list in braces leaks what it holds,
+/// and its null that becomes an object crashes: hence an object to begin with and members one by one.
+ordered_json profile_of_kind(std::string_view kind) {
+    ordered_json json = ordered_json::object();
+    json["schema_version"] = newest_schema;
+    json["kind"] = kind;
+    return json;
 }
 
 }  // namespace
@@ -164,14 +174,16 @@ FrameworkProfile parse_framework_profile(std::string_view text, const std::strin
 }
 
 std::string to_text(DeviceProfileFile profile) {
-    ordered_json json{{"schema_version", newest_schema}, {"kind", "device"}, {"version", profile.version}};
+    ordered_json json = profile_of_kind("device");
+    json["version"] = profile.version;
     json["fitted_on"] = profile.fitted_on;
     json["parameters"] = to_json(profile.parameters);
     return to_text(json);
 }
 
 std::string to_text(FrameworkProfile profile) {
-    ordered_json json{{"schema_version", newest_schema}, {"kind", "framework"}, {"framework", profile.framework}};
+    ordered_json json = profile_of_kind("framework");
+    json["framework"] = profile.framework;
     json["version"] = profile.version;
     json["host"] = profile.host;
     json["parameters"] = to_json(profile.parameters);
