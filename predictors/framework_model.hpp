@@ -8,7 +8,7 @@
 
 namespace ftax {
 
-/// Where a framework's host parameter starts when it differs from eager PyTorch's (host_parameter_specs).
+/// Where a framework's host parameter starts when it differs from eager PyTorch's (host_parameter_spec).
 struct HostPrior {
     std::string_view parameter;
     double value;

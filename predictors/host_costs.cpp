@@ -1,6 +1,7 @@
 #include "predictors/host_costs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -19,6 +20,11 @@ constexpr ParameterSpec cost(double seconds, std::string_view source = study) {
     return {seconds, seconds / 10, seconds * 10, source == guess ? 0.5 : 0.2, ParameterScope::shared, source};
 }
 
+/// Parameters of the host model with their initial values and meanings.
+struct HostParameterSpec {
+    std::string_view name;
+    ParameterSpec spec;
+};
 constexpr std::array specs{
     HostParameterSpec{"host.conv", cost(82e-6)},
     HostParameterSpec{"host.conv_depthwise", cost(30e-6)},
@@ -79,10 +85,6 @@ double host_parameter(const FrameworkProfile& profile, std::string_view name) {
     if (fitted != profile.parameters.end()) return fitted->value;
     const auto spec = host_parameter_spec(profile.framework, name);
     return spec ? spec->initial : 1.0;
-}
-
-std::span<const HostParameterSpec> host_parameter_specs() {
-    return specs;
 }
 
 HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {

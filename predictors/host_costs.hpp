@@ -2,7 +2,6 @@
 
 #include <array>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "ftax/framework.hpp"
@@ -31,13 +30,8 @@ struct HostCosts {
 /// does not know (a factor).
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
 
-/// Parameters of the host model with their initial values and meanings.
-struct HostParameterSpec {
-    std::string_view name;
-    ParameterSpec spec;
-};
-[[nodiscard]] std::span<const HostParameterSpec> host_parameter_specs();
-/// The spec of one parameter with the framework's prior as its initial value; nullopt for a name without a spec.
+/// The spec of one parameter of the host model with the framework's prior as its initial value; nullopt for a name without
+/// a spec.
 [[nodiscard]] std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name);
 
 }  // namespace ftax

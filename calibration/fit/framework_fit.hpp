@@ -57,7 +57,7 @@ struct FrameworkFit {
 ///   batched matrix products (cublasGemmStridedBatched, no heuristic query) and batch ≥ 2 convolutions do not; fp32
 ///   pointwise convolutions on Turing and Pascal do not either. So it is the cublasLt heuristic, not the CPU clock.
 /// - Convolution and batch norm, and views and modules, are collinear over these models: the priors of
-///   host_parameter_specs() decide between them, hence their narrow widths.
+///   host_parameter_spec() decide between them, hence their narrow widths.
 /// - squeeze_bert in fp16 on Turing stays 40 % slower than predicted up to batch 16, eager and TorchScript alike: its
 ///   grouped 1×1 convolutions cost 250 µs each there and nowhere else.
 ///
