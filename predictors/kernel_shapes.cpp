@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::size_t max_view_rank = 32;
 
+/// A dimension counted from the front, or from the back when negative. At least 1: whatever is empty then costs what the
+/// smallest kernel does, and the models divide by no zero.
 std::int64_t dim(const Tensor& tensor, const BoundShapes& bound, int index) {
     const int rank = static_cast<int>(tensor.shape.size());
     const int at = index < 0 ? index + rank : index;
-    return at >= 0 && at < rank ? bound[tensor.shape[at]] : 1;
+    return at >= 0 && at < rank ? std::max<std::int64_t>(1, bound[tensor.shape[at]]) : 1;
 }
 
 int element_bytes(const Schedule& schedule, TensorId tensor) {
@@ -38,10 +40,12 @@ std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const Boun
     return (bits + 7) / 8;
 }
 
-/// Spatial dimensions d, h, w of an N,C,spatial… tensor; leading ones are 1 for 1-D and 2-D data.
+/// Spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D data.
 std::array<std::int64_t, 3> spatial(const Tensor& tensor, const BoundShapes& bound) {
     std::array<std::int64_t, 3> result{1, 1, 1};
-    for (std::size_t i = tensor.shape.size(), at = 3; i > 2 && at > 0; --i) result[--at] = bound[tensor.shape[i - 1]];
+    for (std::size_t i = tensor.shape.size(), at = 3; i > 2 && at > 0; --i) {
+        result[--at] = std::max<std::int64_t>(1, bound[tensor.shape[i - 1]]);
+    }
     return result;
 }
 
@@ -137,7 +141,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.n = dim(c, bound, -1);
     shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
-    const std::int64_t rows = shape.n == 0 ? 0 : element_count(c, bound) / shape.n;
+    const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);
     if (op.kind == OpKind::linear) {
         shape.linear = true;
         shape.bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
@@ -150,7 +154,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     const bool shared_right = b.shape.size() <= 2;
     shape.linear = shared_right && b.role == TensorRole::weight;
     shape.m = shared_right ? rows : dim(c, bound, -2);
-    shape.batch = shape.m == 0 ? 0 : rows / shape.m;
+    shape.batch = std::max<std::int64_t>(1, rows / shape.m);
     return shape;
 }
 
@@ -287,12 +291,12 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         }
     } else if (shape.cls == kernels::MemoryClass::resize) {
         const auto plane = spatial(graph.tensors[kernel.writes[0]], bound);
-        shape.row_length = std::max<std::int64_t>(1, plane[0] * plane[1] * plane[2]);
+        shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
         shape.rows = output_elements / shape.row_length;
     } else {
         const int axis = static_cast<int>(
             op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
-        shape.row_length = std::max<std::int64_t>(1, dim(graph.tensors[largest], bound, axis));
+        shape.row_length = dim(graph.tensors[largest], bound, axis);
         shape.rows = shape.elements / shape.row_length;
     }
     return shape;
@@ -310,7 +314,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     shape.kv_length = dim(k, bound, -2);
     shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
     const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
-    shape.batch = per_batch == 0 ? 0 : element_count(q, bound) / per_batch;
+    shape.batch = std::max<std::int64_t>(1, element_count(q, bound) / per_batch);
     shape.causal = op.integer("causal", 0) != 0;
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;

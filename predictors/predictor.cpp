@@ -11,6 +11,7 @@
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
 #include "predictors/timeline.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -21,6 +22,11 @@ constexpr double longest_measured_s = 8.8;
 /// Standard deviation that a factor e beyond the measured range adds. Source: a guess; no data can tell.
 constexpr double extrapolation_stddev = 0.1;
 
+const Graph& checked(const Graph& graph) {
+    check_operands(graph);
+    return graph;
+}
+
 }  // namespace
 
 struct Predictor::State {
@@ -30,7 +36,7 @@ struct Predictor::State {
           options(run),
           model(framework_model(framework.framework)),
           engine_is_channels_last(is_channels_last(model.traits, run.precision)),
-          own_graph(optimised_graph(source, model, device.device, options)),
+          own_graph(optimised_graph(checked(source), model, device.device, options)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
           kernel_models(device_model(device)),

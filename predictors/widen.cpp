@@ -2,6 +2,8 @@
 #include <set>
 
 #include "ftax/headroom.hpp"
+#include "src/core/checked_math.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace {
@@ -90,8 +92,10 @@ class WidthMarks {
                 return set_last(y, op.inputs.size() > 2 && op.inputs[2] != no_tensor && last(op.inputs[2]));
             case OpKind::transpose: {
                 const auto perm = op.integers("perm");
-                for (std::size_t i = 0; i < perm.size() && perm.size() == rank(op.inputs[0]); ++i) {
-                    set_mark(y, i, marks_[op.inputs[0]][static_cast<std::size_t>(perm[i])]);
+                const Marks& marks = marks_[op.inputs[0]];
+                for (std::size_t i = 0; i < perm.size() && perm.size() == marks.size(); ++i) {
+                    const auto axis = static_cast<std::size_t>(perm[i]);
+                    set_mark(y, i, axis < marks.size() && marks[axis]);
                 }
                 return;
             }
@@ -109,7 +113,7 @@ class WidthMarks {
     void mark_conv(OpId id, const Op& op) {
         const bool in = rank(op.inputs[0]) > 1 && marks_[op.inputs[0]][1];
         const bool transposed = op.kind == OpKind::conv_transpose;
-        const bool depthwise = op.integer("groups", 1) > 1 && value(op.inputs[1], 1) == 1;
+        const bool depthwise = op.integer("groups", 1) > 1 && rank(op.inputs[1]) > 1 && value(op.inputs[1], 1) == 1;
         const bool out = depthwise ? in : !heads_.contains(id);
         widened_groups_[id] = depthwise && in;
         set_mark(op.inputs[1], 0, transposed ? in : out);
@@ -201,6 +205,7 @@ class WidthMarks {
 }  // namespace
 
 Graph widened(const Graph& graph, const ShapeBindings& bindings, std::int64_t numerator, std::int64_t denominator) {
+    check_operands(graph);
     const BoundShapes bound = bind(graph, bindings);
     const WidthMarks marks(graph, bound);
     Graph result = graph;
@@ -223,7 +228,8 @@ Graph widened(const Graph& graph, const ShapeBindings& bindings, std::int64_t nu
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         if (!marks.widens_groups(id)) continue;
         for (Attribute& attribute : result.ops[id].attributes) {
-            if (attribute.name == "groups") attribute.value = std::get<std::int64_t>(attribute.value) * numerator / denominator;
+            auto* const groups = std::get_if<std::int64_t>(&attribute.value);
+            if (attribute.name == "groups" && groups) *groups = checked_multiply(*groups, numerator) / denominator;
         }
     }
     return result;

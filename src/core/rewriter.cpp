@@ -35,7 +35,9 @@ bool Rewriter::is(OpId op, std::string_view function) const {
 
 std::optional<double> Rewriter::scalar(OpId op) const {
     for (const Attribute& attribute : graph_.ops[op].attributes) {
-        if (attribute.name == "scalar") return std::get<double>(attribute.value);
+        if (attribute.name != "scalar") continue;
+        if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
+        if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
     }
     return std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "ftax/error.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace {
@@ -325,6 +326,7 @@ class Parser {
             fail_at(name_place, fmt::format("operator name {} is used twice", quoted(op_name)));
         }
         op.name = op_name;
+        if (const auto missing = missing_operand(op)) fail_at(place, *missing);
         graph_.ops.push_back(std::move(op));
     }
 

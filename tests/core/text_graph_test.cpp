@@ -180,6 +180,30 @@ TEST_CASE("errors of a text graph name line and column") {
     check("%1 f32[2] = conv(\n", "f.txt:1:18: expected a tensor (%name)");
 }
 
+TEST_CASE("an operator of a text graph has the inputs and outputs that its kind cannot do without") {
+    const std::string inputs = "input %x f32[batch,3,8,8]\n";
+    const auto check = [&](const std::string& operation, const std::string& expected) {
+        const Failure failure = failure_of(inputs + operation + "\n");
+        CHECK(failure.code == 3);
+        CHECK(failure.message == expected);
+    };
+    check("%y f32[batch,3] = conv()", "f.txt:2:19: conv needs 2 inputs; input 1 is absent");
+    check("%y f32[batch,3] = conv(%x)", "f.txt:2:19: conv needs 2 inputs; input 2 is absent");
+    check("%y f32[batch,3] = matmul(_, %x)", "f.txt:2:19: matmul needs 2 inputs; input 1 is absent");
+    check("%y f32[batch,3] = softmax()", "f.txt:2:19: softmax needs 1 input; input 1 is absent");
+    check("= softmax(%x)", "f.txt:2:3: softmax has no output");
+    CHECK(failure_of(inputs + "%y f32[8] = fill()\n").code == 0);
+    CHECK(failure_of(inputs + "= custom()\n= to_host(%x)\n").code == 0);
+}
+
+TEST_CASE("a sum of symbols reads back as the same text, whichever symbol stood first (found by fuzzing)") {
+    for (const char* dim : {"batch+seq", "seq+batch", "a*c+b*c", "min(b,a)", "2*b*b+a*b+c"}) {
+        CAPTURE(dim);
+        const std::string text = to_text(parse_text_graph(fmt::format("graph g\ninput %x f32[{}]\n", dim)));
+        CHECK(to_text(parse_text_graph(text)) == text);
+    }
+}
+
 TEST_CASE("BAD_INPUTS 12: a tensor defined twice or nowhere") {
     CHECK(failure_of("input %x f32[]\ninput %x f32[]\n").message == "f.txt:2:7: tensor \"x\" is defined twice");
     CHECK(failure_of("%y f32[] = pointwise(%x)\n").message == "f.txt:1:22: tensor \"x\" is not defined");

@@ -3,14 +3,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <string>
 
+#include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "ftax/headroom.hpp"
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
+#include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/importers.hpp"
@@ -19,6 +24,7 @@
 #include "src/io/kineto_trace.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
+#include "tests/fuzz/generated_graph.hpp"
 
 namespace ftax::fuzz {
 namespace {
@@ -173,9 +179,45 @@ void architecture(std::string_view bytes) {
 }
 
 void expression(std::string_view bytes) {
-    ExpressionPool pool;
+    ExpressionPool pool, other;
     const std::string text = pool.to_string(pool.parse(bytes));
     require(pool.to_string(pool.parse(text)) == text);
+    require(other.to_string(other.parse(text)) == text);
+}
+
+/// What holds for the prediction of every graph.
+void require_sound(const Prediction& prediction) {
+    require(std::isfinite(prediction.latency_s) && prediction.latency_s >= prediction.closed_form_s);
+    require(prediction.closed_form_s == std::max(prediction.host_s, prediction.device_s));
+    require(prediction.low_s <= prediction.latency_s && prediction.latency_s <= prediction.high_s);
+    for (const double share : {prediction.coverage.nodes, prediction.coverage.flops, prediction.coverage.time}) {
+        require(share >= 0 && share <= 1);
+    }
+}
+
+void generated_graph(std::string_view bytes) {
+    static const std::array devices{device_profile("gtx-1080-ti"), device_profile("v100-sxm2-32gb"),
+                                    device_profile("t4"), device_profile("a100")};
+    static const std::vector<FrameworkProfile> frameworks = [] {
+        std::vector<FrameworkProfile> all;
+        for (const std::string& name : framework_names()) all.push_back(framework_profile(name));
+        return all;
+    }();
+    constexpr std::array precisions{Precision::fp32, Precision::fp16, Precision::amp};
+    constexpr std::array<std::int64_t, 4> sizes{1, 2, 128, 4096};
+    Choices choices(bytes);
+    const DeviceProfile& device = choices.of(devices);
+    const FrameworkProfile& framework = choices.of(frameworks);
+    PredictOptions options;
+    options.precision = choices.of(precisions);
+    options.channels_last = choices.below(2) == 1;
+    const std::int64_t batch = choices.of(sizes), seq = choices.of(sizes);
+    const Graph graph = generate_graph(choices);
+    use(graph);
+    Predictor predictor(graph, device, framework, options);
+    require_sound(predictor.predict({{"batch", batch}, {"seq", seq}}));
+    for (std::size_t i = 0; i < predictor.operators().size(); ++i) static_cast<void>(predictor.kernel_details(i));
+    use(widened(graph, {{"batch", batch}, {"seq", seq}}, 3, 2));
 }
 
 /// An Error is an answer.
@@ -198,6 +240,7 @@ constexpr std::array all{
     Target{"kineto_trace", answered<kineto_trace>},
     Target{"architecture", answered<architecture>},
     Target{"expression", answered<expression>},
+    Target{"generated_graph", answered<generated_graph>},
 };
 
 }  // namespace
