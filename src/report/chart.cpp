@@ -161,12 +161,8 @@ std::string draw_series(const Axes& axes, const Series& series) {
     if (series.look != SeriesLook::measured) {
         text = fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", look, path(axes, series.points));
     }
-    if (series.look == SeriesLook::reference) {
-        const ChartPoint& end = series.points.back();
-        return text + fmt::format("<text class=\"reference\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-                                  axes.x.at(end.x), axes.y.at(end.y) - 6, escape_markup(series.label));
-    }
-    if (series.look == SeriesLook::host || series.look == SeriesLook::device) return text;
+    static constexpr std::array bare{SeriesLook::host, SeriesLook::device, SeriesLook::reference};
+    if (std::find(bare.begin(), bare.end(), series.look) != bare.end()) return text;
     const bool measured = series.look == SeriesLook::measured;
     for (const ChartPoint& point : series.points) {
         const std::string note =
@@ -221,6 +217,28 @@ std::string draw_mark(const Chart& chart, const Axes& axes) {
                       escape_markup(chart.mark_label));
 }
 
+/// Names each reference above its end, or below it where the name of the one before stands in the way.
+std::string draw_reference_names(const Chart& chart, const Axes& axes) {
+    constexpr double line_height = 24;  // of the larger letters on a narrow page
+    std::vector<const Series*> references;
+    for (const Series& series : chart.series) {
+        if (series.look == SeriesLook::reference) references.push_back(&series);
+    }
+    std::stable_sort(references.begin(), references.end(),
+                     [](const Series* a, const Series* b) { return a->points.back().y > b->points.back().y; });
+    std::string text;
+    double last_y = -line_height;
+    for (const Series* series : references) {
+        const ChartPoint& end = series->points.back();
+        const double line_y = axes.y.at(end.y);
+        const double y = line_y - 6 >= last_y + line_height ? line_y - 6 : std::max(line_y + 18, last_y + line_height);
+        text += fmt::format("<text class=\"reference\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+                            axes.x.at(end.x), y, escape_markup(series->label));
+        last_y = y;
+    }
+    return text;
+}
+
 /// All but title and legend.
 std::string draw_plot(const Chart& chart, const Frame& f) {
     const Axes axes = axes_of(chart, f);
@@ -230,7 +248,7 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
         outline.insert(outline.end(), chart.band_low.rbegin(), chart.band_low.rend());
         svg += fmt::format("<path class=\"band prediction\" d=\"{}Z\"/>\n", path(axes, outline));
     }
-    svg += draw_mark(chart, axes);
+    svg += draw_mark(chart, axes) + draw_reference_names(chart, axes);
     for (const Series& series : chart.series) svg += draw_series(axes, series);
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));

@@ -96,6 +96,21 @@ TEST_CASE("a square chart has one range on both axes, and dots that no eye tells
     }
 }
 
+TEST_CASE("names of references that end close to each other do not lie on each other") {
+    Chart chart{.title = "roofs", .x_label = "x", .y_label = "y"};
+    for (const double peak : {1e3, 8e13, 1.6e14, 9e13}) {
+        chart.series.push_back({.label = "roof", .look = SeriesLook::reference, .points = {{1, peak}, {4, peak}}});
+    }
+    const std::string figure = to_figure(chart, "");
+    const std::regex name("<text class=\"reference\" x=\"[0-9.]+\" y=\"([0-9.]+)\"");
+    std::vector<double> heights;
+    for (auto at = std::sregex_iterator(figure.begin(), figure.end(), name); at != std::sregex_iterator(); ++at) {
+        heights.push_back(std::stod((*at)[1]));
+    }
+    REQUIRE(heights.size() == 4);
+    for (std::size_t i = 1; i < heights.size(); ++i) CHECK(heights[i] - heights[i - 1] >= 24 - 1e-9);
+}
+
 TEST_CASE("large numbers of an axis are short") {
     Chart chart{.title = "roof", .x_label = "x", .y_label = "y"};
     chart.series.push_back({.label = "roof", .look = SeriesLook::reference, .points = {{1, 9e3}, {4, 2.1e4}}});
