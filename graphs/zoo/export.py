@@ -253,6 +253,9 @@ def tracing(spec):
         stack.enter_context(replaced(torch, "autocast", lambda *_, **__: contextlib.nullcontext()))
         # A module that converts itself on the way (`self.to(dtype)`) already is what it converts to.
         stack.enter_context(replaced(torch.nn.Module, "_apply", lambda module, *_, **__: module))
+        # Exporting, transformers 5 computes masks that it leaves out when it runs.
+        if masking := sys.modules.get("transformers.masking_utils"):
+            stack.enter_context(replaced(masking, "is_torchdynamo_exporting", lambda: False))
         if spec.export.get("attention") == 2022:
             functional = torch.nn.functional
             stack.enter_context(replaced(functional, "scaled_dot_product_attention", attention_of_2022))
