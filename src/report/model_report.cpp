@@ -16,8 +16,8 @@ namespace ftax::report {
 namespace {
 
 bool is_contraction(OpKind kind) {
-    return kind == OpKind::conv || kind == OpKind::conv_transpose || kind == OpKind::linear ||
-           kind == OpKind::matmul || kind == OpKind::attention || kind == OpKind::recurrent;
+    return kind == OpKind::conv || kind == OpKind::conv_transpose || kind == OpKind::linear || kind == OpKind::matmul ||
+           kind == OpKind::attention || kind == OpKind::recurrent;
 }
 
 /// The first `depth` parts of a module path.
@@ -27,10 +27,24 @@ std::string_view module_prefix(std::string_view path, int depth) {
     return path.substr(0, end);
 }
 
-void add(WorkGroup& group, const Op& op, const Work& work) {
+/// Multiply-adds of a contraction. For each score of an attention, work_of counts two beside those of both products,
+/// for the softmax.
+std::int64_t macs_of(const Graph& graph, const Op& op, const Work& work, const BoundShapes& bound) {
+    if (!is_contraction(op.kind)) return 0;
+    const std::int64_t macs = work.flops / 2;
+    if (op.kind != OpKind::attention || macs == 0 || op.inputs.size() < 3) return macs;
+    const auto width = [&](TensorId id) {
+        const bool known = id != no_tensor && !graph.tensors[id].shape.empty();
+        return known ? bound[graph.tensors[id].shape.back()] : 0;
+    };
+    const std::int64_t products = checked_add(width(op.inputs[0]), width(op.inputs[2]));
+    return macs / checked_add(products, 2) * products;
+}
+
+void add(WorkGroup& group, const Work& work, std::int64_t macs) {
     ++group.operators;
     group.flops = checked_add(group.flops, work.flops);
-    if (is_contraction(op.kind)) group.macs = checked_add(group.macs, work.flops / 2);
+    group.macs = checked_add(group.macs, macs);
     group.bytes = checked_add(group.bytes, checked_add(work.read_bytes, work.write_bytes));
 }
 
@@ -94,9 +108,10 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
     std::map<std::string, std::size_t, std::less<>> modules;
     for (const Op& op : graph.ops) {
         const Work work = work_of(graph, op, bound);
-        add(report.total, op, work);
-        add(group_named(report.by_kind, kinds, name_of(op.kind)), op, work);
-        add(group_named(report.by_module, modules, module_prefix(op.module, depth)), op, work);
+        const std::int64_t macs = macs_of(graph, op, work, bound);
+        add(report.total, work, macs);
+        add(group_named(report.by_kind, kinds, name_of(op.kind)), work, macs);
+        add(group_named(report.by_module, modules, module_prefix(op.module, depth)), work, macs);
         if (op.kind != OpKind::custom) continue;
         ++report.unknown_operators;
         if (std::find(report.unknown.begin(), report.unknown.end(), op.source) == report.unknown.end()) {
@@ -118,10 +133,10 @@ std::string to_table(const ModelReport& report, Style style) {
     };
     lines("input ", report.inputs);
     lines("output", report.outputs);
-    text += fmt::format("{} operators, {} FLOPs, {} MACs (a multiply-add of a contraction counts once), {} moved\n",
-                        report.total.operators, count(static_cast<double>(report.total.flops)),
-                        count(static_cast<double>(report.total.macs)),
-                        byte_size(static_cast<double>(report.total.bytes)));
+    text +=
+        fmt::format("{} operators, {} FLOPs, {} MACs (a multiply-add of a contraction counts once), {} moved\n",
+                    report.total.operators, count(static_cast<double>(report.total.flops)),
+                    count(static_cast<double>(report.total.macs)), byte_size(static_cast<double>(report.total.bytes)));
     text += fmt::format("{} parameters, {}\n", count(static_cast<double>(report.parameters)),
                         byte_size(static_cast<double>(report.parameter_bytes)));
     const double known = report.total.operators == 0 ? 1

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ftax/graph_builder.hpp"
+#include "ftax/text_graph.hpp"
 #include "tests/golden.hpp"
 
 using namespace ftax;
@@ -23,4 +24,13 @@ TEST_CASE("the work of a small network, by hand") {
     test::check_golden("inspect.txt", to_table(report, {}));
     test::check_golden("inspect.json", to_json(report));
     test::check_golden("inspect.csv", to_csv(report));
+}
+
+TEST_CASE("multiply-adds of an attention are those of its two products, without the softmax") {
+    const Graph graph = parse_text_graph(
+        "input %q f32[2,4,16,8]\ninput %k f32[2,4,20,8]\ninput %v f32[2,4,20,6]\n"
+        "%y f32[2,4,16,6] = attention(%q, %k, %v)\noutput %y\n");
+    const report::ModelReport report = report::model_report(graph, {}, 1);
+    CHECK(report.total.macs == 2 * 4 * 16 * 20 * (8 + 6));
+    CHECK(report.total.flops == 2 * 2 * 4 * 16 * 20 * (8 + 6 + 2));
 }
