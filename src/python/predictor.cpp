@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "ftax/error.hpp"
+#include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
 #include "src/cli/row_predictor.hpp"
 #include "src/cli/scenario.hpp"
@@ -34,12 +35,12 @@ class SharedPredictor {
             const auto rows = cli::usable_rows(read_model_measurements(read_csv(anchor)), warn);
             under = cli::anchored_on(std::move(under), on.device.slug, rows);
         }
-        const PredictOptions options{.precision = cli::parse_precision(precision),
-                                     .channels_last = channels_last,
-                                     .cudnn9 = cudnn9,
-                                     .padding = padding,
-                                     .synchronized = synchronized};
-        predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options);
+        options_ = {.precision = cli::parse_precision(precision),
+                    .channels_last = channels_last,
+                    .cudnn9 = cudnn9,
+                    .padding = padding,
+                    .synchronized = synchronized};
+        predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);
     }
 
     [[nodiscard]] Prediction predict(const Bindings& dims) {
@@ -60,6 +61,11 @@ class SharedPredictor {
         const std::lock_guard guard(mutex_);
         return find_crossover(*predictor_, {dims.begin(), dims.end()}, largest);
     }
+    [[nodiscard]] std::vector<Headroom> headroom(const Bindings& dims, double budget) const {
+        if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
+        return find_headroom(predictor_->graph(), predictor_->device(), predictor_->framework(), options_,
+                             {dims.begin(), dims.end()}, budget);
+    }
     /// Operators and timeline of one prediction.
     struct Detail {
         std::vector<OpPrediction> operators;
@@ -74,6 +80,7 @@ class SharedPredictor {
     [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   private:
+    PredictOptions options_;
     std::unique_ptr<Predictor> predictor_;
     std::mutex mutex_;
     std::vector<std::string> warnings_;
@@ -122,6 +129,9 @@ void bind_predictor(nb::module_& module) {
             "bound", [](const Prediction& p) { return std::string(name_of(p.bound)); },
             "host, compute, memory or floor")
         .def_ro("kernels", &Prediction::kernels)
+        .def_ro("sm_active", &Prediction::sm_active,
+                "Share of the latency in which an SM holds work, averaged over the SMs: an estimate.")
+        .def_ro("warp_occupancy", &Prediction::warp_occupancy, "The same of the warps that the SMs can hold.")
         .def_prop_ro(
             "coverage",
             [](const Prediction& p) {
@@ -151,6 +161,20 @@ void bind_predictor(nb::module_& module) {
             "(kind, operations, host seconds) of what costs the host most.")
         .def("__repr__", [](const Crossover& c) { return fmt::format("<ftax.Crossover at batch {:.1f}>", c.batch); });
 
+    nb::class_<Headroom>(module, "Headroom", "How far one property of a model can grow within a latency budget.")
+        .def_ro("name", &Headroom::property, "The property: batch, another dimension, width or depth.")
+        .def_ro("start", &Headroom::from, "A dimension's value; 1 for width and depth, which are factors.")
+        .def_ro("end", &Headroom::to, "The largest value within the budget.")
+        .def_ro("latency_s", &Headroom::latency_s, "Latency there.")
+        .def_prop_ro(
+            "bound", [](const Headroom& h) { return std::string(name_of(h.bound)); }, "host, compute, memory or floor")
+        .def_ro("is_open", &Headroom::is_open, "The search ended before the budget did.")
+        .def_ro("skipped", &Headroom::skipped, "Why the property cannot grow; empty when it can.")
+        .def("__repr__", [](const Headroom& h) {
+            return h.skipped.empty() ? fmt::format("<ftax.Headroom {} {:g} to {:g}>", h.property, h.from, h.to)
+                                     : fmt::format("<ftax.Headroom {}: {}>", h.property, h.skipped);
+        });
+
     nb::class_<SharedPredictor>(module, "Predictor",
                                 "Predicts one graph on one device under one framework. Threads may share it; each "
                                 "prediction takes microseconds and releases the interpreter lock.")
@@ -163,6 +187,7 @@ void bind_predictor(nb::module_& module) {
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())
+        .def("headroom", &SharedPredictor::headroom, "dims"_a, "budget"_a, Release())
         .def("operators", operators, "dims"_a)
         .def_prop_ro("device", [](const SharedPredictor& p) { return p.get().device().device.slug; })
         .def_prop_ro("framework", [](const SharedPredictor& p) { return p.get().framework().framework; })

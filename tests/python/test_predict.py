@@ -27,6 +27,27 @@ def test_functions_give_what_predictors_give():
     assert before.bound == "host" and after.bound != "host"
 
 
+def test_headroom_ends_where_the_budget_does():
+    predictor = ftax.Predictor("resnet18", "quadro-rtx-8000")
+    found = {h.name: h for h in ftax.headroom("resnet18", "quadro-rtx-8000", budget=0.1, batch=2)}
+    assert set(found) == {"batch", "width", "depth"}
+    batch = found["batch"]
+    before, within, beyond = predictor.sweep([2, int(batch.end), int(batch.end) + 1])
+    assert batch.start == 2 < batch.end
+    assert batch.latency_s == within.latency_s <= 1.1 * before.latency_s < beyond.latency_s
+    assert batch.bound == within.bound
+    assert found["width"].start == 1 < found["width"].end
+    assert ftax.headroom("resnet18", "t4")[0].start == 1
+    with pytest.raises(ftax.UsageError):
+        ftax.headroom("resnet18", "t4", budget=0)
+
+
+def test_residency_is_a_share_that_grows_with_the_batch():
+    small, large = ftax.predict("resnet50", "t4", batch=[1, 64])
+    assert 0 < small.sm_active < large.sm_active <= 1
+    assert 0 < small.warp_occupancy < large.warp_occupancy < large.sm_active
+
+
 def test_operators_add_up(tiny):
     predictor = ftax.Predictor(tiny, "t4")
     operators = predictor.operators(batch=8)

@@ -26,6 +26,7 @@ from ._ftax import (
     Error,
     Graph,
     GraphBuilder,
+    Headroom,
     LimitError,
     ModelError,
     Prediction,
@@ -43,9 +44,9 @@ from ._ftax import (
 )
 
 __all__ = [
-    "Crossover", "Error", "Graph", "GraphBuilder", "LimitError", "ModelError", "Prediction", "Predictor",
-    "ProfileError", "RefusedError", "UsageError", "compare", "crossover", "device", "devices", "framework",
-    "frameworks", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo", "__version__",
+    "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
+    "Predictor", "ProfileError", "RefusedError", "UsageError", "compare", "crossover", "device", "devices", "framework",
+    "frameworks", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo", "__version__",
 ]
 
 Model = Union[str, "os.PathLike[str]", Graph]
@@ -102,6 +103,10 @@ class Predictor:
         """The batch at which the framework stops being the bottleneck; None when there is none up to `largest`."""
         return self._predictor.crossover(dims, largest)
 
+    def headroom(self, budget: float = 0.05, **dims: int) -> list[Headroom]:
+        """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency."""
+        return self._predictor.headroom(dims, budget)
+
     def operators(self, **dims: int) -> list[dict[str, Any]]:
         """Every scheduled operation of one forward pass with its host and device time."""
         return self._predictor.operators(dims)
@@ -117,6 +122,12 @@ def crossover(model: Model, device: str, framework: str = "pytorch-eager", preci
               largest: int = 4096, anchor: str | os.PathLike[str] = "", **dims: int) -> Crossover | None:
     """The batch at which the framework stops being the bottleneck; None when there is none up to `largest`."""
     return Predictor(model, device, framework, precision, anchor=anchor).crossover(largest, **dims)
+
+
+def headroom(model: Model, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,
+             batch: int = 1, budget: float = 0.05, anchor: str | os.PathLike[str] = "", **dims: int) -> list[Headroom]:
+    """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency; as `ftax headroom`."""
+    return Predictor(model, device, framework, precision, anchor=anchor).headroom(budget, batch=batch, **dims)
 
 
 def compare(model: Model, devices: str | Sequence[str], frameworks: str | Sequence[str] = "pytorch-eager",
