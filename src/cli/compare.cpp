@@ -25,7 +25,8 @@ struct CompareArguments {
 /// framework was not calibrated on) is a row with the reason.
 std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const CompareArguments& arguments,
                                                 const RunArguments& pair,
-                                                const std::vector<std::optional<std::int64_t>>& batches) {
+                                                const std::vector<std::optional<std::int64_t>>& batches,
+                                                std::vector<std::string>& warnings) {
     report::ComparisonRow row{.device = pair.device, .framework = pair.framework};
     std::optional<Predictor> predictor;
     try {
@@ -36,6 +37,9 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
         return {row};
     }
     row.device_profile = predictor->device().version;
+    for (const auto& more : {predictor->device().warnings, predictor->framework().warnings}) {
+        warnings.insert(warnings.end(), more.begin(), more.end());
+    }
     row.framework_version = predictor->framework().version;
     row.host = predictor->framework().host;
     std::vector<report::ComparisonRow> rows;
@@ -66,14 +70,15 @@ int run_compare(const CompareArguments& arguments) {
     report::ComparisonReport report{.model = arguments.model.model,
                                     .precision = precision,
                                     .dims = dimension_bindings(arguments.model),
-                                    .rows = {}};
+                                    .rows = {},
+                                    .warnings = graph.warnings};
     bool any = false;
     for (const std::string& device : devices) {
         for (const std::string& framework : frameworks) {
             RunArguments pair = arguments.run;
             pair.device = device;
             pair.framework = framework;
-            for (report::ComparisonRow& row : compare_pair(graph, arguments, pair, batches)) {
+            for (report::ComparisonRow& row : compare_pair(graph, arguments, pair, batches, report.warnings)) {
                 any = any || row.prediction.has_value();
                 report.rows.push_back(std::move(row));
             }

@@ -1,4 +1,6 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "src/cli/kineto.hpp"
 #include "src/cli/output.hpp"
@@ -30,12 +32,16 @@ int run_validate(const ValidateArguments& arguments) {
         kineto.run.device_profile = arguments.validation.device_profile;
         return compare_with_kineto(kineto, arguments.output);
     }
-    const Validation validation = validate(arguments.validation, print_warnings);
+    std::vector<std::string> warnings;
+    const Validation validation = validate(arguments.validation, [&](const std::vector<std::string>& more) {
+        print_warnings(more);
+        warnings.insert(warnings.end(), more.begin(), more.end());
+    });
     const report::ValidationReport& report = validation.report;
     if (!arguments.predictions.empty()) write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
     if (!arguments.html.empty()) {
         const ValidationArguments& given = arguments.validation;
-        write_file(arguments.html, validation_page({given.rows, given.anchor, given.device_profile}, validation.table,
+        write_file(arguments.html, validation_page({given.rows, given.anchor, given.device_profile, warnings}, validation.table,
                                                    validation.rows, report));
     }
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },

@@ -124,7 +124,7 @@ std::string skipped_list(const ComparisonReport& report) {
 }  // namespace
 
 std::string comparison_page(const ComparisonReport& report) {
-    std::set<std::string> warnings;
+    std::set<std::string> warnings(report.warnings.begin(), report.warnings.end());
     for (const ComparisonRow& row : report.rows) {
         if (row.prediction) warnings.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
     }

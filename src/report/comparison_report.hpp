@@ -27,6 +27,7 @@ struct ComparisonReport {
     Precision precision = Precision::fp32;
     ShapeBindings dims;
     std::vector<ComparisonRow> rows;
+    std::vector<std::string> warnings{};  ///< of the model and of the profiles; predictions have their own
 };
 
 /// Host time as a share of host and device time together.

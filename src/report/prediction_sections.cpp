@@ -17,8 +17,9 @@
 namespace ftax::report {
 namespace {
 
-std::vector<std::string> warnings_of(const PredictionReport& report) {
-    std::set<std::string> warnings(report.device.warnings.begin(), report.device.warnings.end());
+std::vector<std::string> warnings_of(const PredictionReport& report, const Graph& graph) {
+    std::set<std::string> warnings(graph.warnings.begin(), graph.warnings.end());
+    warnings.insert(report.device.warnings.begin(), report.device.warnings.end());
     warnings.insert(report.framework.warnings.begin(), report.framework.warnings.end());
     for (const PredictionRow& row : report.rows) {
         warnings.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
@@ -112,7 +113,7 @@ std::string coverage_section(const PredictionReport& report, const Graph& graph)
     const std::string_view rule =
         "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
     return section("Coverage",
-                   table.html() + uncovered_table(graph) + std::string(rule) + warning_list(warnings_of(report)));
+                   table.html() + uncovered_table(graph) + std::string(rule) + warning_list(warnings_of(report, graph)));
 }
 
 std::string provenance_section(const PredictionReport& report) {

@@ -2,15 +2,17 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "src/io/csv.hpp"
 #include "src/report/validation_report.hpp"
 
 namespace ftax::report {
 
-/// What a validation was given, for the line below the title; empty where it was not.
+/// What a validation was given (empty where it was not), and what it warned of.
 struct ValidationSource {
     std::string rows, anchor, device_profile;
+    std::vector<std::string> warnings;
 };
 
 /// Writes the page of `ftax validate`: predicted against measured, errors by each column that says what was measured,

@@ -116,6 +116,7 @@ class Test:
         run = subprocess.run([self.ftax, *arguments, "--html", self.path, "--json", "-"], capture_output=True, text=True)
         if run.returncode != 0:
             raise RuntimeError(f"ftax {' '.join(arguments)}: {run.stderr}")
+        self.warnings = [line[len("warning: "):] for line in run.stderr.splitlines() if line.startswith("warning: ")]
         self.browser.view(1400)
         self.browser.open(self.path)
         return json.loads(run.stdout)
@@ -188,6 +189,9 @@ class Test:
         self.check(self.browser.evaluate("document.querySelector('h1').textContent") == title, f"{self.name}: heading and title differ")
         self.check(not self.browser.evaluate("[...document.querySelectorAll('svg text')].some(e => e.textContent === document.title)"),
                    f"{self.name}: the chart repeats the title of the page")
+        shown = self.browser.evaluate("[...document.querySelectorAll('.warnings li')].map(e => e.textContent)")
+        for warning in self.warnings:
+            self.check(f"Warning: {warning}" in shown, f"{self.name}: the warning '{warning}' is not shown")
         for complaint in self.browser.complaints():
             self.check(False, f"{self.name}: {complaint}")
 
@@ -200,9 +204,6 @@ def check_coverage(test, predictions):
     shares = [row[1]["value"] for row in test.table("coverage")]
     least = [min(p["coverage"][of] for p in predictions) for of in ("nodes", "flops", "time")]
     test.check(shares == least, f"{test.name}: coverage {shares}, --json says {least}")
-    shown = test.browser.evaluate("[...document.querySelectorAll('.warnings li')].map(e => e.textContent)")
-    for warning in {w for p in predictions for w in p["warnings"]}:
-        test.check(f"Warning: {warning}" in shown, f"{test.name}: the warning '{warning}' is not shown")
 
 
 def check_predict(test, rows_path):
