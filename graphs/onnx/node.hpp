@@ -150,6 +150,5 @@ struct OpRow {
 
 /// Finds the row of an operator; nullptr for one that ftax does not know.
 [[nodiscard]] const OpRow* find_row(std::string_view domain, std::string_view op_type);
-[[nodiscard]] std::size_t row_count();
 
 }  // namespace ftax::onnx_import

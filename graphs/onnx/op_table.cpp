@@ -291,8 +291,4 @@ const OpRow* find_row(std::string_view domain, std::string_view op_type) {
     return found != std::end(rows) && found->name == name ? found : nullptr;
 }
 
-std::size_t row_count() {
-    return std::size(rows);
-}
-
 }  // namespace ftax::onnx_import
