@@ -26,9 +26,10 @@ KEY = ("framework", "precision", "model", "batch")
 
 
 def predict(ftax, device, framework, precision, model, batches, options=()):
-    """Rows of `ftax predict`, or none where it refuses (a precision that the device lacks)."""
+    """Rows of `ftax predict`, or none where it refuses (a precision that the device lacks). The campaign waits for the
+    device after each run."""
     command = [ftax, "predict", model, "--device", device, "--framework", framework, "--precision", precision,
-               "--batch", ",".join(map(str, batches)), "--csv", "-", *options]
+               "--synchronized", "--batch", ",".join(map(str, batches)), "--csv", "-", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode and "seq" in done.stderr:
         done = subprocess.run([*command, "--dim", "seq=128"], capture_output=True, text=True)

@@ -66,7 +66,11 @@ bool has_cudnn9(std::string_view torch_version) {
 }
 
 PredictOptions options_for(const Measurement& row) {
-    return {.precision = row.precision, .channels_last = row.layout == "nhwc", .cudnn9 = has_cudnn9(row.torch)};
+    // `ftax measure` and the campaign wait for the device after each run; other files do not say so.
+    return {.precision = row.precision,
+            .channels_last = row.layout == "nhwc",
+            .cudnn9 = has_cudnn9(row.torch),
+            .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end)};
 }
 
 /// torch.compile is an option of the row in some files; here it is a framework of its own.
@@ -104,7 +108,7 @@ const HostScalars* RowPredictor::host_of(const Measurement& row) const {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{row.model, host_key(row), options.precision, options.channels_last, options.cudnn9};
+    const Key key{row.model, host_key(row), options.precision, options.channels_last, options.cudnn9, options.synchronized};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     FrameworkProfile framework = framework_profile(row.framework);

@@ -38,8 +38,8 @@ class RowPredictor {
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
   private:
-    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, cudnn9.
-    using Key = std::tuple<std::string, HostKey, Precision, bool, bool>;
+    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, cudnn9, synchronized.
+    using Key = std::tuple<std::string, HostKey, Precision, bool, bool, bool>;
 
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);

@@ -45,11 +45,9 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
     CHECK(table.row(0)[10].empty());
 }
 
-TEST_CASE(
-    "of the rows of `ftax measure model` those end to end are predicted, whatever their anchor file holds beside "
-    "them") {
+TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4"});
+    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4", "--synchronized"});
     const std::string rows = folder.write("models.csv",
                                           "gpu,framework,precision,model,batch,seq,latency_ms,mode\n"
                                           "t4,pytorch-eager,fp32,resnet18,4,," +
