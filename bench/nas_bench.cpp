@@ -12,7 +12,8 @@ using namespace ftax;
 /// Architectures per second at three batches, once every block is known.
 void nas_cost(benchmark::State& state, const char* name, std::size_t count, unsigned threads) {
     const nas::Space& space = nas::space(name);
-    const nas::CostFunction cost(space, device_profile("rtx-2080-ti"), framework_profile("pytorch-eager"), {}, {1, 32, 64});
+    const nas::CostFunction cost(space, device_profile("rtx-2080-ti"), framework_profile("pytorch-eager"), {},
+                                 {1, 32, 64});
     std::mt19937 random(1);
     std::vector<int> choices;
     const std::vector<int> options = space.options();
@@ -27,13 +28,21 @@ void nas_cost(benchmark::State& state, const char* name, std::size_t count, unsi
     state.SetItemsProcessed(static_cast<std::int64_t>(count) * state.iterations());
 }
 // One core, by processor time.
-BENCHMARK_CAPTURE(nas_cost, nasbench201, "nasbench201", 2000, 1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(nas_cost, nasbench201, "nasbench201", 2000, 1)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime();
 BENCHMARK_CAPTURE(nas_cost, fbnet, "fbnet", 2000, 1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
 BENCHMARK_CAPTURE(nas_cost, ofa, "ofa", 2000, 1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
 BENCHMARK_CAPTURE(nas_cost, ofa_resnet, "ofa-resnet", 2000, 1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
 // What bench/nas_python.py does from Python, and on two cores, by the clock on the wall.
-BENCHMARK_CAPTURE(nas_cost, nasbench201_large, "nasbench201", 200'000, 1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
-BENCHMARK_CAPTURE(nas_cost, nasbench201_one_core, "nasbench201", 200'000, 1)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK_CAPTURE(nas_cost, nasbench201_two_cores, "nasbench201", 200'000, 2)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(nas_cost, nasbench201_large, "nasbench201", 200'000, 1)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(nas_cost, nasbench201_one_core, "nasbench201", 200'000, 1)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(nas_cost, nasbench201_two_cores, "nasbench201", 200'000, 2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace

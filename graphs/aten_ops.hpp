@@ -15,7 +15,7 @@ namespace ftax {
 /// their default are absent. Shapes are known from the tensors, so that numbers that are symbolic may be left out.
 struct AtenArgument {
     std::string name;
-    std::vector<TensorId> tensors;  ///< no_tensor where an optional tensor is None
+    std::vector<TensorId> tensors;       ///< no_tensor where an optional tensor is None
     std::vector<std::int64_t> integers;  ///< empty when one of them is symbolic
     std::vector<Expression> sizes;       ///< the same as expressions, where the importer gives them
     std::optional<double> number;

@@ -67,8 +67,9 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
         default:
             break;
     }
-    throw Error(ErrorCode::model, fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript and text graphs", path,
-                                              description_of(format)));
+    throw Error(ErrorCode::model,
+                fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript and text graphs", path,
+                            description_of(format)));
 }
 
 void vary_fixed_batch(Graph& graph) {

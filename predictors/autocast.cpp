@@ -13,9 +13,9 @@ bool holds(const std::array<std::string_view, n>& names, std::string_view name) 
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-constexpr std::array<std::string_view, 15> full_functions{"acos", "asin", "cosh",       "erfinv", "exp",
-                                                          "expm1", "log", "log10",      "log1p",  "log2",
-                                                          "pow",  "rsqrt", "reciprocal", "softplus", "tan"};
+constexpr std::array<std::string_view, 15> full_functions{"acos",  "asin",  "cosh",       "erfinv",   "exp",
+                                                          "expm1", "log",   "log10",      "log1p",    "log2",
+                                                          "pow",   "rsqrt", "reciprocal", "softplus", "tan"};
 constexpr std::array<std::string_view, 4> summing_functions{"sum", "prod", "norm", "cumsum"};
 
 Policy policy_of(const Op& op) {

@@ -17,8 +17,8 @@ enum class Policy : std::uint8_t {
 
 /// Source: PyTorch, "Autocast Op Reference"; aten/src/ATen/autocast_mode.h (lists lower_precision_fp, fp32 and
 /// fp32_set_opt_dtype).
-/// timm's own norm layers keep f16, as its benchmarks run them (`--fast-norm`): group norms of timm_infer.csv take a third
-/// of the time that casts to f32 and back would. Source: timm, layers/fast_norm.py.
+/// timm's own norm layers keep f16, as its benchmarks run them (`--fast-norm`): group norms of timm_infer.csv take a
+/// third of the time that casts to f32 and back would. Source: timm, layers/fast_norm.py.
 [[nodiscard]] std::vector<Policy> policies(const Graph& graph);
 
 /// Gives each floating-point tensor of `storage` (one entry per tensor of the graph, f32 to begin with) the type it has

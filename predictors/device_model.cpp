@@ -22,9 +22,10 @@ CpuModel<double> cpu_model(const DeviceProfile& profile) {
                                               [&](const Parameter& p) { return p.name == name; });
                      });
     if (known == 0) {
-        throw Error(ErrorCode::profile, fmt::format("{}: no profile of this CPU; `ftax calibrate --device cpu` makes one "
-                                                    "and --profile names it",
-                                                    profile.device.slug));
+        throw Error(ErrorCode::profile,
+                    fmt::format("{}: no profile of this CPU; `ftax calibrate --device cpu` makes one "
+                                "and --profile names it",
+                                profile.device.slug));
     }
     return model;
 }
@@ -40,9 +41,10 @@ Bound bound_of(const CpuModel<double>& model, const Shape& shape, double seconds
     } else if constexpr (std::is_same_v<Shape, kernels::ConvShape>) {
         const bool depthwise = shape.groups == shape.in_channels && shape.groups > 1;
         rate = depthwise ? model.parameters.depthwise_flops_per_s : model.parameters.conv_flops_per_s;
-        flops = 2.0 * static_cast<double>(shape.batch * shape.out_channels) *
-                static_cast<double>(shape.out_depth * shape.out_height * shape.out_width) *
-                static_cast<double>(shape.in_channels / shape.groups * shape.kernel_d * shape.kernel_h * shape.kernel_w);
+        flops =
+            2.0 * static_cast<double>(shape.batch * shape.out_channels) *
+            static_cast<double>(shape.out_depth * shape.out_height * shape.out_width) *
+            static_cast<double>(shape.in_channels / shape.groups * shape.kernel_d * shape.kernel_h * shape.kernel_w);
     } else if constexpr (std::is_same_v<Shape, kernels::AttentionShape>) {
         return Bound::compute;
     }
@@ -72,7 +74,8 @@ KernelCost kernel_cost(const DeviceModel& model, const KernelShape& shape, MathP
 KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path) {
     if (const auto* gpu = std::get_if<KernelModels<double>>(&model)) return kernel_detail(*gpu, shape, path);
     const KernelCost cost = kernel_cost(model, shape, path);
-    return {.name = "cpu", .path = std::string(name_of(path)), .reason = {}, .seconds = cost.seconds, .bound = cost.bound};
+    return {
+        .name = "cpu", .path = std::string(name_of(path)), .reason = {}, .seconds = cost.seconds, .bound = cost.bound};
 }
 
 LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {

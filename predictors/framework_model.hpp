@@ -32,8 +32,8 @@ struct FrameworkModel {
 /// Throws Error{usage} listing the frameworks when there is none of that name.
 [[nodiscard]] const FrameworkModel& framework_model(std::string_view name);
 [[nodiscard]] std::span<const FrameworkModel* const> framework_models();
-/// Adds a framework beside those of the table, for programs that bring their own; it must outlive every predictor. To be
-/// called before other threads predict. Throws Error{usage} when the name is taken.
+/// Adds a framework beside those of the table, for programs that bring their own; it must outlive every predictor. To
+/// be called before other threads predict. Throws Error{usage} when the name is taken.
 void add_framework(const FrameworkModel& model);
 
 /// The graph in the layout asked for and as the framework's optimiser leaves it; nullopt where neither touches it.

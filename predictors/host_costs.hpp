@@ -30,8 +30,8 @@ struct HostCosts {
 /// does not know (a factor).
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
 
-/// The spec of one parameter of the host model with the framework's prior as its initial value; nullopt for a name without
-/// a spec.
+/// The spec of one parameter of the host model with the framework's prior as its initial value; nullopt for a name
+/// without a spec.
 [[nodiscard]] std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name);
 
 }  // namespace ftax

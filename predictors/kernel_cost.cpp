@@ -15,8 +15,10 @@ KernelCost kernel_cost(const KernelModels<double>& models, const kernels::GemmSh
     const auto plan = kernels::plan_gemm(shape, rates, models.parameters.gemm);
     const double flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) *
                          static_cast<double>(shape.n) * static_cast<double>(shape.k);
-    const double elements = static_cast<double>(shape.batch) * (static_cast<double>(shape.m) * static_cast<double>(shape.k + shape.n)) +
-                            static_cast<double>(shape.linear ? 1 : shape.batch) * static_cast<double>(shape.k) * static_cast<double>(shape.n);
+    const double elements =
+        static_cast<double>(shape.batch) * (static_cast<double>(shape.m) * static_cast<double>(shape.k + shape.n)) +
+        static_cast<double>(shape.linear ? 1 : shape.batch) * static_cast<double>(shape.k) *
+            static_cast<double>(shape.n);
     const bool compute = flops / rates.flops_per_s > elements * shape.element_bytes / rates.bandwidth_bytes_per_s;
     return with_floor(plan.seconds, rates.floor_s, compute ? Bound::compute : Bound::memory, residency(plan, rates));
 }

@@ -12,9 +12,13 @@ struct KernelCost {
 };
 
 /// Time of a kernel, what limits it, and how it fills the GPU.
-[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::GemmShape& shape, MathPath path);
-[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::ConvShape& shape, MathPath path);
-[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::MemoryShape& shape, MathPath path);
-[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::AttentionShape& shape, MathPath path);
+[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::GemmShape& shape,
+                                     MathPath path);
+[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::ConvShape& shape,
+                                     MathPath path);
+[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::MemoryShape& shape,
+                                     MathPath path);
+[[nodiscard]] KernelCost kernel_cost(const KernelModels<double>& models, const kernels::AttentionShape& shape,
+                                     MathPath path);
 
 }  // namespace ftax

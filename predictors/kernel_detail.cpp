@@ -20,8 +20,8 @@ using kernels::MemoryClass;
 
 std::string_view name_of(MemoryClass cls) {
     static constexpr std::array<std::string_view, kernels::memory_class_count> names = {
-        "pointwise", "transcendental", "power",      "copy", "transpose", "reduce", "softmax", "layer-norm",
-        "batch-norm", "group-norm",    "pool",       "gather", "concat",  "resize", "sort"};
+        "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer-norm",
+        "batch-norm", "group-norm",     "pool",  "gather", "concat",    "resize", "sort"};
     return names[static_cast<std::size_t>(cls)];
 }
 
@@ -53,9 +53,9 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         next = tile.name;
     }
     const bool by_credit = kernels::gemm::is_chosen_by_credit(rates.architecture, path);
-    detail.reason = fmt::format("least {} of {} tiles; as timed, {}",
-                                by_credit ? "credited work" : "arithmetic and L2 traffic", tiles.size(),
-                                slower_by(next, least_s, plan.seconds));
+    detail.reason =
+        fmt::format("least {} of {} tiles; as timed, {}", by_credit ? "credited work" : "arithmetic and L2 traffic",
+                    tiles.size(), slower_by(next, least_s, plan.seconds));
 }
 
 KernelDetail detail_of(const KernelModels<double>& models, const kernels::GemmShape& s, MathPath path) {

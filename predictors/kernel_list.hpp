@@ -25,7 +25,8 @@ template <class T>
 T sum_seconds(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
     T total(0.0);
     for (const CountedKernel& kernel : kernels) {
-        total += std::visit([&](const auto& shape) { return models.seconds(shape, kernel.path); }, kernel.shape) * kernel.count;
+        total += std::visit([&](const auto& shape) { return models.seconds(shape, kernel.path); }, kernel.shape) *
+                 kernel.count;
     }
     return total;
 }

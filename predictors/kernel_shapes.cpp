@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t max_view_rank = 32;
 
-/// A dimension counted from the front, or from the back when negative. At least 1: whatever is empty then costs what the
-/// smallest kernel does, and the models divide by no zero.
+/// A dimension counted from the front, or from the back when negative. At least 1: whatever is empty then costs what
+/// the smallest kernel does, and the models divide by no zero.
 std::int64_t dim(const Tensor& tensor, const BoundShapes& bound, int index) {
     const int rank = static_cast<int>(tensor.shape.size());
     const int at = index < 0 ? index + rank : index;
@@ -175,7 +175,8 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.in_channels = dim(x, bound, 1);
     shape.out_channels = dim(y, bound, 1);
     // The number of groups may depend on the batch (CondConv), so the filter says it.
-    shape.groups = std::max<std::int64_t>(1, transposed ? op.integer("groups", 1) : shape.in_channels / dim(w, bound, 1));
+    shape.groups =
+        std::max<std::int64_t>(1, transposed ? op.integer("groups", 1) : shape.in_channels / dim(w, bound, 1));
     shape.in_depth = in[0], shape.in_height = in[1], shape.in_width = in[2];
     shape.out_depth = out[0], shape.out_height = out[1], shape.out_width = out[2];
     shape.kernel_d = filter[0], shape.kernel_h = filter[1], shape.kernel_w = filter[2];

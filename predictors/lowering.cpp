@@ -232,9 +232,9 @@ class Lowering {
         add_bias(id, convolution);
     }
 
-    /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a linear layer with a strided input,
-    /// which PyTorch runs as a batched product with the one filter.
-    /// Source: aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
+    /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a
+    /// linear layer with a strided input, which PyTorch runs as a batched product with the one filter. Source:
+    /// aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
     void add_bias(OpId id, bool convolution) {
         const Op& op = graph_.ops[id];
         if (op.inputs.size() < 3 || op.inputs[2] == no_tensor) return;
@@ -306,8 +306,8 @@ class Lowering {
                     .writes = {input}});
     }
 
-    /// ONNX Runtime's Concat sends the list of its inputs and three tables of their sizes to the device first, unless all
-    /// are of one size and few. Source: onnxruntime/core/providers/cuda/tensor/concat.cc.
+    /// ONNX Runtime's Concat sends the list of its inputs and three tables of their sizes to the device first, unless
+    /// all are of one size and few. Source: onnxruntime/core/providers/cuda/tensor/concat.cc.
     void copy_concat_tables(OpId id) {
         const Op& op = graph_.ops[id];
         if (op.kind != OpKind::concat || !traits_.concat_copies_tables) return;

@@ -12,12 +12,12 @@ namespace ftax {
 
 /// How a framework executes the operators of a (rewritten) graph one after another.
 struct LoweringTraits {
-    bool views_cost_host = true;            ///< reshape, transpose, slice … pass through the dispatcher
-    bool views_move_data = false;           ///< transposes and slices are kernels, not changed strides
-    bool module_calls = true;               ///< each nn.Module call costs host time
-    bool separate_conv_bias = true;         ///< a convolution's bias is a second kernel over its output
-    bool concat_copies_tables = false;      ///< a concat of unequal parts copies tables to the device first
-    bool skips_padding = false;             ///< nested tensors: padded tokens are not computed
+    bool views_cost_host = true;        ///< reshape, transpose, slice … pass through the dispatcher
+    bool views_move_data = false;       ///< transposes and slices are kernels, not changed strides
+    bool module_calls = true;           ///< each nn.Module call costs host time
+    bool separate_conv_bias = true;     ///< a convolution's bias is a second kernel over its output
+    bool concat_copies_tables = false;  ///< a concat of unequal parts copies tables to the device first
+    bool skips_padding = false;         ///< nested tensors: padded tokens are not computed
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
     bool half_accumulation = false;         ///< tensor cores add up halves in half precision
     bool split_ends_engine = false;         ///< a split runs outside and the rest in another engine

@@ -46,11 +46,11 @@ Residency residency(const kernels::ConvShape& shape, const kernels::ConvPlan<dou
     if (plan.tile.threads == 0) {  // grouped and depthwise kernels: a thread per output
         const double outputs = static_cast<double>(shape.batch) * static_cast<double>(shape.out_channels) *
                                static_cast<double>(shape.out_depth * shape.out_height * shape.out_width);
-        return residency(outputs / pointwise_threads, pointwise_threads, rates.max_threads_per_sm / pointwise_threads, rates);
+        return residency(outputs / pointwise_threads, pointwise_threads, rates.max_threads_per_sm / pointwise_threads,
+                         rates);
     }
-    const double resident = plan.algorithm == kernels::ConvAlgorithm::winograd_fused
-                                ? 1
-                                : kernels::resident_blocks(plan.tile.threads);
+    const double resident =
+        plan.algorithm == kernels::ConvAlgorithm::winograd_fused ? 1 : kernels::resident_blocks(plan.tile.threads);
     return residency(plan.waves * resident * rates.sms, plan.tile.threads, resident, rates);
 }
 

@@ -13,8 +13,8 @@ struct Residency {
     double warps = 0;  ///< resident warps against what the SMs can hold
 };
 
-/// Spreads equal thread blocks over the SMs, one per SM before any gets a second; those that do not fit wait for the next
-/// wave. Source: how CUDA's block scheduler fills a GPU; the measures are DCGM's SM_ACTIVE and SM_OCCUPANCY.
+/// Spreads equal thread blocks over the SMs, one per SM before any gets a second; those that do not fit wait for the
+/// next wave. Source: how CUDA's block scheduler fills a GPU; the measures are DCGM's SM_ACTIVE and SM_OCCUPANCY.
 [[nodiscard]] Residency residency(double blocks, double threads_per_block, double resident_per_sm,
                                   const kernels::DeviceRates<double>& rates);
 

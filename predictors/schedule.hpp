@@ -31,8 +31,8 @@ struct Kernel {
     bool fused_layout = false;  ///< see kernels::ConvShape
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
-    bool lookup = false;         ///< reads[0] is a table of which only as much is read as is written
-    OpId op = no_op;             ///< whose dimensions and attributes a contraction takes
+    bool lookup = false;                    ///< reads[0] is a table of which only as much is read as is written
+    OpId op = no_op;                        ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
     std::optional<DType> written_type{};  ///< of `writes`, where it is not the type the tensors are kept in: a cast
 };

@@ -5,7 +5,8 @@
 
 namespace ftax {
 
-/// What a run of consecutive launches does to the two clocks of the timeline, as a 2 × 2 matrix of the (max, +) algebra:
+/// What a run of consecutive launches does to the two clocks of the timeline, as a 2 × 2 matrix of the (max, +)
+/// algebra:
 ///     host'   = max(host + host_s,      device + host_from_device_s)
 ///     device' = max(host + from_host_s, device + from_device_s)
 /// Holds while the launch queue is not full. Source: simulate() in timeline.cpp, unrolled.
@@ -14,8 +15,8 @@ struct Segment {
 
     double host_s = 0;
     double host_from_device_s = never;  ///< other than never only once the host has waited for the device
-    double from_host_s = never;         ///< the longest path from the host clock at the start to the device clock at the end
-    double from_device_s = 0;           ///< the same from the device clock
+    double from_host_s = never;  ///< the longest path from the host clock at the start to the device clock at the end
+    double from_device_s = 0;    ///< the same from the device clock
 
     /// The segment of one launch.
     static Segment launch(double host_s, double device_s, int kernels, double launch_latency_s, double gap_s) {
@@ -39,9 +40,9 @@ struct Segment {
                 std::max(host_from_device_s + next.from_host_s, from_device_s + next.from_device_s)};
     }
 
-    /// Seconds from one run to the next when they follow one another without a pause: the largest mean over a cycle of the
-    /// two clocks, which is the matrix's eigenvalue. Without a wait inside, the slower clock sets the pace.
-    /// Source: Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", 1992, theorem 3.23.
+    /// Seconds from one run to the next when they follow one another without a pause: the largest mean over a cycle of
+    /// the two clocks, which is the matrix's eigenvalue. Without a wait inside, the slower clock sets the pace. Source:
+    /// Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", 1992, theorem 3.23.
     [[nodiscard]] double period_s() const {
         return std::max({host_s, from_device_s, (host_from_device_s + from_host_s) / 2});
     }

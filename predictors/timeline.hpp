@@ -11,9 +11,9 @@ namespace ftax {
 /// One launch with its times, ready for simulation.
 struct TimedLaunch {
     double host_s = 0;
-    double device_s = 0;       ///< sum of its kernels
-    std::int32_t kernels = 0;  ///< 0: host work only
-    bool synchronizes = false; ///< the host waits until the device has finished
+    double device_s = 0;        ///< sum of its kernels
+    std::int32_t kernels = 0;   ///< 0: host work only
+    bool synchronizes = false;  ///< the host waits until the device has finished
 };
 
 struct TimelineOptions {

@@ -23,7 +23,8 @@ int fail(int code, std::string_view message) {
     return code;
 }
 
-/// What throws where nothing may, in a destructor, ends the program here; out of memory is as foreseen as anywhere else.
+/// What throws where nothing may, in a destructor, ends the program here; out of memory is as foreseen as anywhere
+/// else.
 [[noreturn]] void end() {
     try {
         if (std::current_exception()) std::rethrow_exception(std::current_exception());
@@ -48,9 +49,8 @@ void parse(CLI::App& app, std::vector<std::string> words) {
     try {
         return app.parse(std::move(reversed));
     } catch (const CLI::RequiredError&) {
-        const auto bare = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-            return word == "--json" || word == "--csv";
-        });
+        const auto bare = std::find_if(words.begin(), words.end(),
+                                       [](const std::string& word) { return word == "--json" || word == "--csv"; });
         if (bare == words.end()) throw;
         words.insert(bare + 1, "-");
     }

@@ -329,7 +329,8 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     const LogFit::Block call(unknowns.shared.begin(), unknowns.shared.begin() + 1);
     const LogFit::Block shared(unknowns.shared.begin() + 1, unknowns.shared.end());
     add_parameters(call, ParameterScope::shared, "", source, 1, report.nuisance);
-    add_parameters(expected(unknowns.hosts), ParameterScope::shared, "", source + "; mean of the hosts", 1, report.nuisance);
+    add_parameters(expected(unknowns.hosts), ParameterScope::shared, "", source + "; mean of the hosts", 1,
+                   report.nuisance);
     add_parameters(shared, ParameterScope::shared, "", source, 1, report.parameters);
     for (const auto& [architecture, block] : unknowns.architectures) {
         add_parameters(block, ParameterScope::architecture, std::string(name_of(architecture)), source, 1,

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <cmath>
+#include <map>
 
 #include "ftax/error.hpp"
 #include "predictors/device_model.hpp"
@@ -46,7 +46,8 @@ struct CpuLatency {
 std::vector<Parameter> parameters_of(const LogFit::Block& block, std::size_t rows) {
     std::vector<Parameter> parameters;
     for (const Unknown& u : block) {
-        parameters.push_back({u.name, u.value, u.relative_stddev, fmt::format("fitted: {} operators on this machine", rows)});
+        parameters.push_back(
+            {u.name, u.value, u.relative_stddev, fmt::format("fitted: {} operators on this machine", rows)});
     }
     std::sort(parameters.begin(), parameters.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return parameters;
@@ -76,7 +77,8 @@ CpuRow cpu_row(const Graph& graph, const DeviceSpec& device, std::string_view fr
 CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::string_view framework,
                const FitOptions& options) {
     if (rows.size() < fewest_rows) {
-        throw Error(ErrorCode::usage, fmt::format("{} usable operators are too few to fit a CPU, it takes {}", rows.size(), fewest_rows));
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} usable operators are too few to fit a CPU, it takes {}", rows.size(), fewest_rows));
     }
     LogFit::Block kernel_block;
     kernels::CpuParameters<double> declared;
@@ -86,7 +88,8 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
     std::vector<HostKind> kinds;
     LogFit::Block host_block;
     for (int i = 0; i < host_kind_count; ++i) {
-        const bool used = std::any_of(rows.begin(), rows.end(), [&](const CpuRow& row) { return row.dispatched[i] > 0; });
+        const bool used =
+            std::any_of(rows.begin(), rows.end(), [&](const CpuRow& row) { return row.dispatched[i] > 0; });
         if (!used) continue;
         kinds.push_back(static_cast<HostKind>(i));
         host_block.push_back({fmt::format("host.{}", name_of(kinds.back())), host_start_s, host_start_s / 100,

@@ -19,7 +19,7 @@ struct HostRow {
     std::string model;
     std::int64_t batch = 1;
     bool half = false;
-    bool synchronized = false;  ///< each run waits for the device before the next begins
+    bool synchronized = false;                         ///< each run waits for the device before the next begins
     std::array<double, host_kind_count> operations{};  ///< per HostKind
     double blas_calls = 0;
     double device_s = 0;

@@ -291,9 +291,9 @@ std::string region_of(const GemmRow& row, const DeviceValues& current) {
     if (row.latency_s < 2 * host) return "mostly host";
     const double* device = current.blocks[of_device].data();
     const auto rates = rates_of(row, current.blocks[of_shared].data(), device);
-    const auto plan = kernels::gemm::plan_choice(
-        row.shape, current.choose(row), rates,
-        parameters_of(current.blocks[of_shared].data() + call_unknowns, current.blocks[of_architecture].data(), device));
+    const auto plan = kernels::gemm::plan_choice(row.shape, current.choose(row), rates,
+                                                 parameters_of(current.blocks[of_shared].data() + call_unknowns,
+                                                               current.blocks[of_architecture].data(), device));
     if (plan.bound == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";
     return plan.waves < 1 ? "arithmetic, less than one wave" : "arithmetic";
 }
@@ -316,8 +316,8 @@ bool share_lineage(Architecture a, Architecture b) {
     return (a <= Architecture::pascal) == (b <= Architecture::pascal);
 }
 
-/// Tells whether an architecture runs another one's CUDA-core kernels. Source: cuBLAS 12 launches ampere_sgemm_* on Ada,
-/// Hopper and Blackwell.
+/// Tells whether an architecture runs another one's CUDA-core kernels. Source: cuBLAS 12 launches ampere_sgemm_* on
+/// Ada, Hopper and Blackwell.
 bool runs_kernels_of(Architecture wanted, Architecture other) {
     return wanted > Architecture::ampere && other == Architecture::ampere;
 }

@@ -137,7 +137,9 @@ FitSummary LogFit::solve() {
         }
         for (std::size_t i = 0; i < size; ++i) {
             Unknown& u = blocks_[b][i];
-            if (!u.fixed) u.value = std::clamp(std::exp(current[b][i]), u.lower, u.upper);  // exp(log(x)) may leave a bound by a bit
+            if (!u.fixed)
+                u.value =
+                    std::clamp(std::exp(current[b][i]), u.lower, u.upper);  // exp(log(x)) may leave a bound by a bit
             blocks_[b][i].relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
         }
     }

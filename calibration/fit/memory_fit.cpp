@@ -35,7 +35,9 @@ constexpr std::string_view spread_name = "operator.spread";
 constexpr std::string_view blind_fold = "left out: datasheet, host of the others";
 
 /// Tells whether an operator parameter is alike on all machines: a dispatch time or launch share.
-bool is_shape(std::string_view name) { return name != scale_name && !name.ends_with("spread"); }
+bool is_shape(std::string_view name) {
+    return name != scale_name && !name.ends_with("spread");
+}
 
 std::string_view class_name(const MemoryRow& row) {
     if (row.shape.cls == MemoryClass::softmax) return "softmax";

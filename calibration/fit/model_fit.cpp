@@ -15,7 +15,8 @@ constexpr double most_growth_per_doubling = 2.6;  // beyond it something else sl
 constexpr double above_flat_start = 1.5;
 constexpr double determined_below = 0.9;  // of the prior's width: operator rows have narrowed it
 
-const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope, std::string_view key) {
+const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name, ParameterScope scope,
+                            std::string_view key) {
     const auto found = std::find_if(file.parameters.begin(), file.parameters.end(), [&](const ScopedParameter& p) {
         return p.parameter.name == name && p.scope == scope && p.key == key;
     });
@@ -24,15 +25,19 @@ const ScopedParameter* find(const DeviceProfileFile& file, std::string_view name
 
 std::string key_of(ParameterScope scope, const DeviceSpec& device) {
     switch (scope) {
-        case ParameterScope::shared: return "";
-        case ParameterScope::architecture: return std::string(name_of(device.architecture));
-        case ParameterScope::device: break;
+        case ParameterScope::shared:
+            return "";
+        case ParameterScope::architecture:
+            return std::string(name_of(device.architecture));
+        case ParameterScope::device:
+            break;
     }
     return device.slug;
 }
 
 /// Parameters of one scope that hold for a device, in the order of visit_parameters.
-LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start, const ModelFitOptions& options) {
+LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start,
+                         const ModelFitOptions& options) {
     LogFit::Block block;
     KernelParameters<double> parameters;
     visit_parameters(parameters, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
@@ -42,9 +47,11 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
             u.value = known->parameter.value;
             // What operator rows determined stays; what they only took from a prior moves.
             const double spread = known->parameter.relative_stddev;
-            u.fixed = scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
+            u.fixed =
+                scope != ParameterScope::device && spread > 0 && spread < determined_below * spec.prior_log_stddev;
             if (spread > 0) {
-                u.prior_log_stddev = std::min(u.prior_log_stddev, std::max(0.02, options.prior_scale * known->parameter.relative_stddev));
+                u.prior_log_stddev = std::min(u.prior_log_stddev,
+                                              std::max(0.02, options.prior_scale * known->parameter.relative_stddev));
             }
         } else if (scope == ParameterScope::architecture) {
             const ScopedParameter* kin = find_architecture_parameter(start, name, device.architecture);
@@ -124,9 +131,10 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
         if (p.scope == ParameterScope::device) devices.insert(p.key);
     }
     fitted.fitted_on.assign(devices.begin(), devices.end());
-    std::sort(fitted.parameters.begin(), fitted.parameters.end(), [](const ScopedParameter& a, const ScopedParameter& b) {
-        return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
-    });
+    std::sort(fitted.parameters.begin(), fitted.parameters.end(),
+              [](const ScopedParameter& a, const ScopedParameter& b) {
+                  return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
+              });
 
     std::map<std::string, std::vector<double>> errors;
     for (const ModelRow& row : rows) {
@@ -136,7 +144,8 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     }
     Fold in_fit{.name = "in-fit"};
     for (auto& [group, values] : errors) in_fit.groups.push_back(summarize(group, std::move(values)));
-    for (const ErrorSummary& group : in_fit.groups) in_fit.mean += group.mean / static_cast<double>(in_fit.groups.size());
+    for (const ErrorSummary& group : in_fit.groups)
+        in_fit.mean += group.mean / static_cast<double>(in_fit.groups.size());
     report.folds.push_back(std::move(in_fit));
     return report;
 }

@@ -16,7 +16,7 @@ namespace ftax::fit {
 struct ModelRow {
     const DeviceSpec* device = nullptr;
     std::vector<CountedKernel> kernels;  ///< of the forward pass, see list_kernels
-    double gaps_s = 0;  ///< device idle between these kernels, which the timeline adds
+    double gaps_s = 0;                   ///< device idle between these kernels, which the timeline adds
     double latency_s = 0;
     std::string model;
     Precision precision = Precision::fp32;
@@ -47,7 +47,8 @@ struct ModelFitOptions {
 /// Tells which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
 /// batch there and exceeds 1.5 times the flat start. `batches` ascending.
 /// Source: the bar of issue "kernel models" in DESIGN terms: rows whose latency the host does not decide.
-[[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s);
+[[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches,
+                                                     std::span<const double> latency_s);
 
 /// Latency below which a forward pass that was measured at one batch size only may be waiting for its host: 50 µs per
 /// kernel, the slowest hosts of framework_tax.csv.

@@ -38,7 +38,9 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 
 bool equal(std::string_view a, std::string_view b) {
     if (a == b) return true;
-    const auto number = [](std::string_view text) { return parse_number(text.starts_with('+') ? text.substr(1) : text); };
+    const auto number = [](std::string_view text) {
+        return parse_number(text.starts_with('+') ? text.substr(1) : text);
+    };
     const auto x = number(a), y = number(b);
     if (!x || !y) return false;
     const std::size_t point = a.find('.');

@@ -24,9 +24,9 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
     for (auto& [gpu, runs] : machines) {
         std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
         const auto& [run, host] = runs[(runs.size() - 1) / 2];
-        FrameworkProfile profile = anchored(
-            fitted.reference,
-            HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .blas_call_s = host.blas_call_s});
+        FrameworkProfile profile =
+            anchored(fitted.reference,
+                     HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .blas_call_s = host.blas_call_s});
         profile.host = "framework-tax-" + device_spec(gpu).slug;
         for (Parameter& p : profile.parameters) {
             if (p.name == "host.scale" || p.name == "host.blas_call") {

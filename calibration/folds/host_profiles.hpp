@@ -6,9 +6,9 @@
 
 namespace ftax::folds {
 
-/// Composes one profile per GPU of framework_tax.csv, the machine of the run with the median scale among those that were
-/// measured with it: what `--host framework-tax-v100` names. The host differs by a factor of 2 between machines, and users
-/// know theirs by its GPU.
+/// Composes one profile per GPU of framework_tax.csv, the machine of the run with the median scale among those that
+/// were measured with it: what `--host framework-tax-v100` names. The host differs by a factor of 2 between machines,
+/// and users know theirs by its GPU.
 [[nodiscard]] std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted);
 
 }  // namespace ftax::folds

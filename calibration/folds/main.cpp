@@ -104,7 +104,8 @@ void write_operators(const std::string& rows_path, const std::filesystem::path& 
 }
 
 /// Compares with the part of a committed ledger that needs no fit; the folds of fits follow from `first_fold` on.
-int check_beginning(std::string committed, std::string_view first_fold, std::string_view now, std::string_view command) {
+int check_beginning(std::string committed, std::string_view first_fold, std::string_view now,
+                    std::string_view command) {
     committed.erase(std::min(committed.find(first_fold), committed.size()));
     committed.erase(committed.rfind('\n') + 1);
     const auto found = folds::differences(committed, now);

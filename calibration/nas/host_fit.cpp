@@ -35,7 +35,8 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
                                           .latency_s = sample.latency_s};
             rows.push_back(fit::host_row(measurement, predictor, prediction));
             if (column.space->waits_after_blocks()) {
-                rows.back().operations[static_cast<std::size_t>(HostKind::synchronize)] += static_cast<double>(chain.size());
+                rows.back().operations[static_cast<std::size_t>(HostKind::synchronize)] +=
+                    static_cast<double>(chain.size());
             }
         }
     }

@@ -53,8 +53,7 @@ struct Fit {
 };
 
 Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign, const Rows& rows) {
-    const nas::CostFunction cost(*column.space, column.device, framework, {}, {column.batch},
-                                 campaign);
+    const nas::CostFunction cost(*column.space, column.device, framework, {}, {column.batch}, campaign);
     std::vector<double> predicted_s(rows.measured_s.size());
     cost.cost(rows.choices, predicted_s, 1);
     Fit fit{spearman(predicted_s, rows.measured_s)};
@@ -69,10 +68,11 @@ std::string cells(const Score& s) {
 }
 
 void append_table(std::string& text, std::string_view title, std::span<const Score> scores) {
-    fmt::format_to(std::back_inserter(text),
-                   "\n## {}\n\n| space | device | batch | Spearman, 0 samples | MAPE % | Spearman, 10 samples | MAPE % | "
-                   "operators | FLOPs |\n|---|---|---|---|---|---|---|---|---|\n",
-                   title);
+    fmt::format_to(
+        std::back_inserter(text),
+        "\n## {}\n\n| space | device | batch | Spearman, 0 samples | MAPE % | Spearman, 10 samples | MAPE % | "
+        "operators | FLOPs |\n|---|---|---|---|---|---|---|---|---|\n",
+        title);
     for (const Score& s : scores) {
         std::string row = cells(s);
         for (std::size_t comma = row.find(','); comma != std::string::npos; comma = row.find(',', comma)) {
@@ -113,8 +113,7 @@ Score score(const Column& column, const FrameworkProfile& framework) {
         std::sort(order.begin(), end);
         std::vector<nas::Sample> samples;
         for (auto i = order.begin(); i != end; ++i) samples.push_back(column.samples[*i]);
-        const nas::Calibration calibration =
-            nas::calibrate(*column.space, column.device, framework, {}, samples);
+        const nas::Calibration calibration = nas::calibrate(*column.space, column.device, framework, {}, samples);
         const Fit fit = fit_of(column, framework, calibration.campaign, rows_of(column, std::span(order.begin(), end)));
         result.spearman_10 += fit.spearman / draws;
         result.mape_10 += fit.mape / draws;
@@ -143,7 +142,8 @@ std::string ledger_csv(std::span<const Score> all, std::span<const Score> left_o
 std::string ledger_markdown(std::span<const Score> all, std::span<const Score> left_out) {
     std::string text = fmt::format(
         "# Architecture search: nas_*.csv\n\n"
-        "Written by ftax_nas_study. Each column of the files is scored without samples and with {} (mean of {} draws; the\n"
+        "Written by ftax_nas_study. Each column of the files is scored without samples and with {} (mean of {} draws; "
+        "the\n"
         "samples are not scored). `operators` and `FLOPs` are the Spearman correlations of the naive counts.\n",
         samples_per_draw, draws);
     append_table(text, "Host costs fitted on all devices", all);

@@ -82,8 +82,9 @@ bool Importer::import_if(Scope& scope, Call& call) {
         // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
         taken = then_body->nodes.size() > else_body->nodes.size();
         construction_.graph.undecided.push_back({call.name, taken});
-        construction_.warn(fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
-                                       call.name, taken ? "then" : "else", call.name, taken ? "else" : "then"));
+        construction_.warn(
+            fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})", call.name,
+                        taken ? "then" : "else", call.name, taken ? "else" : "then"));
     }
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;

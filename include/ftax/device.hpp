@@ -26,7 +26,7 @@ struct DeviceSpec {
     Architecture architecture = Architecture::turing;
     int compute_capability_major = 0;
     int compute_capability_minor = 0;
-    int sms = 0;  ///< streaming multiprocessors
+    int sms = 0;                          ///< streaming multiprocessors
     std::optional<double> base_clock_hz;  ///< nullopt where the maker names none
     double boost_clock_hz = 0;
     double memory_bytes = 0;

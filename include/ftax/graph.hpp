@@ -18,15 +18,22 @@ namespace ftax {
 /// different exporters becomes the same Graph. Attribute names in braces; dimensions come from the tensors.
 enum class OpKind : std::uint8_t {
     // contractions
-    conv,            ///< inputs x[N,C,spatial…], w[K,C/groups,kernel…], bias?; {stride,pad_begin,pad_end,dilation,groups}
+    conv,  ///< inputs x[N,C,spatial…], w[K,C/groups,kernel…], bias?; {stride,pad_begin,pad_end,dilation,groups}
     conv_transpose,  ///< inputs x, w[C,K/groups,kernel…], bias?; attributes of conv
     linear,          ///< inputs x[…,k], w[n,k] (or [k,n] with {transposed_weight=0}), bias?: one fused GEMM
-    matmul,          ///< inputs a[…,m,k], b[…,k,n], broadcast over leading dims; {transpose_a,transpose_b}; c? added with addmm/baddbmm
-    attention,       ///< fused scaled dot product: q[…,h,s,d], k, v, mask?; {causal}
-    recurrent,       ///< LSTM/GRU/RNN: x[seq,N,input]; {cell="lstm|gru|rnn",hidden,layers,directions}
+    matmul,  ///< inputs a[…,m,k], b[…,k,n], broadcast over leading dims; {transpose_a,transpose_b}; c? added with
+             ///< addmm/baddbmm
+    attention,  ///< fused scaled dot product: q[…,h,s,d], k, v, mask?; {causal}
+    recurrent,  ///< LSTM/GRU/RNN: x[seq,N,input]; {cell="lstm|gru|rnn",hidden,layers,directions}
     // normalisation and softmax
-    batch_norm, layer_norm, group_norm, instance_norm, rms_norm, local_response_norm,  ///< {axis} or {groups}
-    softmax, log_softmax,                                                              ///< {axis}
+    batch_norm,
+    layer_norm,
+    group_norm,
+    instance_norm,
+    rms_norm,
+    local_response_norm,  ///< {axis} or {groups}
+    softmax,
+    log_softmax,  ///< {axis}
     // elementwise
     pointwise,  ///< any elementwise function of n inputs with broadcasting; {function="relu|gelu|add|…"}
     cast,       ///< change of element type
@@ -40,18 +47,23 @@ enum class OpKind : std::uint8_t {
     resize,       ///< {function="nearest|bilinear|bicubic"}
     // lookups
     embedding,  ///< inputs table[rows,width], indices
-    gather, scatter,
+    gather,
+    scatter,
     // movement that eager frameworks do as views (host cost only) and others may copy
     reshape,    ///< any reinterpretation of contiguous data: view, flatten, squeeze, unsqueeze
     transpose,  ///< {perm}
-    slice, split, expand,
+    slice,
+    split,
+    expand,
     // movement that copies
     concat,  ///< {axis}
-    pad, copy,  ///< copy: contiguous, clone, repeat, tile, roll, flip
-    fill,       ///< new tensor without inputs read: zeros, full, arange, random
+    pad,
+    copy,  ///< copy: contiguous, clone, repeat, tile, roll, flip
+    fill,  ///< new tensor without inputs read: zeros, full, arange, random
     // others
     fft,
-    quantize, dequantize,
+    quantize,
+    dequantize,
     nonzero,   ///< output size depends on data: the host waits
     to_host,   ///< item(), device-to-host copy: the host waits
     shape,     ///< shape arithmetic on the host
@@ -86,9 +98,9 @@ struct Tensor {
     std::string name;
     DType dtype = DType::f32;
     TensorRole role = TensorRole::activation;
-    bool known_shape = true;           ///< false: downstream of an operator without a shape rule
-    std::vector<Expression> shape;     ///< one expression per dimension; empty for a scalar
-    std::vector<Expression> strides;   ///< in elements; empty means contiguous, row-major
+    bool known_shape = true;          ///< false: downstream of an operator without a shape rule
+    std::vector<Expression> shape;    ///< one expression per dimension; empty for a scalar
+    std::vector<Expression> strides;  ///< in elements; empty means contiguous, row-major
     OpId producer = no_op;
 };
 

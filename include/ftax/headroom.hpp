@@ -16,14 +16,14 @@ struct Headroom {
     double to = 1;         ///< the largest value within the budget
     double latency_s = 0;  ///< there
     Bound bound = Bound::host;
-    bool is_open = false;   ///< the search ended before the budget did
+    bool is_open = false;  ///< the search ended before the budget did
     std::string skipped;   ///< why the property cannot grow; empty when it can
 };
 
 /// Copies a graph with its hidden dimensions multiplied by numerator / denominator (at least 1).
-/// Every weight dimension grows that is neither fed by a graph input (colours, vocabulary, positions) nor the result of a
-/// head (the contraction that a graph output comes from alone: classes, logits), and every activation that follows from
-/// them; filters, groups of grouped convolutions and attention heads keep their number, so that heads get wider.
+/// Every weight dimension grows that is neither fed by a graph input (colours, vocabulary, positions) nor the result of
+/// a head (the contraction that a graph output comes from alone: classes, logits), and every activation that follows
+/// from them; filters, groups of grouped convolutions and attention heads keep their number, so that heads get wider.
 /// Limits: recurrent operators and operators without a rule keep their width; weights that other operators compute do
 /// so too; a dimension that the factor does not divide is rounded down.
 /// Throws what bind() throws.

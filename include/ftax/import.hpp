@@ -24,10 +24,11 @@ struct ImportOptions {
     std::map<std::string, std::int64_t> trip_counts;  ///< loops by name
     std::map<std::string, bool> branches;             ///< Ifs by name: true takes the then branch
     std::uint64_t max_bytes = 16ull << 30;
-    std::uint64_t max_nodes = 1'000'000;  ///< after inlining; an operator takes about 1 KiB (inlined 2 KiB) while imported
-    bool strict = false;                  ///< turn warnings about unknown versions into errors
-    bool vary_batch = false;              ///< let the batch of a file with a fixed one vary, where it can be followed
-    bool unsupported_is_error = false;    ///< an operator without a rule is an error, not memory-bound
+    std::uint64_t max_nodes =
+        1'000'000;            ///< after inlining; an operator takes about 1 KiB (inlined 2 KiB) while imported
+    bool strict = false;      ///< turn warnings about unknown versions into errors
+    bool vary_batch = false;  ///< let the batch of a file with a fixed one vary, where it can be followed
+    bool unsupported_is_error = false;  ///< an operator without a rule is an error, not memory-bound
 };
 
 /// Loads a model: a file (.onnx, .pt2, .pt, .txt; told apart by content, not by extension) or a zoo name ("bert",

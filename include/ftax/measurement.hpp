@@ -12,26 +12,26 @@ namespace ftax {
 
 /// One measured whole-model latency (a row of a model measurement file; DESIGN.md §6, validate).
 struct Measurement {
-    std::string gpu;                            ///< as the file spells it
+    std::string gpu;  ///< as the file spells it
     std::string framework = "pytorch-eager";
     Precision precision = Precision::fp32;
     std::string model;
     std::int64_t batch = 1;
-    std::optional<std::int64_t> input;          ///< image side or sequence length
+    std::optional<std::int64_t> input;  ///< image side or sequence length
     std::optional<std::int64_t> seq;
-    std::string run;                            ///< campaign; empty when the file does not say
-    std::string mode;                           ///< "inf" or "train"
-    std::string option;                         ///< "fusion" = torch.compile
-    std::string layout;                         ///< "nchw" or "nhwc"
-    std::string torch;                          ///< version of PyTorch, "2.4" or "240"; empty when unsaid
+    std::string run;     ///< campaign; empty when the file does not say
+    std::string mode;    ///< "inf" or "train"
+    std::string option;  ///< "fusion" = torch.compile
+    std::string layout;  ///< "nchw" or "nhwc"
+    std::string torch;   ///< version of PyTorch, "2.4" or "240"; empty when unsaid
     double latency_s = 0;
-    std::size_t line = 0;                       ///< in the file, for messages
+    std::size_t line = 0;  ///< in the file, for messages
 };
 
 /// One measured operator (a row of an operator measurement file).
 struct OperatorMeasurement {
     std::string gpu;
-    std::string op;                             ///< "linear", "bmm", "conv", "softmax", "ln", "add", "addu", …
+    std::string op;  ///< "linear", "bmm", "conv", "softmax", "ln", "add", "addu", …
     Precision precision = Precision::fp32;
     std::map<std::string, std::int64_t> shape;  ///< {"b": 6, "m": 27, "n": 390, "k": 21}
     std::optional<std::int64_t> order{};        ///< shapes run before it in its campaign, where the file says

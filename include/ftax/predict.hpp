@@ -27,23 +27,23 @@ struct PredictOptions {
     bool channels_last = false;  ///< convolutions get NHWC activations
     /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies (PyTorch from 2.4 on).
     bool cudnn9 = false;
-    double padding = 0;          ///< share of padded tokens that frameworks with nested tensors skip
-    /// Each run waits until the one before has left the GPU, as single requests do; else runs follow one another without a
-    /// pause and the latency is their mean, as torch.utils.benchmark and trtexec time them.
+    double padding = 0;  ///< share of padded tokens that frameworks with nested tensors skip
+    /// Each run waits until the one before has left the GPU, as single requests do; else runs follow one another
+    /// without a pause and the latency is their mean, as torch.utils.benchmark and trtexec time them.
     bool synchronized = false;
 };
 
 /// Prediction for one operator of the schedule.
 struct OpPrediction {
-    OpId op = no_op;     ///< first operator of a fused group; no_op for per-forward and module costs
+    OpId op = no_op;  ///< first operator of a fused group; no_op for per-forward and module costs
     HostKind host_kind = HostKind::light;
     std::int32_t kernels = 0;
     std::int32_t module_calls = 0;  ///< nn.Module calls paid before it
     bool blas_call = false;         ///< its dispatch queries the BLAS library
     double host_s = 0;
     double device_s = 0;
-    double sm_active_s = 0;    ///< Σ kernel time × share of the SMs that hold a thread block
-    double warps_active_s = 0; ///< Σ kernel time × share of the warps that the SMs can hold
+    double sm_active_s = 0;              ///< Σ kernel time × share of the SMs that hold a thread block
+    double warps_active_s = 0;           ///< Σ kernel time × share of the warps that the SMs can hold
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
 };
 
@@ -53,9 +53,9 @@ struct KernelDetail {
     std::string path;    ///< units it runs on: "fp32", "fp16_tensor"…
     std::string reason;  ///< what chose it, and what the next best would have cost
     double seconds = 0, compute_s = 0, memory_s = 0;
-    double waves = 0;            ///< blocks over what the GPU holds at a time; 0 where blocks do not count
-    double flops = 0, bytes = 0; ///< of the operator, each operand once: flops / bytes is its arithmetic intensity
-    double ridge = 0;            ///< intensity at which the sustained rate and bandwidth meet
+    double waves = 0;             ///< blocks over what the GPU holds at a time; 0 where blocks do not count
+    double flops = 0, bytes = 0;  ///< of the operator, each operand once: flops / bytes is its arithmetic intensity
+    double ridge = 0;             ///< intensity at which the sustained rate and bandwidth meet
     Bound bound = Bound::latency_floor;
 };
 
@@ -71,18 +71,18 @@ struct Coverage {
 };
 
 struct Prediction {
-    double latency_s = 0;              ///< of one run: see PredictOptions::synchronized
-    double low_s = 0, high_s = 0;      ///< 90 % interval
-    double host_s = 0;                 ///< Σ host dispatch
-    double device_s = 0;               ///< Σ kernel time
+    double latency_s = 0;                                         ///< of one run: see PredictOptions::synchronized
+    double low_s = 0, high_s = 0;                                 ///< 90 % interval
+    double host_s = 0;                                            ///< Σ host dispatch
+    double device_s = 0;                                          ///< Σ kernel time
     double host_relative_stddev = 0, device_relative_stddev = 0;  ///< of the logarithms of the two
-    double closed_form_s = 0;          ///< max(host_s, device_s), see equations.hpp
+    double closed_form_s = 0;                                     ///< max(host_s, device_s), see equations.hpp
     Bound bound = Bound::host;
     std::int64_t kernels = 0;
     double sm_active = 0;       ///< share of the latency in which an SM holds work, averaged over the SMs; an estimate
     double warp_occupancy = 0;  ///< the same of the warps that the SMs can hold
     Coverage coverage;
-    std::vector<std::string> warnings; ///< extrapolation, unknown operators
+    std::vector<std::string> warnings;  ///< extrapolation, unknown operators
 };
 
 /// Predicts one graph on one device under one framework. Construction lowers the graph (costly once, like a
@@ -105,7 +105,8 @@ class Predictor {
 
     /// Whether the latency is that of runs which wait for one another: asked for, or the framework's way.
     [[nodiscard]] bool synchronized() const;
-    /// The graph that OpPrediction::op counts in: the framework's rewritten one, or the caller's where it rewrites none.
+    /// The graph that OpPrediction::op counts in: the framework's rewritten one, or the caller's where it rewrites
+    /// none.
     [[nodiscard]] const Graph& graph() const;
     [[nodiscard]] const DeviceProfile& device() const;
     [[nodiscard]] const FrameworkProfile& framework() const;
@@ -124,9 +125,9 @@ struct HostCause {
 
 /// Batch at which the framework stops being the bottleneck.
 struct Crossover {
-    double batch = 0;          ///< where Σ host = Σ device, interpolated; see equations.hpp
-    double low = 0, high = 0;  ///< 90 % interval
-    double host_s = 0;         ///< Σ host at the crossover
+    double batch = 0;               ///< where Σ host = Σ device, interpolated; see equations.hpp
+    double low = 0, high = 0;       ///< 90 % interval
+    double host_s = 0;              ///< Σ host at the crossover
     std::vector<HostCause> causes;  ///< the kinds that cost the host most, largest first, at most three
 };
 

@@ -8,8 +8,30 @@ namespace ftax {
 
 /// Element type of a tensor as the model file states it.
 enum class DType : std::uint8_t {
-    unknown, f64, f32, f16, bf16, f8e4m3, f8e5m2, f4, i64, i32, i16, i8, i4, i2, u64, u32, u16, u8, u4, u2, boolean,
-    c64, c128, string,
+    unknown,
+    f64,
+    f32,
+    f16,
+    bf16,
+    f8e4m3,
+    f8e5m2,
+    f4,
+    i64,
+    i32,
+    i16,
+    i8,
+    i4,
+    i2,
+    u64,
+    u32,
+    u16,
+    u8,
+    u4,
+    u2,
+    boolean,
+    c64,
+    c128,
+    string,
 };
 
 /// Returns the size of one element in bits (sub-byte types are packed); `string` and `unknown` count as 0.
@@ -23,7 +45,8 @@ enum class DType : std::uint8_t {
 
 /// Numeric precision of a run: what the user casts weights and activations to.
 enum class Precision : std::uint8_t {
-    fp32,  ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by default
+    fp32,  ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by
+           ///< default
     tf32,  ///< f32 storage; matrix products and convolutions on TF32 tensor cores
     fp16,  ///< weights and activations stored as f16 (`.half()`)
     bf16,  ///< weights and activations stored as bf16

@@ -24,7 +24,7 @@ constexpr LoweringTraits nodes{
     .views_cost_host = false,
     .views_move_data = true,
     .module_calls = false,
-    .separate_conv_bias = true,                         // cudnnAddTensor (nn/conv.cc); FusedConv adds it itself
+    .separate_conv_bias = true,  // cudnnAddTensor (nn/conv.cc); FusedConv adds it itself
     .concat_copies_tables = true,
     .conv_library = kernels::ConvLibrary::cudnn_timed,  // cudnn_conv_algo_search = EXHAUSTIVE, the default
     .conv_workspace_bytes = 32 << 20,                   // cudnn_conv_use_max_workspace = 0, default until 1.14

@@ -84,8 +84,8 @@ T attention_seconds(const AttentionShape& shape, const DeviceRates<T>& device, c
     const double key_tile = attention::key_tile(shape.path, head);
     const double keys_per_block = key_tile * std::ceil((shape.causal ? (keys + tile) / 2 : keys) / key_tile);
     const T& share = shape.path == AttentionPath::flash ? p.flash_efficiency : p.memory_efficient_efficiency;
-    const T score_s = slots * (4 * head / (device.flops_per_s * share) +
-                               p.score_cycles / (device.sms * device.boost_clock_hz));
+    const T score_s =
+        slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
     const T arithmetic_s = waves * tile * keys_per_block * score_s;
     return device.floor_s + equations::smooth_maximum(arithmetic_s, T(tensors_bytes / device.bandwidth_bytes_per_s));
 }

@@ -9,8 +9,8 @@
 #include "ftax/device.hpp"
 #include "predictors/kernels/shapes.hpp"
 
-/// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. A model of its own:
-/// nothing here is shared with the GPU's.
+/// Times of operators on a CPU: PyTorch's own loops, MKL's matrix products and oneDNN's convolutions. A model of its
+/// own: nothing here is shared with the GPU's.
 namespace ftax::kernels {
 
 template <class T>
@@ -20,10 +20,10 @@ struct CpuParameters {
     T conv_columns{};             ///< width of the output row at which a convolution runs at half its rate
     T conv_channels{};            ///< input channels × filter, likewise
     T l2_bytes_per_s{}, l3_bytes_per_s{}, memory_bytes_per_s{};
-    T l3_bytes{};                 ///< what this process gets of the last cache
-    T weight_bytes_per_s{};       ///< of weights, which every forward pass finds outside the inner caches
-    T relayout_passes{};          ///< how often a convolution's operands are moved beyond being read or written once
-    T fault_bytes_per_s{};        ///< first touch of pages that an allocation brought anew
+    T l3_bytes{};            ///< what this process gets of the last cache
+    T weight_bytes_per_s{};  ///< of weights, which every forward pass finds outside the inner caches
+    T relayout_passes{};     ///< how often a convolution's operands are moved beyond being read or written once
+    T fault_bytes_per_s{};   ///< first touch of pages that an allocation brought anew
     std::array<T, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
 };
 
@@ -33,32 +33,39 @@ template <class T, class Visit>
 void visit_parameters(CpuParameters<T>& p, const DeviceSpec& device, Visit&& visit) {
     const double threads = device.sms;
     const auto rate = [&](double per_thread, std::string_view source) {
-        return ParameterSpec{per_thread * threads, per_thread * threads / 100, per_thread * threads * 30, 1, ParameterScope::device, source};
+        return ParameterSpec{per_thread * threads,      per_thread * threads / 100,
+                             per_thread * threads * 30, 1,
+                             ParameterScope::device,    source};
     };
     visit("cpu.gemm_flops_per_s", p.gemm_flops_per_s, rate(1e11, "large matrix product"));
     visit("cpu.conv_flops_per_s", p.conv_flops_per_s, rate(1e11, "large convolution"));
     visit("cpu.depthwise_flops_per_s", p.depthwise_flops_per_s, rate(2e10, "large depthwise convolution"));
     visit("cpu.gemm_rows", p.gemm_rows, ParameterSpec{2, 0.01, 64, 1, ParameterScope::device, "blocking of the BLAS"});
-    visit("cpu.gemm_depth", p.gemm_depth, ParameterSpec{8, 0.01, 256, 1, ParameterScope::device, "blocking of the BLAS"});
-    visit("cpu.conv_columns", p.conv_columns, ParameterSpec{0.5, 0.01, 32, 1, ParameterScope::device, "register blocking of oneDNN"});
-    visit("cpu.conv_channels", p.conv_channels, ParameterSpec{8, 0.01, 256, 1, ParameterScope::device, "channel blocking of oneDNN"});
+    visit("cpu.gemm_depth", p.gemm_depth,
+          ParameterSpec{8, 0.01, 256, 1, ParameterScope::device, "blocking of the BLAS"});
+    visit("cpu.conv_columns", p.conv_columns,
+          ParameterSpec{0.5, 0.01, 32, 1, ParameterScope::device, "register blocking of oneDNN"});
+    visit("cpu.conv_channels", p.conv_channels,
+          ParameterSpec{8, 0.01, 256, 1, ParameterScope::device, "channel blocking of oneDNN"});
     visit("cpu.l2_bytes_per_s", p.l2_bytes_per_s, rate(6e10, "operators whose data fit into L2"));
     visit("cpu.l3_bytes_per_s", p.l3_bytes_per_s, rate(2e10, "operators whose data fit into the last cache"));
     visit("cpu.memory_bytes_per_s", p.memory_bytes_per_s, rate(1e10, "operators whose data fit into no cache"));
-    visit("cpu.l3_bytes", p.l3_bytes, ParameterSpec{32e6, 1e6, 4e9, 1, ParameterScope::device, "share of the last cache"});
+    visit("cpu.l3_bytes", p.l3_bytes,
+          ParameterSpec{32e6, 1e6, 4e9, 1, ParameterScope::device, "share of the last cache"});
     visit("cpu.weight_bytes_per_s", p.weight_bytes_per_s, rate(1.5e10, "operators with large weights"));
     visit("cpu.relayout_passes", p.relayout_passes,
-          ParameterSpec{2, 0.1, 6, 0.5, ParameterScope::device, "plain to blocked and back: one read and one write each"});
+          ParameterSpec{2, 0.1, 6, 0.5, ParameterScope::device,
+                        "plain to blocked and back: one read and one write each"});
     visit("cpu.fault_bytes_per_s", p.fault_bytes_per_s, rate(6e9, "page faults of a virtual machine, 4 KiB each"));
     constexpr std::array<std::string_view, memory_class_count> names{
-        "pointwise", "transcendental", "power", "copy", "transpose", "reduce", "softmax", "layer_norm",
-        "batch_norm", "group_norm", "pool", "gather", "concat", "resize", "sort"};
-    constexpr std::array<double, memory_class_count> initial_s{5e-11, 3e-10, 5e-9, 5e-11, 3e-10, 1e-10, 5e-10, 2e-10,
+        "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer_norm",
+        "batch_norm", "group_norm",     "pool",  "gather", "concat",    "resize", "sort"};
+    constexpr std::array<double, memory_class_count> initial_s{5e-11, 3e-10, 5e-9,  5e-11, 3e-10, 1e-10, 5e-10, 2e-10,
                                                                1e-10, 2e-10, 5e-10, 1e-10, 5e-11, 2e-9,  1e-8};
     for (std::size_t i = 0; i < names.size(); ++i) {
         visit("cpu.element_s." + std::string(names[i]), p.element_s[i],
-              ParameterSpec{initial_s[i] / threads, initial_s[i] / threads / 100, initial_s[i] / threads * 100, 1, ParameterScope::device,
-                            "operators of this class, beyond their traffic"});
+              ParameterSpec{initial_s[i] / threads, initial_s[i] / threads / 100, initial_s[i] / threads * 100, 1,
+                            ParameterScope::device, "operators of this class, beyond their traffic"});
     }
 }
 
@@ -89,7 +96,8 @@ struct CpuModel {
         const double in_l2 = 1 / (1 + l2 * l2);
         const T l3 = T(bytes) / p.l3_bytes;
         const T in_l3 = 1.0 / (1.0 + l3 * l3);
-        return in_l2 / p.l2_bytes_per_s + (1 - in_l2) * (in_l3 / p.l3_bytes_per_s + (1.0 - in_l3) / p.memory_bytes_per_s);
+        return in_l2 / p.l2_bytes_per_s +
+               (1 - in_l2) * (in_l3 / p.l3_bytes_per_s + (1.0 - in_l3) / p.memory_bytes_per_s);
     }
 
     [[nodiscard]] T fault_s(double written_bytes) const {
@@ -104,7 +112,8 @@ struct CpuModel {
         const CpuParameters<T>& p = parameters;
         const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
         const auto batch = static_cast<double>(s.batch);
-        const T arithmetic_s = 2 * batch * m * n * k / (p.gemm_flops_per_s * ramp(m, p.gemm_rows) * ramp(k, p.gemm_depth));
+        const T arithmetic_s =
+            2 * batch * m * n * k / (p.gemm_flops_per_s * ramp(m, p.gemm_rows) * ramp(k, p.gemm_depth));
         const double moved = batch * (m * k + m * n) * s.element_bytes;
         const double right = batch * k * n * s.element_bytes;
         const T right_s = s.linear ? right / p.weight_bytes_per_s : right * seconds_per_byte(moved + right);
@@ -122,34 +131,41 @@ struct CpuModel {
         const double depth = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) * filter;
         const double weights = static_cast<double>(s.out_channels) * depth * bytes;
         const bool depthwise = s.groups == s.in_channels && s.groups > 1;
-        const double blocked_channels = static_cast<double>((s.out_channels / s.groups + block_channels - 1) / block_channels *
-                                                            block_channels * s.groups);
+        const double blocked_channels = static_cast<double>((s.out_channels / s.groups + block_channels - 1) /
+                                                            block_channels * block_channels * s.groups);
         const T arithmetic_s =
             depthwise ? 2 * out_points * static_cast<double>(s.out_channels) * depth / p.depthwise_flops_per_s
                       : 2 * out_points * blocked_channels * depth /
-                            (p.conv_flops_per_s * ramp(static_cast<double>(s.out_width), p.conv_columns) * ramp(depth, p.conv_channels));
+                            (p.conv_flops_per_s * ramp(static_cast<double>(s.out_width), p.conv_columns) *
+                             ramp(depth, p.conv_channels));
         const T passes = 1.0 + p.relayout_passes;
-        return arithmetic_s + passes * ((in_bytes + out_bytes) * seconds_per_byte(in_bytes + out_bytes) + weights / p.weight_bytes_per_s) +
+        return arithmetic_s +
+               passes *
+                   ((in_bytes + out_bytes) * seconds_per_byte(in_bytes + out_bytes) + weights / p.weight_bytes_per_s) +
                fault_s(out_bytes);
     }
 
     [[nodiscard]] T seconds(const MemoryShape& s) const {
         const auto read = static_cast<double>(s.read_bytes), written = static_cast<double>(s.write_bytes);
         const auto elements = static_cast<double>(s.elements);
-        const double work = s.cls == MemoryClass::pool ? static_cast<double>(s.rows) * static_cast<double>(s.row_length) : elements;
+        const double work =
+            s.cls == MemoryClass::pool ? static_cast<double>(s.rows) * static_cast<double>(s.row_length) : elements;
         const double busy = busy_share(elements);
         const T traffic_s = (read + written) * seconds_per_byte(read + written);
         return (work * parameters.element_s[static_cast<std::size_t>(s.cls)] + traffic_s + fault_s(written)) / busy;
     }
 
-    /// Two products and a softmax over blocks that stay in cache. Source: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    /// Two products and a softmax over blocks that stay in cache. Source:
+    /// aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     [[nodiscard]] T seconds(const AttentionShape& s) const {
-        const auto pairs = static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length) *
-                           static_cast<double>(s.kv_length) * (s.causal ? 0.5 : 1.0);
-        const auto tokens = static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length + s.kv_length);
+        const auto pairs = static_cast<double>(s.batch) * static_cast<double>(s.heads) *
+                           static_cast<double>(s.q_length) * static_cast<double>(s.kv_length) * (s.causal ? 0.5 : 1.0);
+        const auto tokens =
+            static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length + s.kv_length);
         const double moved = 2 * tokens * static_cast<double>(s.head_dim) * s.element_bytes;
         return 4 * pairs * static_cast<double>(s.head_dim) / parameters.gemm_flops_per_s +
-               pairs * parameters.element_s[static_cast<std::size_t>(MemoryClass::softmax)] + moved * seconds_per_byte(moved);
+               pairs * parameters.element_s[static_cast<std::size_t>(MemoryClass::softmax)] +
+               moved * seconds_per_byte(moved);
     }
 };
 

@@ -92,8 +92,7 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.4, 0.05, 1, 0.5, architecture,
                         "rate when n or k is no multiple of 16 bytes (8 from Ampere on, whose asynchronous copies take "
                         "less); prior: cuBLAS kernels for 2-byte alignment"});
-    visit("gemm.tensor_fill", p.tensor_fill,
-          ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
+    visit("gemm.tensor_fill", p.tensor_fill, ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
     visit("gemm.tensor_batched_fill", p.tensor_batched_fill,
           ParameterSpec{64, 2, 600, 0.5, shared, "the same of strided batches, in addition; framework_tax.csv fp16"});
 }
@@ -137,8 +136,8 @@ inline double main_loop_step(MathPath path) {
 }
 
 /// Steps of the main loop that a tensor-core kernel loads ahead, against one of Ampere and before.
-/// Source: CUTLASS's sm90 kernels keep four to seven stages of 64 values in flight; public bf16 products of an H100 (XLA,
-/// matmul_interpolator_data.h).
+/// Source: CUTLASS's sm90 kernels keep four to seven stages of 64 values in flight; public bf16 products of an H100
+/// (XLA, matmul_interpolator_data.h).
 inline double steps_ahead(Architecture architecture) {
     return architecture >= Architecture::hopper ? 4 : 1;
 }
@@ -176,7 +175,8 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
         const T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
         r.s_per_flop.fill(sm_s_per_flop / efficiency);
         r.fill = s.batch > 1 && !s.linear ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
-        r.memory_latency = p.tensor_latency_cycles * flops_per_cycle * (0.5 / (r.step * steps_ahead(rates.architecture)));
+        r.memory_latency =
+            p.tensor_latency_cycles * flops_per_cycle * (0.5 / (r.step * steps_ahead(rates.architecture)));
         r.issue_latency = p.issue_latency;
         return r;
     }
@@ -200,7 +200,8 @@ T compute_time(const GemmTile& tile, double blocks_per_sm, double part, const Bl
     const T memory = r.memory_latency * tile.inverse_work;
     const T issue = r.issue_latency * tile.idle_schedulers;
     return block_time(tile, part, r) * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
-                                                                    T(memory * memory + issue * issue), p.wave_sharpness);
+                                                                    T(memory * memory + issue * issue),
+                                                                    p.wave_sharpness);
 }
 
 /// Tells whether cuBLAS's choice follows credited_work: CUDA-core kernels except those of Volta and Turing.
@@ -318,16 +319,16 @@ struct Traffic {
     T columns{};  ///< B, k × n, shared by the blocks of a column
 };
 
-/// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n on
-/// CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step; later
-/// bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart by a share of their reduction, over
-/// the first waves more and more: the data that the band reads meanwhile grows with the reduction and the band, and where
-/// it exceeds the L2 every block reads for itself. Columns, shared by blocks of different block rows, are lost first;
-/// reading them apart then widens the band's footprint.
-/// Source: our fits to neusight_ops.csv linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off, while an
-/// A100 keeps its rate up to k = 65,536. Public f16 results of square products, 8,192 and more, need square bands: an RTX
-/// 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an
-/// RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
+/// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n
+/// on CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step;
+/// later bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart by a share of their
+/// reduction, over the first waves more and more: the data that the band reads meanwhile grows with the reduction and
+/// the band, and where it exceeds the L2 every block reads for itself. Columns, shared by blocks of different block
+/// rows, are lost first; reading them apart then widens the band's footprint. Source: our fits to neusight_ops.csv
+/// linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off, while an A100 keeps its rate up to k =
+/// 65,536. Public f16 results of square products, 8,192 and more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s
+/// at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in
+/// f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {

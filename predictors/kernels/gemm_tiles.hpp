@@ -39,9 +39,18 @@ struct GemmTile {
     const double columns = 1 << columns_log2;
     const double rows = 1 << rows_log2;
     const double slices = loop == GemmLoop::sliced ? 4 : 1;
-    return {name,           loop, columns_log2,   rows_log2,      resident,
-            columns,        rows, columns * rows, 1.0 / resident, 1.0 / columns,
-            1.0 / (columns * rows * slices), 128.0 / threads};
+    return {name,
+            loop,
+            columns_log2,
+            rows_log2,
+            resident,
+            columns,
+            rows,
+            columns * rows,
+            1.0 / resident,
+            1.0 / columns,
+            1.0 / (columns * rows * slices),
+            128.0 / threads};
 }
 
 /// CUDA-core kernels, f32. Source: names and block sizes in neusight_ops.csv (maxwell_sgemm_…, volta_sgemm_…,
@@ -64,7 +73,7 @@ inline constexpr GemmTile gemv = gemm_tile("gemv", GemmLoop::wide, 7, 4, 128, 8)
 inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     gemm_tile("128x256", GemmLoop::tensor, 7, 8, 256, 1), gemm_tile("256x128", GemmLoop::tensor, 8, 7, 256, 1),
     gemm_tile("128x128", GemmLoop::tensor, 7, 7, 256, 2), gemm_tile("128x64", GemmLoop::tensor, 7, 6, 128, 3),
-    gemm_tile("64x64", GemmLoop::tensor, 6, 6, 128, 5),    gemm_tile("32x32", GemmLoop::tensor, 5, 5, 64, 12)};
+    gemm_tile("64x64", GemmLoop::tensor, 6, 6, 128, 5),   gemm_tile("32x32", GemmLoop::tensor, 5, 5, 64, 12)};
 
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||

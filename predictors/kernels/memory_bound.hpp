@@ -19,7 +19,8 @@ struct MemoryParameters {
     T special_cycles{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
     T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
     T transcendental_flops{}, power_flops{};
-    T half_efficiency{}, mixed_efficiency{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{}, pool_step_flops{}, gather_efficiency{};
+    T half_efficiency{}, mixed_efficiency{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{},
+        pool_efficiency{}, pool_step_flops{}, gather_efficiency{};
     T concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
 };
 
@@ -58,11 +59,13 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
           ParameterSpec{10, 1, 60, 0.5, shared, "flops of one exp, tanh, erf or division"});
     visit("memory.power_flops", p.power_flops, ParameterSpec{87, 10, 400, 0.5, shared, "flops of one powf"});
     visit("memory.half_efficiency", p.half_efficiency,
-          ParameterSpec{0.85, 0.3, 1.05, 0.15, architecture,
-                        "traffic of 2-byte elements: a thread's load moves 4 elements (PyTorch, vectorized_elementwise_kernel) "
-                        "or one (softmax_warp_forward), 8 or 2 bytes"});
+          ParameterSpec{
+              0.85, 0.3, 1.05, 0.15, architecture,
+              "traffic of 2-byte elements: a thread's load moves 4 elements (PyTorch, vectorized_elementwise_kernel) "
+              "or one (softmax_warp_forward), 8 or 2 bytes"});
     visit("memory.mixed_efficiency", p.mixed_efficiency,
-          ParameterSpec{0.8, 0.2, 1, 0.2, shared, "elementwise over f16 and f32 operands: no vector loads; timm_infer.csv"});
+          ParameterSpec{0.8, 0.2, 1, 0.2, shared,
+                        "elementwise over f16 and f32 operands: no vector loads; timm_infer.csv"});
     visit("memory.transpose_efficiency", p.transpose_efficiency,
           ParameterSpec{0.65, 0.1, 1, 0.3, shared, "traffic of strided copies; KERNEL_NOTES: strided read 0.65"});
     visit("memory.reduce_efficiency", p.reduce_efficiency,
@@ -72,9 +75,10 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.pool_efficiency", p.pool_efficiency,
           ParameterSpec{0.6, 0.1, 1, 0.3, shared, "prior: overlapping windows reread through L1"});
     visit("memory.pool_step_flops", p.pool_step_flops,
-          ParameterSpec{50, 5, 300, 0.5, shared,
-                        "flops' time of one step of a pooling window; nas_nasbench201.csv, batch 256 on two Pascal cards: "
-                        "98 to 115 ps per output of a 3x3 window"});
+          ParameterSpec{
+              50, 5, 300, 0.5, shared,
+              "flops' time of one step of a pooling window; nas_nasbench201.csv, batch 256 on two Pascal cards: "
+              "98 to 115 ps per output of a 3x3 window"});
     visit("memory.gather_efficiency", p.gather_efficiency,
           ParameterSpec{0.7, 0.1, 1, 0.3, shared, "prior: rows of whole sectors in random order"});
     visit("memory.concat_efficiency", p.concat_efficiency,

@@ -45,14 +45,14 @@ enum class MemoryClass : std::uint8_t {
     transpose,       ///< copy that changes the order of dimensions; also repeat, pad, roll
     reduce,
     softmax,
-    layer_norm,      ///< also rms_norm
-    batch_norm,      ///< inference: scale and shift per channel
-    group_norm,      ///< also instance_norm, local_response_norm
+    layer_norm,  ///< also rms_norm
+    batch_norm,  ///< inference: scale and shift per channel
+    group_norm,  ///< also instance_norm, local_response_norm
     pool,
-    gather,          ///< embedding, index, gather, scatter
+    gather,  ///< embedding, index, gather, scatter
     concat,
     resize,
-    sort,            ///< also cumulative scans
+    sort,  ///< also cumulative scans
 };
 inline constexpr int memory_class_count = static_cast<int>(MemoryClass::sort) + 1;
 

@@ -38,7 +38,8 @@ struct SustainedParameters {
 /// that integer and address arithmetic takes where lanes share them.
 /// Source: fits of framework_tax.csv (RTX A6000 0.60 to 0.64, GTX 1080 Ti and Titan X 1.2, RTX 2080 Ti 1.02); sgemm of
 /// RTX 4070 Ti, 29.2 of 40 TFLOP/s (github.com/Yinghan-Li/YHs_Sample/issues/4), 3090, 27 of 35.6, 4090, 58 of 82.6
-/// (github.com/chsasank/device-benchmarks), the main loop taking 0.94 of it. GH100's integer lanes are its own: between GA102 and GA100.
+/// (github.com/chsasank/device-benchmarks), the main loop taking 0.94 of it. GH100's integer lanes are its own: between
+/// GA102 and GA100.
 [[nodiscard]] inline double expected_clock_share(const DeviceSpec& device) {
     if (!has_shared_lanes(device)) return is_consumer(device) ? 1.1 : 1;
     if (device.architecture == Architecture::hopper) return 0.78;
@@ -59,7 +60,8 @@ void visit_parameters(SustainedParameters<T>& p, const DeviceSpec& datasheet, Vi
     visit("clock.fp32", p.clock_fp32,
           ParameterSpec{expected_clock_share(datasheet), 0.3, 1.3, 0.08, device, "sustained / boost rate, CUDA cores"});
     visit("clock.tensor", p.clock_tensor,
-          ParameterSpec{expected_tensor_share(datasheet), 0.2, 1.5, 0.15, device, "sustained / boost rate, tensor cores"});
+          ParameterSpec{expected_tensor_share(datasheet), 0.2, 1.5, 0.15, device,
+                        "sustained / boost rate, tensor cores"});
     visit(
         "bandwidth", p.bandwidth,
         ParameterSpec{expected_bandwidth_share(datasheet), 0.3, 1.05, 0.05, device, "sustained / datasheet bandwidth"});

@@ -112,7 +112,8 @@ struct CostFunction::State {
                 reading.lock();
             }
             for (std::size_t b = 0; b < batches.size(); ++b) {
-                latency_s[row * batches.size() + b] = options.synchronized ? scratch.total[b].latency_s() : scratch.total[b].period_s();
+                latency_s[row * batches.size() + b] =
+                    options.synchronized ? scratch.total[b].latency_s() : scratch.total[b].period_s();
             }
         }
     }

@@ -23,7 +23,8 @@ struct Stage {
     std::int16_t channels;
     std::int16_t stride;
 };
-constexpr std::array<Stage, 7> stages{{{1, 16, 1}, {4, 24, 1}, {4, 32, 2}, {4, 64, 2}, {4, 112, 1}, {4, 184, 2}, {1, 352, 1}}};
+constexpr std::array<Stage, 7> stages{
+    {{1, 16, 1}, {4, 24, 1}, {4, 32, 2}, {4, 64, 2}, {4, 112, 1}, {4, 184, 2}, {1, 352, 1}}};
 constexpr std::size_t layer_count = 22;
 constexpr std::int16_t stem_channels = 16;
 constexpr std::int16_t image_side = 32;
@@ -36,9 +37,9 @@ class FbNet final : public Space {
     std::string_view name() const override { return "fbnet"; }
     std::vector<int> options() const override { return std::vector<int>(layer_count, skip + 1); }
 
-    /// The measured latencies (nas_fbnet.csv) add up layer by layer: layers of late stages cost their host time at batch
-    /// 64 too, where an asynchronous device would still be busy with early ones. With waits the Spearman correlation at
-    /// batches 32 and 64 is 0.96 to 0.99, without them 0.67 to 0.81.
+    /// The measured latencies (nas_fbnet.csv) add up layer by layer: layers of late stages cost their host time at
+    /// batch 64 too, where an asynchronous device would still be busy with early ones. With waits the Spearman
+    /// correlation at batches 32 and 64 is 0.96 to 0.99, without them 0.67 to 0.81.
     bool waits_after_blocks() const override { return true; }
 
     /// "7-8-1-…", 22 candidate numbers from 0 to 8.
@@ -46,11 +47,13 @@ class FbNet final : public Space {
         choices.clear();
         parse_integers(name(), text, '-', choices);
         if (choices.size() != layer_count) {
-            throw Error(ErrorCode::usage, fmt::format("fbnet: expected {} numbers, not {}, in '{}'", layer_count, choices.size(), text));
+            throw Error(ErrorCode::usage,
+                        fmt::format("fbnet: expected {} numbers, not {}, in '{}'", layer_count, choices.size(), text));
         }
         for (const int choice : choices) {
             if (choice < 0 || choice > skip) {
-                throw Error(ErrorCode::usage, fmt::format("fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip, choice, text));
+                throw Error(ErrorCode::usage,
+                            fmt::format("fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip, choice, text));
             }
         }
     }
@@ -63,7 +66,8 @@ class FbNet final : public Space {
         for (const Stage& stage : stages) {
             for (int i = 0; i < stage.layers; ++i) {
                 const std::int16_t stride = i == 0 ? stage.stride : std::int16_t{1};
-                chain.push_back({{layer, channels, stage.channels, stride, side, static_cast<std::int16_t>(choices[at++])}});
+                chain.push_back(
+                    {{layer, channels, stage.channels, stride, side, static_cast<std::int16_t>(choices[at++])}});
                 channels = stage.channels;
                 side = static_cast<std::int16_t>(side / stride);
             }
@@ -77,8 +81,12 @@ class FbNet final : public Space {
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
         switch (block.fields[0]) {
-            case stem: live = {conv_norm_relu(net, live[0], stem_channels, {.kernel = 3, .pad = 1})}; return;
-            case layer: live = {build_layer(net, block, live[0])}; return;
+            case stem:
+                live = {conv_norm_relu(net, live[0], stem_channels, {.kernel = 3, .pad = 1})};
+                return;
+            case layer:
+                live = {build_layer(net, block, live[0])};
+                return;
             default: {
                 const TensorId features = net.global_average_pool(conv_norm_relu(net, live[0], head_channels, {}));
                 live = {net.linear(net.flatten(features, 1), 100)};
@@ -106,7 +114,8 @@ class FbNet final : public Space {
     }
 
     /// view, permute, contiguous, view
-    static TensorId shuffle_channels(GraphBuilder& net, TensorId x, std::int64_t channels, std::int64_t groups, std::int64_t side) {
+    static TensorId shuffle_channels(GraphBuilder& net, TensorId x, std::int64_t channels, std::int64_t groups,
+                                     std::int64_t side) {
         const auto text = [](std::int64_t value) { return std::to_string(value); };
         const TensorId split = net.reshape(x, {"batch", text(groups), text(channels / groups), text(side), text(side)});
         const TensorId permuted = net.transpose(split, {0, 2, 1, 3, 4});

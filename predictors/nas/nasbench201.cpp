@@ -29,7 +29,9 @@ TensorId relu_conv_norm(GraphBuilder& net, TensorId x, std::int64_t channels, Wi
 class NasBench201 final : public Space {
   public:
     std::string_view name() const override { return "nasbench201"; }
-    std::vector<int> options() const override { return std::vector<int>(edges.size(), static_cast<int>(operations.size())); }
+    std::vector<int> options() const override {
+        return std::vector<int>(edges.size(), static_cast<int>(operations.size()));
+    }
 
     /// "|op~0|+|op~0|op~1|+|op~0|op~1|op~2|"
     void parse(std::string_view text, std::vector<int>& choices) const override {
@@ -37,7 +39,8 @@ class NasBench201 final : public Space {
         std::size_t at = 0;
         const auto expect = [&](std::string_view token) {
             if (text.substr(at, token.size()) != token) {
-                throw Error(ErrorCode::usage, fmt::format("nasbench201: expected '{}' at character {} of '{}'", token, at + 1, text));
+                throw Error(ErrorCode::usage,
+                            fmt::format("nasbench201: expected '{}' at character {} of '{}'", token, at + 1, text));
             }
             at += token.size();
         };
@@ -55,7 +58,8 @@ class NasBench201 final : public Space {
             expect(fmt::format("~{}|", e.from));
         }
         if (at != text.size()) {
-            throw Error(ErrorCode::usage, fmt::format("nasbench201: unexpected text at character {} of '{}'", at + 1, text));
+            throw Error(ErrorCode::usage,
+                        fmt::format("nasbench201: unexpected text at character {} of '{}'", at + 1, text));
         }
     }
 
@@ -65,7 +69,8 @@ class NasBench201 final : public Space {
             if (channels > 16) chain.push_back({{reduction, channels}});
             for (int cell = 0; cell < cells_per_stage; ++cell) {
                 for (std::size_t i = 0; i < edges.size(); ++i) {
-                    chain.push_back({{edge, channels, static_cast<std::int16_t>(choices[i]), static_cast<std::int16_t>(i)}});
+                    chain.push_back(
+                        {{edge, channels, static_cast<std::int16_t>(choices[i]), static_cast<std::int16_t>(i)}});
                 }
             }
         }
@@ -78,8 +83,11 @@ class NasBench201 final : public Space {
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
         switch (block.fields[0]) {
-            case stem: live = {net.batch_norm(net.conv(live[0], 16, {.kernel = 3, .pad = 1}))}; return;
-            case edge: return build_edge(net, block, live);
+            case stem:
+                live = {net.batch_norm(net.conv(live[0], 16, {.kernel = 3, .pad = 1}))};
+                return;
+            case edge:
+                return build_edge(net, block, live);
             case reduction: {
                 const std::int64_t channels = block.fields[1];
                 const TensorId a = relu_conv_norm(net, live[0], channels, {.kernel = 3, .stride = 2, .pad = 1});
@@ -104,11 +112,19 @@ class NasBench201 final : public Space {
         const TensorId x = live[static_cast<std::size_t>(e.from)];
         TensorId y = x;
         switch (block.fields[2]) {
-            case none: y = net.pointwise("mul", {x}); break;  // the reference code multiplies by zero
-            case skip_connect: break;
-            case nor_conv_1x1: y = relu_conv_norm(net, x, channels, {.kernel = 1}); break;
-            case nor_conv_3x3: y = relu_conv_norm(net, x, channels, {.kernel = 3, .pad = 1}); break;
-            default: y = net.average_pool(x, {.kernel = 3, .stride = 1, .pad = 1});
+            case none:
+                y = net.pointwise("mul", {x});
+                break;  // the reference code multiplies by zero
+            case skip_connect:
+                break;
+            case nor_conv_1x1:
+                y = relu_conv_norm(net, x, channels, {.kernel = 1});
+                break;
+            case nor_conv_3x3:
+                y = relu_conv_norm(net, x, channels, {.kernel = 3, .pad = 1});
+                break;
+            default:
+                y = net.average_pool(x, {.kernel = 3, .stride = 1, .pad = 1});
         }
         // Python's sum() adds every term to a running total that starts at the number 0.
         if (e.from == 0) {

@@ -44,8 +44,9 @@ class Transformer final : public Space {
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const Range& r = ranges[i];
             if (choices[i] < r.first || choices[i] > r.last || (choices[i] - r.first) % r.step != 0) {
-                throw Error(ErrorCode::usage, fmt::format("transformer: expected {} from {} to {} in steps of {}, not {}, in '{}'",
-                                                          r.name, r.first, r.last, r.step, choices[i], text));
+                throw Error(ErrorCode::usage,
+                            fmt::format("transformer: expected {} from {} to {} in steps of {}, not {}, in '{}'",
+                                        r.name, r.first, r.last, r.step, choices[i], text));
             }
             choices[i] = (choices[i] - r.first) / r.step;
         }
@@ -80,7 +81,8 @@ class Transformer final : public Space {
         const auto split = [&](const std::vector<std::int64_t>& order) {
             const TensorId projected = net.linear(x, inner);
             return net.transpose(
-                net.reshape(projected, {"batch", tokens, std::to_string(head_count), std::to_string(head_channels)}), order);
+                net.reshape(projected, {"batch", tokens, std::to_string(head_count), std::to_string(head_channels)}),
+                order);
         };
         const TensorId query = split({0, 2, 1, 3});
         const TensorId key = split({0, 2, 3, 1});

@@ -37,7 +37,8 @@ void append(std::vector<std::int64_t>& values, std::int64_t value) {
 
 void append_range(std::vector<std::int64_t>& values, std::string_view range) {
     const auto fail = [&] {
-        throw Error(ErrorCode::usage, fmt::format("--batch '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", range));
+        throw Error(ErrorCode::usage,
+                    fmt::format("--batch '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", range));
     };
     const std::size_t first_colon = range.find(':');
     const std::size_t second_colon = range.find(':', first_colon + 1);
@@ -51,8 +52,8 @@ void append_range(std::vector<std::int64_t>& values, std::string_view range) {
     if (last < first) throw Error(ErrorCode::usage, fmt::format("--batch {} ends below its begin", range));
     for (std::int64_t value = first; value <= last;) {
         append(values, value);
-        const bool overflow = kind == 'x' ? __builtin_mul_overflow(value, step, &value)
-                                          : __builtin_add_overflow(value, step, &value);
+        const bool overflow =
+            kind == 'x' ? __builtin_mul_overflow(value, step, &value) : __builtin_add_overflow(value, step, &value);
         if (overflow) return;
     }
 }
@@ -111,7 +112,8 @@ void parse_dimension(std::string_view text, ShapeBindings& bindings) {
     const std::int64_t value = positive(text.substr(equals + 1), fmt::format("--dim {}", name));
     const auto [position, added] = bindings.emplace(name, value);
     if (!added && position->second != value) {
-        throw Error(ErrorCode::usage, fmt::format("--dim {} is given twice, as {} and {}", name, position->second, value));
+        throw Error(ErrorCode::usage,
+                    fmt::format("--dim {} is given twice, as {} and {}", name, position->second, value));
     }
 }
 
@@ -131,9 +133,9 @@ InputShape parse_input_shape(std::string_view text) {
 
 InputShape parse_input_type(std::string_view text) {
     static const std::map<std::string_view, DType> torch_names = {
-        {"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16},
-        {"long", DType::i64},  {"int", DType::i32},    {"short", DType::i16}, {"char", DType::i8},
-        {"byte", DType::u8}};
+        {"float", DType::f32},     {"double", DType::f64}, {"half", DType::f16},
+        {"bfloat16", DType::bf16}, {"long", DType::i64},   {"int", DType::i32},
+        {"short", DType::i16},     {"char", DType::i8},    {"byte", DType::u8}};
     const auto [type, dims] = split_at_colon(text, "--input", "float:4x3x224x224");
     const auto found = torch_names.find(type);
     const auto dtype = found != torch_names.end() ? std::optional(found->second) : dtype_from_name(type);

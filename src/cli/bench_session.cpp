@@ -72,8 +72,8 @@ class Progress {
         if (!terminal_) return;
         const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
         const double left_s = elapsed.count() / static_cast<double>(done) * static_cast<double>(total - done);
-        fmt::print(notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total, std::floor(left_s / 60),
-                   std::fmod(left_s, 60));
+        fmt::print(notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total,
+                   std::floor(left_s / 60), std::fmod(left_s, 60));
         std::fflush(notices());
     }
 

@@ -19,7 +19,8 @@ struct CrossoverArguments {
 };
 
 /// Predictions for the chart: the powers of two from 1 to well beyond the crossover.
-report::PredictionReport curve_around(report::PredictionReport report, Predictor& predictor, const ShapeBindings& dims) {
+report::PredictionReport curve_around(report::PredictionReport report, Predictor& predictor,
+                                      const ShapeBindings& dims) {
     constexpr double without_crossover = 256;
     const auto& crossover = report.crossover->crossover;
     const double last = crossover ? std::max(16.0, 4 * crossover->batch) : without_crossover;

@@ -32,8 +32,7 @@ std::string frameworks_table() {
 std::string frameworks_json() {
     nlohmann::ordered_json json = {{"schema_version", 1}, {"frameworks", nlohmann::ordered_json::array()}};
     for (const std::string& name : framework_names()) {
-        json["frameworks"].push_back(
-            {{"name", name}, {"version", version_of(name)}, {"hosts", host_names(name)}});
+        json["frameworks"].push_back({{"name", name}, {"version", version_of(name)}, {"hosts", host_names(name)}});
     }
     return to_text(json);
 }

@@ -30,15 +30,15 @@ double parse_budget(const std::string& text) {
     const auto number = parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
     const double budget = number.value_or(0) / (is_percent ? 100 : 1);
     if (!number || !(budget > 0) || budget > 10) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("'{}' is no budget: give a share above 0 and up to 1000%, e.g. 5%", escape_terminal(text)));
+        throw Error(ErrorCode::usage, fmt::format("'{}' is no budget: give a share above 0 and up to 1000%, e.g. 5%",
+                                                  escape_terminal(text)));
     }
     return budget;
 }
 
 /// The same run under every other framework that can run it, fastest first.
-std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predictor& predictor, const HeadroomArguments& arguments,
-                                              const ShapeBindings& bindings) {
+std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predictor& predictor,
+                                              const HeadroomArguments& arguments, const ShapeBindings& bindings) {
     std::vector<report::FrameworkSwitch> result;
     PredictOptions options = arguments.run.options;
     options.precision = parse_precision(arguments.run.precision);
@@ -64,10 +64,8 @@ int run_headroom(const HeadroomArguments& arguments) {
     if (batches.front()) bindings["batch"] = *batches.front();
 
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
-    report::HeadroomReport report{.run = report_on(predictor, arguments.model, arguments.run),
-                                  .budget = budget,
-                                  .growths = {},
-                                  .switches = {}};
+    report::HeadroomReport report{
+        .run = report_on(predictor, arguments.model, arguments.run), .budget = budget, .growths = {}, .switches = {}};
     report.run.rows.push_back({batches.front(), predictor.predict(bindings), {}, {}});
     print_warnings(report.run.rows.back().prediction.warnings);
     PredictOptions options = arguments.run.options;
@@ -83,7 +81,8 @@ int run_headroom(const HeadroomArguments& arguments) {
 }  // namespace
 
 void setup_headroom(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("headroom", "how much wider, deeper, longer or larger in batch at the same latency");
+    CLI::App* verb =
+        app.add_subcommand("headroom", "how much wider, deeper, longer or larger in batch at the same latency");
     const auto arguments = std::make_shared<HeadroomArguments>();
     add_model_options(*verb, arguments->model);
     add_run_options(*verb, arguments->run);

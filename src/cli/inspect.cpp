@@ -55,14 +55,14 @@ int run_inspect(const InspectArguments& arguments) {
     const Prediction prediction = predictor.predict(bindings);
     report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
     header.rows.push_back({batches.front(), prediction, {}});
-    write_result(arguments.output,
-                 {.table =
-                      [&] {
-                          const report::Style style = report::standard_output_style();
-                          return print_header(header, style) + report::launches_table(predictor, style);
-                      },
-                  .json = [&] { return report::launches_json(predictor); },
-                  .csv = [&] { return report::launches_csv(predictor); }});
+    write_result(arguments.output, {.table =
+                                        [&] {
+                                            const report::Style style = report::standard_output_style();
+                                            return print_header(header, style) +
+                                                   report::launches_table(predictor, style);
+                                        },
+                                    .json = [&] { return report::launches_json(predictor); },
+                                    .csv = [&] { return report::launches_csv(predictor); }});
     return 0;
 }
 

@@ -9,8 +9,8 @@
 
 #include "ftax/error.hpp"
 #include "predictors/host_costs.hpp"
-#include "src/cli/row_predictor.hpp"
 #include "src/cli/output.hpp"
+#include "src/cli/row_predictor.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax::cli {
@@ -22,18 +22,22 @@ bool holds(const std::vector<std::string>& list, std::string_view value) {
 
 }  // namespace
 
-std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
-                                        const ModelRowSelection& selection, Devices& devices) {
+std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const ModelRowSelection& selection,
+                                      Devices& devices) {
     using Curve = std::tuple<std::string, std::string, std::string, std::string, Precision, std::string, std::int64_t>;
     std::map<Curve, std::map<double, std::vector<const Measurement*>>> curves;
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
         const Measurement& row = file.rows[i];
-        if (!file.problems[i].empty() || !holds(selection.frameworks, row.framework) || row.mode == "train" || !row.option.empty()) continue;
-        if (holds(selection.left_out_models, row.model) || holds(selection.left_out_runs, row.gpu + ":" + row.run)) continue;
+        if (!file.problems[i].empty() || !holds(selection.frameworks, row.framework) || row.mode == "train" ||
+            !row.option.empty())
+            continue;
+        if (holds(selection.left_out_models, row.model) || holds(selection.left_out_runs, row.gpu + ":" + row.run))
+            continue;
         if (holds(selection.left_out_devices, devices.find(row.gpu).slug)) continue;
         const std::int64_t size = row.input.value_or(row.seq.value_or(0));
-        curves[{row.gpu, row.framework, row.model, row.run, row.precision, row.layout, size}][static_cast<double>(row.batch)]
-            .push_back(&row);
+        curves[{row.gpu, row.framework, row.model, row.run, row.precision, row.layout, size}]
+              [static_cast<double>(row.batch)]
+                  .push_back(&row);
     }
     std::vector<fit::ModelRow> rows;
     RowPredictor graphs(selection.models_folder);
@@ -44,7 +48,8 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
         for (const auto& [batch, measured] : curve) {
             std::vector<double> replicates;
             for (const Measurement* row : measured) replicates.push_back(row->latency_s);
-            std::nth_element(replicates.begin(), replicates.begin() + static_cast<std::ptrdiff_t>(replicates.size() / 2), replicates.end());
+            std::nth_element(replicates.begin(),
+                             replicates.begin() + static_cast<std::ptrdiff_t>(replicates.size() / 2), replicates.end());
             batches.push_back(batch);
             latency_s.push_back(replicates[replicates.size() / 2]);
         }
@@ -64,7 +69,8 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
                 rows.push_back({&device, std::move(kernels), gap_s * count, latency_s[i], row.model, row.precision,
                                 fmt::format("{} {} {}", device.slug, row.framework, name_of(row.precision))});
             } catch (const Error& error) {
-                if (missing.insert(row.model).second) fmt::print(notices(), "warning: {}: {}\n", escape_terminal(row.model), error.what());
+                if (missing.insert(row.model).second)
+                    fmt::print(notices(), "warning: {}: {}\n", escape_terminal(row.model), error.what());
                 break;
             }
         }

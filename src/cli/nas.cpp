@@ -105,7 +105,8 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
         try {
             space.parse(result.table.row(row)[*column], one);
         } catch (const Error& error) {
-            fmt::print(notices(), "{}:{}: {}\n", escape_terminal(path), result.table.line(row), escape_terminal(error.what()));
+            fmt::print(notices(), "{}:{}: {}\n", escape_terminal(path), result.table.line(row),
+                       escape_terminal(error.what()));
             ++result.broken;
             continue;
         }
@@ -115,8 +116,10 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
     return result;
 }
 
-/// Costs all architectures, a step at a time, hands each finished step on, and says how far it is where somebody watches.
-std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int> choices, std::size_t count, unsigned threads,
+/// Costs all architectures, a step at a time, hands each finished step on, and says how far it is where somebody
+/// watches.
+std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int> choices, std::size_t count,
+                             unsigned threads,
                              const std::function<void(std::size_t, std::span<const double>)>& finished) {
     const std::size_t sites = cost.space().options().size();
     const std::size_t batches = cost.batches().size();
@@ -144,8 +147,8 @@ void append_rows(std::string& text, const Architectures& archs, std::size_t i, s
 }
 
 /// What the user wants to see of the costed architectures, in which order.
-std::vector<std::size_t> select(const NasArguments& arguments, const Architectures& archs, std::span<const double> latency_s,
-                                std::size_t batches) {
+std::vector<std::size_t> select(const NasArguments& arguments, const Architectures& archs,
+                                std::span<const double> latency_s, std::size_t batches) {
     std::vector<std::size_t> selected(archs.rows.size());
     std::iota(selected.begin(), selected.end(), std::size_t{0});
     const auto first_s = [&](std::size_t i) { return latency_s[i * batches]; };
@@ -231,21 +234,24 @@ int run_nas(const NasArguments& arguments) {
 void setup_nas(CLI::App& app, Action& action) {
     CLI::App* verb = app.add_subcommand("nas", "latency of many architectures of a search space");
     const auto arguments = std::make_shared<NasArguments>();
-    verb->add_option("--space", arguments->space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))->required();
+    verb->add_option("--space", arguments->space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))
+        ->required();
     verb->add_option("ARCHS", arguments->architectures, "CSV with a column arch")->required();
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
     verb->add_option("-o,--output", arguments->output, "CSV to write: arch,batch,predicted_ms");
     verb->add_option("--top", arguments->top, "keep only the best K: by --score, else the fastest");
-    verb->add_option("--max-latency", arguments->max_latency_ms, "keep only architectures up to this latency at the first batch")
+    verb->add_option("--max-latency", arguments->max_latency_ms,
+                     "keep only architectures up to this latency at the first batch")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
     verb->add_option("--score", arguments->score, "column of ARCHS with a score to maximise");
     verb->add_flag("--pareto", arguments->pareto, "keep only architectures that no faster one beats in score");
     // Not one flag with two names: CLI11 sets an optional that nobody gave to false.
-    verb->add_flag_callback("--waits", [arguments] { arguments->waits = true; },
-                            "the host waits for the device after each block (default: as the space was measured)");
-    verb->add_flag_callback("--no-waits", [arguments] { arguments->waits = false; },
-                            "the host runs ahead of the device")
+    verb->add_flag_callback(
+        "--waits", [arguments] { arguments->waits = true; },
+        "the host waits for the device after each block (default: as the space was measured)");
+    verb->add_flag_callback(
+            "--no-waits", [arguments] { arguments->waits = false; }, "the host runs ahead of the device")
         ->excludes("--waits");
     verb->add_option("--threads", arguments->threads, "0: all cores");
     verb->callback([arguments, &action] { action = [arguments] { return run_nas(*arguments); }; });

@@ -49,13 +49,17 @@ void write_result(const OutputArguments& arguments, const Forms& forms) {
     if (arguments.json != standard_output && arguments.csv != standard_output) write_standard_output(forms.table());
 }
 
-std::FILE* notices() { return notice_stream(); }
+std::FILE* notices() {
+    return notice_stream();
+}
 
 void silence_notices() {
     std::FILE* const nowhere = std::fopen("/dev/null", "w");
     if (nowhere != nullptr) notice_stream() = nowhere;
 }
 
-void write_standard_output(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void write_standard_output(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 }  // namespace ftax::cli

@@ -90,7 +90,8 @@ void setup_predict(CLI::App& app, Action& action) {
     add_batch_option(*verb, arguments->batches);
     verb->add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
         ->type_name("ROWS.csv");
-    verb->add_option("--trace", arguments->trace, "write the timeline of the last batch for ui.perfetto.dev")->type_name("FILE");
+    verb->add_option("--trace", arguments->trace, "write the timeline of the last batch for ui.perfetto.dev")
+        ->type_name("FILE");
     verb->add_option("--svg", arguments->svg, "write the chart of latency against batch")->type_name("FILE");
     verb->add_option("--html", arguments->html, "write a page with chart, predictions and launches")->type_name("FILE");
     add_json_option(*verb, arguments->output);

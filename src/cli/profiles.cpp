@@ -40,7 +40,9 @@ ProfileView view_of(const std::string& name) {
 }
 
 /// Five significant digits: parameters span from 1e-6 s to 1e6 bytes.
-std::string value_text(double value) { return fmt::format("{:.5g}", value); }
+std::string value_text(double value) {
+    return fmt::format("{:.5g}", value);
+}
 
 int run_list(const ProfilesArguments& arguments) {
     std::vector<ProfileView> views;
@@ -69,7 +71,8 @@ int run_list(const ProfilesArguments& arguments) {
 int run_show(const ProfilesArguments& arguments) {
     const ProfileView view = view_of(arguments.name);
     const auto table = [&] {
-        report::Table rows({{"parameter", report::Align::left}, {"value"}, {"uncertainty"}, {"source", report::Align::left}});
+        report::Table rows(
+            {{"parameter", report::Align::left}, {"value"}, {"uncertainty"}, {"source", report::Align::left}});
         for (const Parameter& p : view.parameters) {
             rows.add({{p.name},
                       {value_text(p.value)},
@@ -82,15 +85,11 @@ int run_show(const ProfilesArguments& arguments) {
     const auto json = [&] {
         auto list = nlohmann::ordered_json::array();
         for (const Parameter& p : view.parameters) {
-            list.push_back({{"name", p.name},
-                            {"value", p.value},
-                            {"relative_stddev", p.relative_stddev},
-                            {"source", p.source}});
+            list.push_back(
+                {{"name", p.name}, {"value", p.value}, {"relative_stddev", p.relative_stddev}, {"source", p.source}});
         }
-        return to_text(nlohmann::ordered_json{{"schema_version", 1},
-                                              {"name", view.title},
-                                              {"version", view.version},
-                                              {"parameters", std::move(list)}});
+        return to_text(nlohmann::ordered_json{
+            {"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", std::move(list)}});
     };
     write_result(arguments.output, {.table = table, .json = json, .csv = {}});
     return 0;
@@ -124,10 +123,8 @@ int run_diff(const ProfilesArguments& arguments) {
         for (const auto& [name, pair] : pairs) {
             list.push_back({{"name", name}, {"first", value(pair.first)}, {"second", value(pair.second)}});
         }
-        return to_text(nlohmann::ordered_json{{"schema_version", 1},
-                                              {"first", first.title},
-                                              {"second", second.title},
-                                              {"differences", std::move(list)}});
+        return to_text(nlohmann::ordered_json{
+            {"schema_version", 1}, {"first", first.title}, {"second", second.title}, {"differences", std::move(list)}});
     };
     write_result(arguments.output, {.table = table, .json = json, .csv = {}});
     return 0;

@@ -38,7 +38,9 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row) {
             continue;
         }
         fixed_size = false;
-        if (!size) throw Error(ErrorCode::usage, fmt::format("{} needs a value for {}: no column input or seq", row.model, symbol));
+        if (!size)
+            throw Error(ErrorCode::usage,
+                        fmt::format("{} needs a value for {}: no column input or seq", row.model, symbol));
         bindings[symbol] = *size;
     }
     if (graph.inputs.empty()) return bindings;
@@ -108,7 +110,8 @@ const HostScalars* RowPredictor::host_of(const Measurement& row) const {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{row.model, host_key(row), options.precision, options.channels_last, options.cudnn9, options.synchronized};
+    const Key key{row.model,      host_key(row),       options.precision, options.channels_last,
+                  options.cudnn9, options.synchronized};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     FrameworkProfile framework = framework_profile(row.framework);

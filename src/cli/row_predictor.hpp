@@ -38,7 +38,8 @@ class RowPredictor {
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
   private:
-    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, cudnn9, synchronized.
+    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, cudnn9,
+    /// synchronized.
     using Key = std::tuple<std::string, HostKey, Precision, bool, bool, bool>;
 
     [[nodiscard]] const Graph& graph(const std::string& model);
@@ -52,8 +53,8 @@ class RowPredictor {
     std::map<HostKey, HostScalars> hosts_;
 };
 
-/// Calibrates the host of a profile on the rows that were measured with its framework on one device, whatever their run.
-/// Throws Error{usage} when there is no such row.
+/// Calibrates the host of a profile on the rows that were measured with its framework on one device, whatever their
+/// run. Throws Error{usage} when there is no such row.
 [[nodiscard]] FrameworkProfile anchored_on(FrameworkProfile profile, const std::string& device_slug,
                                            std::span<const Measurement> rows);
 

@@ -24,14 +24,16 @@ void refuse(const std::vector<std::string>& mismatches) {
 }  // namespace
 
 void add_model_options(CLI::App& verb, ModelArguments& arguments) {
-    verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)")->required();
+    verb.add_option("MODEL", arguments.model, "a file (.onnx .pt2 .pt .txt) or a zoo name (bert, resnet50)")
+        ->required();
     add_import_options(verb, arguments);
 }
 
 void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
     verb.add_option("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
-    verb.add_option("--input", arguments.inputs, "types and shapes of all inputs, in order: float:batchx3x224x224,long:4x128")
+    verb.add_option("--input", arguments.inputs,
+                    "types and shapes of all inputs, in order: float:batchx3x224x224,long:4x128")
         ->type_name("TYPE:DIMS,…");
     verb.add_option("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
     verb.add_option("--branch", arguments.branches, "branch of an If whose condition depends on data")
@@ -39,7 +41,8 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();
-    verb.add_flag("--strict", arguments.strict, "refuse models of unknown versions, and profiles of another GPU, framework or host");
+    verb.add_flag("--strict", arguments.strict,
+                  "refuse models of unknown versions, and profiles of another GPU, framework or host");
     verb.add_option("--max-bytes", arguments.limits.max_bytes, "largest model file")->capture_default_str();
     verb.add_option("--max-nodes", arguments.limits.max_nodes, "most operators of a model")->capture_default_str();
 }
@@ -47,7 +50,8 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
 void add_run_options(CLI::App& verb, RunArguments& arguments) {
     verb.add_option("--device", arguments.device, "GPU (ftax devices lists them) or the file of a datasheet")
         ->required();
-    verb.add_option("--framework", arguments.framework, "framework (ftax frameworks lists them)")->capture_default_str();
+    verb.add_option("--framework", arguments.framework, "framework (ftax frameworks lists them)")
+        ->capture_default_str();
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
     verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate the host (CSV)")->type_name("ROWS.csv");

@@ -18,10 +18,10 @@ namespace ftax::cli {
 /// Which model, and how it is read.
 struct ModelArguments {
     std::string model;
-    std::vector<std::string> dims;    ///< "seq=128"
-    std::vector<std::string> shapes;  ///< "in:4x3x224x224"
-    std::string inputs;               ///< "float:batchx3x224x224,long:4x128"
-    std::vector<std::string> trips;   ///< "loop=10"
+    std::vector<std::string> dims;      ///< "seq=128"
+    std::vector<std::string> shapes;    ///< "in:4x3x224x224"
+    std::string inputs;                 ///< "float:batchx3x224x224,long:4x128"
+    std::vector<std::string> trips;     ///< "loop=10"
     std::vector<std::string> branches;  ///< "if_3=then"
     std::string unsupported = "memory-bound";
     bool strict = false;

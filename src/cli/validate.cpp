@@ -38,11 +38,12 @@ int run_validate(const ValidateArguments& arguments) {
         warnings.insert(warnings.end(), more.begin(), more.end());
     });
     const report::ValidationReport& report = validation.report;
-    if (!arguments.predictions.empty()) write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
+    if (!arguments.predictions.empty())
+        write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
     if (!arguments.html.empty()) {
         const ValidationArguments& given = arguments.validation;
-        write_file(arguments.html, validation_page({given.rows, given.anchor, given.device_profile, warnings}, validation.table,
-                                                   validation.rows, report));
+        write_file(arguments.html, validation_page({given.rows, given.anchor, given.device_profile, warnings},
+                                                   validation.table, validation.rows, report));
     }
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
@@ -54,7 +55,8 @@ int run_validate(const ValidateArguments& arguments) {
 /// What only a trace needs to know of its run; --anchor and --profile are those of the verb.
 void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
     CLI::Option* const trace =
-        verb.add_option("--kineto", arguments.trace, "Chrome trace of torch.profiler, compared with the model operator by operator")
+        verb.add_option("--kineto", arguments.trace,
+                        "Chrome trace of torch.profiler, compared with the model operator by operator")
             ->type_name("TRACE.json");
     CLI::App* const group = verb.add_option_group("With --kineto");
     add_import_options(*group, arguments.model);
@@ -62,7 +64,9 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
     for (const char* taken : {"--anchor", "--profile"}) group->remove_option(group->get_option(taken));
     group->get_option("--device")->required(false);
     add_batch_option(*group, arguments.batch);
-    group->add_option("--calibrated", arguments.calibrated, "write the framework profile with the host costs of the trace")
+    group
+        ->add_option("--calibrated", arguments.calibrated,
+                     "write the framework profile with the host costs of the trace")
         ->type_name("FILE");
     for (CLI::Option* option : group->get_options()) option->needs(trace);
 }
@@ -70,21 +74,28 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
 }  // namespace
 
 void setup_validate(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("validate", "predictions against measured rows (CSV) or a trace of torch.profiler");
+    CLI::App* verb =
+        app.add_subcommand("validate", "predictions against measured rows (CSV) or a trace of torch.profiler");
     const auto arguments = std::make_shared<ValidateArguments>();
-    verb->add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV); with --kineto the model")->required();
-    verb->add_option("--anchor", arguments->validation.anchor, "measured rows that calibrate the hosts (CSV)")->type_name("ROWS.csv");
-    verb->add_option("--profile", arguments->validation.device_profile, "fitted device parameters instead of the built-in ones")
+    verb->add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV); with --kineto the model")
+        ->required();
+    verb->add_option("--anchor", arguments->validation.anchor, "measured rows that calibrate the hosts (CSV)")
+        ->type_name("ROWS.csv");
+    verb->add_option("--profile", arguments->validation.device_profile,
+                     "fitted device parameters instead of the built-in ones")
         ->type_name("FILE");
     verb->add_option("--models", arguments->validation.models, "folder with models as files")->type_name("DIR");
-    verb->add_option("--by", arguments->validation.by, "columns to group by; default gpu,framework,precision or gpu,op,precision")
+    verb->add_option("--by", arguments->validation.by,
+                     "columns to group by; default gpu,framework,precision or gpu,op,precision")
         ->type_name("COLUMNS");
     verb->add_option("--max-mape", arguments->max_mape_percent, "exit with 1 when the MAPE is larger")
         ->type_name("PERCENT")
         ->check(CLI::PositiveNumber);
-    verb->add_option("--predictions", arguments->predictions, "write every row with its prediction")->type_name("OUT.csv");
+    verb->add_option("--predictions", arguments->predictions, "write every row with its prediction")
+        ->type_name("OUT.csv");
     CLI::Option* const html =
-        verb->add_option("--html", arguments->html, "write a page: predicted against measured, errors by GPU, framework, batch")
+        verb->add_option("--html", arguments->html,
+                         "write a page: predicted against measured, errors by GPU, framework, batch")
             ->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_kineto_options(*verb, arguments->kineto);

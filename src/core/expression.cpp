@@ -128,9 +128,12 @@ struct ExpressionPool::Storage {
     [[nodiscard]] bool nonnegative(std::uint32_t atom) const {
         const Node& node = nodes[atom];
         switch (node.kind) {
-            case NodeKind::symbol: return true;
-            case NodeKind::polynomial: return at_least(atom, 0);
-            default: return at_least(node.a, 0) && at_least(node.b, 0);
+            case NodeKind::symbol:
+                return true;
+            case NodeKind::polynomial:
+                return at_least(atom, 0);
+            default:
+                return at_least(node.a, 0) && at_least(node.b, 0);
         }
     }
 
@@ -222,8 +225,8 @@ struct ExpressionPool::Storage {
         return result;
     }
 
-    /// Printed expressions in an order that does not depend on which symbol the pool met first: what is read back prints
-    /// the same again.
+    /// Printed expressions in an order that does not depend on which symbol the pool met first: what is read back
+    /// prints the same again.
     [[nodiscard]] std::vector<std::string> print_sorted(std::vector<std::uint32_t> atoms, bool factors) const {
         std::vector<std::string> texts;
         for (const std::uint32_t atom : atoms) {
@@ -265,7 +268,8 @@ struct ExpressionPool::Storage {
         };
         std::vector<Term> terms;
         for (const Monomial& m : monomials) {
-            terms.push_back({m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms, true), "*")), m.coefficient});
+            terms.push_back(
+                {m.atoms.size(), fmt::format("{}", fmt::join(print_sorted(m.atoms, true), "*")), m.coefficient});
         }
         // Highest powers first, the constant last, as people write them.
         std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) {
@@ -288,7 +292,9 @@ struct ExpressionPool::Storage {
     }
 };
 
-ExpressionPool::ExpressionPool() : storage_(std::make_unique<Storage>()) { storage_->from_terms({}); }
+ExpressionPool::ExpressionPool() : storage_(std::make_unique<Storage>()) {
+    storage_->from_terms({});
+}
 ExpressionPool::~ExpressionPool() = default;
 ExpressionPool::ExpressionPool(const ExpressionPool& other) : storage_(std::make_unique<Storage>(*other.storage_)) {}
 ExpressionPool& ExpressionPool::operator=(const ExpressionPool& other) {
@@ -298,7 +304,9 @@ ExpressionPool& ExpressionPool::operator=(const ExpressionPool& other) {
 ExpressionPool::ExpressionPool(ExpressionPool&&) noexcept = default;
 ExpressionPool& ExpressionPool::operator=(ExpressionPool&&) noexcept = default;
 
-Expression ExpressionPool::constant(std::int64_t value) { return storage_->from_terms({{value, {}}}); }
+Expression ExpressionPool::constant(std::int64_t value) {
+    return storage_->from_terms({{value, {}}});
+}
 
 Expression ExpressionPool::symbol(std::string_view name) {
     auto found = std::find(storage_->symbols.begin(), storage_->symbols.end(), name);
@@ -313,7 +321,9 @@ Expression ExpressionPool::add(Expression a, Expression b) {
     return storage_->from_terms(std::move(sum));
 }
 
-Expression ExpressionPool::subtract(Expression a, Expression b) { return add(a, multiply(constant(-1), b)); }
+Expression ExpressionPool::subtract(Expression a, Expression b) {
+    return add(a, multiply(constant(-1), b));
+}
 
 Expression ExpressionPool::multiply(Expression a, Expression b) {
     return storage_->from_terms(Storage::product(storage_->terms(a.id), storage_->terms(b.id)));
@@ -333,7 +343,8 @@ Expression ExpressionPool::modulo(Expression a, Expression b) {
     if (y && *y == 0) throw Error(ErrorCode::model, "modulo by zero in a shape expression");
     if (x && y) return constant(*x - checked_multiply(floor_quotient(*x, *y), *y));
     const auto divisor = storage_->terms(b.id);
-    if (divisor.size() == 1 && Storage::divide(storage_->terms(a.id), divisor.front()).second.empty()) return constant(0);
+    if (divisor.size() == 1 && Storage::divide(storage_->terms(a.id), divisor.front()).second.empty())
+        return constant(0);
     return storage_->binary(NodeKind::modulo, a, b);
 }
 
@@ -353,10 +364,18 @@ Expression ExpressionPool::maximum(Expression a, Expression b) {
     return storage_->binary(NodeKind::maximum, {std::min(a.id, b.id)}, {std::max(a.id, b.id)});
 }
 
-std::optional<std::int64_t> ExpressionPool::constant_value(Expression e) const { return storage_->constant(e.id); }
-std::string ExpressionPool::to_string(Expression e) const { return storage_->print(e.id); }
-const std::vector<std::string>& ExpressionPool::symbols() const noexcept { return storage_->symbols; }
-std::size_t ExpressionPool::size() const noexcept { return storage_->nodes.size(); }
+std::optional<std::int64_t> ExpressionPool::constant_value(Expression e) const {
+    return storage_->constant(e.id);
+}
+std::string ExpressionPool::to_string(Expression e) const {
+    return storage_->print(e.id);
+}
+const std::vector<std::string>& ExpressionPool::symbols() const noexcept {
+    return storage_->symbols;
+}
+std::size_t ExpressionPool::size() const noexcept {
+    return storage_->nodes.size();
+}
 
 std::vector<std::string> ExpressionPool::symbols_of(Expression e) const {
     std::vector<bool> needed(e.id + 1, false);
@@ -386,7 +405,9 @@ void ExpressionPool::evaluate(std::span<const std::int64_t> symbol_values, std::
         const Node& node = nodes[id];
         std::int64_t value = 0;
         switch (node.kind) {
-            case NodeKind::symbol: value = symbol_values[node.a]; break;
+            case NodeKind::symbol:
+                value = symbol_values[node.a];
+                break;
             case NodeKind::polynomial:
                 for (const Monomial& m : node.monomials) {
                     std::int64_t term = m.coefficient;
@@ -394,13 +415,18 @@ void ExpressionPool::evaluate(std::span<const std::int64_t> symbol_values, std::
                     value = checked_add(value, term);
                 }
                 break;
-            case NodeKind::minimum: value = std::min(values[node.a], values[node.b]); break;
-            case NodeKind::maximum: value = std::max(values[node.a], values[node.b]); break;
+            case NodeKind::minimum:
+                value = std::min(values[node.a], values[node.b]);
+                break;
+            case NodeKind::maximum:
+                value = std::max(values[node.a], values[node.b]);
+                break;
             default: {
                 const std::int64_t a = values[node.a];
                 const std::int64_t b = values[node.b];
-                if (b == 0) throw Error(ErrorCode::model, fmt::format("division by zero in shape expression {}",
-                                                                     storage_->print(static_cast<std::uint32_t>(id))));
+                if (b == 0)
+                    throw Error(ErrorCode::model, fmt::format("division by zero in shape expression {}",
+                                                              storage_->print(static_cast<std::uint32_t>(id))));
                 if (node.kind == NodeKind::floor_divide) value = floor_quotient(a, b);
                 if (node.kind == NodeKind::ceil_divide) value = ceil_quotient(a, b);
                 if (node.kind == NodeKind::modulo) value = a - checked_multiply(floor_quotient(a, b), b);
@@ -420,12 +446,18 @@ Expression ExpressionPool::import(const ExpressionPool& other, Expression e,
             const auto found = replace.find(name);
             return found == replace.end() ? symbol(name) : found->second;
         }
-        case NodeKind::floor_divide: return floor_divide(operand(node.a), operand(node.b));
-        case NodeKind::ceil_divide: return ceil_divide(operand(node.a), operand(node.b));
-        case NodeKind::modulo: return modulo(operand(node.a), operand(node.b));
-        case NodeKind::minimum: return minimum(operand(node.a), operand(node.b));
-        case NodeKind::maximum: return maximum(operand(node.a), operand(node.b));
-        case NodeKind::polynomial: break;
+        case NodeKind::floor_divide:
+            return floor_divide(operand(node.a), operand(node.b));
+        case NodeKind::ceil_divide:
+            return ceil_divide(operand(node.a), operand(node.b));
+        case NodeKind::modulo:
+            return modulo(operand(node.a), operand(node.b));
+        case NodeKind::minimum:
+            return minimum(operand(node.a), operand(node.b));
+        case NodeKind::maximum:
+            return maximum(operand(node.a), operand(node.b));
+        case NodeKind::polynomial:
+            break;
     }
     Expression sum = constant(0);
     for (const Monomial& m : node.monomials) {

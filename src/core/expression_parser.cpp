@@ -30,7 +30,8 @@ class ExpressionParser {
 
   private:
     [[noreturn]] void fail(std::string_view what) const {
-        throw Error(ErrorCode::model, fmt::format("shape expression '{}': {} at character {}", text_, what, position_ + 1));
+        throw Error(ErrorCode::model,
+                    fmt::format("shape expression '{}': {} at character {}", text_, what, position_ + 1));
     }
 
     void skip_spaces() {
@@ -169,7 +170,9 @@ class ExpressionParser {
         if (std::isdigit(static_cast<unsigned char>(c))) return pool_.constant(integer());
         if (!std::isalpha(static_cast<unsigned char>(c)) && c != '_') fail("expected a number or a name");
         const std::size_t begin = position_;
-        const auto in_name = [](char ch) { return std::isalnum(static_cast<unsigned char>(ch)) || ch == '_' || ch == '.'; };
+        const auto in_name = [](char ch) {
+            return std::isalnum(static_cast<unsigned char>(ch)) || ch == '_' || ch == '.';
+        };
         while (position_ < text_.size() && in_name(text_[position_])) ++position_;
         const std::string_view name = text_.substr(begin, position_ - begin);
         if (accept("(")) return call(name);
@@ -236,6 +239,8 @@ class ExpressionParser {
 
 }  // namespace
 
-Expression ExpressionPool::parse(std::string_view text) { return ExpressionParser(*this, text).parse(); }
+Expression ExpressionPool::parse(std::string_view text) {
+    return ExpressionParser(*this, text).parse();
+}
 
 }  // namespace ftax

@@ -46,13 +46,14 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     for (std::size_t i = 0; i < symbols.size(); ++i) {
         const auto found = bindings.find(symbols[i]);
         if (found == bindings.end()) {
-            unbound += fmt::format("{}{} ({})", unbound.empty() ? "" : ", ", symbols[i],
-                                   symbols[i] == "batch" ? std::string("--batch N")
-                                                         : fmt::format("--dim {}=N", symbols[i]));
+            unbound +=
+                fmt::format("{}{} ({})", unbound.empty() ? "" : ", ", symbols[i],
+                            symbols[i] == "batch" ? std::string("--batch N") : fmt::format("--dim {}=N", symbols[i]));
             continue;
         }
         if (found->second < 1) {
-            throw Error(ErrorCode::usage, fmt::format("symbol {} must be at least 1, not {}", symbols[i], found->second));
+            throw Error(ErrorCode::usage,
+                        fmt::format("symbol {} must be at least 1, not {}", symbols[i], found->second));
         }
         symbol_values[i] = found->second;
     }
@@ -70,9 +71,8 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     for (const Tensor& tensor : graph.tensors) {
         for (const Expression dim : tensor.shape) {
             if (bound[dim] < 0) {
-                throw Error(ErrorCode::model,
-                            fmt::format("{}: tensor {} has a negative dimension: {} = {}", graph.name, tensor.name,
-                                        graph.expressions.to_string(dim), bound[dim]));
+                throw Error(ErrorCode::model, fmt::format("{}: tensor {} has a negative dimension: {} = {}", graph.name,
+                                                          tensor.name, graph.expressions.to_string(dim), bound[dim]));
             }
         }
     }

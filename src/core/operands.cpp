@@ -16,10 +16,10 @@ struct Needs {
     std::size_t inputs, outputs;
 };
 constexpr std::array exceptions{
-    Needs{OpKind::conv, 2, 1},      Needs{OpKind::conv_transpose, 2, 1}, Needs{OpKind::linear, 2, 1},
-    Needs{OpKind::matmul, 2, 1},    Needs{OpKind::attention, 3, 1},      Needs{OpKind::embedding, 2, 1},
-    Needs{OpKind::fill, 0, 1},      Needs{OpKind::shape, 0, 0},          Needs{OpKind::to_host, 0, 0},
-    Needs{OpKind::control, 0, 0},   Needs{OpKind::custom, 0, 0},
+    Needs{OpKind::conv, 2, 1},    Needs{OpKind::conv_transpose, 2, 1}, Needs{OpKind::linear, 2, 1},
+    Needs{OpKind::matmul, 2, 1},  Needs{OpKind::attention, 3, 1},      Needs{OpKind::embedding, 2, 1},
+    Needs{OpKind::fill, 0, 1},    Needs{OpKind::shape, 0, 0},          Needs{OpKind::to_host, 0, 0},
+    Needs{OpKind::control, 0, 0}, Needs{OpKind::custom, 0, 0},
 };
 
 }  // namespace

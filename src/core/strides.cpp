@@ -92,7 +92,8 @@ class StridePropagation {
     /// Source: aten/src/ATen/native/ConvUtils.h, cudnn_conv_suggest_memory_format.
     std::optional<Expressions> convolved(const Op& op, const Tensor& in, const Tensor& out) {
         if (out.shape.size() != 4 && out.shape.size() != 5) return std::nullopt;
-        const bool filter = op.inputs.size() > 1 && op.inputs[1] != no_tensor && is_channels_last(graph_.tensors[op.inputs[1]]);
+        const bool filter =
+            op.inputs.size() > 1 && op.inputs[1] != no_tensor && is_channels_last(graph_.tensors[op.inputs[1]]);
         if (!filter && !is_channels_last(in)) return std::nullopt;
         return channels_last_strides(out.shape);
     }

@@ -33,24 +33,26 @@ constexpr std::array dtype_rows{
 };
 
 constexpr std::array<std::string_view, 5> precision_names{"fp32", "tf32", "fp16", "bf16", "amp"};
-constexpr std::array<std::string_view, math_path_count> math_path_names{"fp64",        "fp32",        "tf32",
-                                                                       "fp16_tensor", "bf16_tensor", "int8_tensor",
-                                                                       "fp16_tensor_fp16_accumulate"};
+constexpr std::array<std::string_view, math_path_count> math_path_names{
+    "fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate"};
 constexpr std::array<std::string_view, 9> architecture_names{"cpu",    "maxwell", "pascal", "volta",    "turing",
-                                                            "ampere", "ada",     "hopper", "blackwell"};
+                                                             "ampere", "ada",     "hopper", "blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
     "conv", "conv_depthwise", "conv_grouped", "batch_norm", "gemm",       "bmm",     "layer_norm", "light",
     "view", "module_call",    "fused",        "engine",     "graph_node", "forward", "synchronize"};
 constexpr std::array<std::string_view, 4> bound_names{"host", "compute", "memory", "floor"};
 constexpr std::array<std::string_view, op_kind_count> op_kind_names{
-    "conv",       "conv_transpose", "linear",    "matmul",      "attention",     "recurrent",
-    "batch_norm", "layer_norm",     "group_norm", "instance_norm", "rms_norm",   "local_response_norm",
-    "softmax",    "log_softmax",    "pointwise", "cast",        "reduce",        "cumulative",
-    "sort",       "pool",           "global_pool", "resize",    "embedding",     "gather",
-    "scatter",    "reshape",        "transpose", "slice",       "split",         "expand",
-    "concat",     "pad",            "copy",      "fill",        "fft",           "quantize",
-    "dequantize", "nonzero",        "to_host",   "shape",       "identity",      "control",
-    "custom"};
+    "conv",        "conv_transpose", "linear",     "matmul",
+    "attention",   "recurrent",      "batch_norm", "layer_norm",
+    "group_norm",  "instance_norm",  "rms_norm",   "local_response_norm",
+    "softmax",     "log_softmax",    "pointwise",  "cast",
+    "reduce",      "cumulative",     "sort",       "pool",
+    "global_pool", "resize",         "embedding",  "gather",
+    "scatter",     "reshape",        "transpose",  "slice",
+    "split",       "expand",         "concat",     "pad",
+    "copy",        "fill",           "fft",        "quantize",
+    "dequantize",  "nonzero",        "to_host",    "shape",
+    "identity",    "control",        "custom"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -61,9 +63,15 @@ std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std:
 
 }  // namespace
 
-int bits_of(DType type) noexcept { return dtype_rows[static_cast<std::size_t>(type)].bits; }
-std::string_view name_of(DType type) noexcept { return dtype_rows[static_cast<std::size_t>(type)].name; }
-bool is_float(DType type) noexcept { return dtype_rows[static_cast<std::size_t>(type)].real; }
+int bits_of(DType type) noexcept {
+    return dtype_rows[static_cast<std::size_t>(type)].bits;
+}
+std::string_view name_of(DType type) noexcept {
+    return dtype_rows[static_cast<std::size_t>(type)].name;
+}
+bool is_float(DType type) noexcept {
+    return dtype_rows[static_cast<std::size_t>(type)].real;
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
     for (const DTypeRow& row : dtype_rows) {
@@ -72,12 +80,16 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
     return std::nullopt;
 }
 
-std::string_view name_of(Precision precision) noexcept { return precision_names[static_cast<std::size_t>(precision)]; }
+std::string_view name_of(Precision precision) noexcept {
+    return precision_names[static_cast<std::size_t>(precision)];
+}
 std::optional<Precision> precision_from_name(std::string_view name) noexcept {
     return find_name<Precision>(precision_names, name);
 }
 
-std::string_view name_of(MathPath path) noexcept { return math_path_names[static_cast<std::size_t>(path)]; }
+std::string_view name_of(MathPath path) noexcept {
+    return math_path_names[static_cast<std::size_t>(path)];
+}
 
 std::string_view name_of(Architecture architecture) noexcept {
     return architecture_names[static_cast<std::size_t>(architecture)];
@@ -86,10 +98,16 @@ std::optional<Architecture> architecture_from_name(std::string_view name) noexce
     return find_name<Architecture>(architecture_names, name);
 }
 
-std::string_view name_of(HostKind kind) noexcept { return host_kind_names[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(Bound bound) noexcept { return bound_names[static_cast<std::size_t>(bound)]; }
+std::string_view name_of(HostKind kind) noexcept {
+    return host_kind_names[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(Bound bound) noexcept {
+    return bound_names[static_cast<std::size_t>(bound)];
+}
 
-std::string_view name_of(OpKind kind) noexcept { return op_kind_names[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(OpKind kind) noexcept {
+    return op_kind_names[static_cast<std::size_t>(kind)];
+}
 std::optional<OpKind> op_kind_from_name(std::string_view name) noexcept {
     return find_name<OpKind>(op_kind_names, name);
 }

@@ -46,12 +46,16 @@ struct OpView {
     }
 };
 
-std::int64_t twice(std::int64_t macs) { return checked_multiply(2, macs); }
+std::int64_t twice(std::int64_t macs) {
+    return checked_multiply(2, macs);
+}
 
 // Rules: floating-point operations of each kind. Contractions count 2 per multiply-add and leave the bias out, as
 // torch.utils.flop_counter does.
 
-std::int64_t no_flops(const OpView&) { return 0; }
+std::int64_t no_flops(const OpView&) {
+    return 0;
+}
 
 std::int64_t conv_flops(const OpView& v) {
     return twice(checked_multiply(v.elements(v.output(0)), v.slice_elements(v.input(1))));
@@ -84,7 +88,8 @@ std::int64_t recurrent_flops(const OpView& v) {
     std::int64_t width = v.dim(v.input(0), -1);
     std::int64_t macs = 0;
     for (std::int64_t layer = 0; layer < v.op.integer("layers", 1); ++layer) {
-        macs = checked_add(macs, checked_multiply(checked_multiply(gates * hidden, checked_add(width, hidden)), directions));
+        macs = checked_add(macs,
+                           checked_multiply(checked_multiply(gates * hidden, checked_add(width, hidden)), directions));
         width = checked_multiply(hidden, directions);
     }
     return twice(checked_multiply(macs, checked_multiply(v.dim(v.input(0), 0), v.dim(v.input(0), 1))));
@@ -95,7 +100,9 @@ std::int64_t per_output(const OpView& v) {
     return checked_multiply(per_element, v.elements(v.output(0)));
 }
 
-std::int64_t per_input(const OpView& v) { return v.elements(v.input(0)); }
+std::int64_t per_input(const OpView& v) {
+    return v.elements(v.input(0));
+}
 
 std::int64_t pool_flops(const OpView& v) {
     std::int64_t window = 1;
@@ -202,7 +209,8 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
         }
         return work;
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what()));
+        throw Error(error.code(),
+                    fmt::format("{}: operator {} ({}): {}", graph.name, op.name, op.source, error.what()));
     }
 }
 

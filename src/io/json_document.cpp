@@ -24,8 +24,8 @@ class Position {
             case json::parse_event_t::object_start:
             case json::parse_event_t::array_start:
                 if (open_.size() == rules_.deepest_level) {
-                    throw Error(ErrorCode::limit,
-                                fmt::format("{}: {}: nested deeper than {} levels", origin_, path(), rules_.deepest_level));
+                    throw Error(ErrorCode::limit, fmt::format("{}: {}: nested deeper than {} levels", origin_, path(),
+                                                              rules_.deepest_level));
                 }
                 open_.push_back({event == json::parse_event_t::object_start, {}, {}, 0});
                 break;
@@ -84,8 +84,8 @@ json parse_json(std::string_view text, const std::string& origin, const JsonRule
     try {
         return json::parse(text, std::ref(position));
     } catch (const json::parse_error& error) {
-        throw Error(rules.malformed, fmt::format("{}:{}: {}: not valid JSON", origin,
-                                                 line_and_column(text, error.byte), position.path()));
+        throw Error(rules.malformed, fmt::format("{}:{}: {}: not valid JSON", origin, line_and_column(text, error.byte),
+                                                 position.path()));
     } catch (const json::out_of_range&) {
         throw Error(rules.malformed, fmt::format("{}: {}: a number too large for a double", origin, position.path()));
     }

@@ -60,9 +60,9 @@ class JsonField {
 /// Turns a document of one schema version into the next one, in memory.
 using SchemaStep = void (*)(nlohmann::json& document);
 
-/// Brings a document to the newest schema version by the steps between: steps[0] turns version 1 into 2, steps[1] 2 into
-/// 3, …; the newest version is steps.size() + 1. A format that never changed has no steps.
-/// Throws Error{profile} naming both versions when the file is newer.
+/// Brings a document to the newest schema version by the steps between: steps[0] turns version 1 into 2, steps[1] 2
+/// into 3, …; the newest version is steps.size() + 1. A format that never changed has no steps. Throws Error{profile}
+/// naming both versions when the file is newer.
 void migrate_schema(nlohmann::json& document, const std::string& origin, std::span<const SchemaStep> steps = {});
 
 }  // namespace ftax

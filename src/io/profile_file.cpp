@@ -17,8 +17,8 @@ using nlohmann::ordered_json;
 constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
 constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
 
-/// Whose kernels an architecture runs or resembles, nearest first. Source: cuBLAS and cuDNN launch sm80 kernels on Ada, and
-/// on Hopper and Blackwell what they have none of their own for; Volta and Turing share their SM.
+/// Whose kernels an architecture runs or resembles, nearest first. Source: cuBLAS and cuDNN launch sm80 kernels on Ada,
+/// and on Hopper and Blackwell what they have none of their own for; Volta and Turing share their SM.
 std::span<const Architecture> kin_of(Architecture architecture) {
     using enum Architecture;
     static constexpr std::array old = {pascal, maxwell}, young_volta = {volta, turing}, young_turing = {turing, volta};
@@ -26,15 +26,23 @@ std::span<const Architecture> kin_of(Architecture architecture) {
     static constexpr std::array of_hopper = {hopper, ampere, ada};
     static constexpr std::array of_blackwell = {blackwell, ada, hopper, ampere};
     switch (architecture) {
-        case cpu: return {};
+        case cpu:
+            return {};
         case maxwell:
-        case pascal: return old;
-        case volta: return young_volta;
-        case turing: return young_turing;
-        case ampere: return of_ampere;
-        case ada: return of_ada;
-        case hopper: return of_hopper;
-        case blackwell: break;
+        case pascal:
+            return old;
+        case volta:
+            return young_volta;
+        case turing:
+            return young_turing;
+        case ampere:
+            return of_ampere;
+        case ada:
+            return of_ada;
+        case hopper:
+            return of_hopper;
+        case blackwell:
+            break;
     }
     return of_blackwell;
 }
@@ -130,8 +138,8 @@ ordered_json to_json(std::vector<P>& parameters) {
     return list;
 }
 
-/// What every profile begins with. Where memory runs out, nlohmann's constructor from a list in braces leaks what it holds,
-/// and its null that becomes an object crashes: hence an object to begin with and members one by one.
+/// What every profile begins with. Where memory runs out, nlohmann's constructor from a list in braces leaks what it
+/// holds, and its null that becomes an object crashes: hence an object to begin with and members one by one.
 ordered_json profile_of_kind(std::string_view kind) {
     ordered_json json = ordered_json::object();
     json["schema_version"] = newest_schema;
@@ -214,7 +222,8 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
         const int distance = of_architecture ? kinship_distance(device.architecture, scoped.key) : 0;
         if (distance == stranger) continue;
         own = own || scoped.scope == ParameterScope::device;
-        // Narrower scopes come later in the order of the file and replace wider ones, nearer architectures farther ones.
+        // Narrower scopes come later in the order of the file and replace wider ones, nearer architectures farther
+        // ones.
         const bool again = !profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name;
         if (again && of_architecture && distance > last_distance) continue;
         last_distance = of_architecture ? distance : stranger;

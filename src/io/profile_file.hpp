@@ -38,8 +38,8 @@ struct DeviceProfileFile {
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
 
 /// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.
-[[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile, std::string_view name,
-                                                                 Architecture architecture);
+[[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile,
+                                                                 std::string_view name, Architecture architecture);
 
 /// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else that of the
 /// nearest architecture whose kernels it runs, else the shared.

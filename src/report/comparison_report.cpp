@@ -23,12 +23,9 @@ std::string batch_text(const ComparisonRow& row) {
 }
 
 Json row_json(const ComparisonRow& row) {
-    Json json = {{"device", row.device},
-                 {"device_profile", row.device_profile},
-                 {"framework", row.framework},
-                 {"framework_version", row.framework_version},
-                 {"host", row.host},
-                 {"batch", row.batch ? Json(*row.batch) : Json(nullptr)}};
+    Json json = {{"device", row.device},       {"device_profile", row.device_profile},
+                 {"framework", row.framework}, {"framework_version", row.framework_version},
+                 {"host", row.host},           {"batch", row.batch ? Json(*row.batch) : Json(nullptr)}};
     if (!row.prediction) {
         json["skipped"] = row.skipped;
         return json;
@@ -70,13 +67,22 @@ std::string to_table(const ComparisonReport& report, Style style) {
     std::string title = fmt::format("{}, {}", report.model, name_of(report.precision));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
     std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n\n";
-    Table table({{"device", Align::left}, {"framework", Align::left}, {"host", Align::left}, {"batch"}, {"latency ms"},
-                 {"90 % interval"}, {"bound", Align::left}, {"host share"}, {"overhead"}, {"to best"}});
+    Table table({{"device", Align::left},
+                 {"framework", Align::left},
+                 {"host", Align::left},
+                 {"batch"},
+                 {"latency ms"},
+                 {"90 % interval"},
+                 {"bound", Align::left},
+                 {"host share"},
+                 {"overhead"},
+                 {"to best"}});
     std::string skipped;
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction) {
-            skipped += fmt::format("not compared: {}\n",
-                                   escape_terminal(fmt::format("{} on {}: {}", row.framework, row.device, row.skipped)));
+            skipped +=
+                fmt::format("not compared: {}\n",
+                            escape_terminal(fmt::format("{} on {}: {}", row.framework, row.device, row.skipped)));
             continue;
         }
         const Prediction& p = *row.prediction;
@@ -109,10 +115,10 @@ std::string to_json(const ComparisonReport& report) {
 
 std::string to_csv(const ComparisonReport& report) {
     std::string text;
-    append_csv_row(text, std::vector<std::string>{"model", "device", "framework", "framework_version", "host",
-                                                  "precision", "batch", "latency_s", "low_s", "high_s", "host_s",
-                                                  "device_s", "bound", "host_share", "framework_overhead",
-                                                  "ratio_to_best", "skipped"});
+    append_csv_row(text,
+                   std::vector<std::string>{"model", "device", "framework", "framework_version", "host", "precision",
+                                            "batch", "latency_s", "low_s", "high_s", "host_s", "device_s", "bound",
+                                            "host_share", "framework_overhead", "ratio_to_best", "skipped"});
     for (const ComparisonRow& row : report.rows) {
         std::vector<std::string> cells{report.model,
                                        row.device,
@@ -123,9 +129,11 @@ std::string to_csv(const ComparisonReport& report) {
                                        row.batch ? std::to_string(*row.batch) : ""};
         if (row.prediction) {
             const Prediction& p = *row.prediction;
-            for (const double s : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s}) cells.push_back(format_number(s));
+            for (const double s : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s})
+                cells.push_back(format_number(s));
             cells.emplace_back(name_of(p.bound));
-            for (const double share : {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), row.ratio_to_best}) {
+            for (const double share :
+                 {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), row.ratio_to_best}) {
                 cells.push_back(format_number(share));
             }
             cells.emplace_back();

@@ -12,7 +12,7 @@ namespace ftax::report {
 
 /// One framework on one device at one batch.
 struct ComparisonRow {
-    std::string device;  ///< slug
+    std::string device;          ///< slug
     std::string device_profile;  ///< version
     std::string framework, framework_version, host;
     std::optional<std::int64_t> batch;     ///< nullopt where the model's batch is fixed

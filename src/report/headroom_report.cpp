@@ -30,7 +30,8 @@ std::string to_table(const HeadroomReport& report, Style style) {
     std::string text = print_header(report.run, style);
     text += fmt::format("latency {} ms, bound by {}; within {:.4g} % more:\n\n", milliseconds(base(report).latency_s),
                         name_of(base(report).bound), 100 * report.budget);
-    Table growths({{"property", Align::left}, {"from"}, {"to"}, {"growth"}, {"latency ms"}, {"bound there", Align::left}});
+    Table growths(
+        {{"property", Align::left}, {"from"}, {"to"}, {"growth"}, {"latency ms"}, {"bound there", Align::left}});
     std::string skipped;
     for (const Headroom& growth : report.growths) {
         if (!growth.skipped.empty()) {
@@ -106,8 +107,9 @@ std::string to_csv(const HeadroomReport& report) {
                                                       grows ? std::string(name_of(growth.bound)) : "", growth.skipped});
     }
     for (const FrameworkSwitch& other : report.switches) {
-        append_csv_row(text, std::vector<std::string>{"framework", report.run.framework.framework, other.framework, "",
-                                                      format_number(other.latency_s), std::string(name_of(other.bound)), ""});
+        append_csv_row(text,
+                       std::vector<std::string>{"framework", report.run.framework.framework, other.framework, "",
+                                                format_number(other.latency_s), std::string(name_of(other.bound)), ""});
     }
     return text;
 }

@@ -34,24 +34,40 @@ std::optional<KernelDetail> longest(std::vector<KernelDetail> kernels) {
 }
 
 std::string intensity(const KernelDetail& kernel) {
-    return kernel.bytes > 0 ? fmt::format("{:.2f} × {:.3g}", kernel.flops / kernel.bytes / kernel.ridge, kernel.ridge) : "";
+    return kernel.bytes > 0 ? fmt::format("{:.2f} × {:.3g}", kernel.flops / kernel.bytes / kernel.ridge, kernel.ridge)
+                            : "";
 }
 
 nlohmann::ordered_json to_json(const KernelDetail& kernel) {
-    return {{"name", kernel.name},           {"path", kernel.path},
-            {"seconds", kernel.seconds},     {"compute_s", kernel.compute_s},
-            {"memory_s", kernel.memory_s},   {"waves", kernel.waves},
-            {"flops", kernel.flops},         {"bytes", kernel.bytes},
-            {"ridge_flops_per_byte", kernel.ridge}, {"bound", name_of(kernel.bound)},
+    return {{"name", kernel.name},
+            {"path", kernel.path},
+            {"seconds", kernel.seconds},
+            {"compute_s", kernel.compute_s},
+            {"memory_s", kernel.memory_s},
+            {"waves", kernel.waves},
+            {"flops", kernel.flops},
+            {"bytes", kernel.bytes},
+            {"ridge_flops_per_byte", kernel.ridge},
+            {"bound", name_of(kernel.bound)},
             {"reason", kernel.reason}};
 }
 
 }  // namespace
 
 std::string launches_table(const Predictor& predictor, Style style) {
-    Table table({{"operator", Align::left}, {"source", Align::left}, {"module", Align::left}, {"host cost", Align::left},
-                 {"kernels"}, {"host"}, {"device"}, {"bound", Align::left}, {"longest kernel", Align::left},
-                 {"units", Align::left}, {"waves"}, {"intensity ÷ ridge"}, {"why", Align::left}});
+    Table table({{"operator", Align::left},
+                 {"source", Align::left},
+                 {"module", Align::left},
+                 {"host cost", Align::left},
+                 {"kernels"},
+                 {"host"},
+                 {"device"},
+                 {"bound", Align::left},
+                 {"longest kernel", Align::left},
+                 {"units", Align::left},
+                 {"waves"},
+                 {"intensity ÷ ridge"},
+                 {"why", Align::left}});
     for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
         const OpPrediction& launch = predictor.operators()[i];
         const LaunchName name = name_of_launch(predictor.graph(), launch);
@@ -99,11 +115,11 @@ std::string launches_csv(const Predictor& predictor) {
                                                   "device_s", "bound"});
     for (const OpPrediction& launch : predictor.operators()) {
         const LaunchName name = name_of_launch(predictor.graph(), launch);
-        append_csv_row(text, std::vector<std::string>{std::string(name.op), std::string(name.source),
-                                                      std::string(name.module), std::string(name_of(launch.host_kind)),
-                                                      std::to_string(launch.kernels), format_number(launch.host_s),
-                                                      format_number(launch.device_s),
-                                                      std::string(name_of(launch.bound))});
+        append_csv_row(
+            text, std::vector<std::string>{std::string(name.op), std::string(name.source), std::string(name.module),
+                                           std::string(name_of(launch.host_kind)), std::to_string(launch.kernels),
+                                           format_number(launch.host_s), format_number(launch.device_s),
+                                           std::string(name_of(launch.bound))});
     }
     return text;
 }

@@ -17,13 +17,20 @@ namespace {
 
 /// What people call the kinds of host work, indexed by HostKind.
 constexpr std::array<std::string_view, host_kind_count> cause_names{
-    "convolutions",        "depthwise convolutions",
-    "grouped convolutions", "batch norms",
-    "matrix products",     "batched matrix products",
-    "layer norms",         "light kernels (pointwise, pool, softmax, copy, reduce, gather)",
-    "views",               "module calls",
-    "fused kernels",       "engine layers",
-    "graph nodes",         "the forward call itself",
+    "convolutions",
+    "depthwise convolutions",
+    "grouped convolutions",
+    "batch norms",
+    "matrix products",
+    "batched matrix products",
+    "layer norms",
+    "light kernels (pointwise, pool, softmax, copy, reduce, gather)",
+    "views",
+    "module calls",
+    "fused kernels",
+    "engine layers",
+    "graph nodes",
+    "the forward call itself",
     "synchronizations"};
 
 std::string describe(const DeviceProfile& device) {
@@ -47,9 +54,9 @@ Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
 }
 
 std::string print_header(const PredictionReport& report, Style style) {
-    std::string title = fmt::format("{} on {}, {}{}{}, {}", report.model, report.device.device.name,
-                                    report.framework.framework, report.framework.version.empty() ? "" : " ",
-                                    report.framework.version, name_of(report.precision));
+    std::string title =
+        fmt::format("{} on {}, {}{}{}, {}", report.model, report.device.device.name, report.framework.framework,
+                    report.framework.version.empty() ? "" : " ", report.framework.version, name_of(report.precision));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
     const Coverage coverage = lowest_coverage(report.rows);
     return fmt::format("{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
@@ -81,11 +88,14 @@ std::string print_crossover(const CrossoverReport& report, Style style) {
 
 std::string to_table(const PredictionReport& report, Style style) {
     const auto has_measured_device = [](const PredictionRow& row) { return row.measured && row.measured->device_s; };
-    const bool measured = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.measured; });
+    const bool measured =
+        std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.measured; });
     const bool measured_device = std::any_of(report.rows.begin(), report.rows.end(), has_measured_device);
-    std::vector<Table::Column> columns{{"batch"}, {"latency ms"}, {"90 % interval"}, {"host ms"}, {"device ms"},
-                                       {"max ms"}, {"bound", Align::left}, {"overhead"}, {"SM active"}, {"items/s"}};
-    const bool branches = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.branches; });
+    std::vector<Table::Column> columns{{"batch"},     {"latency ms"}, {"90 % interval"},      {"host ms"},
+                                       {"device ms"}, {"max ms"},     {"bound", Align::left}, {"overhead"},
+                                       {"SM active"}, {"items/s"}};
+    const bool branches =
+        std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.branches; });
     if (branches) columns.push_back({"by branch ms"});
     if (measured) columns.insert(columns.end(), {{"measured ms"}, {"error"}});
     if (measured_device) columns.insert(columns.end(), {{"measured device ms"}, {"error"}});
@@ -119,21 +129,41 @@ std::string to_table(const PredictionReport& report, Style style) {
         table.add(std::move(cells));
     }
     std::string text = print_header(report, style) + table.print(style) + "\n";
-    text += "latency: end of the simulated host and device timeline; max: the larger of host and device\n"
-            "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
+    text +=
+        "latency: end of the simulated host and device timeline; max: the larger of host and device\n"
+        "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
     if (report.crossover) text += print_crossover(*report.crossover, style);
     return text;
 }
 
 std::string to_csv(const PredictionReport& report) {
     std::string text;
-    append_csv_row(text, std::vector<std::string>{
-                             "model", "device", "device_profile", "framework", "framework_version", "host", "precision",
-                             "dims", "batch", "latency_s", "low_s", "high_s", "host_s", "device_s", "closed_form_s",
-                             "bound", "kernels", "coverage_nodes", "coverage_flops", "coverage_time", "framework_overhead",
-                             "sm_active", "warp_occupancy"});
+    append_csv_row(text, std::vector<std::string>{"model",
+                                                  "device",
+                                                  "device_profile",
+                                                  "framework",
+                                                  "framework_version",
+                                                  "host",
+                                                  "precision",
+                                                  "dims",
+                                                  "batch",
+                                                  "latency_s",
+                                                  "low_s",
+                                                  "high_s",
+                                                  "host_s",
+                                                  "device_s",
+                                                  "closed_form_s",
+                                                  "bound",
+                                                  "kernels",
+                                                  "coverage_nodes",
+                                                  "coverage_flops",
+                                                  "coverage_time",
+                                                  "framework_overhead",
+                                                  "sm_active",
+                                                  "warp_occupancy"});
     std::string dims;
-    for (const auto& [symbol, value] : report.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
+    for (const auto& [symbol, value] : report.dims)
+        dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
     for (const PredictionRow& row : report.rows) {
         const Prediction& p = row.prediction;
         std::vector<std::string> cells{report.model,
@@ -150,8 +180,9 @@ std::string to_csv(const PredictionReport& report) {
         }
         cells.emplace_back(name_of(p.bound));
         cells.push_back(std::to_string(p.kernels));
-        for (const double share : {p.coverage.nodes, p.coverage.flops, p.coverage.time,
-                                   equations::framework_overhead(p.latency_s, p.device_s), p.sm_active, p.warp_occupancy}) {
+        for (const double share :
+             {p.coverage.nodes, p.coverage.flops, p.coverage.time,
+              equations::framework_overhead(p.latency_s, p.device_s), p.sm_active, p.warp_occupancy}) {
             cells.push_back(format_number(share));
         }
         append_csv_row(text, cells);

@@ -112,8 +112,8 @@ std::string coverage_section(const PredictionReport& report, const Graph& graph)
     }
     const std::string_view rule =
         "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
-    return section("Coverage",
-                   table.html() + uncovered_table(graph) + std::string(rule) + warning_list(warnings_of(report, graph)));
+    return section("Coverage", table.html() + uncovered_table(graph) + std::string(rule) +
+                                   warning_list(warnings_of(report, graph)));
 }
 
 std::string provenance_section(const PredictionReport& report) {

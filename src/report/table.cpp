@@ -18,10 +18,14 @@ std::size_t width_of(std::string_view text) {
 
 std::string_view code_of(Tone tone) {
     switch (tone) {
-        case Tone::strong: return "\x1b[1m";
-        case Tone::quiet: return "\x1b[2m";
-        case Tone::warning: return "\x1b[33m";
-        case Tone::plain: break;
+        case Tone::strong:
+            return "\x1b[1m";
+        case Tone::quiet:
+            return "\x1b[2m";
+        case Tone::warning:
+            return "\x1b[33m";
+        case Tone::plain:
+            break;
     }
     return "";
 }

@@ -23,7 +23,8 @@ Json name_row(std::string_view what, int row, const std::string& name) {
     return {{"ph", "M"}, {"pid", process}, {"tid", row}, {"name", what}, {"args", {{"name", escape_terminal(name)}}}};
 }
 
-Json duration_event(int row, std::string_view name, std::string_view category, double start_s, double end_s, Json arguments) {
+Json duration_event(int row, std::string_view name, std::string_view category, double start_s, double end_s,
+                    Json arguments) {
     return {{"ph", "X"},
             {"pid", process},
             {"tid", row},
@@ -36,7 +37,7 @@ Json duration_event(int row, std::string_view name, std::string_view category, d
 
 /// One end of the arrow that ties a launch to its first kernel; each binds to the event that encloses its time.
 Json flow_event(std::string_view phase, int row, std::size_t launch, double at_s) {
-    Json event = {{"ph", phase},  {"pid", process}, {"tid", row},           {"name", "launch"},
+    Json event = {{"ph", phase},     {"pid", process}, {"tid", row},           {"name", "launch"},
                   {"cat", "launch"}, {"id", launch},   {"ts", at_s * us_per_s}};
     if (phase == "f") event["bp"] = "e";
     return event;
@@ -85,7 +86,8 @@ std::string timeline_trace(const PredictionReport& header, const Predictor& pred
         if (launch.kernels == 0) continue;
         events.push_back(flow_event("s", host_row, i, span.host_start_s));
         append_kernels(events, span, predictor.kernel_details(i), operation);
-        // Behind the kernels: of events at the same time Perfetto reads the first first, and ties the arrow to the last one begun.
+        // Behind the kernels: of events at the same time Perfetto reads the first first, and ties the arrow to the last
+        // one begun.
         events.push_back(flow_event("f", device_row, i, span.device_start_s));
     }
     const PredictionRow& row = header.rows.back();

@@ -211,8 +211,7 @@ std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& ope
 
 }  // namespace
 
-TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor,
-                                   const Prediction& prediction) {
+TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor, const Prediction& prediction) {
     TraceComparison comparison{.predicted_latency_s = prediction.latency_s};
     std::vector<const Op*> model;
     comparison.operators = predicted_operators(predictor, model);

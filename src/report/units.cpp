@@ -38,7 +38,9 @@ std::string duration(double seconds) {
     return scaled(seconds, units, -3);
 }
 
-std::string milliseconds(double seconds) { return significant(seconds * 1e3); }
+std::string milliseconds(double seconds) {
+    return significant(seconds * 1e3);
+}
 
 std::string byte_size(double bytes) {
     static constexpr std::array<std::string_view, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};

@@ -7,12 +7,12 @@
 namespace ftax::report {
 
 /// Print quantities for people with three significant digits and a fitting unit; never in the locale's way.
-[[nodiscard]] std::string duration(double seconds);      ///< "14.2 ms"
-[[nodiscard]] std::string byte_size(double bytes);       ///< "1.25 MB" (powers of 1000)
-[[nodiscard]] std::string count(double value);           ///< "4.09 G"
+[[nodiscard]] std::string duration(double seconds);                       ///< "14.2 ms"
+[[nodiscard]] std::string byte_size(double bytes);                        ///< "1.25 MB" (powers of 1000)
+[[nodiscard]] std::string count(double value);                            ///< "4.09 G"
 [[nodiscard]] std::string quantity(double value, std::string_view unit);  ///< "130 TFLOP/s"
-[[nodiscard]] std::string percent(double fraction);      ///< "98.7 %", rounded down below 100 %
-[[nodiscard]] std::string significant(double value);     ///< "14.2", "0.0312", "1240"
+[[nodiscard]] std::string percent(double fraction);                       ///< "98.7 %", rounded down below 100 %
+[[nodiscard]] std::string significant(double value);                      ///< "14.2", "0.0312", "1240"
 
 /// A duration in milliseconds with a fixed unit, for columns that are compared by eye.
 [[nodiscard]] std::string milliseconds(double seconds);

@@ -23,23 +23,29 @@ double quantile(const std::vector<double>& sorted, double q) {
     return sorted[below] + fraction * (sorted[above] - sorted[below]);
 }
 
-std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
-std::string tenths(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
+std::string signed_percent(double fraction) {
+    return fmt::format("{:+.1f} %", 100 * fraction);
+}
+std::string tenths(double fraction) {
+    return fmt::format("{:.1f} %", 100 * fraction);
+}
 
 std::vector<Cell> error_cells(const ErrorStatistics& errors) {
-    return {{std::to_string(errors.rows)}, {tenths(errors.median)},      {tenths(errors.mean), Tone::strong},
+    return {{std::to_string(errors.rows)}, {tenths(errors.median)},       {tenths(errors.mean), Tone::strong},
             {tenths(errors.p90)},          {signed_percent(errors.bias)}, {tenths(errors.inside)}};
 }
 
 nlohmann::ordered_json errors_json(const ErrorStatistics& errors) {
-    return {{"rows", errors.rows}, {"median_ape", errors.median}, {"mape", errors.mean},
-            {"p90_ape", errors.p90}, {"bias", errors.bias},       {"inside_interval", errors.inside}};
+    return {{"rows", errors.rows},   {"median_ape", errors.median}, {"mape", errors.mean},
+            {"p90_ape", errors.p90}, {"bias", errors.bias},         {"inside_interval", errors.inside}};
 }
 
 /// The first few lines of a list that may be long.
 std::string some_lines(const std::vector<std::size_t>& lines) {
     constexpr std::size_t shown = 5;
-    std::string text = fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(std::min(shown, lines.size())), ", "));
+    std::string text = fmt::format(
+        "{}",
+        fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(std::min(shown, lines.size())), ", "));
     return lines.size() > shown ? text + ", …" : text;
 }
 
@@ -69,7 +75,8 @@ std::optional<ErrorStatistics> error_statistics(std::span<const ValidatedRow* co
 }
 
 std::optional<std::vector<std::string>> column_values(const CsvTable& table, std::string_view column) {
-    static const std::map<std::string_view, std::string> defaults{{"framework", "pytorch-eager"}, {"precision", "fp32"}};
+    static const std::map<std::string_view, std::string> defaults{{"framework", "pytorch-eager"},
+                                                                  {"precision", "fp32"}};
     const auto at = table.column(column);
     const auto fallback = defaults.find(column);
     if (!at && fallback == defaults.end()) return std::nullopt;

@@ -24,14 +24,15 @@ TEST_CASE("compare: frameworks times devices times batches, each against the bes
         }
         CHECK(lowest_ratio == 1);
         for (const auto& row : json["rows"]) {
-            if (row["batch"] == batch) CHECK(row["ratio_to_best"].get<double>() == doctest::Approx(row["latency_s"].get<double>() / best_s));
+            if (row["batch"] == batch)
+                CHECK(row["ratio_to_best"].get<double>() == doctest::Approx(row["latency_s"].get<double>() / best_s));
         }
     }
 }
 
 TEST_CASE("compare: a device without the precision is listed with the reason, only such devices are an error") {
-    const ProgramRun mixed = run_ftax({"compare", "resnet18", "--device", "t4,a100-sxm4-40gb", "--precision", "bf16",
-                                       "--batch", "1", "--csv"});
+    const ProgramRun mixed = run_ftax(
+        {"compare", "resnet18", "--device", "t4,a100-sxm4-40gb", "--precision", "bf16", "--batch", "1", "--csv"});
     CHECK(mixed.exit_code == 0);
     const CsvTable table(mixed.output, "csv");
     REQUIRE(table.rows() == 2);
@@ -45,7 +46,8 @@ TEST_CASE("compare: a device without the precision is listed with the reason, on
 
 TEST_CASE("compare: a misspelt device or framework is a usage error") {
     CHECK(run_ftax({"compare", "resnet18", "--device", "t4,t44", "--batch", "1"}).exit_code == 2);
-    CHECK(run_ftax({"compare", "resnet18", "--device", "t4", "--framework", "pytorch-eager,caffe", "--batch", "1"}).exit_code == 2);
+    CHECK(run_ftax({"compare", "resnet18", "--device", "t4", "--framework", "pytorch-eager,caffe", "--batch", "1"})
+              .exit_code == 2);
 }
 
 TEST_CASE("headroom: properties and frameworks, and what is no budget") {

@@ -40,8 +40,8 @@ TEST_CASE("nas anchors its host on measured architectures") {
     const std::string archs = folder.write("archs.csv", header + small + "\n" + large + "\n");
     const std::vector<std::string> arguments{"nas", "--space", "nasbench201", archs, "--device", "1080ti"};
     const double before = latency_ms(run_ftax(arguments).output, large + ",1");
-    const std::string anchor = folder.write("anchor.csv", "arch,batch,latency_ms\n" + large + ",1," +
-                                                              std::to_string(2 * before) + "\nnonsense,1,3\n");
+    const std::string anchor = folder.write(
+        "anchor.csv", "arch,batch,latency_ms\n" + large + ",1," + std::to_string(2 * before) + "\nnonsense,1,3\n");
     std::vector<std::string> anchored = arguments;
     anchored.insert(anchored.end(), {"--anchor", anchor});
     const ProgramRun run = run_ftax(anchored);
@@ -65,8 +65,8 @@ TEST_CASE("nas keeps the Pareto front of latency and score") {
     const TemporaryFolder folder;
     const std::string archs =
         folder.write("archs.csv", "arch,accuracy\n" + small + ",50\n" + large + ",70\n" + large + ",60\n");
-    const ProgramRun run = run_ftax(
-        {"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--pareto", "--score", "accuracy"});
+    const ProgramRun run =
+        run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--pareto", "--score", "accuracy"});
     CHECK(run.exit_code == 0);
     CHECK(run.output.find(small) < run.output.find(large));
     CHECK(run.output.find(large) == run.output.rfind(large));
@@ -89,7 +89,8 @@ TEST_CASE("nas waits after blocks where the space was measured so, and otherwise
 TEST_CASE("nas streams to standard output what it writes to a file, and keeps to a largest latency and a count") {
     const TemporaryFolder folder;
     const std::string archs = folder.write("archs.csv", header + large + "\n" + small + "\n" + large + "\n");
-    const std::vector<std::string> all{"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--batch", "1,256"};
+    const std::vector<std::string> all{"nas",      "--space", "nasbench201", archs,
+                                       "--device", "1080ti",  "--batch",     "1,256"};
     const auto with = [&](const std::vector<std::string>& more) {
         std::vector<std::string> arguments = all;
         arguments.insert(arguments.end(), more.begin(), more.end());
@@ -98,7 +99,8 @@ TEST_CASE("nas streams to standard output what it writes to a file, and keeps to
     const std::string streamed = with({});
     with({"-o", folder.file("out.csv")});
     CHECK(ftax::read_file(folder.file("out.csv")) == streamed);
-    const std::string limit = std::to_string((latency_ms(streamed, small + ",1") + latency_ms(streamed, large + ",1")) / 2) + "ms";
+    const std::string limit =
+        std::to_string((latency_ms(streamed, small + ",1") + latency_ms(streamed, large + ",1")) / 2) + "ms";
     const std::string fast = with({"--max-latency", limit});
     CHECK(fast.find(large) == std::string::npos);
     CHECK(latency_ms(fast, small + ",256") == latency_ms(streamed, small + ",256"));

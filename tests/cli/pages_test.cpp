@@ -146,7 +146,8 @@ TEST_CASE("validate --html holds the numbers of --json; without a prediction it 
         CHECK_MESSAGE(page.html.find(part) != std::string::npos, part);
     }
     check_self_contained(page.html);
-    const std::string anchor = folder.write("anchor.csv", "gpu,model,batch,latency_ms\nT4,unheard,1,3\nT4,resnet18,1,5\n");
+    const std::string anchor =
+        folder.write("anchor.csv", "gpu,model,batch,latency_ms\nT4,unheard,1,3\nT4,resnet18,1,5\n");
     CHECK(page_of({"validate", rows, "--anchor", anchor}).html.find("<li>Warning: ") != std::string::npos);
     const std::string none = folder.write("none.csv", "gpu,model,batch,latency_ms\nT4,unheard,1,3\n");
     CHECK(page_of({"validate", none}).html.find("No row could be predicted") != std::string::npos);

@@ -62,9 +62,11 @@ TEST_CASE("the accuracy table of the README says what the ledger says") {
         REQUIRE(std::sscanf(readme.c_str() + line + head.size(), "%lf | %lf %% | %lf", &rows, &mape, &median) == 3);
         bool found = false;
         for (std::size_t i = 0; i < ledger.rows() && !found; ++i) {
-            const auto cell = [&](std::string_view column) { return std::string(ledger.row(i)[*ledger.column(column)]); };
-            found = cell("fold").starts_with("leave one model out") && cell("framework") == framework && cell("gpu") == "all" &&
-                    cell("precision") == "all";
+            const auto cell = [&](std::string_view column) {
+                return std::string(ledger.row(i)[*ledger.column(column)]);
+            };
+            found = cell("fold").starts_with("leave one model out") && cell("framework") == framework &&
+                    cell("gpu") == "all" && cell("precision") == "all";
             if (!found) continue;
             // Rounded, and not rewritten for every tenth of a point by which a refit moves the ledger.
             CHECK(std::abs(rows - *parse_number(cell("rows"))) <= 0.02 * rows);
@@ -131,7 +133,8 @@ TEST_CASE("exit codes and messages of wrong usage") {
 
 TEST_CASE("a model whose batch is fixed takes no --batch") {
     const TemporaryFolder folder;
-    const std::string model = folder.write("fixed.txt", "graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\n");
+    const std::string model =
+        folder.write("fixed.txt", "graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\n");
     CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "4"}).exit_code == 2);
     const ProgramRun outcome = run_ftax({"predict", model, "--device", "t4", "--json", "-"});
     REQUIRE(outcome.exit_code == 0);
@@ -209,7 +212,8 @@ TEST_CASE("BAD_INPUTS 43: a profile of another GPU, framework or host warns; --s
             CHECK(strict.errors.find(name) != std::string::npos);
         }
     }
-    const ProgramRun kind = run_ftax({"predict", model, "--batch", "1", "--dim", "seq=8", "--device", "t4", "--profile", framework});
+    const ProgramRun kind =
+        run_ftax({"predict", model, "--batch", "1", "--dim", "seq=8", "--device", "t4", "--profile", framework});
     CHECK(kind.exit_code == 6);  // the mode a profile holds for is its kind: never taken for another
 }
 
@@ -233,7 +237,8 @@ TEST_CASE("BAD_INPUTS 47: a reader that goes away ends the program quietly and n
     const TemporaryFolder folder;
     const std::string status = folder.file("status");
     // The text is several times what a pipe holds, so that the reader is gone before the last write.
-    const ProgramRun run = run_program("inspect efficientnet --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
+    const ProgramRun run =
+        run_program("inspect efficientnet --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
     CHECK(run.errors.empty());
     CHECK(read_text(status) == "1\n");
 }

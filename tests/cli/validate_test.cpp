@@ -31,13 +31,15 @@ std::string predicted_ms(const std::vector<std::string>& arguments) {
 TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in the defaults") {
     const TemporaryFolder folder;
     const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4"});
-    const std::string rows = folder.write("rows.csv", "latency_ms,note,batch,model,gpu\n" + ms + ",\"a, b\",4,resnet18,Tesla T4\n");
+    const std::string rows =
+        folder.write("rows.csv", "latency_ms,note,batch,model,gpu\n" + ms + ",\"a, b\",4,resnet18,Tesla T4\n");
     const std::string out = folder.file("out.csv");
     const ProgramRun outcome = run_ftax({"validate", rows, "--predictions", out, "--json", "-", "--max-mape", "0.001"});
     CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
     const auto json = nlohmann::json::parse(outcome.output);
     CHECK(json["overall"]["rows"] == 1);
-    CHECK(json["groups"][0]["group"] == nlohmann::json({{"gpu", "Tesla T4"}, {"framework", "pytorch-eager"}, {"precision", "fp32"}}));
+    CHECK(json["groups"][0]["group"] ==
+          nlohmann::json({{"gpu", "Tesla T4"}, {"framework", "pytorch-eager"}, {"precision", "fp32"}}));
     const CsvTable table = read_csv(out);
     CHECK(table.header().size() == 11);
     CHECK(table.row(0)[1] == "a, b");
@@ -87,11 +89,13 @@ TEST_CASE("validate lists every row that it cannot predict, and predicts the oth
     REQUIRE(table.rows() == 11);
     const std::size_t predicted = *table.column("predicted_ms");
     const std::size_t skipped = *table.column("skipped");
-    const char* reasons[] = {"", "V101X", "caffe", "fp12", "resnet19x", "batch", "224", "seq", "latency_ms", "training", ""};
+    const char* reasons[] = {"",    "V101X", "caffe",      "fp12",     "resnet19x", "batch",
+                             "224", "seq",   "latency_ms", "training", ""};
     for (std::size_t i = 0; i < table.rows(); ++i) {
         const std::string reason = reasons[i];
         CHECK(table.row(i)[predicted].empty() == !reason.empty());
-        CHECK_MESSAGE(table.row(i)[skipped].find(reason) != std::string_view::npos, i, std::string(table.row(i)[skipped]));
+        CHECK_MESSAGE(table.row(i)[skipped].find(reason) != std::string_view::npos, i,
+                      std::string(table.row(i)[skipped]));
         CHECK(table.row(i)[skipped].empty() == reason.empty());
     }
 }
@@ -109,9 +113,11 @@ TEST_CASE("--max-mape is a gate") {
 TEST_CASE("--models finds files, --by groups by any column, --anchor moves the host") {
     const TemporaryFolder folder;
     folder.write("mine.txt", tiny);
-    const std::string ms = predicted_ms({"predict", folder.file("mine.txt"), "--device", "t4", "--batch", "2", "--dim", "seq=8"});
+    const std::string ms =
+        predicted_ms({"predict", folder.file("mine.txt"), "--device", "t4", "--batch", "2", "--dim", "seq=8"});
     const std::string slow = format_number(1.8 * *parse_number(ms));
-    const std::string rows = folder.write("rows.csv", "gpu,model,batch,seq,latency_ms,day\nT4,mine,2,8," + slow + ",monday\n");
+    const std::string rows =
+        folder.write("rows.csv", "gpu,model,batch,seq,latency_ms,day\nT4,mine,2,8," + slow + ",monday\n");
     CHECK(run_ftax({"validate", rows, "--max-mape", "100"}).exit_code == 1);  // no zoo model is called "mine"
     const auto mape = [&](std::vector<std::string> more) {
         std::vector<std::string> arguments{"validate", rows, "--models", folder.file(""), "--by", "day", "--json", "-"};

@@ -1,7 +1,8 @@
+#include "ftax/expression.hpp"
+
 #include <doctest/doctest.h>
 
 #include "ftax/error.hpp"
-#include "ftax/expression.hpp"
 
 using namespace ftax;
 
@@ -21,14 +22,18 @@ TEST_CASE("equal expressions have equal handles however they are written") {
 
 TEST_CASE("expressions evaluate to what they say, and print so that they parse back") {
     ExpressionPool pool;
-    const char* texts[] = {"(h+2*3-7)//2+1",          "batch*seq+-3*batch", "ceildiv(seq,512)*512",
-                           "min(seq,512)*max(h,20)%7", "-h + 5",             "CeilToInt(IntTrueDiv(h, 4))",
-                           "((h-1)//2)*((seq-1)//2)"};
+    const char* texts[] = {
+        "(h+2*3-7)//2+1", "batch*seq+-3*batch",          "ceildiv(seq,512)*512",   "min(seq,512)*max(h,20)%7",
+        "-h + 5",         "CeilToInt(IntTrueDiv(h, 4))", "((h-1)//2)*((seq-1)//2)"};
     const auto floor_div = [](std::int64_t a, std::int64_t b) { return (a - ((a % b + b) % b)) / b; };
     for (const std::int64_t h : {1, 5, 13, 224}) {
         const std::int64_t batch = 3, seq = 640;
-        const std::int64_t expected[] = {floor_div(h + 6 - 7, 2) + 1, batch * seq - 3 * batch, 1024,
-                                         512 * std::max<std::int64_t>(h, 20) % 7, 5 - h, (h + 3) / 4,
+        const std::int64_t expected[] = {floor_div(h + 6 - 7, 2) + 1,
+                                         batch * seq - 3 * batch,
+                                         1024,
+                                         512 * std::max<std::int64_t>(h, 20) % 7,
+                                         5 - h,
+                                         (h + 3) / 4,
                                          floor_div(h - 1, 2) * floor_div(seq - 1, 2)};
         for (std::size_t i = 0; i < std::size(texts); ++i) {
             const Expression e = pool.parse(texts[i]);

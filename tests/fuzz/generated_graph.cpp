@@ -15,8 +15,8 @@ constexpr std::size_t max_ops = 48;
 constexpr std::array<std::string_view, 8> dimensions{"1", "0", "3", "64", "batch", "seq", "batch*seq", "(seq+1)//2"};
 constexpr std::array<std::string_view, 12> functions{"relu", "add",  "gelu", "div", "pow",  "max",
                                                      "mean", "lstm", "topk", "sum", "tanh", "nearest"};
-constexpr std::array<std::string_view, 14> attribute_names{"stride", "pad_begin", "pad_end", "dilation", "kernel",
-                                                           "groups", "axes",      "axis",    "perm",     "function",
+constexpr std::array<std::string_view, 14> attribute_names{"stride", "pad_begin", "pad_end", "dilation",   "kernel",
+                                                           "groups", "axes",      "axis",    "perm",       "function",
                                                            "cell",   "hidden",    "causal",  "transpose_a"};
 constexpr std::array<std::int64_t, 8> integers{0, 1, 2, 3, -1, 7, 64, 1 << 30};
 constexpr std::array dtypes{DType::f32, DType::f16, DType::i64, DType::boolean, DType::f64, DType::i4, DType::string};

@@ -33,7 +33,9 @@ void cost_each(const nas::CostFunction& cost, std::span<const int> choices, std:
 
 extern "C" {
 
-[[gnu::noinline]] Graph gate_load() { return load_graph("zoo:resnet50"); }
+[[gnu::noinline]] Graph gate_load() {
+    return load_graph("zoo:resnet50");
+}
 
 [[gnu::noinline]] double gate_predict(Predictor& predictor) {
     double total_s = 0;
@@ -56,7 +58,8 @@ extern "C" {
     cost_each(cost, choices, latency_s);
 }
 
-[[gnu::noinline]] void gate_nas(const nas::CostFunction& cost, std::span<const int> choices, std::span<double> latency_s) {
+[[gnu::noinline]] void gate_nas(const nas::CostFunction& cost, std::span<const int> choices,
+                                std::span<double> latency_s) {
     cost_each(cost, choices, latency_s);
 }
 
@@ -88,7 +91,8 @@ int main(int argc, char**) {
     std::mt19937 random(1);
     std::vector<int> choices;
     for (int i = 0; i < repetitions; ++i) {
-        for (const int options : space.options()) choices.push_back(static_cast<int>(random() % static_cast<unsigned>(options)));
+        for (const int options : space.options())
+            choices.push_back(static_cast<int>(random() % static_cast<unsigned>(options)));
     }
     double latency_s[2];
     gate_learn(cost, choices, latency_s);

@@ -78,7 +78,9 @@ TEST_CASE("an architecture without values takes those of the nearest whose kerne
     add(3, "ada");
     add(2, "ampere");
     add(5, "turing");
-    const auto composed = [&](std::string_view name) { return value_of(compose(profile, device_spec(name)), "gemm.wide"); };
+    const auto composed = [&](std::string_view name) {
+        return value_of(compose(profile, device_spec(name)), "gemm.wide");
+    };
     CHECK(composed("l4") == 3);
     CHECK(composed("a100") == 2);
     CHECK(composed("h100") == 2);

@@ -16,11 +16,14 @@ using namespace ftax;
 namespace {
 
 Prediction predict(const Graph& graph, const std::string& framework, std::int64_t batch, std::int64_t seq) {
-    Predictor predictor(graph, device_profile("quadro-rtx-8000"), framework_profile(framework), {.precision = Precision::fp16});
+    Predictor predictor(graph, device_profile("quadro-rtx-8000"), framework_profile(framework),
+                        {.precision = Precision::fp16});
     return predictor.predict({{"batch", batch}, {"seq", seq}});
 }
 
-double ratio(double predicted, double measured) { return std::exp(std::abs(std::log(predicted / measured))); }
+double ratio(double predicted, double measured) {
+    return std::exp(std::abs(std::log(predicted / measured)));
+}
 
 }  // namespace
 
@@ -49,16 +52,17 @@ TEST_CASE("paper, table 1: a wider, a longer or a larger-batch BERT costs the sa
     const double base_s = predict(bert, "pytorch-eager", 1, 128).latency_s;
     const double batched_s = predict(bert, "pytorch-eager", 4, 128).latency_s;
     const double longer_s = predict(bert, "pytorch-eager", 1, 512).latency_s;
-    const double wider_s = predict(widened(bert, {{"batch", 1}, {"seq", 128}}, 2, 1), "pytorch-eager", 1, 128).latency_s;
-    MESSAGE("ms: base ", base_s * 1e3, ", batch 4 ", batched_s * 1e3, ", 512 tokens ", longer_s * 1e3, ", twice as wide ",
-            wider_s * 1e3, "; paper 13.6, 13.4, 13.4, 13.4");
+    const double wider_s =
+        predict(widened(bert, {{"batch", 1}, {"seq", 128}}, 2, 1), "pytorch-eager", 1, 128).latency_s;
+    MESSAGE("ms: base ", base_s * 1e3, ", batch 4 ", batched_s * 1e3, ", 512 tokens ", longer_s * 1e3,
+            ", twice as wide ", wider_s * 1e3, "; paper 13.6, 13.4, 13.4, 13.4");
     for (const double other_s : {batched_s, longer_s, wider_s}) CHECK(ratio(other_s, base_s) < 1.1);
 }
 
 TEST_CASE("paper, table 3: frameworks rank as measured for BERT at batch 1") {
     const Graph bert = load_graph("bert");
-    const std::pair<const char*, double> measured[] = {{"pytorch-eager", 10.54}, {"torchscript", 6.14}, {"cuda-graph", 2.82},
-                                                       {"onnxruntime-cuda", 2.56}};
+    const std::pair<const char*, double> measured[] = {
+        {"pytorch-eager", 10.54}, {"torchscript", 6.14}, {"cuda-graph", 2.82}, {"onnxruntime-cuda", 2.56}};
     std::map<double, double> predicted_s;  // by what the paper measured
     for (const auto& [framework, latency_ms] : measured) {
         predicted_s[latency_ms] = predict(bert, framework, 1, 128).latency_s;
@@ -74,8 +78,9 @@ TEST_CASE("paper, table 3: frameworks rank as measured for BERT at batch 1") {
 TEST_CASE("paper, table 1: headroom finds the wider and the longer BERT") {
     const Graph bert = load_graph("bert");
     std::map<std::string, double> growth;
-    for (const Headroom& headroom : find_headroom(bert, device_profile("quadro-rtx-8000"), framework_profile("pytorch-eager"),
-                                                  {.precision = Precision::fp16}, {{"batch", 1}, {"seq", 128}}, 0.1)) {
+    for (const Headroom& headroom :
+         find_headroom(bert, device_profile("quadro-rtx-8000"), framework_profile("pytorch-eager"),
+                       {.precision = Precision::fp16}, {{"batch", 1}, {"seq", 128}}, 0.1)) {
         growth[headroom.property] = headroom.to / headroom.from;
         MESSAGE(headroom.property, " x ", growth[headroom.property]);
     }
@@ -92,8 +97,11 @@ TEST_CASE("paper, table 3: frameworks rank in SM activity as measured for BERT a
         const char* framework;
         double sm_active_percent, warp_occupancy_percent;
     };
-    constexpr Row measured[] = {{"pytorch-eager", 2.6, 0.9}, {"torchscript", 18.5, 3.0}, {"onnxruntime-cuda", 22.3, 9.5},
-                                {"cuda-graph", 57, 9.2}, {"onnxruntime-cuda-graph", 59, 20.3}};
+    constexpr Row measured[] = {{"pytorch-eager", 2.6, 0.9},
+                                {"torchscript", 18.5, 3.0},
+                                {"onnxruntime-cuda", 22.3, 9.5},
+                                {"cuda-graph", 57, 9.2},
+                                {"onnxruntime-cuda-graph", 59, 20.3}};
     constexpr double tie = 0.01;  // the paper's CUDA graphs are 2 points apart
     double before = 0;
     for (const Row& row : measured) {

@@ -20,7 +20,9 @@ constexpr HostPrior my_costs[] = {{"host.engine", 4e-6}, {"host.forward", 50e-6}
 const FrameworkModel my_engine{
     .name = "my-engine",
     .description = "an engine of compiled layers",
-    .traits = {.views_cost_host = false, .module_calls = false, .separate_conv_bias = false,
+    .traits = {.views_cost_host = false,
+               .module_calls = false,
+               .separate_conv_bias = false,
                .host_kind = HostKind::engine},
     .rewrites = my_passes,
     .priors = my_costs,
@@ -52,7 +54,8 @@ TEST_CASE("an added framework predicts with its own rewrites and costs, and its 
     const Graph graph = net.finish({x});
     Predictor own(graph, device_profile("t4"), framework_profile("my-engine"));
     const Prediction p = own.predict({{"batch", 1}});
-    CHECK(p.kernels < Predictor(graph, device_profile("t4"), framework_profile("pytorch-eager")).predict({{"batch", 1}}).kernels);
+    CHECK(p.kernels <
+          Predictor(graph, device_profile("t4"), framework_profile("pytorch-eager")).predict({{"batch", 1}}).kernels);
     CHECK(p.host_s == doctest::Approx(50e-6 + 6 * 4e-6));
     CHECK_THROWS_AS(add_framework(my_engine), Error);
 }

@@ -42,7 +42,9 @@ TEST_CASE("attention heads get wider, not more; the vocabulary stays") {
     GraphBuilder net("attention");
     const TensorId ids = net.input("ids", {"batch", "seq"}, DType::i64);
     const TensorId x = net.embedding(ids, 1000, 96);
-    const auto heads = [&](TensorId t) { return net.transpose(net.reshape(net.linear(t, 96), {"batch", "seq", "12", "8"}), {0, 2, 1, 3}); };
+    const auto heads = [&](TensorId t) {
+        return net.transpose(net.reshape(net.linear(t, 96), {"batch", "seq", "12", "8"}), {0, 2, 1, 3});
+    };
     const TensorId q = heads(x);
     const TensorId scores = net.matmul(q, net.transpose(heads(x), {0, 1, 3, 2}));
     const TensorId mixed = net.matmul(net.softmax(scores), heads(x));

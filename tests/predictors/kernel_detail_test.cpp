@@ -33,8 +33,15 @@ TEST_CASE("a kernel's explanation agrees with its cost and places it in the roof
 
 TEST_CASE("an explanation names the alternatives that were passed over") {
     const auto turing = models_of("t4");
-    const kernels::ConvShape conv{.batch = 8, .in_channels = 64, .out_channels = 64, .in_height = 56, .in_width = 56,
-                                  .out_height = 56, .out_width = 56, .kernel_h = 3, .kernel_w = 3};
+    const kernels::ConvShape conv{.batch = 8,
+                                  .in_channels = 64,
+                                  .out_channels = 64,
+                                  .in_height = 56,
+                                  .in_width = 56,
+                                  .out_height = 56,
+                                  .out_width = 56,
+                                  .kernel_h = 3,
+                                  .kernel_w = 3};
     const KernelDetail detail = kernel_detail(turing, conv, MathPath::fp32);
     for (const char* algorithm : {"implicit-gemm", "winograd-fused", "winograd-nonfused"}) {
         CHECK((detail.name + detail.reason).find(algorithm) != std::string::npos);

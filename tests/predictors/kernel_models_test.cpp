@@ -1,8 +1,7 @@
-#include "predictors/kernel_cost.hpp"
-
 #include <doctest/doctest.h>
 
 #include "ftax/error.hpp"
+#include "predictors/kernel_cost.hpp"
 
 using namespace ftax;
 
@@ -38,7 +37,8 @@ TEST_CASE("a parameter outside the bounds of its model is refused") {
 
 TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
     const DeviceProfile t4 = unfitted("t4");
-    CHECK(cost(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 64, 1, 64, 256, 256, 4}).bound == Bound::latency_floor);
+    CHECK(cost(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 64, 1, 64, 256, 256, 4}).bound ==
+          Bound::latency_floor);
     CHECK(cost(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4}).bound ==
           Bound::memory);
 }

@@ -66,7 +66,8 @@ class RandomModel {
                 break;
             }
             case 2:
-                node("BatchNormalization", {last_, weight({channels_}), weight({channels_}), weight({channels_}), weight({channels_})});
+                node("BatchNormalization",
+                     {last_, weight({channels_}), weight({channels_}), weight({channels_}), weight({channels_})});
                 break;
             default:
                 node("Sigmoid", {last_});

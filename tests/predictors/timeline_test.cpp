@@ -1,10 +1,11 @@
+#include "predictors/timeline.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <random>
 
 #include "ftax/equations.hpp"
-#include "predictors/timeline.hpp"
 
 using namespace ftax;
 

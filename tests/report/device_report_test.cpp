@@ -56,9 +56,11 @@ TEST_CASE("BAD_INPUTS 6: devices are listed one a line, and names from files can
 TEST_CASE("devices are compared with the first") {
     const std::string table = report::device_diff_table({small_card(), large_card()}, {});
     CHECK(table.find("quantity                                        small         large  ratio\n") == 0);
-    CHECK(table.find("\nsms                                                10            25  2.50×\n") != std::string::npos);
+    CHECK(table.find("\nsms                                                10            25  2.50×\n") !=
+          std::string::npos);
     CHECK(table.find("\nbase_clock_hz                                       –      1200 MHz") != std::string::npos);
-    CHECK(table.find("\nfp32_flops_per_s                         1.92 TFLOP/s   4.8 TFLOP/s  2.50×\n") != std::string::npos);
+    CHECK(table.find("\nfp32_flops_per_s                         1.92 TFLOP/s   4.8 TFLOP/s  2.50×\n") !=
+          std::string::npos);
     const auto json = nlohmann::json::parse(report::device_diff_json({small_card(), large_card()}));
     CHECK(json["devices"][1]["ratio_to_first"]["sms"] == 2.5);
     CHECK(json["devices"][1]["ratio_to_first"]["base_clock_hz"].is_null());

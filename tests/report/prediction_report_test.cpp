@@ -26,15 +26,30 @@ PredictionReport example() {
     report.framework.host = "reference";
     report.precision = Precision::fp16;
     report.dims = {{"seq", 128}};
-    Prediction small{.latency_s = 0.0142, .low_s = 0.0121, .high_s = 0.0163, .host_s = 0.0141, .device_s = 0.00289,
-                     .closed_form_s = 0.0141, .bound = Bound::host, .kernels = 215};
-    Prediction large{.latency_s = 0.0334, .low_s = 0.0311, .high_s = 0.0358, .host_s = 0.0145, .device_s = 0.0326,
-                     .closed_form_s = 0.0326, .bound = Bound::compute, .kernels = 251};
+    Prediction small{.latency_s = 0.0142,
+                     .low_s = 0.0121,
+                     .high_s = 0.0163,
+                     .host_s = 0.0141,
+                     .device_s = 0.00289,
+                     .closed_form_s = 0.0141,
+                     .bound = Bound::host,
+                     .kernels = 215};
+    Prediction large{.latency_s = 0.0334,
+                     .low_s = 0.0311,
+                     .high_s = 0.0358,
+                     .host_s = 0.0145,
+                     .device_s = 0.0326,
+                     .closed_form_s = 0.0326,
+                     .bound = Bound::compute,
+                     .kernels = 251};
     large.coverage = {.nodes = 0.98, .flops = 1, .time = 0.9991};
     large.warnings = {"extrapolated"};
     report.rows = {{1, small, Measured{.latency_s = 0.01644, .device_s = 0.00289}}, {64, large, {}}};
     report.crossover = CrossoverReport{
-        .crossover = Crossover{.batch = 27.44, .low = 22.1, .high = 34.6, .host_s = 0.0145,
+        .crossover = Crossover{.batch = 27.44,
+                               .low = 22.1,
+                               .high = 34.6,
+                               .host_s = 0.0145,
                                .causes = {{HostKind::gemm, 73, 0.0058}, {HostKind::light, 129, 0.0022}}},
         .largest = 4096};
     return report;

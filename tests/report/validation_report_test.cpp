@@ -18,7 +18,9 @@ ValidatedRow row(double measured_ms, double predicted_ms, const std::string& gpu
             .group = {gpu}};
 }
 
-ValidatedRow skipped(const std::string& why) { return {.measured_s = 1, .skipped = why, .group = {"T4"}}; }
+ValidatedRow skipped(const std::string& why) {
+    return {.measured_s = 1, .skipped = why, .group = {"T4"}};
+}
 
 }  // namespace
 
@@ -39,8 +41,8 @@ TEST_CASE("error statistics of four rows, by hand") {
 
 TEST_CASE("a validation report groups what was predicted and lists what was not") {
     const CsvTable table("gpu,model,note\nT4,a,x\nT4,b,=1\nV100,a,\nT4,c,\nT4,d,\nT4,e,\n", "rows.csv");
-    const std::array rows{row(10, 11, "T4"), row(10, 8, "T4"), row(10, 15, "V100"), skipped("no such model"),
-                          skipped("no such model"), skipped("training is not modelled")};
+    const std::array rows{row(10, 11, "T4"),        row(10, 8, "T4"),         row(10, 15, "V100"),
+                          skipped("no such model"), skipped("no such model"), skipped("training is not modelled")};
     const ValidationReport report = summarise(table, {"gpu"}, rows);
     REQUIRE(report.groups.size() == 2);
     CHECK(report.groups[0].errors.rows == 2);

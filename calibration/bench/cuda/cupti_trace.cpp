@@ -25,7 +25,8 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
     *records = 0;
 }
 
-void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                          std::size_t valid) {
     ParsedBuffer parsed = parse_activities(buffer, valid);
     std::free(buffer);
     std::size_t dropped_by_cupti = 0;
@@ -59,7 +60,8 @@ ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes) {
             parsed.calls.push_back({call.start, call.end, call.correlationId});
             continue;
         }
-        if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && record->kind != CUPTI_ACTIVITY_KIND_KERNEL) continue;
+        if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && record->kind != CUPTI_ACTIVITY_KIND_KERNEL)
+            continue;
         const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
         if (kernel.start == 0 || kernel.end < kernel.start) {
             ++parsed.without_time;
@@ -126,7 +128,8 @@ std::string cupti_advice(int code) {
     switch (code) {
         case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
         case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-            return "run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0; until then kernels are timed "
+            return "run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0; until then kernels are "
+                   "timed "
                    "with CUDA events";
         case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
             return "another profiler holds CUPTI: end it first";

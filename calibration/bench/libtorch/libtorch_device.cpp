@@ -78,8 +78,12 @@ struct LibtorchDevice::State {
     std::unique_ptr<CuptiTrace> cupti;
 #endif
 
-    bool cuda() const { return device.is_cuda(); }
-    double now_s() const { return !cuda() && threads == 1 ? process_s() : wall_s(); }
+    bool cuda() const {
+        return device.is_cuda();
+    }
+    double now_s() const {
+        return !cuda() && threads == 1 ? process_s() : wall_s();
+    }
 
     void synchronize() const {
         if (cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(device.index());
@@ -153,8 +157,8 @@ std::optional<Failure> LibtorchDevice::prepare(const BenchCase& bench_case) {
     at::globalContext().setAllowTF32CuBLAS(tf32);
     at::globalContext().setAllowTF32CuDNN(tf32 || (!bench_case.model.empty() && state_->precision == Precision::fp32));
     try {
-        state_->network = std::make_unique<Network>(*state_->graph, bench_case.bindings, state_->precision, state_->device,
-                                                    bench_case.weight_sets);
+        state_->network = std::make_unique<Network>(*state_->graph, bench_case.bindings, state_->precision,
+                                                    state_->device, bench_case.weight_sets);
         for (int i = 0; i < bench_case.warm_ups; ++i) state_->network->run();
         state_->synchronize();
     } catch (const Error& error) {

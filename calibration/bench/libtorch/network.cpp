@@ -17,7 +17,8 @@ using Unary = Tensor (*)(const Tensor&);
 using Binary = Tensor (*)(const Tensor&, const Tensor&);
 
 [[noreturn]] void cannot_run(const Op& op, std::string_view what = {}) {
-    throw Error(ErrorCode::usage, "LibTorch: cannot run " + std::string(name_of(op.kind)) + " " + std::string(what.empty() ? op.source : what));
+    throw Error(ErrorCode::usage, "LibTorch: cannot run " + std::string(name_of(op.kind)) + " " +
+                                      std::string(what.empty() ? op.source : what));
 }
 
 std::vector<std::int64_t> integers(const Op& op, std::string_view attribute) {
@@ -72,8 +73,13 @@ const std::map<std::string_view, Binary>& binary_functions() {
 
 }  // namespace
 
-Network::Network(const Graph& graph, const ShapeBindings& bindings, Precision precision, c10::Device device, int weight_sets)
-    : graph_(graph), bound_(bind(graph, bindings)), precision_(precision), device_(device), values_(graph.tensors.size()) {
+Network::Network(const Graph& graph, const ShapeBindings& bindings, Precision precision, c10::Device device,
+                 int weight_sets)
+    : graph_(graph),
+      bound_(bind(graph, bindings)),
+      precision_(precision),
+      device_(device),
+      values_(graph.tensors.size()) {
     for (const Op& op : graph.ops) steps_.push_back(step_for(op));
     std::vector<bool> kept(graph.tensors.size(), false);
     for (TensorId id = 0; id < graph.tensors.size(); ++id) {
@@ -110,7 +116,9 @@ std::vector<std::int64_t> Network::shape_of(TensorId id) const {
 at::ScalarType Network::type_of(TensorId id) const {
     switch (graph_.tensors[id].dtype) {
         case DType::f32:
-            return precision_ == Precision::fp16 ? at::kHalf : precision_ == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+            return precision_ == Precision::fp16   ? at::kHalf
+                   : precision_ == Precision::bf16 ? at::kBFloat16
+                                                   : at::kFloat;
         case DType::f64:
             return at::kDouble;
         case DType::f16:
@@ -185,7 +193,8 @@ Network::Call Network::convolution(const Op& op) const {
     const TensorId bias = has_bias ? op.inputs[2] : no_tensor;
     if (shape_of(x).size() != 4) cannot_run(op, "of other than two dimensions");
     return [=](const auto& v) {
-        return at::conv2d(v[x], v[w], has_bias ? std::optional<Tensor>(v[bias]) : std::nullopt, stride, pad, dilation, groups);
+        return at::conv2d(v[x], v[w], has_bias ? std::optional<Tensor>(v[bias]) : std::nullopt, stride, pad, dilation,
+                          groups);
     };
 }
 
@@ -198,7 +207,8 @@ Network::Call Network::slice(const Op& op) const {
     if (from.size() != to.size()) cannot_run(op);
     for (std::size_t axis = 0; axis < from.size(); ++axis) {
         if (from[axis] == to[axis]) continue;
-        return [x, axis, size = to[axis]](const auto& v) { return v[x].narrow(static_cast<std::int64_t>(axis), 0, size); };
+        return
+            [x, axis, size = to[axis]](const auto& v) { return v[x].narrow(static_cast<std::int64_t>(axis), 0, size); };
     }
     return [x](const auto& v) { return v[x].alias(); };
 }
@@ -215,7 +225,8 @@ Network::Call Network::call_for(const Op& op) const {
             if (z == no_tensor) return [x, y](const auto& v) { return at::linear(v[x], v[y]); };
             return [x, y, z](const auto& v) { return at::linear(v[x], v[y], v[z]); };
         case OpKind::matmul:
-            if (z != no_tensor || op.integer("transpose_a", 0) != 0 || op.integer("transpose_b", 0) != 0) cannot_run(op);
+            if (z != no_tensor || op.integer("transpose_a", 0) != 0 || op.integer("transpose_b", 0) != 0)
+                cannot_run(op);
             return [x, y](const auto& v) { return at::matmul(v[x], v[y]); };
         case OpKind::attention:
             return [x, y, z](const auto& v) { return at::scaled_dot_product_attention(v[x], v[y], v[z]); };
@@ -235,8 +246,9 @@ Network::Call Network::call_for(const Op& op) const {
             return pointwise(op);
         case OpKind::pool: {
             if (op.text("function") != "max") cannot_run(op, "average");
-            return [x, kernel = integers(op, "kernel"), stride = integers(op, "stride"), pad = integers(op, "pad_begin")](
-                       const auto& v) { return at::max_pool2d(v[x], kernel, stride, pad); };
+            return
+                [x, kernel = integers(op, "kernel"), stride = integers(op, "stride"),
+                 pad = integers(op, "pad_begin")](const auto& v) { return at::max_pool2d(v[x], kernel, stride, pad); };
         }
         case OpKind::global_pool:
             return [x, size = std::vector<std::int64_t>(shape.end() - 2, shape.end())](const auto& v) {

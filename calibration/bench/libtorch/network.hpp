@@ -17,7 +17,8 @@ class Network {
   public:
     /// `weight_sets` > 1 gives every call other weights. Throws Error{usage} naming the first operator it cannot run;
     /// what LibTorch throws passes through.
-    Network(const Graph& graph, const ShapeBindings& bindings, Precision precision, c10::Device device, int weight_sets);
+    Network(const Graph& graph, const ShapeBindings& bindings, Precision precision, c10::Device device,
+            int weight_sets);
 
     /// One forward pass over inputs made once.
     void run();

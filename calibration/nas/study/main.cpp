@@ -20,7 +20,8 @@ constexpr std::size_t architectures_per_space = 2000;
 /// Fits the host costs of the campaigns and writes them, then scores every column, with all devices in the fit and
 /// with its own device left out, and writes the ledger.
 void run(const std::filesystem::path& measurements, const std::filesystem::path& data, const std::string& profile) {
-    const std::vector<nas_study::Column> columns = nas_study::read_columns(measurements, architectures_per_space, profile);
+    const std::vector<nas_study::Column> columns =
+        nas_study::read_columns(measurements, architectures_per_space, profile);
     const fit::FrameworkFit fitted = nas_study::fit_host_costs(columns, "");
     fmt::print("{} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.rows, 100 * fitted.mean_error,
                100 * fitted.median_error, 100 * fitted.p90_error, fitted.converged ? "" : ", not converged");

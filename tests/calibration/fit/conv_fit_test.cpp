@@ -79,7 +79,8 @@ TEST_CASE("a convolution fit recovers the ratios and clocks that made the rows")
     for (const auto& [slug, clock] : clocks) {
         // Convolutions tell the product only.
         const std::string architecture(name_of(datasheet(slug).architecture));
-        const double rate = value_of(report, "clock.fp32", slug) * value_of(report, "conv.core_efficiency", architecture);
+        const double rate =
+            value_of(report, "clock.fp32", slug) * value_of(report, "conv.core_efficiency", architecture);
         CHECK(rate == doctest::Approx(clock).epsilon(0.06));
     }
     REQUIRE(report.folds.size() == 4);

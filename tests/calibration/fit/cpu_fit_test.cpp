@@ -47,7 +47,8 @@ TEST_CASE("a CPU's parameters are recovered from its own operators") {
 TEST_CASE("a network on a fitted CPU takes its dispatch and its kernels in turn") {
     const auto truth = test::reference_cpu();
     const fit::CpuFit fit = fit::fit_cpu(rows_of(truth, 4e-6), truth.device, "libtorch", {});
-    const Graph graph = bench::operator_graph({"conv", {{"b", 1}, {"cin", 64}, {"cout", 64}, {"kernel", 3}, {"hw", 28}, {"pad", 1}}});
+    const Graph graph =
+        bench::operator_graph({"conv", {{"b", 1}, {"cin", 64}, {"cout", 64}, {"kernel", 3}, {"hw", 28}, {"pad", 1}}});
     Predictor predictor(graph, fit.device, fit.framework);
     const Prediction p = predictor.predict({});
     CHECK(p.latency_s == doctest::Approx(p.host_s + p.device_s));

@@ -13,7 +13,8 @@
 using namespace ftax;
 
 TEST_CASE("Spearman's correlation is that of the ranks, ties at their mean") {
-    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{1, 10, 100, 1000}) == doctest::Approx(1));
+    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{1, 10, 100, 1000}) ==
+          doctest::Approx(1));
     CHECK(nas_study::spearman(std::vector<double>{1, 2, 3}, std::vector<double>{3, 2, 1}) == doctest::Approx(-1));
     // Ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3: 4.5 / sqrt(4.5 · 5).
     CHECK(nas_study::spearman(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}) ==

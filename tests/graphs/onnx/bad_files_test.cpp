@@ -24,7 +24,6 @@ std::string field(int number, const std::string& content) {
     return varint(static_cast<std::uint64_t>(number) << 3 | 2) + varint(content.size()) + content;
 }
 
-
 std::optional<Failure> import_failure(const std::string& bytes) {
     return failure_of([&] { return import_onnx(bytes, "test.onnx", {}); });
 }

@@ -1,3 +1,5 @@
+#include "tests/graphs/onnx/testdata.hpp"
+
 #include <doctest/doctest.h>
 #include <onnx/onnx_pb.h>
 
@@ -6,7 +8,6 @@
 
 #include "ftax/error.hpp"
 #include "graphs/importers.hpp"
-#include "tests/graphs/onnx/testdata.hpp"
 
 // Oracle: the models of libonnx-testdata with the inputs and outputs that ONNX's reference implementation recorded.
 

@@ -147,7 +147,8 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
 
     const auto rates = compute_only(Architecture::turing, MathPath::fp16_tensor);
     const auto p = declared_parameters();
-    // 64 · 96 · 56² outputs of 9 taps at the rate of PyTorch's own kernel; 49 taps and 7 steps more cost 56 / 16 of them.
+    // 64 · 96 · 56² outputs of 9 taps at the rate of PyTorch's own kernel; 49 taps and 7 steps more cost 56 / 16 of
+    // them.
     auto own = square(64, 96, 96, 56, 3, 1, 96);
     const double narrow_s = 2.0 * 64 * 96 * 56 * 56 * 9 / (14e12 * p.depthwise_rate);
     CHECK(conv_seconds(own, rates, p) == doctest::Approx(narrow_s));

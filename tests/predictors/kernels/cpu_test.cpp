@@ -49,8 +49,16 @@ TEST_CASE("channels beside a full block cost as much as a full block") {
 
 TEST_CASE("a depthwise convolution runs at a rate of its own") {
     auto cpu = test::reference_cpu();
-    const ConvShape shape{.batch = 1, .in_channels = 512, .out_channels = 512, .groups = 512, .in_height = 14, .in_width = 14,
-                          .out_height = 14, .out_width = 14, .kernel_h = 3, .kernel_w = 3};
+    const ConvShape shape{.batch = 1,
+                          .in_channels = 512,
+                          .out_channels = 512,
+                          .groups = 512,
+                          .in_height = 14,
+                          .in_width = 14,
+                          .out_height = 14,
+                          .out_width = 14,
+                          .kernel_h = 3,
+                          .kernel_w = 3};
     const double before = cpu.seconds(shape);
     cpu.parameters.depthwise_flops_per_s /= 2;
     CHECK(cpu.seconds(shape) - before ==

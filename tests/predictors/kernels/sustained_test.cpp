@@ -11,7 +11,8 @@ using namespace ftax::kernels;
 
 SustainedParameters<double> initial(const DeviceSpec& device) {
     SustainedParameters<double> p;
-    visit_parameters(p, device, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    visit_parameters(p, device,
+                     [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
     return p;
 }
 

@@ -1,9 +1,10 @@
+#include "ftax/nas.hpp"
+
 #include <doctest/doctest.h>
 
 #include <random>
 
 #include "ftax/error.hpp"
-#include "ftax/nas.hpp"
 #include "ftax/work.hpp"
 
 using namespace ftax;
@@ -38,7 +39,8 @@ FrameworkProfile test_framework() {
 
 std::vector<int> random_choices(const nas::Space& space, std::mt19937& random) {
     std::vector<int> choices;
-    for (const int options : space.options()) choices.push_back(std::uniform_int_distribution<>(0, options - 1)(random));
+    for (const int options : space.options())
+        choices.push_back(std::uniform_int_distribution<>(0, options - 1)(random));
     return choices;
 }
 
@@ -96,7 +98,8 @@ TEST_CASE("the cost function equals the full predictor on random architectures o
     for (const std::string& name : nas::space_names()) {
         const nas::Space& space = nas::space(name);
         const std::vector<std::int64_t> batches{1, 32};
-        const nas::CostFunction cost(space, test_device(), test_framework(), {}, batches, {.waits_after_blocks = false});
+        const nas::CostFunction cost(space, test_device(), test_framework(), {}, batches,
+                                     {.waits_after_blocks = false});
         std::mt19937 random(1);
         for (int i = 0; i < 200; ++i) {
             const std::vector<int> choices = random_choices(space, random);
@@ -135,7 +138,8 @@ TEST_CASE("threads give the same costs, and a marginal cost is the cost of the c
 TEST_CASE("FLOPs of built networks are those of the papers") {
     std::vector<int> choices;
     const nas::Space& cells = nas::space("nasbench201");
-    cells.parse("|nor_conv_3x3~0|+|nor_conv_3x3~0|nor_conv_3x3~1|+|nor_conv_3x3~0|nor_conv_3x3~1|nor_conv_3x3~2|", choices);
+    cells.parse("|nor_conv_3x3~0|+|nor_conv_3x3~0|nor_conv_3x3~1|+|nor_conv_3x3~0|nor_conv_3x3~1|nor_conv_3x3~2|",
+                choices);
     const Graph graph = nas::build_graph(cells, choices);
     std::int64_t contraction_flops = 0;
     const BoundShapes bound = bind(graph, {{"batch", 1}});
@@ -147,15 +151,18 @@ TEST_CASE("FLOPs of built networks are those of the papers") {
 
     const nas::Space& ofa = nas::space("ofa");
     // The once-for-all repository states 595 M multiply-adds for D=4, E=6, K=7 at 224 × 224, squeeze-excite and all.
-    ofa.parse(R"({"ks":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7],"e":[6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6],"d":[4,4,4,4,4],"r":224})",
-              choices);
+    ofa.parse(
+        R"({"ks":[7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7],"e":[6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6,6],"d":[4,4,4,4,4],"r":224})",
+        choices);
     const Graph largest = nas::build_graph(ofa, choices);
     CHECK(total_work(largest, bind(largest, {{"batch", 1}})).flops / 2e6 == doctest::Approx(580).epsilon(0.1));
 
     // A deep stem, 3, 4, 6 and 3 blocks, expansion 0.25 and full widths make ResNet-50-D: 4.3 G multiply-adds
     // (arXiv 1812.01187, table 5).
-    nas::space("ofa-resnet").parse(R"({"d":[2,1,2,2,1],"e":[0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,)"
-                                   R"(0.25,0.25,0.25,0.25,0.25,0.25],"w":[2, 2, 2, 2, 2, 2],"r": 224})", choices);
+    nas::space("ofa-resnet")
+        .parse(R"({"d":[2,1,2,2,1],"e":[0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,0.25,)"
+               R"(0.25,0.25,0.25,0.25,0.25,0.25],"w":[2, 2, 2, 2, 2, 2],"r": 224})",
+               choices);
     const Graph resnet50d = nas::build_graph(nas::space("ofa-resnet"), choices);
     CHECK(total_work(resnet50d, bind(resnet50d, {{"batch", 1}})).flops / 2e9 == doctest::Approx(4.35).epsilon(0.02));
 }
@@ -198,7 +205,8 @@ TEST_CASE("ten samples recover the scalars of a campaign, two of them disturbed"
         const auto choices = random_choices(space, random);
         std::vector<double> latency_s(2);
         cost.cost(choices, latency_s);
-        samples.push_back({choices, i % 2 == 0 ? 1 : 256, latency_s[static_cast<std::size_t>(i % 2)] * (i < 2 ? 1.25 : 1)});
+        samples.push_back(
+            {choices, i % 2 == 0 ? 1 : 256, latency_s[static_cast<std::size_t>(i % 2)] * (i < 2 ? 1.25 : 1)});
     }
     const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
     CHECK(found.campaign.host_scale == doctest::Approx(1.7).epsilon(0.03));

@@ -100,7 +100,8 @@ TEST_CASE("BAD_INPUTS 45: records without a time are dropped and counted, an emp
 }
 
 TEST_CASE("BAD_INPUTS 46: CUPTI that is denied says what to do") {
-    CHECK(cupti_advice(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES).find("NVreg_RestrictProfilingToAdminUsers=0") != std::string::npos);
+    CHECK(cupti_advice(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES).find("NVreg_RestrictProfilingToAdminUsers=0") !=
+          std::string::npos);
     CHECK(cupti_advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED).find("profiler") != std::string::npos);
     CHECK(cupti_advice(CUPTI_ERROR_NOT_SUPPORTED).find("MIG") != std::string::npos);
 }
