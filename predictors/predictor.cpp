@@ -57,6 +57,7 @@ struct Predictor::State {
     std::vector<TimedLaunch> launches;
     std::vector<OpPrediction> operators;
     std::vector<Span> spans;
+    bool simulated = true;  ///< spans are those of the last prediction: back to back only the sums are needed
 
     KernelCost cost(const Kernel& kernel) const {
         return kernel_cost(kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last),
@@ -144,8 +145,9 @@ struct Predictor::State {
             if (op.bound == Bound::latency_floor) floor_s += op.device_s;
         }
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
-        result.latency_s = simulate(launches, timeline_options(), spans);
-        if (!synchronized()) result.latency_s = period(launches, timeline_options());
+        simulated = synchronized();
+        result.latency_s =
+            simulated ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         set_interval(result);
@@ -229,6 +231,8 @@ const std::vector<OpPrediction>& Predictor::operators() const {
     return state_->operators;
 }
 const std::vector<Span>& Predictor::timeline() const {
+    if (!state_->simulated) simulate(state_->launches, state_->timeline_options(), state_->spans);
+    state_->simulated = true;
     return state_->spans;
 }
 bool Predictor::synchronized() const {

@@ -38,6 +38,15 @@ double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& op
 }
 
 double period(std::span<const TimedLaunch> launches, const TimelineOptions& options) {
+    double host_s = 0;
+    double device_s = 0;
+    bool waits = options.blocking;
+    for (const TimedLaunch& launch : launches) {
+        host_s += launch.host_s;
+        device_s += launch.device_s + launch.kernels * options.kernel_gap_s;
+        waits = waits || launch.synchronizes;
+    }
+    if (!waits) return equations::closed_form_s(host_s, device_s);
     Segment pass;
     for (const TimedLaunch& launch : launches) {
         pass = pass.then(Segment::launch(launch.host_s, launch.device_s, launch.kernels, options.launch_latency_s,
