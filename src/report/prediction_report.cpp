@@ -130,7 +130,7 @@ std::string to_table(const PredictionReport& report, Style style) {
     }
     std::string text = print_header(report, style) + table.print(style) + "\n";
     text +=
-        "latency: end of the simulated host and device timeline; max: the larger of host and device\n"
+        "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
     if (report.crossover) text += print_crossover(*report.crossover, style);
     return text;
