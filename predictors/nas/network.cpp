@@ -69,8 +69,12 @@ TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor
             timed.beginning.push_back(operation);
             continue;
         }
-        operation.group = group_of(built.graph, built.graph.ops[op.op]);
-        while (block + 1 < built.ends.size() && op.op >= built.ends[block]) ++block;
+        // A framework that rewrites the graph keeps its tensors: who wrote one in the built graph tells the block.
+        const Op& ran = predictor.graph().ops[op.op];
+        const TensorId result = ran.outputs.empty() ? no_tensor : ran.outputs[0];
+        const OpId as_built = result < built.graph.tensors.size() ? built.graph.tensors[result].producer : no_op;
+        operation.group = group_of(predictor.graph(), ran);
+        while (as_built != no_op && block + 1 < built.ends.size() && as_built >= built.ends[block]) ++block;
         timed.blocks[block].push_back(operation);
     }
     return timed;
