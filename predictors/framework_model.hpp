@@ -36,6 +36,11 @@ struct FrameworkModel {
 /// be called before other threads predict. Throws Error{usage} when the name is taken.
 void add_framework(const FrameworkModel& model);
 
+/// Whether runs wait for one another: asked for, or the framework's way.
+[[nodiscard]] inline bool synchronizes_runs(const FrameworkModel& model, const PredictOptions& options) {
+    return options.synchronized || model.traits.synchronizes_runs;
+}
+
 /// The graph in the layout asked for and as the framework's optimiser leaves it; nullopt where neither touches it.
 [[nodiscard]] std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model,
                                                    const DeviceSpec& device, const PredictOptions& options);

@@ -163,7 +163,7 @@ struct Predictor::State {
         return result;
     }
 
-    bool synchronized() const { return options.synchronized || model.traits.synchronizes_runs; }
+    bool synchronized() const { return synchronizes_runs(model, options); }
 
     TimelineOptions timeline_options() const {
         if (is_cpu(device.device)) return {.blocking = true};

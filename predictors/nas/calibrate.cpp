@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ftax/error.hpp"
+#include "predictors/framework_model.hpp"
 #include "predictors/nas/network.hpp"
 #include "predictors/nas/small_matrix.hpp"
 
@@ -49,7 +50,10 @@ class Posterior {
   public:
     Posterior(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
               const PredictOptions& options, std::span<const Sample> samples, const Campaign& campaign)
-        : space_(space), costs_(host_costs(framework, options.precision)), campaign_(campaign) {
+        : space_(space),
+          costs_(host_costs(framework, options.precision)),
+          campaign_(campaign),
+          synchronized_(synchronizes_runs(framework_model(framework.framework), options)) {
         for (const Sample& sample : samples) {
             std::vector<Block> chain;
             space.blocks(sample.choices, chain);
@@ -64,12 +68,12 @@ class Posterior {
 
     /// log(predicted / measured) of every sample.
     [[nodiscard]] std::vector<double> residuals(const Scalars& at) const {
-        const SegmentMaker maker(costs_, with(campaign_, at), space_);
+        const SegmentMaker maker(costs_, with(campaign_, at), space_, synchronized_);
         std::vector<double> result;
         for (const auto& [network, log_measured] : networks_) {
             Segment total = maker.run(network.beginning);
             for (const auto& block : network.blocks) total = total.then(maker.block(block));
-            result.push_back(std::log(total.latency_s()) - log_measured);
+            result.push_back(std::log(maker.latency_s(total)) - log_measured);
         }
         return result;
     }
@@ -91,6 +95,7 @@ class Posterior {
     const Space& space_;
     HostCosts costs_;
     Campaign campaign_;
+    bool synchronized_;
     std::vector<Timed> networks_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/nas.hpp"
+#include "predictors/framework_model.hpp"
 #include "predictors/nas/network.hpp"
 
 namespace ftax::nas {
@@ -112,8 +113,7 @@ struct CostFunction::State {
                 reading.lock();
             }
             for (std::size_t b = 0; b < batches.size(); ++b) {
-                latency_s[row * batches.size() + b] =
-                    options.synchronized ? scratch.total[b].latency_s() : scratch.total[b].period_s();
+                latency_s[row * batches.size() + b] = segment_of.latency_s(scratch.total[b]);
             }
         }
     }
@@ -126,7 +126,8 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     }
     if (space.options().empty())
         throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
-    const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space);
+    const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space,
+                                  synchronizes_runs(framework_model(framework.framework), options));
     state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),
                                      segment_of);
 }

@@ -40,14 +40,16 @@ struct SegmentMaker {
     double host_scale = 1;
     std::array<double, kernel_group_count> device_scale{};  ///< of each group
     bool waits = false;
+    bool synchronized = false;  ///< runs wait for one another
 
-    SegmentMaker(const HostCosts& costs, const Campaign& campaign, const Space& space)
+    SegmentMaker(const HostCosts& costs, const Campaign& campaign, const Space& space, bool runs_wait)
         : launch_latency_s(costs.launch_latency_s),
           kernel_gap_s(costs.kernel_gap_s),
           wait_s(costs[HostKind::synchronize]),
           host_scale(campaign.host_scale),
           device_scale(campaign.group_scale),
-          waits(campaign.waits_after_blocks.value_or(space.waits_after_blocks())) {
+          waits(campaign.waits_after_blocks.value_or(space.waits_after_blocks())),
+          synchronized(runs_wait) {
         for (double& scale : device_scale) scale *= campaign.device_scale;
     }
 
@@ -63,6 +65,10 @@ struct SegmentMaker {
     [[nodiscard]] Segment block(std::span<const TimedOperation> operations) const {
         const Segment segment = run(operations);
         return waits ? segment.then(Segment::wait(wait_s * host_scale)) : segment;
+    }
+    /// Latency of a whole network, all its blocks composed.
+    [[nodiscard]] double latency_s(const Segment& network) const {
+        return synchronized ? network.latency_s() : network.period_s();
     }
 };
 

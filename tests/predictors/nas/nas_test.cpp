@@ -115,6 +115,26 @@ TEST_CASE("the cost function equals the full predictor on random architectures o
     }
 }
 
+TEST_CASE("the cost function synchronises runs where the full predictor does") {
+    const nas::Space& space = nas::space("nasbench201");
+    std::mt19937 random(1);
+    for (const auto& [name, synchronized] :
+         {std::pair("onnxruntime-cuda", false), {"pytorch-eager", true}, {"pytorch-eager", false}}) {
+        CAPTURE(name);
+        CAPTURE(synchronized);
+        FrameworkProfile framework = test_framework();
+        framework.framework = name;
+        const PredictOptions options{.synchronized = synchronized};
+        const nas::CostFunction cost(space, test_device(), framework, options, {256}, {.waits_after_blocks = false});
+        const std::vector<int> choices = random_choices(space, random);
+        std::vector<double> fast(1);
+        cost.cost(choices, fast);
+        const Graph graph = nas::build_graph(space, choices);
+        Predictor predictor(graph, test_device(), framework, options);
+        CHECK(fast[0] == doctest::Approx(predictor.predict({{"batch", 256}}).latency_s).epsilon(1e-6));
+    }
+}
+
 TEST_CASE("threads give the same costs, and a marginal cost is the cost of the changed architecture") {
     const nas::Space& space = nas::space("fbnet");
     const nas::CostFunction cost(space, test_device(), test_framework(), {}, {1, 64});
