@@ -53,12 +53,17 @@ struct Mean {
     double sum = 0, worst = 0, gpus = 0;
 };
 
+/// The card without its variant: "a100" of "a100-pcie-40gb".
+std::string card_of(const OperatorFigures& f) {
+    return f.of_gpu.group.substr(0, f.of_gpu.group.find('-'));
+}
+
 /// Errors by region, a column for each GPU.
 std::string regions(std::span<const OperatorFigures> figures) {
     std::vector<std::string> gpus;
     for (const OperatorFigures& f : figures) {
         if (f.region.empty()) continue;
-        const std::string card = f.of_gpu.group.substr(0, f.of_gpu.group.find('-'));
+        const std::string card = card_of(f);
         if (std::find(gpus.begin(), gpus.end(), card) == gpus.end()) gpus.push_back(card);
     }
     std::string text = fmt::format(
@@ -71,8 +76,7 @@ std::string regions(std::span<const OperatorFigures> figures) {
     for (auto f = figures.begin(); f != figures.end(); ++f) {
         if (f->region.empty()) continue;
         if (f->of_gpu.rows >= 20) {
-            cells[f->of_gpu.group.substr(0, f->of_gpu.group.find('-'))] =
-                fmt::format("{:.1f} ({:+.1f})", 100 * f->of_gpu.mean, 100 * f->of_gpu.bias);
+            cells[card_of(*f)] = fmt::format("{:.1f} ({:+.1f})", 100 * f->of_gpu.mean, 100 * f->of_gpu.bias);
         }
         const auto next = std::next(f);
         if (next != figures.end() && next->region == f->region && next->op_class == f->op_class) continue;
