@@ -1,4 +1,4 @@
-# The layers of the program (DESIGN.md): src/cli → {graphs, predictors, calibration} → core. One static library each;
+# The layers of the program: src/cli → {graphs, predictors, calibration} → core. One static library each;
 # a layer sees the public headers and what stands below it, so a forbidden include does not link.
 
 function(ftax_layer name)

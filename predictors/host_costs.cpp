@@ -10,7 +10,8 @@
 namespace ftax {
 namespace {
 
-constexpr std::string_view study = "MEASUREMENTS.md, ten op kinds on a middling host of framework_tax.csv, eager";
+constexpr std::string_view study =
+    "fit of ten kinds of operations on a middling host of framework_tax.csv, eager, batch 1";
 constexpr std::string_view composite = "as above, with the views that torch.nn.Linear (3) and torch.matmul (5) make";
 constexpr std::string_view residual =
     "standard deviation of log(predicted / measured), one model of framework_tax.csv left out";

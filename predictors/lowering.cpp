@@ -412,7 +412,8 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
             return MathPath::bf16_tensor;
         case Precision::fp16:
         case Precision::amp:
-            // Without tensor cores frameworks store half and compute at the fp32 rate (KERNEL_NOTES.md, Pascal).
+            // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in
+            // framework_tax.csv).
             return device.peak(MathPath::fp16_tensor) ? MathPath::fp16_tensor : MathPath::fp32;
         case Precision::fp32:
             break;

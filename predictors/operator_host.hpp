@@ -54,7 +54,7 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
                             "time of a call whose kernel is short; fastest rows of neusight_ops.csv"});
     }
     visit("operator.kernel_floor_s", p.kernel_floor_s,
-          ParameterSpec{2e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty kernel; KERNEL_NOTES: 2 µs"});
+          ParameterSpec{2e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty kernel; fits of whole models: 2 µs"});
     visit("operator.host_scale", p.scale,
           ParameterSpec{1, 0.2, 5, 0.3, device,
                         "dispatch time of the machine a GPU was measured in, A100's machine = 1"});

@@ -15,7 +15,7 @@
 
 namespace ftax::bench {
 
-/// What a sample times. Rows of different modes are never compared or averaged (DESIGN.md §7).
+/// What a sample times. Rows of different modes are never compared or averaged.
 enum class Mode : std::uint8_t {
     device_cold,    ///< stream blocked until everything is queued, caches flushed before each call
     device_hot,     ///< calls back to back, device time of the whole batch

@@ -28,7 +28,7 @@ struct LoopOptions {
     int repetitions = 1;
     std::optional<int> only_repetition;  ///< the others are left to other processes
     unsigned seed = 1;                   ///< of the order: each repetition visits the cases in a random one
-    /// A sample under this share of the default clock is discarded, and the device gets a pause. Source: DESIGN.md §7.
+    /// A sample under this share of the default clock is discarded, and the device gets a pause.
     double min_clock_ratio = 0.75;
     double pause_s = 1;
     /// Each repetition in a process of its own, where the device can be restarted: dispatch differs between processes.

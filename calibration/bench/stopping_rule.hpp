@@ -8,7 +8,7 @@
 
 namespace ftax::bench {
 
-/// Source: DESIGN.md §7; the values are those of nvbench's stdrel criterion.
+/// Source: the values are those of nvbench's stdrel criterion.
 struct StoppingLimits {
     int min_samples = 10;
     double min_total_s = 0.5;

@@ -21,7 +21,7 @@ struct ConvRow {
     kernels::ConvShape shape{};
     MathPath path = MathPath::fp32;
     double latency_s = 0;
-    double order = 0;  ///< shapes run before in this campaign: the host part grows with it (KERNEL_NOTES.md)
+    double order = 0;  ///< shapes run before in this campaign: the host part grows with it
     std::optional<kernels::ConvAlgorithm> algorithm{};  ///< what ran, when known; used to fit, never to predict
 };
 

@@ -16,10 +16,10 @@ struct DispatchRow {
     double order = 0;  ///< rows of the campaign before it
 };
 
-/// Estimates what the host adds to matrix products and convolutions (KERNEL_NOTES: latency = host + kernel), the kernel
-/// models held as `kernels` has them: the median of latency − kernel over rows in which the host counts; for
-/// convolutions a line along `order`. Each device gets its own dispatch times, a device nobody measured what most of
-/// the others show. The profile must hold the devices' host scales (fit_memory).
+/// Estimates what the host adds to matrix products and convolutions (latency = host + kernel: each call is timed
+/// alone), the kernel models held as `kernels` has them: the median of latency − kernel over rows in which the host
+/// counts; for convolutions a line along `order`. Each device gets its own dispatch times, a device nobody measured
+/// what most of the others show. The profile must hold the devices' host scales (fit_memory).
 [[nodiscard]] FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels);
 
 }  // namespace ftax::fit

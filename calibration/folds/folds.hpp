@@ -28,7 +28,7 @@ enum class LeaveOut { model, family, gpu };
 class Folds {
   public:
     /// Rows whose model, device or framework is unknown are named in problems() and left out, as are rows above
-    /// `largest_batch`. Unsound campaigns are left out by name (MEASUREMENTS.md).
+    /// `largest_batch`. Campaigns that something else on the machine disturbed are left out by name.
     Folds(std::vector<Measurement> rows, std::int64_t largest_batch = 128);
 
     [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }

@@ -20,8 +20,8 @@ struct AnchorRow {
     double device_s = 0;    ///< predicted device time
     std::string model;      ///< rows of one model are one witness, not many
     std::string label;      ///< how messages call the row ("line 12: bert, batch 1")
-    double forward_s =
-        0;  ///< part of host_s that no device work overlaps: the forward call, where runs are synchronised
+    /// Part of host_s that no device work overlaps: the forward call, where runs are synchronised.
+    double forward_s = 0;
 };
 
 /// What anchor rows say of one host.

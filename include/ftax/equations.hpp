@@ -13,7 +13,8 @@ T closed_form_s(const T& host_s, const T& device_s) {
 }
 
 /// Smooth maximum of two times that share one resource only in part: (a⁴ + b⁴)^¼, within 19 % of max(a, b).
-/// Source: exponent from fits on NeuSight's operator rows (KERNEL_NOTES.md: 3.3 to 4); 4 needs square roots only.
+/// Source: exponent from fits of neusight_ops.csv (3.3 for matrix products) and of whole models (4); 4 needs square
+/// roots only.
 template <class T>
 T smooth_maximum(const T& a, const T& b) {
     using std::sqrt;
@@ -31,7 +32,7 @@ T kernel_start_s(const T& host_ready_s, const T& launch_latency_s, const T& devi
     return arrived < free ? free : arrived;
 }
 
-/// How far `a` decides the smooth maximum of a and b: its logarithmic derivative, from 0 to 1.
+/// How far `a` decides the smooth maximum of a and b: ∂ log smooth_maximum / ∂ log a, from 0 to 1.
 template <class T>
 T decisive_share(const T& a, const T& b) {
     const T a4 = a * a * a * a;

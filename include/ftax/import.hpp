@@ -23,11 +23,11 @@ struct ImportOptions {
     std::vector<InputShape> input_shapes;             ///< overrides or completes what the file says
     std::map<std::string, std::int64_t> trip_counts;  ///< loops by name
     std::map<std::string, bool> branches;             ///< Ifs by name: true takes the then branch
-    std::uint64_t max_bytes = 16ull << 30;
-    std::uint64_t max_nodes =
-        1'000'000;            ///< after inlining; an operator takes about 1 KiB (inlined 2 KiB) while imported
-    bool strict = false;      ///< turn warnings about unknown versions into errors
-    bool vary_batch = false;  ///< let the batch of a file with a fixed one vary, where it can be followed
+    std::uint64_t max_bytes = 16ull << 30;            ///< of the file
+    /// Operators after inlining; each takes about 1 KiB (inlined 2 KiB) while imported.
+    std::uint64_t max_nodes = 1'000'000;
+    bool strict = false;                ///< turn warnings about unknown versions into errors
+    bool vary_batch = false;            ///< let the batch of a file with a fixed one vary, where it can be followed
     bool unsupported_is_error = false;  ///< an operator without a rule is an error, not memory-bound
 };
 

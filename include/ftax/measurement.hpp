@@ -10,7 +10,7 @@
 
 namespace ftax {
 
-/// One measured whole-model latency (a row of a model measurement file; DESIGN.md §6, validate).
+/// One measured whole-model latency (a row of a model measurement file; columns: docs/formats.md).
 struct Measurement {
     std::string gpu;  ///< as the file spells it
     std::string framework = "pytorch-eager";

@@ -18,7 +18,7 @@ struct MachineRows {
     std::map<std::string, std::vector<fit::HostRow>> host_rows;  ///< mode host_dispatch, by framework
 };
 
-/// Tells whether rows say how they were timed, as those measured for a calibration do (DESIGN.md §7).
+/// Tells whether rows say how they were timed, as those of `ftax measure` do (a column `mode`).
 [[nodiscard]] bool holds_modes(const CsvTable& table);
 
 /// Collects the rows of files of one machine; repetitions of a case become one row, their median. Rows of other modes

@@ -20,7 +20,7 @@ struct MeasurementFile {
 /// Tells whether a table holds operators (a column `op`) rather than whole models.
 [[nodiscard]] bool holds_operators(const CsvTable& table);
 
-/// Read measurement rows (columns: DESIGN.md §6, validate), in any order of columns, other columns ignored.
+/// Read measurement rows (columns: docs/formats.md), in any order of columns, other columns ignored.
 /// A row whose values cannot be used is kept with its problem. Throws Error{profile} naming a missing column.
 [[nodiscard]] MeasurementFile<Measurement> read_model_measurements(CsvTable table);
 [[nodiscard]] MeasurementFile<OperatorMeasurement> read_operator_measurements(CsvTable table);
