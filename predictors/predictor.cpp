@@ -203,15 +203,22 @@ struct Predictor::State {
     }
 
     void set_coverage(Prediction& result) const {
-        std::size_t custom = 0;
-        for (const Op& op : graph.ops) custom += op.kind == OpKind::custom ? 1 : 0;
+        const auto custom =
+            std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::custom; });
         if (custom == 0) return;
+        double flops = 0, custom_flops = 0;
+        for (const Op& op : graph.ops) {
+            const auto of_op = static_cast<double>(work_of(graph, op, bound).flops);
+            flops += of_op;
+            if (op.kind == OpKind::custom) custom_flops += of_op;
+        }
         double custom_s = 0;
         for (const OpPrediction& op : operators) {
             if (op.op != no_op && graph.ops[op.op].kind == OpKind::custom) custom_s += op.host_s + op.device_s;
         }
         const double total_s = result.host_s + result.device_s;
         result.coverage.nodes = 1 - static_cast<double>(custom) / static_cast<double>(graph.ops.size());
+        result.coverage.flops = flops > 0 ? 1 - custom_flops / flops : 1;
         result.coverage.time = total_s > 0 ? 1 - custom_s / total_s : 1;
         result.warnings.push_back(
             fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom, graph.ops.size()));

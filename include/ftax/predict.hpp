@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ftax/device.hpp"
@@ -65,7 +67,8 @@ struct Span {
     double device_start_s = 0, device_end_s = 0;  ///< equal when it launches no kernel
 };
 
-/// Share of the graph that ftax has a model for, from 0 to 1.
+/// Share of the graph that rests on a rule of its operator, from 0 to 1. What an operator without a rule counts as
+/// (memory-bound, one FLOP per element of its results) is in the whole.
 struct Coverage {
     double nodes = 1, flops = 1, time = 1;
 };
@@ -82,11 +85,14 @@ struct Prediction {
     double sm_active = 0;       ///< share of the latency in which an SM holds work, averaged over the SMs; an estimate
     double warp_occupancy = 0;  ///< the same of the warps that the SMs can hold
     Coverage coverage;
-    std::vector<std::string> warnings;  ///< extrapolation, unknown operators
+    std::vector<std::string> warnings;  ///< extrapolation, operators without a rule, values an export does not hold for
 };
 
-/// Predicts one graph on one device under one framework. Construction lowers the graph (costly once, like a
-/// framework's own start); predict() binds shapes and simulates: microseconds, no allocation after the first call.
+/// Predicts one graph on one device under one framework (predictors/predictor.cpp). Construction rewrites the graph as
+/// the framework does and lowers it to launches (predictors/frameworks, predictors/lowering.hpp): costly once, like a
+/// framework's own start. predict() binds shapes, times every kernel (predictors/kernels) and every dispatch
+/// (predictors/host_costs.hpp) and lets the two clocks run (predictors/timeline.hpp): microseconds, no allocation after
+/// the first call.
 class Predictor {
   public:
     /// Throws Error{usage} when the device lacks the precision.

@@ -173,7 +173,7 @@ constexpr std::array<WorkRule, op_kind_count> rules{{
     {OpKind::shape, no_flops, Traffic::none},
     {OpKind::identity, no_flops, Traffic::none},
     {OpKind::control, no_flops, Traffic::none},
-    {OpKind::custom, no_flops, Traffic::operands},
+    {OpKind::custom, per_output<1>, Traffic::operands},
 }};
 
 constexpr bool rules_follow_op_kinds() {

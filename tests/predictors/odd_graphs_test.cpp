@@ -32,6 +32,17 @@ std::string failure_of(const Graph& graph) {
 
 }  // namespace
 
+TEST_CASE("an operator without a rule lowers the coverage by what it is taken for") {
+    const Graph graph = parse_text_graph(
+        "graph odd\ninput %x f32[8,64]\nweight %w f32[64,64]\n%1 f32[8,64] = linear(%x, %w)\n"
+        "%2 f32[8,64] = custom(%1) \"my::operator\"\noutput %2\n");
+    const Coverage coverage = predict(graph, "pytorch-eager").coverage;
+    CHECK(coverage.nodes == 0.5);
+    CHECK(coverage.flops == doctest::Approx(1 - 512.0 / (2 * 8 * 64 * 64 + 512)));
+    CHECK(coverage.time > 0);
+    CHECK(coverage.time < 1);
+}
+
 TEST_CASE("an operator without the inputs that its kind needs is refused by name, not read beyond them") {
     for (const bool absent : {true, false}) {
         GraphBuilder net("odd");
