@@ -55,6 +55,8 @@ int run_predict(const PredictArguments& arguments) {
 
     BranchRange branches(graph, arguments.model, arguments.run);
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
+    // Ahead of the batches, for it predicts others: trace and page show the predictor's last prediction.
+    if (batches.front()) report.crossover = crossover_report(predictor, dims);
     for (const auto batch : batches) {
         ShapeBindings bindings = dims;
         if (batch) bindings["batch"] = *batch;
@@ -63,16 +65,8 @@ int run_predict(const PredictArguments& arguments) {
         print_warnings(report.rows.back().prediction.warnings);
     }
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
-    // Before the search for the crossover, which predicts other batches.
     if (!arguments.trace.empty()) write_file(arguments.trace, timeline_trace(report, predictor));
-    if (batches.front()) report.crossover = crossover_report(predictor, dims);
-    if (!arguments.html.empty()) {
-        // The search for the crossover predicted other batches.
-        ShapeBindings bindings = dims;
-        if (batches.back()) bindings["batch"] = *batches.back();
-        static_cast<void>(predictor.predict(bindings));
-        write_file(arguments.html, prediction_page(report, predictor));
-    }
+    if (!arguments.html.empty()) write_file(arguments.html, prediction_page(report, predictor));
     if (!arguments.svg.empty()) write_file(arguments.svg, to_svg(latency_chart(report)));
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
