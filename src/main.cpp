@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "src/cli/misuse.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 
@@ -72,7 +73,7 @@ int main(int argc, char** argv) {
         return flush_output(action());
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return flush_output(app.exit(error));  // --help, --version
-        return fail(static_cast<int>(ftax::ErrorCode::usage), error.what());
+        return fail(static_cast<int>(ftax::ErrorCode::usage), ftax::cli::describe_misuse(app, error));
     } catch (const ftax::Error& error) {
         return fail(static_cast<int>(error.code()), error.what());
     } catch (const std::bad_alloc&) {

@@ -54,7 +54,8 @@ enum class Precision : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
-[[nodiscard]] std::optional<Precision> precision_from_name(std::string_view name) noexcept;
+/// Parses what name_of prints, in upper or lower case.
+[[nodiscard]] std::optional<Precision> precision_from_name(std::string_view name);
 
 /// Arithmetic path of one kernel: which units of the GPU do the multiply-adds.
 enum class MathPath : std::uint8_t {

@@ -127,7 +127,7 @@ int calls_for(const Graph& graph) {
     return static_cast<int>(std::clamp(1e-3 / slow_s, 1.0, 64.0));
 }
 
-/// Source: DESIGN.md §7, repetitions across processes.
+/// Each in a process of its own: what a dispatch costs differs between processes more than within one.
 constexpr int dispatch_repetitions = 9;
 
 /// Weights are rotated through this much memory, so that a call finds them where a forward pass finds them.
@@ -174,7 +174,7 @@ void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
     verb.add_option("--python", arguments.python,
                     "Python that has the framework (default: $FTAX_PYTHON, then python3)");
-    verb.add_option("-o,--output", arguments.output, "folder for the results")->capture_default_str();
+    verb.add_option("-o,--output", arguments.output, "folder for the results")->type_name("DIR")->capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "threads of a CPU; one is timed by its CPU time, which other processes do not lengthen")
         ->check(CLI::Range(1, 1024))

@@ -131,12 +131,15 @@ void setup_fit(CLI::App& app, Action& action) {
             "ROWS", arguments->files,
             "operator files first, then model files (CSV); or the files that `ftax measure` wrote on one machine")
         ->required();
-    verb->add_option("-o,--output", arguments->output, "profile to write")->required();
+    verb->add_option("-o,--output", arguments->output, "profile to write")->type_name("FILE")->required();
     verb->add_option(
-        "--host-output", arguments->host_output,
-        "framework profile to write, from the host_dispatch rows of `ftax measure` or calibration/campaign.sh");
-    verb->add_option("--start", arguments->start, "profile to start from instead of fitting operators");
-    verb->add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo");
+            "--host-output", arguments->host_output,
+            "framework profile to write, from the host_dispatch rows of `ftax measure` or calibration/campaign.sh")
+        ->type_name("FILE");
+    verb->add_option("--start", arguments->start, "profile to start from instead of fitting operators")
+        ->type_name("FILE");
+    verb->add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo")
+        ->type_name("DIR");
     verb->add_option("--leave-out-model", arguments->selection.left_out_models, "model whose rows are not used");
     verb->add_option("--leave-out-device", arguments->selection.left_out_devices,
                      "slug of a device whose rows are not used");

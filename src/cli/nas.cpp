@@ -239,12 +239,15 @@ void setup_nas(CLI::App& app, Action& action) {
     verb->add_option("ARCHS", arguments->architectures, "CSV with a column arch")->required();
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
-    verb->add_option("-o,--output", arguments->output, "CSV to write: arch,batch,predicted_ms");
-    verb->add_option("--top", arguments->top, "keep only the best K: by --score, else the fastest");
+    verb->add_option("-o,--output", arguments->output, "CSV to write: arch,batch,predicted_ms; - is standard output")
+        ->type_name("FILE")
+        ->capture_default_str();
+    verb->add_option("--top", arguments->top, "keep only the best K: by --score, else the fastest")->type_name("K");
     verb->add_option("--max-latency", arguments->max_latency_ms,
-                     "keep only architectures up to this latency at the first batch")
+                     "keep only architectures up to this latency at the first batch: 5ms, 800us; without a unit ms")
+        ->type_name("TIME")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"us", 1e-3}, {"ms", 1}, {"s", 1e3}}));
-    verb->add_option("--score", arguments->score, "column of ARCHS with a score to maximise");
+    verb->add_option("--score", arguments->score, "column of ARCHS with a score to maximise")->type_name("COLUMN");
     verb->add_flag("--pareto", arguments->pareto, "keep only architectures that no faster one beats in score");
     // Not one flag with two names: CLI11 sets an optional that nobody gave to false.
     verb->add_flag_callback(
@@ -253,7 +256,7 @@ void setup_nas(CLI::App& app, Action& action) {
     verb->add_flag_callback(
             "--no-waits", [arguments] { arguments->waits = false; }, "the host runs ahead of the device")
         ->excludes("--waits");
-    verb->add_option("--threads", arguments->threads, "0: all cores");
+    verb->add_option("--threads", arguments->threads, "threads to cost on; 0: all cores")->type_name("N");
     verb->callback([arguments, &action] { action = [arguments] { return run_nas(*arguments); }; });
 }
 

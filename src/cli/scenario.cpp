@@ -30,20 +30,24 @@ void add_model_options(CLI::App& verb, ModelArguments& arguments) {
 }
 
 void add_import_options(CLI::App& verb, ModelArguments& arguments) {
-    verb.add_option("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
-    verb.add_option("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
+    // One value each time, so that MODEL may stand behind.
+    const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* description) {
+        return verb.add_option(name, values, description)->allow_extra_args(false);
+    };
+    repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128")->type_name("NAME=N");
+    repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224")->type_name("INPUT:DIMS");
     verb.add_option("--input", arguments.inputs,
                     "types and shapes of all inputs, in order: float:batchx3x224x224,long:4x128")
-        ->type_name("TYPE:DIMS,…");
-    verb.add_option("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
-    verb.add_option("--branch", arguments.branches, "branch of an If whose condition depends on data")
+        ->type_name("TYPE:DIMS,...");
+    repeatable("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
+    repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")
         ->type_name("IF=then|else");
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();
     verb.add_flag("--strict", arguments.strict,
                   "refuse models of unknown versions, and profiles of another GPU, framework or host");
-    verb.add_option("--max-bytes", arguments.limits.max_bytes, "largest model file")->capture_default_str();
+    verb.add_option("--max-bytes", arguments.limits.max_bytes, "largest model file, in bytes")->capture_default_str();
     verb.add_option("--max-nodes", arguments.limits.max_nodes, "most operators of a model")->capture_default_str();
 }
 
@@ -63,7 +67,8 @@ void add_run_options(CLI::App& verb, RunArguments& arguments) {
     verb.add_flag("--cudnn9", arguments.options.cudnn9, "convolutions of cuDNN 9 (PyTorch from 2.4 on)");
     verb.add_flag("--synchronized", arguments.options.synchronized,
                   "each run waits for the one before, as single requests do (else back to back, as benchmarks run)");
-    verb.add_option("--padding", arguments.options.padding, "share of padded tokens (nested tensors skip them)")
+    verb.add_option("--padding", arguments.options.padding,
+                    "share of padded tokens, which frameworks with nested tensors skip")
         ->check(CLI::Range(0.0, 1.0));
 }
 
@@ -134,9 +139,10 @@ Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool
         const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
         framework = anchored_on(std::move(framework), device.device.slug, rows);
     }
-    print_warnings(device.warnings);
-    print_warnings(framework.warnings);
-    return {graph, std::move(device), std::move(framework), options};
+    Predictor predictor(graph, std::move(device), std::move(framework), options);
+    print_warnings(predictor.device().warnings);
+    print_warnings(predictor.framework().warnings);
+    return predictor;
 }
 
 report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model, const RunArguments& run) {

@@ -7,6 +7,7 @@
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/predict.hpp"
+#include "src/core/near_names.hpp"
 
 namespace ftax {
 namespace {
@@ -83,8 +84,8 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
 std::string_view name_of(Precision precision) noexcept {
     return precision_names[static_cast<std::size_t>(precision)];
 }
-std::optional<Precision> precision_from_name(std::string_view name) noexcept {
-    return find_name<Precision>(precision_names, name);
+std::optional<Precision> precision_from_name(std::string_view name) {
+    return find_name<Precision>(precision_names, normalized_name(name));
 }
 
 std::string_view name_of(MathPath path) noexcept {

@@ -10,6 +10,14 @@
 
 namespace ftax::test {
 
+/// A model of one layer whose batch and sequence length are open.
+inline constexpr const char* tiny = R"(graph tiny
+input %x f32[batch,seq,64]
+weight %w f32[64,64]
+%1 f32[batch,seq,64] = linear(%x, %w) "aten::linear" @fc
+output %1
+)";
+
 /// Runs the program with these arguments exactly as they are.
 inline ProgramRun run_ftax(const std::vector<std::string>& arguments) {
     std::string text;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,13 +16,6 @@ using namespace ftax;
 using namespace ftax::test;
 
 namespace {
-
-constexpr const char* tiny = R"(graph tiny
-input %x f32[batch,seq,64]
-weight %w f32[64,64]
-%1 f32[batch,seq,64] = linear(%x, %w) "aten::linear" @fc
-output %1
-)";
 
 /// Words of a command line; the README's commands need no quoting.
 std::vector<std::string> words_of(const std::string& line) {
@@ -93,8 +87,13 @@ TEST_CASE("exit codes and messages of wrong usage") {
         return arguments;
     };
     const std::vector<Case> cases{
-        {{}, 2, "subcommand"},
-        {{"frobnicate"}, 2, "subcommand"},
+        {{}, 2, "ftax: a command is missing: predict, crossover"},
+        {{"frobnicate"}, 2, "ftax: no command is called 'frobnicate' (`ftax --help` lists all)"},
+        {{"predct", model, "--device", "t4"}, 2, "no command is called 'predct'; did you mean predict?"},
+        {{"--fast"}, 2, "ftax: no option is called --fast ("},
+        {with({"--precison", "fp16"}), 2, "predict: no option is called --precison; did you mean --precision?"},
+        {with({"twice"}), 2, "predict: 'twice' is a word too many"},
+        {{"devices", "shw", "t4"}, 2, "devices: no command is called 'shw'; did you mean show?"},
         {{"predict"}, 2, "MODEL"},
         {{"predict", model}, 2, "--device"},
         {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
@@ -105,7 +104,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", broken, "--device", "t4", "--batch", "1"}, 3, "broken.txt:2:15"},
         {with({"--dim", "height=3"}), 2, "height"},
         {with({"--precision", "fp12"}), 2, "fp12"},
-        {with({"--framework", "caffe"}), 2, "caffe"},
+        {with({"--framework", "caffe"}), 2, "ftax: no framework is called 'caffe'"},
         {with({"--host", "abacus"}), 2, "abacus"},
         {with({"--profile", "/nowhere.json"}), 2, "/nowhere.json"},
         {with({"--profile", broken}), 6, "broken.txt"},
@@ -113,7 +112,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {with({"--json", "/nowhere/out.json"}), 2, "/nowhere/out.json"},
         {{"inspect", model, "--batch", "1,2", "--dim", "seq=8"}, 2, "one batch"},
         {{"inspect", model, "--batch", "1", "--dim", "seq=8", "--kernels"}, 2, "--device"},
-        {{"profiles"}, 2, "subcommand"},
+        {{"profiles"}, 2, "profiles: a command is missing: list, show, diff"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
         {{"validate", broken}, 6, "broken.txt"},
     };
@@ -123,9 +122,11 @@ TEST_CASE("exit codes and messages of wrong usage") {
         for (const std::string& argument : test.arguments) line += argument + " ";
         CHECK_MESSAGE(outcome.exit_code == test.exit_code, line, outcome.errors);
         CHECK_MESSAGE(outcome.errors.find(test.says) != std::string::npos, line, outcome.errors);
+        CHECK_MESSAGE(std::count(outcome.errors.begin(), outcome.errors.end(), '\n') == 1, line, outcome.errors);
         CHECK_MESSAGE(outcome.output.empty(), line);
     }
     CHECK(run_ftax(predict).exit_code == 0);
+    CHECK(run_ftax({"predict", "--dim", "seq=8", model, "--device", "t4", "--batch", "1"}).exit_code == 0);
     CHECK(run_ftax({"--help"}).exit_code == 0);
     CHECK(run_ftax({"validate", "--help"}).output.find("--max-mape") != std::string::npos);
     CHECK(run_ftax({"--version"}).exit_code == 0);

@@ -11,13 +11,6 @@ using namespace ftax::test;
 
 namespace {
 
-constexpr const char* tiny = R"(graph tiny
-input %x f32[batch,seq,64]
-weight %w f32[64,64]
-%1 f32[batch,seq,64] = linear(%x, %w) "aten::linear" @fc
-output %1
-)";
-
 /// Measured latency that the program itself predicts: rows made of it have no error.
 std::string predicted_ms(const std::vector<std::string>& arguments) {
     std::vector<std::string> all = arguments;
