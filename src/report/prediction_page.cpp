@@ -79,10 +79,8 @@ std::string roofline_section(const Predictor& predictor, std::string_view of, st
     }
     const std::string caption = fmt::format(
         "Dots: kernels{}, as large as their share of the device time. Lines: what the datasheet allows, {} of memory "
-        "and "
-        "the peak of the units in use; a kernel above the slope finds its operands in the L2 cache. Each operand "
-        "counts once, and so "
-        "does one operation per element where nothing is multiplied.",
+        "and the peak of the units in use; a kernel above the slope finds its operands in the L2 cache. Each operand "
+        "counts once, and so does one operation per element where nothing is multiplied.",
         at, quantity(device.memory_bandwidth_bytes_per_s, "B/s"));
     return section(
         "Roofline",

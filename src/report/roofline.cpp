@@ -50,17 +50,11 @@ std::vector<RooflineKernel> roofline_kernels(const Predictor& predictor) {
                                                 : name_of(predictor.graph().ops[launch.op].kind));
         for (const KernelDetail& detail : predictor.kernel_details(i)) {
             if (!(detail.flops > 0 && detail.bytes > 0 && detail.seconds > 0)) continue;
-            RooflineKernel& kernel = groups[{op, detail.name, detail.path, detail.flops, detail.bytes, detail.seconds}];
+            const auto [at, added] = groups.try_emplace(
+                {op, detail.name, detail.path, detail.flops, detail.bytes, detail.seconds}, RooflineKernel{detail, op});
+            RooflineKernel& kernel = at->second;
             ++kernel.launches;
-            if (kernel.launches > 1) continue;
-            kernel.name = detail.name;
-            kernel.path = detail.path;
-            kernel.op = op;
-            kernel.seconds = detail.seconds;
-            kernel.flops = detail.flops;
-            kernel.bytes = detail.bytes;
-            kernel.bound = detail.bound;
-            if (const auto peak = peak_of(device, detail.path)) {
+            if (const auto peak = peak_of(device, detail.path); added && peak) {
                 kernel.roof_flops_per_s = std::min(*peak, kernel.intensity() * device.memory_bandwidth_bytes_per_s);
             }
         }

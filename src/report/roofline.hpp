@@ -9,15 +9,11 @@
 
 namespace ftax::report {
 
-/// Kernels of one prediction that are the same in all that counts.
-struct RooflineKernel {
-    std::string name, path;
+/// Kernels of one prediction that are the same in all that counts; times, FLOPs and bytes are of one of them.
+struct RooflineKernel : KernelDetail {
     std::string op;  ///< kind of the operator that launches it
     int launches = 0;
-    double seconds = 0;           ///< of one
-    double flops = 0, bytes = 0;  ///< of one; see KernelDetail
     double roof_flops_per_s = 0;  ///< what the datasheet allows at its intensity on its units; 0 where it names no peak
-    Bound bound = Bound::latency_floor;
 
     [[nodiscard]] double intensity() const { return flops / bytes; }
     [[nodiscard]] double flops_per_s() const { return flops / seconds; }
