@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ftax/error.hpp"
+#include "tests/failure.hpp"
 
 using namespace ftax;
 using namespace ftax::cli;
@@ -11,16 +11,11 @@ namespace {
 
 template <class Call>
 int code_of(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return static_cast<int>(error.code());
-    }
-    return 0;
+    return static_cast<int>(test::failure_of(call).code);
 }
 
 int batch_code(const char* text) {
-    return code_of([&] { static_cast<void>(parse_batches(text)); });
+    return code_of([&] { return parse_batches(text); });
 }
 
 }  // namespace
@@ -67,6 +62,6 @@ TEST_CASE("--dim and --shapes") {
     CHECK(shape.input == "onnx::in:0");
     CHECK(shape.dims == std::vector<std::string>{"batch", "3", "224", "2*w"});
     for (const char* text : {"in", ":1x2", "in:", "in:1xx2", "in:1x"}) {
-        CHECK(code_of([&] { static_cast<void>(parse_input_shape(text)); }) == 2);
+        CHECK(code_of([&] { return parse_input_shape(text); }) == 2);
     }
 }

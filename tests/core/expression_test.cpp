@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ftax/error.hpp"
+#include "tests/failure.hpp"
 
 using namespace ftax;
 
@@ -74,12 +75,7 @@ TEST_CASE("BAD_INPUTS 16: a product beyond int64 is a limit, never a wrapped num
 TEST_CASE("BAD_INPUTS 20: the expression parser is bounded and says where it stopped") {
     ExpressionPool pool;
     const auto code_of = [&](const std::string& text) {
-        try {
-            pool.parse(text);
-        } catch (const Error& error) {
-            return static_cast<int>(error.code());
-        }
-        return 0;
+        return static_cast<int>(test::failure_of([&] { return pool.parse(text); }).code);
     };
     CHECK(code_of("2*s0+1") == 0);
     CHECK(code_of("") == 3);

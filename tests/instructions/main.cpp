@@ -7,6 +7,7 @@
 #include "ftax/nas.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/gemm.hpp"
+#include "tests/start_values.hpp"
 
 // The work whose instructions check.sh counts: callgrind collects inside one gate_* function at a time.
 
@@ -16,12 +17,6 @@ using namespace ftax;
 using namespace ftax::kernels;
 
 constexpr int repetitions = 100;
-
-GemmParameters<double> start_values() {
-    GemmParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    return p;
-}
 
 /// One architecture at a time: the form for many starts threads, which callgrind counts apart.
 void cost_each(const nas::CostFunction& cost, std::span<const int> choices, std::span<double> latency_s) {
@@ -84,7 +79,7 @@ int main(int argc, char**) {
     rates.flops_per_s = rates.fp32_flops_per_s = 16e12;
     rates.bandwidth_bytes_per_s = 672e9;
     rates.floor_s = 2e-6;
-    sum += gate_kernel(rates, start_values());
+    sum += gate_kernel(rates, test::start_values<GemmParameters<double>>());
 
     const nas::Space& space = nas::space("nasbench201");
     const nas::CostFunction cost(space, device_profile("t4"), framework_profile("pytorch-eager"), {}, {1, 32});

@@ -4,11 +4,10 @@
 
 #include <filesystem>
 
-#include "ftax/error.hpp"
+#include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace ftax::bench;
-using ftax::Error;
 using ftax::ErrorCode;
 
 namespace {
@@ -30,11 +29,7 @@ TEST_CASE("the probe's output is its CSV, whatever its path is") {
 TEST_CASE("BAD_INPUTS 46: a probe that finds no GPU or dies is refused") {
     const ftax::test::TemporaryFolder folder;
     for (const char* end : {"exit 5\n", "kill -9 $$\n"}) {
-        try {
-            static_cast<void>(run_cuda_probe(program(folder, std::string("echo quantity\n") + end)));
-            FAIL("no error");
-        } catch (const Error& error) {
-            CHECK(error.code() == ErrorCode::refused);
-        }
+        const auto probe = [&] { return run_cuda_probe(program(folder, std::string("echo quantity\n") + end)); };
+        CHECK(ftax::test::failure_of(probe).code == ErrorCode::refused);
     }
 }

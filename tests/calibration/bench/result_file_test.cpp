@@ -8,12 +8,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "ftax/error.hpp"
 #include "tests/cli/command.hpp"
+#include "tests/failure.hpp"
 
 using namespace ftax::bench;
-using ftax::Error;
 using ftax::ErrorCode;
+using ftax::test::failure_of;
 using ftax::test::read_text;
 using ftax::test::TemporaryFolder;
 
@@ -35,16 +35,6 @@ CaseResult timed(double seconds) {
     return {.samples_s = {seconds, seconds}, .clock_ratio = {}, .stopped = "converged", .problem = {}};
 }
 
-ErrorCode code_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code();
-    }
-    FAIL("no error");
-    return {};
-}
-
 }  // namespace
 
 TEST_CASE("a result file is continued where it ended: header once, rows appended, done rows known") {
@@ -55,7 +45,7 @@ TEST_CASE("a result file is continued where it ended: header once, rows appended
         file.append(row("x", timed(2e-3)));
     }
     const std::string first = read_text(path);
-    CHECK(code_of([&] { ResultFile(path, columns(), false); }) == ErrorCode::usage);
+    CHECK(failure_of([&] { ResultFile(path, columns(), false); }).code == ErrorCode::usage);
     CHECK(read_text(path) == first);
     ResultFile file(path, columns(), true);
     CHECK(file.has("x", 0));
@@ -104,7 +94,7 @@ TEST_CASE("BAD_INPUTS 47: a full disk is an error with its reason, and the file 
     rlimit full = limit;
     full.rlim_cur = before.size() + 10;
     ::setrlimit(RLIMIT_FSIZE, &full);
-    const ErrorCode code = code_of([&] { file.append(row("y", timed(3e-3))); });
+    const ErrorCode code = failure_of([&] { file.append(row("y", timed(3e-3))); }).code;
     ::setrlimit(RLIMIT_FSIZE, &limit);
     std::signal(SIGXFSZ, handler);
     CHECK(code == ErrorCode::usage);
@@ -117,14 +107,14 @@ TEST_CASE("BAD_INPUTS 47: two writers of one file, and a folder that cannot be w
     const TemporaryFolder folder;
     const std::string path = folder.file("rows.csv");
     const ResultFile first(path, columns(), false);
-    CHECK(code_of([&] { ResultFile(path, columns(), true); }) == ErrorCode::refused);
-    CHECK(code_of([&] { ResultFile(folder.file("absent/rows.csv"), columns(), false); }) == ErrorCode::usage);
+    CHECK(failure_of([&] { ResultFile(path, columns(), true); }).code == ErrorCode::refused);
+    CHECK(failure_of([&] { ResultFile(folder.file("absent/rows.csv"), columns(), false); }).code == ErrorCode::usage);
 }
 
 TEST_CASE("BAD_INPUTS 46: a file with other columns is not continued") {
     const TemporaryFolder folder;
     const std::string path = folder.write("rows.csv", "gpu,latency_ms\nx,1\n");
-    CHECK(code_of([&] { ResultFile(path, columns(), true); }) == ErrorCode::profile);
+    CHECK(failure_of([&] { ResultFile(path, columns(), true); }).code == ErrorCode::profile);
     CHECK(read_text(path) == "gpu,latency_ms\nx,1\n");
 }
 

@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "tests/start_values.hpp"
 
 using namespace ftax;
 using namespace ftax::fit;
@@ -24,8 +25,7 @@ const DeviceSpec& datasheet(std::string_view slug) {
 
 /// Rows as the model itself predicts them, on devices whose clocks and hosts differ, with 2 % noise.
 std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks, std::size_t per_device) {
-    kernels::ConvParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    auto p = test::start_values<kernels::ConvParameters<double>>();
     p.fill_steps = true_fill;
     p.winograd2_efficiency = true_winograd2;
     std::mt19937 random(7);
@@ -33,9 +33,7 @@ std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks,
     std::vector<ConvRow> rows;
     for (const auto& [name, clock] : clocks) {
         const DeviceSpec& device = datasheet(name);
-        kernels::SustainedParameters<double> sustained;
-        visit_parameters(sustained, device,
-                         [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+        auto sustained = test::start_values<kernels::SustainedParameters<double>>(device);
         sustained.clock_fp32 = clock;
         const auto rates = kernels::device_rates(device, MathPath::fp32, sustained);
         for (std::size_t i = 0; i < per_device; ++i) {

@@ -10,6 +10,7 @@
 
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "tests/start_values.hpp"
 
 using namespace ftax;
 using namespace ftax::fit;
@@ -18,17 +19,14 @@ using kernels::GemmParameters;
 namespace {
 
 GemmParameters<double> true_parameters() {
-    GemmParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    auto p = test::start_values<GemmParameters<double>>();
     p.wide_efficiency = 0.85;
     p.fill = 14;
     return p;
 }
 
 kernels::DeviceRates<double> true_rates(const DeviceSpec& device, double clock, double bandwidth) {
-    kernels::SustainedParameters<double> p;
-    visit_parameters(p, device,
-                     [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
+    auto p = test::start_values<kernels::SustainedParameters<double>>(device);
     p.clock_fp32 = clock;
     p.bandwidth = bandwidth;
     return device_rates(device, MathPath::fp32, p);

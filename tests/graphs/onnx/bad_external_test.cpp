@@ -35,7 +35,7 @@ OnnxModel needs_external(const Entries& entries) {
 
 const std::string shape_bytes("\x04\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0", 16);
 
-std::optional<Failure> load(const TemporaryFolder& folder, const OnnxModel& model) {
+Failure load(const TemporaryFolder& folder, const OnnxModel& model) {
     const std::string path = folder.write("model.onnx", model.bytes());
     return failure_of([&] { return load_graph(path); });
 }
@@ -64,7 +64,7 @@ TEST_CASE(
                                        "folder/secret.bin", "hard.bin", "fifo", "directory", "..", "."}) {
         const auto failure = attempt(location);
         REQUIRE_MESSAGE(failure, location);
-        CHECK_MESSAGE(failure->code == ErrorCode::refused, location, ": ", failure->message);
+        CHECK_MESSAGE(failure.code == ErrorCode::refused, location, ": ", failure.message);
     }
 }
 
@@ -95,12 +95,12 @@ TEST_CASE("BAD_INPUTS 32: wrong offsets and lengths, and inline beside external 
           Entries{{"offset", "1x"}}, Entries{{"offset", ""}}, Entries{{"length", "8"}}}) {
         const auto failure = failure_with(entries);
         REQUIRE_MESSAGE(failure, entries[0].second);
-        CHECK_MESSAGE(failure->code == ErrorCode::model, failure->message);
+        CHECK_MESSAGE(failure.code == ErrorCode::model, failure.message);
     }
     OnnxModel both = needs_external({{"location", "data.bin"}});
     both.graph().mutable_initializer(0)->set_raw_data(shape_bytes);
-    CHECK(load(folder, both)->says("both inline and external"));
-    CHECK(load(folder, needs_external({}))->code == ErrorCode::model);
+    CHECK(load(folder, both).says("both inline and external"));
+    CHECK(load(folder, needs_external({})).code == ErrorCode::model);
 }
 
 TEST_CASE("BAD_INPUTS 33: absent external data leaves a graph without that value") {
@@ -209,7 +209,7 @@ TEST_CASE("BAD_INPUTS 26: loops are unrolled by a constant trip count or --trip,
     CHECK(std::count_if(seven.ops.begin(), seven.ops.end(), [](const Op& op) { return op.source == "Exp"; }) == 7);
     options.trip_counts["Loop_of_y"] = 1'000'000'000;
     options.max_nodes = 10'000;
-    CHECK(failure_of([&] { return dynamic.import(options); })->code == ErrorCode::limit);
+    CHECK(failure_of([&] { return dynamic.import(options); }).code == ErrorCode::limit);
 }
 
 TEST_CASE("BAD_INPUTS 26: bodies nested deeper than 64 levels hit a limit") {
@@ -231,7 +231,7 @@ TEST_CASE("BAD_INPUTS 26: bodies nested deeper than 64 levels hit a limit") {
         return model;
     };
     CHECK(nested(60).import().ops.size() == 1);
-    CHECK(failure_of([&] { return nested(90).import(); })->code == ErrorCode::limit);
+    CHECK(failure_of([&] { return nested(90).import(); }).code == ErrorCode::limit);
 }
 
 TEST_CASE("BAD_INPUTS 27: functions that reach themselves are refused with the path; 28: expansion is bounded") {
@@ -257,8 +257,8 @@ TEST_CASE("BAD_INPUTS 27: functions that reach themselves are refused with the p
     function(mutual, "F1", {"Relu", "F0"});
     const auto cycle = failure_of([&] { return mutual.import(); });
     REQUIRE(cycle);
-    CHECK(cycle->code == ErrorCode::model);
-    CHECK_MESSAGE(cycle->says("F0 → F1 → F0"), cycle->message);
+    CHECK(cycle.code == ErrorCode::model);
+    CHECK_MESSAGE(cycle.says("F0 → F1 → F0"), cycle.message);
 
     OnnxModel inlined = model;
     function(inlined, "F0", {"F1", "F1"});
@@ -270,7 +270,7 @@ TEST_CASE("BAD_INPUTS 27: functions that reach themselves are refused with the p
         const std::string next = i == 59 ? "Relu" : "F" + std::to_string(i + 1);
         function(bomb, "F" + std::to_string(i), {next, next});
     }
-    CHECK(failure_of([&] { return bomb.import(); })->code == ErrorCode::limit);
+    CHECK(failure_of([&] { return bomb.import(); }).code == ErrorCode::limit);
 
     OnnxModel deep = model;  // a chain of calls as deep as it is long needs no stack
     for (int i = 0; i < 20'000; ++i)

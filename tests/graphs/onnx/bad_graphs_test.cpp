@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "ftax/graph.hpp"
 #include "ftax/work.hpp"
@@ -14,7 +13,7 @@ using namespace ftax::test;
 
 namespace {
 
-std::optional<Failure> failure_of_model(const OnnxModel& model, const ImportOptions& options = {}) {
+Failure failure_of_model(const OnnxModel& model, const ImportOptions& options = {}) {
     return failure_of([&] { return model.import(options); });
 }
 
@@ -35,8 +34,8 @@ OnnxModel one_node(const std::string& op, const std::vector<std::string>& dims, 
 void check_invalid(const OnnxModel& model, const std::string& says) {
     const auto failure = failure_of_model(model);
     REQUIRE_MESSAGE(failure, says);
-    CHECK(failure->code == ErrorCode::model);
-    CHECK_MESSAGE(failure->says(says), failure->message);
+    CHECK(failure.code == ErrorCode::model);
+    CHECK_MESSAGE(failure.says(says), failure.message);
 }
 
 }  // namespace
@@ -49,9 +48,9 @@ TEST_CASE("BAD_INPUTS 10: a cycle and a self-loop are refused, one cycle is prin
     model.node("Exp", {"b"}, {"c"});
     const auto failure = failure_of_model(model);
     REQUIRE(failure);
-    CHECK(failure->code == ErrorCode::model);
+    CHECK(failure.code == ErrorCode::model);
     for (const char* name : {"Add_of_a", "Relu_of_b", "Exp_of_c", "→"})
-        CHECK_MESSAGE(failure->says(name), failure->message);
+        CHECK_MESSAGE(failure.says(name), failure.message);
 
     OnnxModel loop;
     loop.input("x", {"8"}).output("y");
@@ -96,8 +95,8 @@ TEST_CASE("BAD_INPUTS 13: a missing initializer that is named as an input is an 
     model.graph().mutable_input(1)->mutable_type()->mutable_tensor_type()->clear_shape();
     const auto failure = failure_of_model(model);
     REQUIRE(failure);
-    CHECK(failure->code == ErrorCode::usage);
-    CHECK(failure->says("--shapes w:"));
+    CHECK(failure.code == ErrorCode::usage);
+    CHECK(failure.says("--shapes w:"));
     OnnxModel declared = relu_model();  // stripped, but with a declared type: a weight
     declared.graph().mutable_node(0)->set_op_type("MatMul");
     declared.graph().mutable_node(0)->add_input("stripped");
@@ -129,10 +128,10 @@ TEST_CASE("BAD_INPUTS 15: a dimension 0 leaves a node without work") {
 TEST_CASE("BAD_INPUTS 16: products of dimensions beyond int64 hit a limit") {
     OnnxModel model = one_node("Flatten", {"4611686018427387904", "4", "2"});
     OnnxModel::attribute(*model.graph().mutable_node(0), "axis", std::int64_t{2});
-    CHECK(failure_of_model(model)->code == ErrorCode::limit);
+    CHECK(failure_of_model(model).code == ErrorCode::limit);
     const Graph graph = one_node("Relu", {"batch", "4611686018427387904"}).import();
     const BoundShapes bound = bind(graph, {{"batch", 8}});
-    CHECK(failure_of([&] { return element_count(graph.tensors[graph.outputs[0]], bound); })->code == ErrorCode::limit);
+    CHECK(failure_of([&] { return element_count(graph.tensors[graph.outputs[0]], bound); }).code == ErrorCode::limit);
 }
 
 TEST_CASE("BAD_INPUTS 16: a dimension squared or halved at every node hits a limit, in time and in memory") {
@@ -154,21 +153,21 @@ TEST_CASE("BAD_INPUTS 16: a dimension squared or halved at every node hits a lim
         model.node("Reshape", {"x", "s3000"}, {"y"});
         const auto failure = failure_of_model(model);
         REQUIRE(failure);
-        CHECK(failure->code == ErrorCode::limit);
+        CHECK(failure.code == ErrorCode::limit);
     }
 }
 
 TEST_CASE("BAD_INPUTS 17: sums of work beyond int64 hit a limit") {
     const Graph graph = one_node("Exp", {"batch", "1152921504606846976"}).import();
-    CHECK(failure_of([&] { return total_work(graph, bind(graph, {{"batch", 4}})); })->code == ErrorCode::limit);
+    CHECK(failure_of([&] { return total_work(graph, bind(graph, {{"batch", 4}})); }).code == ErrorCode::limit);
 }
 
 TEST_CASE("BAD_INPUTS 18: an unresolved symbol is a usage error naming symbol and flag") {
     const Graph graph = one_node("Relu", {"batch", "width", "3"}).import();
     const auto failure = failure_of([&] { return bind(graph, {{"batch", 2}}); });
     REQUIRE(failure);
-    CHECK(failure->code == ErrorCode::usage);
-    CHECK(failure->says("--dim width=N"));
+    CHECK(failure.code == ErrorCode::usage);
+    CHECK(failure.says("--dim width=N"));
     const Graph unnamed = one_node("Relu", {"", "", "3"}).import();
     CHECK(unnamed.expressions.symbols() == std::vector<std::string>{"batch", "x_1"});
     CHECK(warns(unnamed, "batch"));
@@ -182,19 +181,19 @@ TEST_CASE("BAD_INPUTS 19: one symbol with two values is refused") {
     options.input_shapes = {{"a", {"4", "8"}, {}}, {"b", {"6", "8"}, {}}};
     const auto failure = failure_of_model(model, options);
     REQUIRE(failure);
-    CHECK(failure->code == ErrorCode::model);
+    CHECK(failure.code == ErrorCode::model);
     options.input_shapes[1].dims[0] = "4";
     const Graph graph = model.import(options);
     CHECK(graph.expressions.symbols().empty());
     options.input_shapes = {{"c", {"4"}, {}}};
-    CHECK(failure_of_model(model, options)->code == ErrorCode::usage);
+    CHECK(failure_of_model(model, options).code == ErrorCode::usage);
 }
 
 TEST_CASE("BAD_INPUTS 20: arithmetic in dim_param is evaluated by a bounded parser") {
     const Graph graph = one_node("Relu", {"batch", "2*s0+1", "s0"}).import();
     const BoundShapes bound = bind(graph, {{"batch", 2}, {"s0", 5}});
     CHECK(bound_type(graph.tensors[graph.outputs[0]], bound).shape == std::vector<std::int64_t>{2, 11, 5});
-    CHECK(failure_of_model(one_node("Relu", {std::string(5000, '(')}))->code == ErrorCode::limit);
+    CHECK(failure_of_model(one_node("Relu", {std::string(5000, '(')})).code == ErrorCode::limit);
     // What is no expression is a name.
     CHECK(one_node("Relu", {"batch size", "8"}).import().expressions.symbols().size() == 1);
 }
@@ -255,7 +254,7 @@ TEST_CASE("BAD_INPUTS 22: missing or wrong-typed attributes and missing inputs a
 TEST_CASE("BAD_INPUTS 23: rank 0 is legal, a rank above 32 hits a limit") {
     CHECK(one_node("Relu", {}).import().tensors.size() == 2);
     CHECK_FALSE(failure_of_model(one_node("Relu", std::vector<std::string>(32, "1"))));
-    CHECK(failure_of_model(one_node("Relu", std::vector<std::string>(33, "1")))->code == ErrorCode::limit);
+    CHECK(failure_of_model(one_node("Relu", std::vector<std::string>(33, "1"))).code == ErrorCode::limit);
 }
 
 TEST_CASE("BAD_INPUTS 24: sub-byte element types count in bits, unknown ones warn") {
@@ -291,7 +290,7 @@ TEST_CASE("BAD_INPUTS 25: an unknown operator warns; value_info gives shapes dow
 
     ImportOptions options;
     options.unsupported_is_error = true;
-    CHECK(failure_of_model(model, options)->code == ErrorCode::model);
+    CHECK(failure_of_model(model, options).code == ErrorCode::model);
 }
 
 TEST_CASE("BAD_INPUTS 29: long chains are imported iteratively, --max-nodes limits") {
@@ -310,29 +309,26 @@ TEST_CASE("BAD_INPUTS 29: long chains are imported iteratively, --max-nodes limi
     options.max_nodes = length - 1;
     const auto failure = failure_of_model(model, options);
     REQUIRE(failure);
-    CHECK(failure->code == ErrorCode::limit);
-    CHECK(failure->says("--max-nodes"));
+    CHECK(failure.code == ErrorCode::limit);
+    CHECK(failure.says("--max-nodes"));
 }
 
-TEST_CASE("BAD_INPUTS 30: a node with very many inputs and very many concatenations take linear time") {
-    const auto seconds = [](int inputs) {
-        OnnxModel model;
-        model.input("x", {"batch", "8"}).output("y");
-        auto& node = model.node("Concat", std::vector<std::string>(static_cast<std::size_t>(inputs), "x"), {"y"});
-        OnnxModel::attribute(node, "axis", std::int64_t{1});
-        const std::string bytes = model.bytes();
-        const auto begin = std::chrono::steady_clock::now();
-        const Graph graph = import_onnx(bytes, "test.onnx", {});
-        CHECK(graph.expressions.to_string(graph.tensors[graph.outputs[0]].shape[1]) == std::to_string(8 * inputs));
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
-    const double small = seconds(25'000);
-    CHECK(seconds(200'000) < 8 * 5 * small + 0.5);
+// Work that grew with the square of these counts would take minutes; what it leaves behind is counted.
+TEST_CASE("BAD_INPUTS 30: a node with very many inputs, and very many concatenations, grow by what they are") {
+    constexpr int inputs = 200'000;
+    OnnxModel wide;
+    wide.input("x", {"batch", "8"}).output("y");
+    auto& node = wide.node("Concat", std::vector<std::string>(inputs, "x"), {"y"});
+    OnnxModel::attribute(node, "axis", std::int64_t{1});
+    const Graph joined = wide.import();
+    CHECK(joined.expressions.to_string(joined.tensors[joined.outputs[0]].shape[1]) == std::to_string(8 * inputs));
+    CHECK(joined.expressions.size() < 2 * inputs);
 
     OnnxModel chain;
     chain.input("x", {"batch", "8"});
     std::string last = "x";
-    for (int i = 0; i < 20'000; ++i) {
+    constexpr int links = 20'000;
+    for (int i = 0; i < links; ++i) {
         const std::string next = "t" + std::to_string(i);
         OnnxModel::attribute(chain.node("Concat", {last, "x"}, {next}), "axis", std::int64_t{0});
         last = next;
@@ -340,4 +336,5 @@ TEST_CASE("BAD_INPUTS 30: a node with very many inputs and very many concatenati
     chain.output(last);
     const Graph graph = chain.import();
     CHECK(graph.expressions.to_string(graph.tensors[graph.outputs[0]].shape[0]) == "20001*batch");
+    CHECK(graph.expressions.size() < 4 * links);
 }

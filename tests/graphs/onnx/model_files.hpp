@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "ftax/error.hpp"
 #include "graphs/importers.hpp"
+#include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace ftax::test {
@@ -113,23 +112,6 @@ inline OnnxModel relu_model() {
     model.input("x", {"batch", "8"}).output("y");
     model.node("Relu", {"x"}, {"y"});
     return model;
-}
-
-/// What an import came to: nothing when it succeeded.
-struct Failure {
-    ErrorCode code;
-    std::string message;
-    [[nodiscard]] bool says(const std::string& text) const { return message.find(text) != std::string::npos; }
-};
-
-template <class Action>
-std::optional<Failure> failure_of(Action action) {
-    try {
-        static_cast<void>(action());
-    } catch (const Error& error) {
-        return Failure{error.code(), error.what()};
-    }
-    return std::nullopt;
 }
 
 }  // namespace ftax::test

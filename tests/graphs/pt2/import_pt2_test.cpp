@@ -7,6 +7,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "tests/failure.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 
 using namespace ftax;
@@ -31,21 +32,6 @@ std::string replaced(std::string text, const std::string& what, const std::strin
     const std::size_t at = text.find(what);
     REQUIRE(at != std::string::npos);
     return text.replace(at, what.size(), with);
-}
-
-struct Failure {
-    ErrorCode code{};
-    std::string message;
-};
-
-template <typename Run>
-Failure failure_of(Run run) {
-    try {
-        run();
-    } catch (const Error& error) {
-        return {error.code(), error.what()};
-    }
-    return {};
 }
 
 bool contains(const std::string& text, const std::string& part) {

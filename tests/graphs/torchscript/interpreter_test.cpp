@@ -2,11 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <optional>
 
-#include "ftax/error.hpp"
 #include "ftax/work.hpp"
+#include "tests/failure.hpp"
 
 using namespace ftax;
 using namespace ftax::script;
@@ -72,17 +71,6 @@ Block relus(Writer& writer, int count, std::uint32_t x) {
     for (int i = 0; i < count; ++i) x = writer.node(block, "aten::relu", {x});
     block.outputs = {x};
     return block;
-}
-
-ErrorCode code_of(const std::function<void()>& run, std::string* message = nullptr) {
-    try {
-        run();
-    } catch (const Error& error) {
-        if (message) *message = error.what();
-        return error.code();
-    }
-    FAIL("no error");
-    return {};
 }
 
 /// An `If` whose condition is the truth of a tensor's element.
@@ -164,9 +152,9 @@ TEST_CASE("BAD_INPUTS 27: TorchScript functions that call each other for ever ar
     w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, OutputType::tensor, 0, "other")};
     Block& back = w.body(other);
     back.outputs = {w.node(back, "prim::CallMethod", {0, 1}, {}, OutputType::tensor, other, "forward")};
-    std::string message;
-    CHECK(code_of([&] { static_cast<void>(w.interpret()); }, &message) == ErrorCode::model);
-    CHECK(message.find("forward → other → forward") != std::string::npos);
+    const test::Failure failure = test::failure_of([&] { return w.interpret(); });
+    CHECK(failure.code == ErrorCode::model);
+    CHECK(failure.says("forward → other → forward"));
 }
 
 TEST_CASE("BAD_INPUTS 28: TorchScript calls that double 40 times end at the node limit") {
@@ -186,7 +174,7 @@ TEST_CASE("BAD_INPUTS 28: TorchScript calls that double 40 times end at the node
     }
     ImportOptions options;
     options.max_nodes = 1000;
-    CHECK(code_of([&] { static_cast<void>(w.interpret(options)); }) == ErrorCode::limit);
+    CHECK(test::failure_of([&] { return w.interpret(options); }).code == ErrorCode::limit);
 }
 
 TEST_CASE("a TorchScript loop on the host alone ends at the step limit") {
@@ -197,33 +185,33 @@ TEST_CASE("a TorchScript loop on the host alone ends at the step limit") {
     body.nodes.push_back(w.body().nodes.front());  // a constant on the host
     ImportOptions options;
     options.max_nodes = 1000;
-    CHECK(code_of([&] { static_cast<void>(w.interpret(options)); }) == ErrorCode::limit);
+    CHECK(test::failure_of([&] { return w.interpret(options); }).code == ErrorCode::limit);
 }
 
 TEST_CASE("a TorchScript program that raises for these shapes, or asks for what is not there, is an invalid model") {
     Writer raising;
     raising.node(raising.body(), "prim::RaiseException", {}, {}, OutputType::other);
-    CHECK(code_of([&] { static_cast<void>(raising.interpret()); }) == ErrorCode::model);
+    CHECK(test::failure_of([&] { return raising.interpret(); }).code == ErrorCode::model);
     Writer attribute;
     attribute.body().outputs = {
         attribute.node(attribute.body(), "prim::GetAttr", {0}, {}, OutputType::other, 0, "gone")};
-    CHECK(code_of([&] { static_cast<void>(attribute.interpret()); }) == ErrorCode::model);
+    CHECK(test::failure_of([&] { return attribute.interpret(); }).code == ErrorCode::model);
     Writer item;
     const std::uint32_t list = item.node(item.body(), "prim::ListConstruct", {}, {}, OutputType::other);
     const std::uint32_t index = item.integer(item.body(), 3);
     item.body().outputs = {item.node(item.body(), "aten::__getitem__", {list, index}, {}, OutputType::other)};
-    CHECK(code_of([&] { static_cast<void>(item.interpret()); }) == ErrorCode::model);
+    CHECK(test::failure_of([&] { return item.interpret(); }).code == ErrorCode::model);
 }
 
 TEST_CASE("a TorchScript input without a shape is asked for by name, and one shape too many is refused") {
     const Writer w = loop(1);
     Graph graph;
-    std::string message;
-    CHECK(code_of([&] { script::interpret(w.program, {}, graph); }, &message) == ErrorCode::usage);
-    CHECK(message.find("x, e.g. --input") != std::string::npos);
+    const test::Failure failure = test::failure_of([&] { script::interpret(w.program, {}, graph); });
+    CHECK(failure.code == ErrorCode::usage);
+    CHECK(failure.says("x, e.g. --input"));
     ImportOptions two;
     two.input_shapes = {{"", {"4"}, DType::f32}, {"", {"4"}, DType::f32}};
-    CHECK(code_of([&] { script::interpret(w.program, two, graph); }) == ErrorCode::usage);
+    CHECK(test::failure_of([&] { script::interpret(w.program, two, graph); }).code == ErrorCode::usage);
 }
 
 TEST_CASE("traced arithmetic on sizes stays on the host and symbolic") {

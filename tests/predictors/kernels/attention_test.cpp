@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <string_view>
+#include "tests/start_values.hpp"
 
 namespace {
 
@@ -23,9 +23,7 @@ DeviceRates<double> round_device() {
 }
 
 AttentionParameters<double> initial_parameters() {
-    AttentionParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    return p;
+    return test::start_values<AttentionParameters<double>>();
 }
 
 AttentionShape long_sequence() {

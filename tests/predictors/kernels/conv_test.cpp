@@ -5,15 +5,14 @@
 #include <set>
 #include <string>
 
+#include "tests/start_values.hpp"
 using namespace ftax;
 using namespace ftax::kernels;
 
 namespace {
 
 ConvParameters<double> declared_parameters() {
-    ConvParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    return p;
+    return test::start_values<ConvParameters<double>>();
 }
 
 /// Kernels without overhead: arithmetic at full rate, nothing to wait for.

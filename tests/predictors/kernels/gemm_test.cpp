@@ -6,6 +6,7 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "tests/start_values.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -13,17 +14,12 @@ using namespace ftax::kernels;
 namespace {
 
 GemmParameters<double> declared() {
-    GemmParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    return p;
+    return test::start_values<GemmParameters<double>>();
 }
 
 DeviceRates<double> rates_of(std::string_view device, MathPath path = MathPath::fp32) {
-    SustainedParameters<double> p;
     const DeviceSpec spec = device_spec(device);
-    visit_parameters(p, spec,
-                     [](std::string_view, double& value, const ParameterSpec& declared) { value = declared.initial; });
-    return device_rates(spec, path, p);
+    return device_rates(spec, path, test::start_values<SustainedParameters<double>>(spec));
 }
 
 const std::vector<const char*> devices = {"p4", "p100-pcie-16gb", "v100-pcie-32gb", "t4", "a100-pcie-40gb",

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/start_values.hpp"
 namespace {
 
 using namespace ftax;
@@ -26,9 +27,7 @@ DeviceRates<double> round_device() {
 }
 
 MemoryParameters<double> initial_parameters() {
-    MemoryParameters<double> p;
-    visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    return p;
+    return test::start_values<MemoryParameters<double>>();
 }
 
 MemoryShape rows_of(MemoryClass cls, std::int64_t rows, std::int64_t row_length) {

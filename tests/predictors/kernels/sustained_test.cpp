@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <string_view>
+#include "tests/start_values.hpp"
 
 namespace {
 
@@ -10,10 +10,7 @@ using namespace ftax;
 using namespace ftax::kernels;
 
 SustainedParameters<double> initial(const DeviceSpec& device) {
-    SustainedParameters<double> p;
-    visit_parameters(p, device,
-                     [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    return p;
+    return test::start_values<SustainedParameters<double>>(device);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/work.hpp"
+#include "tests/failure.hpp"
 
 using namespace ftax;
 
@@ -42,6 +43,19 @@ std::vector<int> random_choices(const nas::Space& space, std::mt19937& random) {
     for (const int options : space.options())
         choices.push_back(std::uniform_int_distribution<>(0, options - 1)(random));
     return choices;
+}
+
+/// Random architectures at the first batch of a cost function, as a campaign without noise would measure them.
+std::vector<nas::Sample> ten_samples(const nas::CostFunction& cost, unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<nas::Sample> samples;
+    for (int i = 0; i < 10; ++i) {
+        const auto choices = random_choices(cost.space(), random);
+        std::vector<double> latency_s(cost.batches().size());
+        cost.cost(choices, latency_s);
+        samples.push_back({choices, cost.batches()[0], latency_s[0]});
+    }
+    return samples;
 }
 
 /// The example of include/ftax/nas.hpp: three layers of 16, 32 or 64 channels.
@@ -84,12 +98,7 @@ class Repeating final : public Plain {
 
 int error_code(const nas::Space& space, std::string_view text) {
     std::vector<int> choices;
-    try {
-        space.parse(text, choices);
-    } catch (const Error& error) {
-        return static_cast<int>(error.code());
-    }
-    return 0;
+    return static_cast<int>(test::failure_of([&] { space.parse(text, choices); }).code);
 }
 
 }  // namespace
@@ -239,14 +248,7 @@ TEST_CASE("ten samples tell groups of kernels apart where the device decides") {
     const nas::Space& space = nas::space("nasbench201");
     const nas::Campaign truth{.device_scale = 1.05, .group_scale = {0.9, 1.2, 1, 1.3, 1, 1, 1}};
     const nas::CostFunction cost(space, test_device(), test_framework(), {}, {4096}, truth);
-    std::mt19937 random(5);
-    std::vector<nas::Sample> samples;
-    for (int i = 0; i < 10; ++i) {
-        const auto choices = random_choices(space, random);
-        std::vector<double> latency_s(1);
-        cost.cost(choices, latency_s);
-        samples.push_back({choices, 4096, latency_s[0]});
-    }
+    const std::vector<nas::Sample> samples = ten_samples(cost, 5);
     const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
     const auto scale = [](const nas::Campaign& c, nas::KernelGroup g) {
         return c.device_scale * c.group_scale[static_cast<std::size_t>(g)];
@@ -259,14 +261,7 @@ TEST_CASE("ten samples tell groups of kernels apart where the device decides") {
 TEST_CASE("samples that the device decides leave the host where its prior is") {
     const nas::Space& space = nas::space("nasbench201");
     const nas::CostFunction cost(space, test_device(), test_framework(), {}, {4096}, {.device_scale = 1.1});
-    std::mt19937 random(4);
-    std::vector<nas::Sample> samples;
-    for (int i = 0; i < 10; ++i) {
-        const auto choices = random_choices(space, random);
-        std::vector<double> latency_s(1);
-        cost.cost(choices, latency_s);
-        samples.push_back({choices, 4096, latency_s[0]});
-    }
+    const std::vector<nas::Sample> samples = ten_samples(cost, 4);
     const nas::Calibration found = nas::calibrate(space, test_device(), test_framework(), {}, samples);
     CHECK(found.campaign.device_scale == doctest::Approx(1.1).epsilon(0.02));
     CHECK(found.campaign.host_scale < 1.3);
@@ -306,12 +301,7 @@ TEST_CASE("a space without operators or with more than a million is refused") {
     const std::vector<int> choices{0, 0, 0};
     const auto code = [&](int operators) {
         const Repeating space(operators);
-        try {
-            static_cast<void>(nas::build_graph(space, choices));
-        } catch (const Error& error) {
-            return error.code();
-        }
-        return ErrorCode{};
+        return test::failure_of([&] { return nas::build_graph(space, choices); }).code;
     };
     CHECK(code(0) == ErrorCode::model);
     CHECK(code(400'000) == ErrorCode::limit);
