@@ -1,6 +1,7 @@
 #include "src/report/timeline_trace.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,18 @@ using Json = nlohmann::ordered_json;
 constexpr int process = 1;
 constexpr int host_row = 1;
 constexpr int device_row = 2;
-constexpr double us_per_s = 1e6;
+
+/// Perfetto counts in nanoseconds; in fractions of them, slices that follow on each other would overlap, and it drops
+/// such.
+double nanoseconds(double seconds) {
+    return std::round(seconds * 1e9);
+}
+
+/// The unit of the format, never below what it stands for: versions of Perfetto cut off or round.
+double microseconds(double nanoseconds) {
+    const double result = nanoseconds / 1e3;
+    return result * 1e3 < nanoseconds ? std::nextafter(result, 2 * result) : result;
+}
 
 Json name_row(std::string_view what, int row, const std::string& name) {
     return {{"ph", "M"}, {"pid", process}, {"tid", row}, {"name", what}, {"args", {{"name", escape_terminal(name)}}}};
@@ -30,15 +42,20 @@ Json duration_event(int row, std::string_view name, std::string_view category, d
             {"tid", row},
             {"name", escape_terminal(name)},
             {"cat", category},
-            {"ts", start_s * us_per_s},
-            {"dur", (end_s - start_s) * us_per_s},
+            {"ts", microseconds(nanoseconds(start_s))},
+            {"dur", microseconds(nanoseconds(end_s) - nanoseconds(start_s))},
             {"args", std::move(arguments)}};
 }
 
 /// One end of the arrow that ties a launch to its first kernel; each binds to the event that encloses its time.
 Json flow_event(std::string_view phase, int row, std::size_t launch, double at_s) {
-    Json event = {{"ph", phase},     {"pid", process}, {"tid", row},           {"name", "launch"},
-                  {"cat", "launch"}, {"id", launch},   {"ts", at_s * us_per_s}};
+    Json event = {{"ph", phase},
+                  {"pid", process},
+                  {"tid", row},
+                  {"name", "launch"},
+                  {"cat", "launch"},
+                  {"id", launch},
+                  {"ts", microseconds(nanoseconds(at_s))}};
     if (phase == "f") event["bp"] = "e";
     return event;
 }

@@ -4,10 +4,19 @@ import base64
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
+
+SKIPPED = 77  # the exit code of a test that this machine cannot run
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+
+def find_browser():
+    """Chromium from FTAX_BROWSER or the PATH; None where there is none."""
+    return os.environ.get("FTAX_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 class Browser:
@@ -92,22 +101,26 @@ class Browser:
 
     def open(self, path):
         """Loads a file to its end."""
+        self.load("file://" + os.path.abspath(path))
+
+    def load(self, url):
         self.events = []
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=url)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             message = self.receive(60)
             if message is None:
-                raise RuntimeError(f"{path} does not load")
+                raise RuntimeError(f"{url} does not load")
             self.events.append(message)
 
     def evaluate(self, expression):
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of an expression; of a promise, what it is kept with."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def complaints(self):
-        """What console and log have said since open(), and requests beyond the page itself."""
+        """What console and log have said since load(), and requests beyond the page itself."""
         found = []
         requests = 0
         for event in self.events:

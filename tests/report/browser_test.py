@@ -7,15 +7,11 @@ a phone, in the dark and on paper. Takes Chromium from FTAX_BROWSER or the PATH;
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
-from browser import Browser
-
-SKIPPED = 77
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+from browser import BROWSERS, SKIPPED, Browser, find_browser
 
 ROWS = """gpu,framework,precision,model,batch,latency_ms
 T4,,fp32,resnet18,1,4.7
@@ -283,7 +279,7 @@ def check_hostile(test):
 
 
 def main():
-    program = os.environ.get("FTAX_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = find_browser()
     if program is None:
         print(f"skipped: no Chromium on this machine (looked for {', '.join(BROWSERS)}; FTAX_BROWSER names one)")
         return SKIPPED
