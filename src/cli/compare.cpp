@@ -44,10 +44,8 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
     row.host = predictor->framework().host;
     std::vector<report::ComparisonRow> rows;
     for (const auto batch : batches) {
-        ShapeBindings bindings = dimension_bindings(arguments.model);
-        if (batch) bindings["batch"] = *batch;
         row.batch = batch;
-        row.prediction = predictor->predict(bindings);
+        row.prediction = predictor->predict(with_batch(dimension_bindings(arguments.model), batch));
         print_warnings(row.prediction->warnings);
         rows.push_back(row);
     }

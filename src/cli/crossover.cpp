@@ -26,9 +26,7 @@ report::PredictionReport curve_around(report::PredictionReport report, Predictor
     const double last = crossover ? std::max(16.0, 4 * crossover->batch) : without_crossover;
     report.rows.clear();
     for (std::int64_t batch = 1; static_cast<double>(batch) <= last; batch *= 2) {
-        ShapeBindings bindings = dims;
-        bindings["batch"] = batch;
-        report.rows.push_back({batch, predictor.predict(bindings), {}, {}});
+        report.rows.push_back({batch, predictor.predict(with_batch(dims, batch)), {}, {}});
     }
     return report;
 }
@@ -45,9 +43,7 @@ int run_crossover(const CrossoverArguments& arguments) {
     // The two sides of the answer: the last batch that the host bounds, the first that the GPU bounds.
     const double batch = report.crossover->crossover ? report.crossover->crossover->batch : 1;
     for (const std::int64_t side : {static_cast<std::int64_t>(batch), static_cast<std::int64_t>(batch) + 1}) {
-        ShapeBindings bindings = dims;
-        bindings["batch"] = side;
-        report.rows.push_back({side, predictor.predict(bindings), {}});
+        report.rows.push_back({side, predictor.predict(with_batch(dims, side)), {}});
         print_warnings(report.rows.back().prediction.warnings);
     }
     if (!arguments.html.empty()) {

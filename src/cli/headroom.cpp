@@ -56,17 +56,13 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
 int run_headroom(const HeadroomArguments& arguments) {
     const double budget = parse_budget(arguments.budget);
     const Graph graph = load_graph(arguments.model);
-    ShapeBindings bindings = dimension_bindings(arguments.model);
-    const std::vector<std::string>& symbols = graph.expressions.symbols();
-    const bool has_batch = std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
-    const auto batches = batches_for(graph, has_batch ? arguments.batch : "");
-    if (batches.size() > 1) throw Error(ErrorCode::usage, "headroom starts from one batch size: give one --batch");
-    if (batches.front()) bindings["batch"] = *batches.front();
+    const auto batch = one_batch_for(graph, has_batch(graph) ? arguments.batch : "", "headroom starts from");
+    const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
 
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
     report::HeadroomReport report{
         .run = report_on(predictor, arguments.model, arguments.run), .budget = budget, .growths = {}, .switches = {}};
-    report.run.rows.push_back({batches.front(), predictor.predict(bindings), {}, {}});
+    report.run.rows.push_back({batch, predictor.predict(bindings), {}, {}});
     print_warnings(report.run.rows.back().prediction.warnings);
     PredictOptions options = arguments.run.options;
     options.precision = report.run.precision;

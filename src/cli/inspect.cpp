@@ -31,10 +31,8 @@ int run_inspect(const InspectArguments& arguments) {
         write_standard_output(to_text(graph));
         return 0;
     }
-    ShapeBindings bindings = dimension_bindings(arguments.model);
-    const auto batches = batches_for(graph, arguments.batch);
-    if (batches.size() > 1) throw Error(ErrorCode::usage, "inspect looks at one batch size: give one --batch");
-    if (batches.front()) bindings["batch"] = *batches.front();
+    const auto batch = one_batch_for(graph, arguments.batch, "inspect looks at");
+    const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
 
     if (arguments.stream) {
         const auto stream = report::op_stream(graph, bindings);
@@ -54,7 +52,7 @@ int run_inspect(const InspectArguments& arguments) {
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
     const Prediction prediction = predictor.predict(bindings);
     report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
-    header.rows.push_back({batches.front(), prediction, {}});
+    header.rows.push_back({batch, prediction, {}});
     write_result(arguments.output, {.table =
                                         [&] {
                                             const report::Style style = report::standard_output_style();

@@ -88,10 +88,8 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     }
     const KinetoTrace trace = read_kineto_trace(arguments.trace);
     const Graph graph = load_graph(arguments.model);
-    ShapeBindings bindings = dimension_bindings(arguments.model);
-    const auto batches = batches_for(graph, arguments.batch);
-    if (batches.size() > 1) throw Error(ErrorCode::usage, "a trace is of one batch size: give one --batch");
-    if (batches.front()) bindings["batch"] = *batches.front();
+    const auto batch = one_batch_for(graph, arguments.batch, "a trace is of");
+    const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
     const Prediction prediction = predictor.predict(bindings);
     print_warnings(prediction.warnings);
@@ -106,7 +104,7 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
                                   const report::Style style = report::standard_output_style();
                                   report::PredictionReport header =
                                       report_on(predictor, arguments.model, arguments.run);
-                                  header.rows.push_back({batches.front(), prediction, {}, {}});
+                                  header.rows.push_back({batch, prediction, {}, {}});
                                   return print_header(header, style) + to_table(comparison, trace, parameters, style);
                               },
                           .json = [&] { return to_json(comparison, trace, parameters); },

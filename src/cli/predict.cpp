@@ -58,8 +58,7 @@ int run_predict(const PredictArguments& arguments) {
     // Ahead of the batches, for it predicts others: trace and page show the predictor's last prediction.
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
     for (const auto batch : batches) {
-        ShapeBindings bindings = dims;
-        if (batch) bindings["batch"] = *batch;
+        const ShapeBindings bindings = with_batch(dims, batch);
         report.rows.push_back({batch, predictor.predict(bindings), {}, {}});
         report.rows.back().branches = branches.widen(report.rows.back().prediction, bindings);
         print_warnings(report.rows.back().prediction.warnings);

@@ -100,9 +100,13 @@ ShapeBindings dimension_bindings(const ModelArguments& arguments) {
     return bindings;
 }
 
-std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
+bool has_batch(const Graph& graph) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
-    const bool dynamic = std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
+    return std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
+}
+
+std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
+    const bool dynamic = has_batch(graph);
     if (!dynamic && !list.empty()) {
         throw Error(ErrorCode::usage,
                     fmt::format("the batch of {} is fixed; give its inputs a dynamic one with --shapes "
@@ -115,6 +119,17 @@ std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const s
     }
     const std::vector<std::int64_t> batches = parse_batches(list);
     return {batches.begin(), batches.end()};
+}
+
+std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list, std::string_view what) {
+    const auto batches = batches_for(graph, list);
+    if (batches.size() > 1) throw Error(ErrorCode::usage, fmt::format("{} one batch size: give one --batch", what));
+    return batches.front();
+}
+
+ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch) {
+    if (batch) dims["batch"] = *batch;
+    return dims;
 }
 
 Precision parse_precision(const std::string& name) {
@@ -158,11 +173,7 @@ report::PredictionReport report_on(const Predictor& predictor, const ModelArgume
 report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims) {
     constexpr std::int64_t largest = 4096;
     report::CrossoverReport report{.crossover = find_crossover(predictor, dims, largest), .largest = largest};
-    if (!report.crossover) {
-        ShapeBindings bindings = dims;
-        bindings["batch"] = 1;
-        report.bound = predictor.predict(bindings).bound;
-    }
+    if (!report.crossover) report.bound = predictor.predict(with_batch(dims, 1)).bound;
     return report;
 }
 

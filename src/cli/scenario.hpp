@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ftax/import.hpp"
@@ -53,6 +54,12 @@ void add_batch_option(CLI::App& verb, std::string& batches);
 /// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.
 /// Throws Error{usage} when a list is missing, or given for a fixed batch.
 [[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
+/// The same where one batch is looked at. Throws Error{usage} for a list; `what` begins the message.
+[[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
+                                                        std::string_view what);
+/// `dims` with a batch, where there is one.
+[[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
+[[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
 /// Builds the predictor of a loaded graph, its framework profile anchored where rows are given. A profile fitted for
