@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
+#include "src/core/statistics.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"

@@ -31,14 +31,6 @@ std::optional<StopReason> StoppingRule::reason() const {
     return std::nullopt;
 }
 
-double median(std::span<const double> values) {
-    if (values.empty()) return 0;
-    std::vector<double> sorted(values.begin(), values.end());
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t middle = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
 double relative_stddev(std::span<const double> values) {
     if (values.size() < 2) return 0;
     double mean = 0;

@@ -45,8 +45,6 @@ class StoppingRule {
     std::vector<double> noise_;  ///< relative standard deviation after each sample
 };
 
-/// Middle value; of an even count the mean of the two in the middle. 0 for none.
-[[nodiscard]] double median(std::span<const double> values);
 /// Standard deviation over the mean; 0 for fewer than two values.
 [[nodiscard]] double relative_stddev(std::span<const double> values);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "calibration/fit/scoped_unknowns.hpp"
 #include "ftax/error.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/operator_host.hpp"
@@ -19,14 +20,6 @@ using kernels::ConvParameters;
 using kernels::DeviceRates;
 
 enum HostUnknown : std::size_t { host_start, host_slope, host_curvature };
-
-/// Values of every unknown, by what they belong to.
-struct ConvUnknowns {
-    LogFit::Block shared{};
-    std::map<Architecture, LogFit::Block> architectures{};
-    std::map<std::string, LogFit::Block> devices{};
-    std::map<std::string, LogFit::Block> hosts{};
-};
 
 using DeviceRows = std::map<std::string, std::vector<const ConvRow*>>;
 
@@ -96,20 +89,8 @@ LogFit::Block declared(const DeviceSpec& device) {
     return block;
 }
 
-/// Fixes what is known of a device.
-void hold(LogFit::Block& block, const std::vector<ScopedParameter>& held, const std::string& slug) {
-    for (const ScopedParameter& known : held) {
-        if (known.scope != ParameterScope::device || known.key != slug) continue;
-        for (Unknown& u : block) {
-            if (u.name != known.parameter.name) continue;
-            u.value = known.parameter.value;
-            u.fixed = true;
-        }
-    }
-}
-
-ConvUnknowns unknowns_for(const DeviceRows& rows, const ConvFitOptions& options) {
-    ConvUnknowns unknowns{.shared = declared_call("operator.conv_launch_share")};
+ScopedUnknowns unknowns_for(const DeviceRows& rows, const ConvFitOptions& options) {
+    ScopedUnknowns unknowns{.shared = declared_call("operator.conv_launch_share")};
     for (Unknown& u : declared(ParameterScope::shared)) unknowns.shared.push_back(std::move(u));
     for (const auto& [slug, of_device] : rows) {
         unknowns.architectures[of_device.front()->device->architecture] = declared(ParameterScope::architecture);
@@ -122,18 +103,12 @@ ConvUnknowns unknowns_for(const DeviceRows& rows, const ConvFitOptions& options)
     return unknowns;
 }
 
-std::vector<double> values(const LogFit::Block& block) {
-    std::vector<double> result;
-    for (const Unknown& u : block) result.push_back(u.value);
-    return result;
-}
-
 void fix(LogFit::Block& block) {
     for (Unknown& u : block) u.fixed = true;
 }
 
 /// Fits what is not fixed in `unknowns` to an even selection of `rows`.
-FitSummary fit_rows(const DeviceRows& rows, ConvUnknowns& unknowns, const ConvFitOptions& options) {
+FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const ConvFitOptions& options) {
     LogFit fit(options.fit);
     const std::size_t shared = fit.add_block(unknowns.shared);
     std::map<Architecture, std::size_t> architectures;
@@ -160,7 +135,7 @@ FitSummary fit_rows(const DeviceRows& rows, ConvUnknowns& unknowns, const ConvFi
 }
 
 /// log(predicted / measured) of every row, the algorithm chosen by the model.
-std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ConvUnknowns& unknowns,
+std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ScopedUnknowns& unknowns,
                                const std::string& slug, double pause_s) {
     const auto shared = values(unknowns.shared);
     const auto architecture = values(unknowns.architectures.at(rows.front()->device->architecture));
@@ -197,14 +172,14 @@ LogFit::Block expected(const std::map<std::string, LogFit::Block>& others) {
 }
 
 /// Leaves out one device at a time. What its host cost is no property of the device: `known` holds it.
-void add_left_out_folds(const DeviceRows& rows, const ConvUnknowns& known, const ConvFitOptions& options,
+void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, const ConvFitOptions& options,
                         FitReport& report) {
     std::map<std::string, std::vector<double>> blind, host_known, measured;
     for (const auto& [slug, of_device] : rows) {
         DeviceRows others = rows;
         others.erase(slug);
         if (others.empty()) return;
-        ConvUnknowns unknowns = unknowns_for(others, options);
+        ScopedUnknowns unknowns = unknowns_for(others, options);
         (void)fit_rows(others, unknowns, options);
         const Architecture architecture = of_device.front()->device->architecture;
         unknowns.architectures.try_emplace(architecture, declared(ParameterScope::architecture));
@@ -309,7 +284,7 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     FitReport report{.kernel_class = "conv"};
     if (by_device.empty()) return report;
 
-    ConvUnknowns unknowns = unknowns_for(by_device, options);
+    ScopedUnknowns unknowns = unknowns_for(by_device, options);
     report.converged = fit_rows(by_device, unknowns, options).converged;
 
     std::map<std::string, std::vector<double>> in_fit;

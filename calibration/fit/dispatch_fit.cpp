@@ -12,6 +12,7 @@
 #include "calibration/fit/memory_fit.hpp"
 #include "predictors/operator.hpp"
 #include "predictors/profile_parameters.hpp"
+#include "src/core/statistics.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -33,16 +34,6 @@ struct RowTime {
     double kernel_s = 0;
 };
 
-double quantile(std::vector<double> values, double share) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
-
-double median(std::vector<double> values) {
-    return quantile(std::move(values), 0.5);
-}
-
 /// Mean over the campaign of the medians of ten spans of it: neither slow rows nor where the usable rows lie count.
 double campaign_mean(const std::vector<HostTime>& times) {
     const auto by_order = [](const HostTime& a, const HostTime& b) { return a.order < b.order; };
@@ -56,7 +47,7 @@ double campaign_mean(const std::vector<HostTime>& times) {
     double sum = 0, used = 0;
     for (auto& of_span : hosts) {
         if (of_span.empty()) continue;
-        sum += median(std::move(of_span));
+        sum += quantile(std::move(of_span), 0.5);
         used += 1;
     }
     return sum / used;

@@ -10,6 +10,7 @@
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "predictors/host_costs.hpp"
+#include "src/core/statistics.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -17,16 +18,11 @@ namespace {
 /// A row is host-bound when the predicted device time explains less than this share of it.
 constexpr double device_share = 0.6;
 
-double median(std::vector<double> values) {
+/// Of an even count the larger of the two in the middle.
+double upper_median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
-}
-
-double quantile(std::vector<double> values, double share) {
-    const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-    return values[at];
 }
 
 /// Shared unknowns: a cost per kind that the rows count, a half-precision factor where the model has one.
@@ -107,7 +103,7 @@ std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
     for (const HostRow& row : rows) measured[{row.host, row.model, row.batch}].push_back(row.measured_s);
     const auto rises = [&](const HostRow& row) {
         const auto doubled = measured.find({row.host, row.model, 2 * row.batch});
-        return doubled != measured.end() && median(doubled->second) > flat * row.measured_s;
+        return doubled != measured.end() && upper_median(doubled->second) > flat * row.measured_s;
     };
     std::map<std::tuple<std::string, std::string, std::vector<double>>, std::vector<const HostRow*>> groups;
     std::vector<HostRow> result;
@@ -124,7 +120,7 @@ std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
         std::vector<double> latencies;
         for (const HostRow* row : group) latencies.push_back(row->measured_s);
         result.push_back(*group.front());
-        result.back().measured_s = median(latencies);
+        result.back().measured_s = upper_median(latencies);
     }
     return result;
 }
@@ -166,12 +162,12 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
         blas_calls.push_back(scalars[1].value);
     }
     // The reference host is the median one; the spread of the hosts is what is not known of another.
-    const double middle = median(log_scales);
+    const double middle = upper_median(log_scales);
     double variance = 0;
     for (const double s : log_scales) variance += (s - middle) * (s - middle);
     const double spread = std::sqrt(variance / static_cast<double>(log_scales.size()));
     result.reference.parameters.push_back({"host.scale", std::exp(middle), std::max(spread, 0.2), source});
-    result.reference.parameters.push_back({"host.blas_call", median(blas_calls), 0, source});
+    result.reference.parameters.push_back({"host.blas_call", upper_median(blas_calls), 0, source});
     std::sort(result.reference.parameters.begin(), result.reference.parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
 
@@ -184,7 +180,7 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
         errors.push_back(std::abs(Latency{&row, &shared}(blocks) / row.measured_s - 1));
     }
     for (const double e : errors) result.mean_error += e / static_cast<double>(errors.size());
-    result.median_error = median(errors);
+    result.median_error = upper_median(errors);
     result.p90_error = quantile(errors, 0.9);
     return result;
 }

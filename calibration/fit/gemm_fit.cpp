@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "calibration/fit/held_parameters.hpp"
+#include "calibration/fit/scoped_unknowns.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/operator.hpp"
@@ -18,14 +18,6 @@ namespace {
 using kernels::DeviceRates;
 using kernels::GemmParameters;
 using kernels::SustainedParameters;
-
-/// Values of every unknown, by what they belong to.
-struct GemmUnknowns {
-    LogFit::Block shared{};
-    std::map<Architecture, LogFit::Block> architectures{};
-    std::map<std::string, LogFit::Block> devices{};
-    std::map<std::string, LogFit::Block> hosts{};
-};
 
 using DeviceRows = std::map<std::string, std::vector<const GemmRow*>>;
 
@@ -134,8 +126,8 @@ LogFit::Block declared_host() {
             {"operator.dispatch_s.bmm", 35e-6, 5e-6, 3e-4, 0.5}};
 }
 
-GemmUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options) {
-    GemmUnknowns unknowns{.shared = declared_shared()};
+ScopedUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options) {
+    ScopedUnknowns unknowns{.shared = declared_shared()};
     for (const auto& [slug, of_device_rows] : rows) {
         const DeviceSpec& device = *of_device_rows.front()->device;
         unknowns.architectures[device.architecture] = declared_architecture(device.architecture);
@@ -146,17 +138,11 @@ GemmUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& options)
     return unknowns;
 }
 
-std::vector<double> values(const LogFit::Block& block) {
-    std::vector<double> result;
-    for (const Unknown& u : block) result.push_back(u.value);
-    return result;
-}
-
 /// The values of one device's blocks, as a row sees them.
 struct DeviceValues {
     std::array<std::vector<double>, 4> blocks;
 
-    DeviceValues(const GemmUnknowns& unknowns, const DeviceSpec& device)
+    DeviceValues(const ScopedUnknowns& unknowns, const DeviceSpec& device)
         : blocks{values(unknowns.shared), values(unknowns.architectures.at(device.architecture)),
                  values(unknowns.devices.at(device.slug)), values(unknowns.hosts.at(device.slug))} {}
 
@@ -211,9 +197,9 @@ void centre_on_mean(std::map<Architecture, LogFit::Block>& architectures) {
 }
 
 /// Fits what is not fixed in `unknowns`: in turns chooses the kernels and fits their times.
-FitSummary fit_rows(const DeviceRows& rows, GemmUnknowns& unknowns, const GemmFitOptions& options, bool hold_out) {
+FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const GemmFitOptions& options, bool hold_out) {
     FitSummary summary;
-    GemmUnknowns centres = unknowns;
+    ScopedUnknowns centres = unknowns;
     for (int round = 0; round < options.rounds; ++round) {
         FitOptions of_round = options.fit;
         if (round > 0) of_round.starts = 1;
@@ -253,7 +239,7 @@ struct OperatorErrors {
     std::map<std::string, ByDevice> all, clean;
 
     template <class Select>
-    void add(const std::vector<const GemmRow*>& rows, const GemmUnknowns& unknowns, Select select) {
+    void add(const std::vector<const GemmRow*>& rows, const ScopedUnknowns& unknowns, Select select) {
         const DeviceSpec& device = *rows.front()->device;
         const DeviceValues current(unknowns, device);
         for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -265,7 +251,7 @@ struct OperatorErrors {
         }
     }
 
-    void add(const std::vector<const GemmRow*>& rows, const GemmUnknowns& unknowns) {
+    void add(const std::vector<const GemmRow*>& rows, const ScopedUnknowns& unknowns) {
         add(rows, unknowns, [](std::size_t) { return true; });
     }
 };
@@ -298,7 +284,7 @@ std::string region_of(const GemmRow& row, const DeviceValues& current) {
     return plan.waves < 1 ? "arithmetic, less than one wave" : "arithmetic";
 }
 
-void add_regions(const DeviceRows& rows, const GemmUnknowns& unknowns, FitReport& report) {
+void add_regions(const DeviceRows& rows, const ScopedUnknowns& unknowns, FitReport& report) {
     std::map<std::string, std::vector<double>> regions;
     for (const auto& [slug, of_device_rows] : rows) {
         const DeviceValues current(unknowns, *of_device_rows.front()->device);
@@ -346,7 +332,7 @@ LogFit::Block expected_architecture(Architecture wanted, const std::map<Architec
 }
 
 /// Expects of a device by how far the others are from what their datasheets let expect.
-LogFit::Block expected_device(const DeviceSpec& wanted, const DeviceRows& others, const GemmUnknowns& fitted) {
+LogFit::Block expected_device(const DeviceSpec& wanted, const DeviceRows& others, const ScopedUnknowns& fitted) {
     LogFit::Block block = declared_device(wanted);
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0;
@@ -359,7 +345,7 @@ LogFit::Block expected_device(const DeviceSpec& wanted, const DeviceRows& others
     return block;
 }
 
-LogFit::Block expected_host(const DeviceRows& others, const GemmUnknowns& fitted) {
+LogFit::Block expected_host(const DeviceRows& others, const ScopedUnknowns& fitted) {
     LogFit::Block block = declared_host();
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0;
@@ -375,7 +361,7 @@ void fix(LogFit::Block& block) {
 
 /// Leaves out one device at a time: nothing known of it; its host's dispatch times, which are no property of the card;
 /// then also its sustained clock and bandwidth, two numbers.
-void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const GemmFitOptions& options,
+void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, const GemmFitOptions& options,
                         FitReport& report) {
     OperatorErrors blind, host_known, measured;
     for (const auto& [slug, of_device_rows] : rows) {
@@ -383,7 +369,7 @@ void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const
         others.erase(slug);
         if (others.empty()) return;
         const DeviceSpec& device = *of_device_rows.front()->device;
-        GemmUnknowns unknowns = unknowns_for(others, options);
+        ScopedUnknowns unknowns = unknowns_for(others, options);
         (void)fit_rows(others, unknowns, options, false);
         if (!unknowns.architectures.contains(device.architecture)) {
             unknowns.architectures[device.architecture] =
@@ -399,7 +385,7 @@ void add_left_out_folds(const DeviceRows& rows, const GemmUnknowns& known, const
         for (auto& [_, block] : unknowns.architectures) fix(block);
         for (Unknown& u : unknowns.devices.at(slug)) u.fixed = u.name != "clock.fp32" && u.name != "bandwidth";
         fix(unknowns.hosts.at(slug));
-        GemmUnknowns own = unknowns;
+        ScopedUnknowns own = unknowns;
         std::erase_if(own.architectures, [&](const auto& entry) { return entry.first != device.architecture; });
         (void)fit_rows({{slug, of_device_rows}}, own, options, false);
         measured.add(of_device_rows, own);
@@ -416,7 +402,7 @@ void add_parameters(const LogFit::Block& block, ParameterScope scope, const std:
     }
 }
 
-void add_all_parameters(const GemmUnknowns& unknowns, const GemmFitOptions& options, std::size_t rows,
+void add_all_parameters(const ScopedUnknowns& unknowns, const GemmFitOptions& options, std::size_t rows,
                         FitReport& report) {
     const std::string source = "fitted: linear and bmm rows, " + std::to_string(rows);
     const auto kernels_begin = unknowns.shared.begin() + call_unknowns;
@@ -471,7 +457,7 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
     FitReport report{.kernel_class = "gemm"};
     if (by_device.empty()) return report;
 
-    GemmUnknowns unknowns = unknowns_for(by_device, options);
+    ScopedUnknowns unknowns = unknowns_for(by_device, options);
     report.converged = fit_rows(by_device, unknowns, options, false).converged;
 
     OperatorErrors in_fit;
@@ -479,7 +465,7 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
     add_folds("in the fit", in_fit, report);
     add_regions(by_device, unknowns, report);
     if (options.folds) {
-        GemmUnknowns without = unknowns_for(by_device, options);
+        ScopedUnknowns without = unknowns_for(by_device, options);
         (void)fit_rows(by_device, without, options, true);
         OperatorErrors held_out;
         for (const auto& [_, of_device_rows] : by_device) held_out.add(of_device_rows, without, is_held_out);

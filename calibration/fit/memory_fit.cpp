@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "calibration/fit/scoped_unknowns.hpp"
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/operator.hpp"
@@ -169,12 +170,6 @@ FitSummary fit_rows(const DeviceRows& rows, MemoryUnknowns& unknowns, const Memo
     for (const auto& [key, index] : devices) unknowns.devices[key] = fit.block(index);
     for (const auto& [key, index] : machines) unknowns.machines[key] = fit.block(index);
     return summary;
-}
-
-std::vector<double> values(const LogFit::Block& block) {
-    std::vector<double> result;
-    for (const Unknown& u : block) result.push_back(u.value);
-    return result;
 }
 
 /// Adds log(predicted / measured) of every row to the groups of its class and device.

@@ -1,6 +1,12 @@
-#include "calibration/fit/held_parameters.hpp"
+#include "calibration/fit/scoped_unknowns.hpp"
 
 namespace ftax::fit {
+
+std::vector<double> values(const LogFit::Block& block) {
+    std::vector<double> result;
+    for (const Unknown& u : block) result.push_back(u.value);
+    return result;
+}
 
 void hold(LogFit::Block& block, std::span<const ScopedParameter> held, std::string_view device_slug) {
     for (const ScopedParameter& known : held) {

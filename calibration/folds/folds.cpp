@@ -14,9 +14,34 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host_costs.hpp"
+#include "src/core/statistics.hpp"
 
 namespace ftax::folds {
 namespace {
+
+/// Family of a model: architectures whose operator streams resemble each other.
+std::string family_of(const std::string& model) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> families{{
+        {"resnet", "resnet"},
+        {"resnext", "resnet"},
+        {"wide_resnet", "resnet"},
+        {"gernet", "resnet"},
+        {"mobilenet", "mobilenet"},
+        {"mnasnet", "mobilenet"},
+        {"efficientnet", "mobilenet"},
+        {"shufflenet", "mobilenet"},
+        {"bert", "bert"},
+        {"distilbert", "bert"},
+        {"funnel", "bert"},
+        {"longformer", "bert"},
+        {"squeeze_bert", "bert"},
+        {"vit", "vit"},
+    }};
+    for (const auto& [prefix, family] : families) {
+        if (model.starts_with(prefix)) return std::string(family);
+    }
+    return model;
+}
 
 /// Slowed 2 to 3 × by something else on the machine: all CNNs, and transformers at small batches.
 bool is_unsound(const Measurement& row) {
@@ -72,29 +97,6 @@ void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
 
 }  // namespace
 
-std::string family_of(const std::string& model) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> families{{
-        {"resnet", "resnet"},
-        {"resnext", "resnet"},
-        {"wide_resnet", "resnet"},
-        {"gernet", "resnet"},
-        {"mobilenet", "mobilenet"},
-        {"mnasnet", "mobilenet"},
-        {"efficientnet", "mobilenet"},
-        {"shufflenet", "mobilenet"},
-        {"bert", "bert"},
-        {"distilbert", "bert"},
-        {"funnel", "bert"},
-        {"longformer", "bert"},
-        {"squeeze_bert", "bert"},
-        {"vit", "vit"},
-    }};
-    for (const auto& [prefix, family] : families) {
-        if (model.starts_with(prefix)) return std::string(family);
-    }
-    return model;
-}
-
 Folds::Folds(std::vector<Measurement> rows, std::int64_t largest_batch) {
     std::map<std::tuple<std::string, std::string, Precision, std::string>, std::optional<Predictor>> predictors;
     std::set<std::string> named;
@@ -134,11 +136,8 @@ std::vector<fit::FrameworkFit> Folds::fit_all(const std::vector<Scored>& left_ou
                 }
             }
             if (errors.empty()) continue;
-            const auto ninety =
-                errors.begin() + static_cast<std::ptrdiff_t>(0.9 * static_cast<double>(errors.size() - 1));
-            std::nth_element(errors.begin(), ninety, errors.end());
             fits.back().reference.parameters.push_back(
-                {host ? "noise.host" : "noise.device", *ninety / equations::normal_90, 0,
+                {host ? "noise.host" : "noise.device", quantile(errors, 0.9) / equations::normal_90, 0,
                  fmt::format("framework_tax.csv {}, one model left out, {} rows", framework, errors.size())});
         }
     }

@@ -21,9 +21,6 @@ struct Scored {
 
 enum class LeaveOut { model, family, gpu };
 
-/// Family of a model: architectures whose operator streams resemble each other.
-[[nodiscard]] std::string family_of(const std::string& model);
-
 /// Rows with what the predictor counts on the host and times on the device for each; both are found once.
 class Folds {
   public:

@@ -6,10 +6,10 @@
 
 #include "calibration/bench/bench_device.hpp"
 #include "calibration/bench/operator_cases.hpp"
-#include "calibration/bench/stopping_rule.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/framework_model.hpp"
+#include "src/core/statistics.hpp"
 #include "src/io/measurement_file.hpp"
 
 namespace ftax::cli {
@@ -59,7 +59,7 @@ class Collector {
         MachineRows result{*device_, {}, {}};
         for (const auto& [found, seconds] : seconds_) {
             try {
-                place(found, bench::median(seconds), result);
+                place(found, median(seconds), result);
             } catch (const Error& error) {
                 if (unusable_.insert(found.name).second) warn_({fmt::format("{}: {}", found.name, error.what())});
             }

@@ -10,8 +10,8 @@ namespace ftax::report {
 struct ChartPoint {
     double x = 0, y = 0;
     double radius = 0;  ///< of its dot; 0 for that of its series
-    std::string
-        note{};  ///< what a pointer over the dot shows; empty for the numbers of a line, for nothing in a scatter
+    /// What a pointer over the dot shows; empty for the numbers of a line, for nothing in a scatter.
+    std::string note{};
 };
 
 /// How a series is drawn. Each look has one colour per theme; lines and scatters have one per category.

@@ -26,8 +26,6 @@ Dispatch dispatch_of_reshape(const Graph& graph, const Op& op) {
     return copied && may_copy ? Dispatch::kernel : Dispatch::view;
 }
 
-}  // namespace
-
 std::string_view name_of(Dispatch dispatch) noexcept {
     switch (dispatch) {
         case Dispatch::kernel:
@@ -42,6 +40,8 @@ std::string_view name_of(Dispatch dispatch) noexcept {
     return "sync";
 }
 
+/// Tells kernels from views. A reshape that strides do not allow copies; `contiguous` of what is so does nothing.
+/// Source: aten/src/ATen/native/TensorShape.cpp and TensorProperties.cpp.
 Dispatch dispatch_of(const Graph& graph, const Op& op) {
     switch (op.kind) {
         case OpKind::reshape:
@@ -65,6 +65,8 @@ Dispatch dispatch_of(const Graph& graph, const Op& op) {
             return Dispatch::kernel;
     }
 }
+
+}  // namespace
 
 std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings) {
     const BoundShapes bound = bind(graph, bindings);

@@ -18,12 +18,6 @@ enum class Dispatch : std::uint8_t {
     sync,    ///< the host waits for its result
 };
 
-[[nodiscard]] std::string_view name_of(Dispatch dispatch) noexcept;
-
-/// Tells kernels from views. A reshape that strides do not allow copies; `contiguous` of what is so does nothing.
-/// Source: aten/src/ATen/native/TensorShape.cpp and TensorProperties.cpp.
-[[nodiscard]] Dispatch dispatch_of(const Graph& graph, const Op& op);
-
 /// One operator in the order in which eager PyTorch dispatches them.
 struct StreamRow {
     std::string source;  ///< "aten::conv2d"

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "src/core/statistics.hpp"
 #include "src/report/trace_alignment.hpp"
 
 namespace ftax::report {
@@ -18,13 +19,6 @@ struct Call {
     OperatorTimes times;
     double device_end_s = 0;
 };
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    if (values.size() % 2 == 1) return *middle;
-    return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 /// Annotations (ProfilerStep#3, "forward") enclose operators and are none.
 bool is_operator(std::string_view name) {
@@ -184,8 +178,8 @@ void measure_device_latencies(const KinetoTrace& trace, TraceComparison& compari
         }
         free_s = std::max(free_s, kernel->end_s);
     }
-    if (!latencies.empty()) comparison.launch_latency_s = median(std::move(latencies));
-    if (!gaps.empty()) comparison.kernel_gap_s = median(std::move(gaps));
+    if (!latencies.empty()) comparison.launch_latency_s = median(latencies);
+    if (!gaps.empty()) comparison.kernel_gap_s = median(gaps);
 }
 
 std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& operators) {
@@ -269,7 +263,7 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& pr
         if (10 * pass.matched >= 9 * model.size()) latencies.push_back(pass.end_s - pass.start_s);
     }
     comparison.passes = latencies.size();
-    if (!latencies.empty()) comparison.measured_latency_s = median(std::move(latencies));
+    if (!latencies.empty()) comparison.measured_latency_s = median(latencies);
     for (auto& [name, extra] : unpredicted) {
         const auto count = static_cast<double>(std::max<std::size_t>(passes.size(), 1));
         extra.calls /= count;

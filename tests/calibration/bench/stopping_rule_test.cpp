@@ -44,10 +44,7 @@ TEST_CASE("noise that keeps changing is cut off by the time limit") {
     CHECK(samples == 60);  // 15 s of 0.25 s
 }
 
-TEST_CASE("median and relative standard deviation of a few numbers") {
-    CHECK(median(std::array{3.0, 1.0, 2.0}) == doctest::Approx(2));
-    CHECK(median(std::array{4.0, 1.0, 2.0, 3.0}) == doctest::Approx(2.5));
-    CHECK(median({}) == 0);
+TEST_CASE("relative standard deviation of a few numbers") {
     CHECK(relative_stddev(std::array{1.0, 3.0}) == doctest::Approx(std::sqrt(2.0) / 2));
     CHECK(relative_stddev(std::array{5.0}) == 0);
 }

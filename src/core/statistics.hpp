@@ -1,0 +1,27 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ftax {
+
+/// Middle value; of an even count the mean of the two in the middle. 0 for none.
+[[nodiscard]] inline double median(std::span<const double> values) {
+    if (values.empty()) return 0;
+    std::vector<double> sorted(values.begin(), values.end());
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t middle = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/// The value that a share of the others, from 0 to 1, does not exceed, rounded down to a value that occurs. There must
+/// be one.
+[[nodiscard]] inline double quantile(std::vector<double> values, double share) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
+}  // namespace ftax

@@ -1,0 +1,20 @@
+#include "src/core/statistics.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+using namespace ftax;
+
+TEST_CASE("the median of an even count is the mean of the two in the middle") {
+    CHECK(median(std::array{3.0, 1.0, 2.0}) == doctest::Approx(2));
+    CHECK(median(std::array{4.0, 1.0, 2.0, 3.0}) == doctest::Approx(2.5));
+    CHECK(median({}) == 0);
+}
+
+TEST_CASE("a quantile is one of the values, rounded down") {
+    CHECK(quantile({4, 1, 3, 2}, 0) == 1);
+    CHECK(quantile({4, 1, 3, 2}, 0.5) == 2);
+    CHECK(quantile({4, 1, 3, 2}, 0.9) == 3);
+    CHECK(quantile({4, 1, 3, 2}, 1) == 4);
+}
