@@ -88,6 +88,10 @@ int run_fit(const FitArguments& arguments) {
                     fmt::format("{} was measured for a calibration; the other files are fitted without it",
                                 escape_terminal(measured_here.front().origin())));
     }
+    if (!arguments.host_output.empty()) {
+        throw Error(ErrorCode::usage,
+                    "--host-output: none of these files has the host_dispatch rows that a host is fitted to");
+    }
     Devices devices;
     DeviceProfileFile profile;
     profile.version = arguments.version;

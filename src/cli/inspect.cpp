@@ -70,15 +70,24 @@ void setup_inspect(CLI::App& app, Action& action) {
     CLI::App* verb = app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
     const auto arguments = std::make_shared<InspectArguments>();
     add_model_options(*verb, arguments->model);
-    add_run_options(*verb, arguments->run);
-    verb->get_option("--device")->required(false);
     verb->add_option("--batch", arguments->batch, "batch size")->type_name("N");
-    verb->add_option("--depth", arguments->depth, "levels of modules to list")->capture_default_str();
-    verb->add_flag("--kernels", arguments->kernels, "every launch with its host and device time on --device");
-    verb->add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
-    verb->add_flag("--text", arguments->text, "print the model as a text graph");
+    CLI::Option* const depth =
+        verb->add_option("--depth", arguments->depth, "levels of modules to list")->capture_default_str();
+    CLI::Option* const kernels =
+        verb->add_flag("--kernels", arguments->kernels, "every launch with its host and device time on --device");
+    CLI::Option* const stream =
+        verb->add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
+    CLI::Option* const text = verb->add_flag("--text", arguments->text, "print the model as a text graph");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
+    CLI::App* const group = verb->add_option_group("With --kernels");
+    add_run_options(*group, arguments->run);
+    group->get_option("--device")->required(false);
+    // What one form of the answer has no use for is refused rather than passed over.
+    for (CLI::Option* option : group->get_options()) option->needs(kernels);
+    for (CLI::Option* form : {kernels, stream, text}) depth->excludes(form);
+    stream->excludes(kernels);
+    for (const char* other : {"--kernels", "--stream", "--json", "--csv"}) text->excludes(verb->get_option(other));
     verb->callback([arguments, &action] { action = [arguments] { return run_inspect(*arguments); }; });
 }
 

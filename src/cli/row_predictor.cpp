@@ -145,6 +145,15 @@ std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
                         is_channels_last(framework.traits, row.precision));
 }
 
+std::set<report::UsedProfile> RowPredictor::profiles() const {
+    std::set<report::UsedProfile> result;
+    for (const auto& [key, predictor] : predictors_) {
+        result.insert(report::used(predictor.device()));
+        result.insert(report::used(predictor.framework()));
+    }
+    return result;
+}
+
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     const Prediction prediction = predict(measured);
     Measurement row = with_own_framework(measured);

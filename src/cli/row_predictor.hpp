@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernel_list.hpp"
+#include "src/report/validation_report.hpp"
 
 namespace ftax::cli {
 
@@ -27,6 +29,9 @@ class RowPredictor {
     /// Predicts one row, on the host its anchor rows describe where there are any.
     /// Throws Error for what the row asks for and ftax does not have: device, framework, model, shape, training.
     [[nodiscard]] Prediction predict(const Measurement& row);
+
+    /// The profiles that predict() has used.
+    [[nodiscard]] std::set<report::UsedProfile> profiles() const;
 
     /// Pairs a measured row with its prediction on a host that nobody has measured. Throws what predict() throws.
     [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);

@@ -99,7 +99,10 @@ void setup_validate(CLI::App& app, Action& action) {
             ->type_name("FILE");
     add_json_option(*verb, arguments->output);
     add_kineto_options(*verb, arguments->kineto);
-    html->excludes(verb->get_option("--kineto"));
+    CLI::Option* const trace = verb->get_option("--kineto");
+    html->excludes(trace);
+    for (const char* of_rows : {"--models", "--by", "--max-mape", "--predictions"})
+        verb->get_option(of_rows)->excludes(trace);
     verb->callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
 }
 

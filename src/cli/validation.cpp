@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "ftax/error.hpp"
 #include "predictors/operator.hpp"
@@ -33,19 +34,23 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
 }
 
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
-                                                  const ValidationArguments& arguments, const Warn& warn) {
+                                                  const ValidationArguments& arguments, const Warn& warn,
+                                                  std::set<report::UsedProfile>& profiles) {
     RowPredictor predictor(arguments.models, arguments.device_profile);
     if (!arguments.anchor.empty()) {
         warn(predictor.anchor(usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn)));
     }
-    return predict_rows(file, [&](const Measurement& row) {
+    auto rows = predict_rows(file, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
         return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
     });
+    profiles = predictor.profiles();
+    return rows;
 }
 
 std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<OperatorMeasurement>& file,
-                                                     const ValidationArguments& arguments, const Warn& warn) {
+                                                     const ValidationArguments& arguments, const Warn& warn,
+                                                     std::set<report::UsedProfile>& profiles) {
     std::map<std::string, std::vector<OperatorMeasurement>> anchors;
     if (!arguments.anchor.empty()) {
         for (OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn)) {
@@ -59,6 +64,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
             const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
             model = models.emplace(row.gpu, OperatorModel(profile)).first;
             model->second.anchor(anchors[profile.device.slug]);
+            profiles.insert(report::used(profile));
         }
         const auto p = model->second.predict(row);
         if (!p) return std::nullopt;
@@ -81,14 +87,15 @@ void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::
 
 Validation validate(const ValidationArguments& arguments, const Warn& warn) {
     Validation result{read_csv(arguments.rows), {}, {}};
+    std::set<report::UsedProfile> profiles;
     const bool operators = holds_operators(result.table);
     if (operators) {
         auto file = read_operator_measurements(std::move(result.table));
-        result.rows = validate_operators(file, arguments, warn);
+        result.rows = validate_operators(file, arguments, warn, profiles);
         result.table = std::move(file.table);
     } else {
         auto file = read_model_measurements(std::move(result.table));
-        result.rows = validate_models(file, arguments, warn);
+        result.rows = validate_models(file, arguments, warn, profiles);
         result.table = std::move(file.table);
     }
     const std::string by = !arguments.by.empty() ? arguments.by
@@ -96,6 +103,7 @@ Validation validate(const ValidationArguments& arguments, const Warn& warn) {
                                                  : "gpu,framework,precision";
     group_rows(result.table, split_list(by), result.rows);
     result.report = summarise(result.table, split_list(by), result.rows);
+    result.report.profiles.assign(profiles.begin(), profiles.end());
     return result;
 }
 

@@ -98,6 +98,19 @@ std::string skipped_section(const ValidationReport& report) {
     return section("Rows without a prediction", table.html());
 }
 
+std::string provenance_section(const ValidationReport& report) {
+    if (report.profiles.empty()) return "";
+    PageTable table("profiles", {{"profile of a", "kind", CellKind::text},
+                                 {"name", "name", CellKind::text},
+                                 {"version", "version", CellKind::text},
+                                 {"host", "host", CellKind::text}});
+    for (const UsedProfile& profile : report.profiles) {
+        table.row();
+        for (const std::string& cell : {profile.kind, profile.name, profile.version, profile.host}) table.text(cell);
+    }
+    return section("What it rests on", table.html());
+}
+
 std::string facts(const ValidationSource& source, const ValidationReport& report) {
     std::string text = fmt::format("{} of {} rows of {} are predicted", report.overall ? report.overall->rows : 0,
                                    report.rows, source.rows);
@@ -127,7 +140,7 @@ std::string validation_page(const ValidationSource& source, const CsvTable& tabl
     } else {
         html += "<p>No row could be predicted.</p>\n";
     }
-    html += skipped_section(report);
+    html += skipped_section(report) + provenance_section(report);
     return page(fmt::format("{}: predicted against measured", std::filesystem::path(source.rows).filename().string()),
                 html);
 }

@@ -145,13 +145,22 @@ std::string to_table(const ValidationReport& report, Style style) {
     return text;
 }
 
+UsedProfile used(const DeviceProfile& profile) {
+    return {.kind = "device", .name = profile.device.slug, .version = profile.version, .host = {}};
+}
+
+UsedProfile used(const FrameworkProfile& profile) {
+    return {.kind = "framework", .name = profile.framework, .version = profile.version, .host = profile.host};
+}
+
 std::string to_json(const ValidationReport& report) {
     using Json = nlohmann::ordered_json;
     Json json = {{"schema_version", 1},
                  {"rows", report.rows},
                  {"overall", report.overall ? errors_json(*report.overall) : Json(nullptr)},
                  {"groups", Json::array()},
-                 {"skipped", Json::array()}};
+                 {"skipped", Json::array()},
+                 {"profiles", Json::array()}};
     for (const ValidationGroup& group : report.groups) {
         Json values = Json::object();
         for (std::size_t i = 0; i < report.by.size(); ++i) values[report.by[i]] = group.values[i];
@@ -161,6 +170,11 @@ std::string to_json(const ValidationReport& report) {
     }
     for (const SkippedRows& skipped : report.skipped) {
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
+    }
+    for (const UsedProfile& profile : report.profiles) {
+        Json entry = {{"kind", profile.kind}, {"name", profile.name}, {"version", profile.version}};
+        if (!profile.host.empty()) entry["host"] = profile.host;
+        json["profiles"].push_back(std::move(entry));
     }
     return to_text(json);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,12 +53,25 @@ struct SkippedRows {
     std::vector<std::size_t> lines;
 };
 
+/// A profile that predictions of rows rest on.
+struct UsedProfile {
+    std::string kind;  ///< "device" or "framework"
+    std::string name, version;
+    std::string host;  ///< that a framework's costs hold for; empty for a device
+
+    friend auto operator<=>(const UsedProfile&, const UsedProfile&) = default;
+};
+
+[[nodiscard]] UsedProfile used(const DeviceProfile& profile);
+[[nodiscard]] UsedProfile used(const FrameworkProfile& profile);
+
 struct ValidationReport {
     std::vector<std::string> by;  ///< columns that group the rows
     std::vector<ValidationGroup> groups;
     std::optional<ErrorStatistics> overall;  ///< nullopt when no row could be predicted
     std::size_t rows = 0;
     std::vector<SkippedRows> skipped;
+    std::vector<UsedProfile> profiles;  ///< sorted, unique
 };
 
 /// Values of a column, one per row; a framework or precision that is absent or empty reads as its default.

@@ -146,11 +146,26 @@ TEST_CASE("validate --html holds the numbers of --json; without a prediction it 
         CHECK_MESSAGE(page.html.find(part) != std::string::npos, part);
     }
     check_self_contained(page.html);
+    REQUIRE(page.json["profiles"].size() == 4);  // two devices, two frameworks
+    for (const auto& profile : page.json["profiles"]) {
+        CHECK_FALSE(profile["version"].get<std::string>().empty());
+        const std::string cells =
+            fmt::format("<td class=\"text\">{}</td><td class=\"text\">{}</td>", profile["name"].get<std::string>(),
+                        profile["version"].get<std::string>());
+        CHECK_MESSAGE(page.html.find(cells) != std::string::npos, cells);
+    }
     const std::string anchor =
         folder.write("anchor.csv", "gpu,model,batch,latency_ms\nT4,unheard,1,3\nT4,resnet18,1,5\n");
-    CHECK(page_of({"validate", rows, "--anchor", anchor}).html.find("<li>Warning: ") != std::string::npos);
+    const Page anchored = page_of({"validate", rows, "--anchor", anchor});
+    CHECK(anchored.html.find("<li>Warning: ") != std::string::npos);
+    CHECK(anchored.json["profiles"][2]["host"] == "anchored");
     const std::string none = folder.write("none.csv", "gpu,model,batch,latency_ms\nT4,unheard,1,3\n");
-    CHECK(page_of({"validate", none}).html.find("No row could be predicted") != std::string::npos);
+    const Page empty = page_of({"validate", none});
+    CHECK(empty.html.find("No row could be predicted") != std::string::npos);
+    CHECK(empty.json["profiles"].empty());
+    const std::string operators =
+        folder.write("operators.csv", "gpu,op,precision,shape,latency_ms\nT4,softmax,fp32,b=512 h=512,0.01\n");
+    CHECK(page_of({"validate", operators}).json["profiles"][0]["name"] == "t4");
     CHECK(run_ftax({"validate", "--kineto", rows, "--html", folder.file("page.html"), "resnet18", "--device", "t4"})
               .exit_code == 2);
 }

@@ -112,6 +112,13 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {with({"--json", "/nowhere/out.json"}), 2, "/nowhere/out.json"},
         {{"inspect", model, "--batch", "1,2", "--dim", "seq=8"}, 2, "one batch"},
         {{"inspect", model, "--batch", "1", "--dim", "seq=8", "--kernels"}, 2, "--device"},
+        // Options that nothing would read are refused.
+        {{"inspect", model, "--batch", "1", "--dim", "seq=8", "--device", "t4"}, 2, "--kernels"},
+        {{"inspect", model, "--kernels", "--device", "t4", "--depth", "2"}, 2, "--depth"},
+        {{"inspect", model, "--text", "--json"}, 2, "--text"},
+        {{"inspect", model, "--stream", "--kernels", "--device", "t4"}, 2, "--stream"},
+        {{"validate", model, "--kineto", broken, "--device", "t4", "--predictions", "out.csv"}, 2, "--predictions"},
+        {{"validate", model, "--kineto", broken, "--device", "t4", "--max-mape", "10"}, 2, "--max-mape"},
         {{"profiles"}, 2, "profiles: a command is missing: list, show, diff"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
         {{"validate", broken}, 6, "broken.txt"},

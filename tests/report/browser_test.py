@@ -260,6 +260,10 @@ def check_validate(test, rows_path):
                    (column, *ERRORS))
     lines = sum(len(skipped["lines"]) for skipped in result["skipped"])
     test.check(sum(row[0]["value"] for row in test.table("skipped")) == lines == 1, f"{test.name}: other rows are skipped")
+    test.equal("profiles", result["profiles"], ("kind", "name", "version", "host"))
+    test.check({(profile["kind"], profile["name"]) for profile in result["profiles"]} ==
+               {("device", "t4"), ("device", "v100-sxm2-32gb"), ("framework", "pytorch-eager"), ("framework", "torchscript")},
+               f"{test.name}: other profiles")
     test.finish()
 
 

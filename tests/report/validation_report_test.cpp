@@ -43,7 +43,8 @@ TEST_CASE("a validation report groups what was predicted and lists what was not"
     const CsvTable table("gpu,model,note\nT4,a,x\nT4,b,=1\nV100,a,\nT4,c,\nT4,d,\nT4,e,\n", "rows.csv");
     const std::array rows{row(10, 11, "T4"),        row(10, 8, "T4"),         row(10, 15, "V100"),
                           skipped("no such model"), skipped("no such model"), skipped("training is not modelled")};
-    const ValidationReport report = summarise(table, {"gpu"}, rows);
+    ValidationReport report = summarise(table, {"gpu"}, rows);
+    report.profiles = {{"device", "t4", "2026.1", ""}, {"framework", "pytorch-eager", "1.12", "reference"}};
     REQUIRE(report.groups.size() == 2);
     CHECK(report.groups[0].errors.rows == 2);
     CHECK(report.groups[1].errors.mean == doctest::Approx(0.5));

@@ -112,6 +112,11 @@ TEST_CASE("too few rows, and rows of two machines, are refused") {
     const auto run = test::run_ftax({"fit", rows, "-o", folder.file("profile.json")});
     CHECK(run.exit_code == 6);
     CHECK(run.errors.find("rows of t4 and of l4") != std::string::npos);
+    const std::string models = folder.write("models.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,5\n");
+    const auto without_host =
+        test::run_ftax({"fit", models, "-o", folder.file("profile.json"), "--host-output", folder.file("host.json")});
+    CHECK(without_host.exit_code == 2);
+    CHECK(without_host.errors.find("--host-output") != std::string::npos);
 }
 
 TEST_CASE("BAD_INPUTS 46: calibrating a GPU where there is none says so before anything is measured") {
