@@ -13,6 +13,7 @@ namespace {
 using Arguments = std::span<const Value>;
 
 constexpr std::int64_t longest_list = 10'000'000;
+constexpr std::size_t longest_text = 100'000;  ///< nothing that decides about operators is longer
 
 /// Source: c10/core/ScalarType.h.
 std::int64_t scalar_type_number(DType type) {
@@ -62,7 +63,8 @@ class HostOperators {
         if (a_[0].as<Sequence>()) return on_sequence(kind);
         if (std::any_of(a_.begin(), a_.end(), is_tensor)) return std::nullopt;
         if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
-        if (a_[0].as<std::string>()) return on_text(kind);
+        const bool joins_text = a_[0].as<Unknown>() && a_.size() > 1 && a_[1].as<std::string>();
+        if (a_[0].as<std::string>() || joins_text) return on_text(kind);
         if (!is_number(a_[0])) return std::nullopt;
         return on_numbers(kind);
     }
@@ -93,6 +95,7 @@ class HostOperators {
         if (kind == "prim::device") return std::string("cuda");
         if (kind == "prim::layout") return Unknown{};
         if (kind == "aten::warn" || kind == "prim::Print") return Value{};
+        if (kind == "aten::format" || kind == "aten::percentFormat" || kind == "aten::str") return Unknown{};
         return std::nullopt;
     }
 
@@ -173,10 +176,11 @@ class HostOperators {
     std::optional<Value> on_sequence(std::string_view kind) {
         const Sequence& sequence = *a_[0].as<Sequence>();
         std::vector<Value>& items = *sequence.items;
-        const auto known_list = [&](const Value& value) { return value.as<Sequence>() != nullptr; };
+        if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
         if (kind == "aten::len") return integer(static_cast<std::int64_t>(items.size()));
+        if (sequence.keys) return on_dictionary(kind, items, *sequence.keys);
+        const auto known_list = [&](const Value& value) { return value.as<Sequence>() != nullptr; };
         if (kind == "aten::__getitem__" || kind == "prim::TupleIndex" || kind == "prim::ModuleContainerIndex") {
-            if (sequence.keys) return entry(sequence);
             const auto at = position(a_[1], items.size());
             return at ? items[*at] : Value(Unknown{});
         }
@@ -194,12 +198,12 @@ class HostOperators {
         }
         if (kind == "aten::pop") {
             const auto at = position(a_.size() > 1 ? a_[1] : integer(-1), items.size());
-            if (!at) return Unknown{};
-            Value taken = items[*at];
-            items.erase(items.begin() + static_cast<std::ptrdiff_t>(*at));
-            return taken;
+            return at ? taken(items, *at) : Value(Unknown{});
         }
-        if (kind == "aten::_set_item" && a_.size() == 3) return set_item(sequence), a_[0];
+        if (kind == "aten::_set_item" && a_.size() == 3) {
+            if (const auto at = position(a_[1], items.size())) items[*at] = a_[2];
+            return a_[0];
+        }
         if (kind == "aten::add" && a_.size() > 1 && known_list(a_[1])) {
             std::vector<Value> joined = items;
             joined.insert(joined.end(), a_[1].as<Sequence>()->items->begin(), a_[1].as<Sequence>()->items->end());
@@ -210,50 +214,69 @@ class HostOperators {
         if (kind == "aten::slice") return sliced(items);
         if (kind == "aten::list" || kind == "aten::copy") return list(items);
         if (kind == "aten::reverse") return std::reverse(items.begin(), items.end()), a_[0];
-        if (kind == "aten::values") return list(items);
-        if (kind == "aten::keys" && sequence.keys) {
-            return list(std::vector<Value>(sequence.keys->begin(), sequence.keys->end()));
-        }
-        if (kind == "aten::__contains__") return contains(sequence);
+        if (kind == "aten::__contains__") return contains(items);
         if (kind == "aten::eq" || kind == "aten::ne") return compared(items, kind == "aten::eq");
         if (kind == "aten::all" || kind == "aten::any") return quantified(items, kind == "aten::all");
         if (kind == "aten::sum") return total(items);
         if (kind == "prim::min" || kind == "prim::max") return extremum(items, kind == "prim::max");
-        if (kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional") return a_[0];
         return std::nullopt;
+    }
+
+    std::optional<Value> on_dictionary(std::string_view kind, std::vector<Value>& items, std::vector<Value>& keys) {
+        if (kind == "aten::keys") return list(keys);
+        if (kind == "aten::values") return list(items);
+        if (kind == "aten::items") {
+            std::vector<Value> pairs;
+            for (std::size_t i = 0; i < keys.size(); ++i) pairs.push_back(list({keys[i], items[i]}));
+            return list(std::move(pairs));
+        }
+        if (kind == "aten::copy" || kind == "aten::dict") {
+            return Sequence{std::make_shared<std::vector<Value>>(items), std::make_shared<std::vector<Value>>(keys)};
+        }
+        if (a_.size() < 2) return std::nullopt;
+        const auto at = place_of(a_[1], keys);
+        const bool there = at && *at < keys.size();
+        if (kind == "aten::__contains__") return at ? Value(there) : Value(Unknown{});
+        if (kind == "aten::get") return !at ? Value(Unknown{}) : there ? items[*at] : a_.size() > 2 ? a_[2] : Value{};
+        if (kind == "aten::_set_item" && a_.size() == 3) {
+            if (there) items[*at] = a_[2];
+            if (at && !there) keys.push_back(a_[1]), items.push_back(a_[2]);
+            return a_[0];
+        }
+        const bool removes = kind == "aten::pop" || kind == "aten::Delete";
+        if (!removes && kind != "aten::__getitem__") return std::nullopt;
+        if (!at) return Unknown{};
+        if (!there && kind == "aten::pop" && a_.size() > 2) return a_[2];
+        if (!there) throw Error(ErrorCode::model, "a program asks for a key that is not there");
+        if (!removes) return items[*at];
+        static_cast<void>(taken(keys, *at));
+        return taken(items, *at);
+    }
+
+    /// Where a key stands, the number of keys when it is not there; nullopt where that depends on data.
+    std::optional<std::size_t> place_of(const Value& key, const std::vector<Value>& keys) {
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            const auto equal = equality(keys[i], key);
+            if (!equal) return std::nullopt;
+            if (*equal) return i;
+        }
+        return keys.size();
+    }
+
+    static Value taken(std::vector<Value>& items, std::size_t at) {
+        Value item = std::move(items[at]);
+        items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
+        return item;
     }
 
     static void check_length(const std::vector<Value>& items) {
         if (items.size() > longest_list) throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
     }
 
-    Value entry(const Sequence& dictionary) {
-        const auto* key = a_[1].as<std::string>();
-        if (!key) return Unknown{};
-        const auto found = std::find(dictionary.keys->begin(), dictionary.keys->end(), *key);
-        if (found == dictionary.keys->end())
-            throw Error(ErrorCode::model, "a program asks for a key that is not there");
-        return (*dictionary.items)[static_cast<std::size_t>(found - dictionary.keys->begin())];
-    }
-
-    void set_item(const Sequence& sequence) {
-        const auto* key = a_[1].as<std::string>();
-        if (sequence.keys && key) {
-            const auto found = std::find(sequence.keys->begin(), sequence.keys->end(), *key);
-            if (found != sequence.keys->end()) {
-                (*sequence.items)[static_cast<std::size_t>(found - sequence.keys->begin())] = a_[2];
-            } else {
-                sequence.keys->push_back(*key);
-                sequence.items->push_back(a_[2]);
-            }
-        } else if (!sequence.keys) {
-            if (const auto at = position(a_[1], sequence.items->size())) (*sequence.items)[*at] = a_[2];
-        }
-    }
-
     Value repeated(const std::vector<Value>& items) {
         const auto times = number_of(pool_, a_[1]);
         if (!times) return Unknown{};
+        if (items.empty()) return list({});
         if (*times * static_cast<double>(items.size()) > longest_list)
             throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
         std::vector<Value> result;
@@ -279,14 +302,9 @@ class HostOperators {
         return list(std::move(result));
     }
 
-    Value contains(const Sequence& sequence) {
-        if (sequence.keys) {
-            const auto* key = a_[1].as<std::string>();
-            if (!key) return Unknown{};
-            return std::find(sequence.keys->begin(), sequence.keys->end(), *key) != sequence.keys->end();
-        }
+    Value contains(const std::vector<Value>& items) {
         bool known = true;
-        for (const Value& item : *sequence.items) {
+        for (const Value& item : items) {
             const auto equal = equality(item, a_[1]);
             if (equal == true) return true;
             known = known && equal.has_value();
@@ -341,16 +359,20 @@ class HostOperators {
     // ---- text and numbers
 
     std::optional<Value> on_text(std::string_view kind) {
-        if (kind == "aten::format" || kind == "aten::percentFormat" || kind == "aten::str") return Unknown{};
-        if (kind == "aten::len") return integer(static_cast<std::int64_t>(a_[0].as<std::string>()->size()));
+        const auto* text = a_[0].as<std::string>();
+        if (kind == "aten::len" && text) return integer(static_cast<std::int64_t>(text->size()));
         if (a_.size() < 2) return std::nullopt;
         if (kind == "aten::eq" || kind == "aten::ne") {
             const auto equal = equality(a_[0], a_[1]);
             return equal ? Value(*equal == (kind == "aten::eq")) : Value(Unknown{});
         }
-        const auto* other = a_[1].as<std::string>();
-        if (kind == "aten::add") return other ? Value(*a_[0].as<std::string>() + *other) : Value(Unknown{});
+        if (kind == "aten::add") return joined(text, a_[1].as<std::string>());
         return std::nullopt;
+    }
+
+    static Value joined(const std::string* text, const std::string* more) {
+        if (!text || !more || text->size() + more->size() > longest_text) return Unknown{};
+        return *text + *more;
     }
 
     std::optional<Value> on_numbers(std::string_view kind) {

@@ -14,12 +14,17 @@
 namespace ftax::script {
 namespace {
 
-constexpr int max_depth = 256;                ///< calls and blocks within each other
-constexpr std::uint64_t steps_per_node = 64;  ///< nodes on the host per operator that max_nodes allows
+constexpr int max_depth = 256;  ///< calls and blocks within each other
+/// Nodes on the host: per operator dispatched (scripted modules take about 20), and what max_nodes allows on top of
+/// them.
+constexpr std::uint64_t steps_per_operator = 64, free_steps_per_node = 2;
+constexpr std::size_t items_per_step = 16;  ///< of lists that a node copies or searches
 constexpr std::size_t max_rank = 32;
 
 /// The program reached a statement that raises an exception.
-struct Raised {};
+struct Raised {
+    std::string message;  ///< empty where it depends on data
+};
 
 class Interpreter {
   public:
@@ -35,8 +40,9 @@ class Interpreter {
         std::vector<Value> arguments = inputs(program_.functions[forward->second]);
         try {
             for (const Value& output : call(forward->second, std::move(arguments))) add_outputs(output);
-        } catch (const Raised&) {
-            throw Error(ErrorCode::model, "the program raises an exception for these input shapes");
+        } catch (const Raised& raised) {
+            throw Error(ErrorCode::model, fmt::format("the program raises an exception for these input shapes{}{}",
+                                                      raised.message.empty() ? "" : ": ", raised.message));
         }
     }
 
@@ -92,6 +98,7 @@ class Interpreter {
     }
 
     void add_outputs(const Value& value) {
+        take_steps(1);  // a list may stand in others many times
         if (const auto* sequence = value.as<Sequence>()) {
             for (const Value& item : *sequence->items) add_outputs(item);
         } else if (value.as<StoredTensor>() || value.as<TensorValue>()) {
@@ -184,13 +191,22 @@ class Interpreter {
 
     std::vector<Value> run_block(const Block& block, Frame& frame) {
         for (const Node& node : block.nodes) {
-            if (++steps_ / steps_per_node > options_.max_nodes)
-                throw Error(ErrorCode::limit, "the program takes too many steps (--max-nodes)");
+            take_steps(1);
             run_node(node, frame);
         }
         std::vector<Value> results;
         for (const std::uint32_t output : block.outputs) results.push_back(frame.at(output));
         return results;
+    }
+
+    void take_steps(std::uint64_t count) {
+        const std::uint64_t most = free_steps_per_node * options_.max_nodes + steps_per_operator * graph_.ops.size();
+        steps_ += count;
+        if (steps_ > most) {
+            throw Error(ErrorCode::limit,
+                        fmt::format("the program takes more than {} steps for {} operators (--max-nodes)", most,
+                                    graph_.ops.size()));
+        }
     }
 
     void run_node(const Node& node, Frame& frame) {
@@ -204,14 +220,38 @@ class Interpreter {
             arguments.erase(arguments.begin());
             return set_all(node, frame, call(node.function, std::move(arguments)));
         }
-        if (node.kind == "prim::RaiseException") throw Raised{};
+        if (node.kind == "prim::RaiseException") {
+            const auto* message = arguments.empty() ? nullptr : arguments[0].as<std::string>();
+            throw Raised{message ? *message : std::string{}};
+        }
         if (run_structure(node, frame, arguments)) return;
         for (Value& argument : arguments) {  // operators ask any tensor for its type
             if (argument.as<StoredTensor>()) argument = TensorValue{tensor_of(argument)};
         }
-        if (auto result = evaluate_on_host(graph_, node.kind, arguments)) return set(node, frame, std::move(*result));
+        if (auto result = on_host(node, arguments)) return set(node, frame, std::move(*result));
         if (node.kind.starts_with("prim::")) return set_unknown(node, frame);
         dispatch(node, frame, arguments);
+    }
+
+    std::optional<Value> on_host(const Node& node, const std::vector<Value>& arguments) {
+        try {
+            auto result = evaluate_on_host(graph_, node.kind, arguments);
+            if (!arguments.empty()) take_steps(length(arguments[0]) / items_per_step);
+            if (result) take_steps(length(*result) / items_per_step);
+            return result;
+        } catch (const Error& error) {
+            throw Error(error.code(), fmt::format("{} ({}): {}", place(), node.kind, error.what()));
+        }
+    }
+
+    static std::size_t length(const Value& value) {
+        const auto* sequence = value.as<Sequence>();
+        return sequence ? sequence->items->size() : 0;
+    }
+
+    /// The function that is being run, for messages.
+    std::string place() const {
+        return fmt::format("{}{}{}", module_, module_.empty() ? "" : ".", program_.functions[active_.back()].name);
     }
 
     void set(const Node& node, Frame& frame, Value value) const {
@@ -219,7 +259,9 @@ class Interpreter {
     }
 
     void set_all(const Node& node, Frame& frame, std::vector<Value> values) const {
-        if (values.size() < node.outputs.size()) throw Error(ErrorCode::model, "a call returns too few values");
+        if (values.size() < node.outputs.size())
+            throw Error(ErrorCode::model, fmt::format("{} ({}): {} values for {} outputs", place(), node.kind,
+                                                      values.size(), node.outputs.size()));
         for (std::size_t i = 0; i < node.outputs.size(); ++i) frame.at(node.outputs[i]) = std::move(values[i]);
     }
 
@@ -237,10 +279,9 @@ class Interpreter {
         if (kind == "prim::ListConstruct" || kind == "prim::TupleConstruct") {
             set(node, frame, Sequence{std::make_shared<std::vector<Value>>(std::move(arguments)), nullptr});
         } else if (kind == "prim::DictConstruct") {
-            Sequence dictionary{std::make_shared<std::vector<Value>>(), std::make_shared<std::vector<std::string>>()};
+            Sequence dictionary{std::make_shared<std::vector<Value>>(), std::make_shared<std::vector<Value>>()};
             for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
-                const auto* key = arguments[i].as<std::string>();
-                dictionary.keys->push_back(key ? *key : std::string{});
+                dictionary.keys->push_back(arguments[i]);
                 dictionary.items->push_back(arguments[i + 1]);
             }
             set(node, frame, std::move(dictionary));
@@ -252,7 +293,7 @@ class Interpreter {
             const auto found = attributes.find(node.name);
             if (found == attributes.end())
                 throw Error(ErrorCode::model,
-                            fmt::format("the program reads an attribute '{}' that is not there", node.name));
+                            fmt::format("{}: reads an attribute '{}' that is not there", place(), node.name));
             set(node, frame, found->second);
         } else if (kind == "prim::SetAttr") {
             object(arguments.at(0)).attributes[node.name] = std::move(arguments.at(1));
@@ -267,7 +308,7 @@ class Interpreter {
 
     Object& object(const Value& value) {
         const auto* held = value.as<ObjectValue>();
-        if (!held) throw Error(ErrorCode::model, "the program reads an attribute of what is no object");
+        if (!held) throw Error(ErrorCode::model, fmt::format("{}: reads an attribute of what is no object", place()));
         return program_.objects.at(held->index);
     }
 
@@ -275,7 +316,7 @@ class Interpreter {
         const Object& callee = object(arguments.at(0));
         const auto method = callee.methods.find(node.name);
         if (method == callee.methods.end())
-            throw Error(ErrorCode::model, fmt::format("the program calls a method '{}' that is not there", node.name));
+            throw Error(ErrorCode::model, fmt::format("{}: calls a method '{}' that is not there", place(), node.name));
         const std::string caller = module_;
         const bool module = node.name.starts_with("forward");
         if (module && !callee.path.empty()) {
@@ -287,13 +328,16 @@ class Interpreter {
         return results;
     }
 
+    [[noreturn]] void malformed(const Node& node) const {
+        throw Error(ErrorCode::model, fmt::format("{}: a malformed {}", place(), node.kind));
+    }
+
     void run_if(const Node& node, Frame& frame) {
-        if (node.inputs.empty() || node.blocks.size() != 2) throw Error(ErrorCode::model, "a malformed prim::If");
+        if (node.inputs.empty() || node.blocks.size() != 2) malformed(node);
         if (const auto condition = truth_of(graph_, frame.at(node.inputs[0])))
             return set_all(node, frame, run_block(node.blocks[*condition ? 0 : 1], frame));
         // Told by its place in the program: another branch taken elsewhere must not change it.
-        const std::string name = fmt::format("{}{}{}.if{}", module_, module_.empty() ? "" : ".",
-                                             program_.functions[active_.back()].name, node.inputs[0]);
+        const std::string name = fmt::format("{}.if{}", place(), node.inputs[0]);
         if (const auto option = options_.branches.find(name); option != options_.branches.end())
             return set_all(node, frame, run_block(node.blocks[option->second ? 0 : 1], frame));
         run_both(node, frame, name);
@@ -323,11 +367,12 @@ class Interpreter {
 
     /// How far the graph has grown.
     struct Mark {
-        std::size_t ops, calls, undecided, warnings;
+        std::size_t ops, tensors, calls, undecided, warnings;
     };
 
     Mark mark() const {
-        return {graph_.ops.size(), graph_.module_calls.size(), graph_.undecided.size(), graph_.warnings.size()};
+        return {graph_.ops.size(), graph_.tensors.size(), graph_.module_calls.size(), graph_.undecided.size(),
+                graph_.warnings.size()};
     }
 
     /// Takes back what was appended between two marks.
@@ -340,7 +385,8 @@ class Interpreter {
         erase(graph_.module_calls, begin.calls, end.calls);
         erase(graph_.undecided, begin.undecided, end.undecided);
         erase(graph_.warnings, begin.warnings, end.warnings);
-        for (ftax::Tensor& tensor : graph_.tensors) {
+        for (std::size_t i = begin.tensors; i < graph_.tensors.size(); ++i) {
+            ftax::Tensor& tensor = graph_.tensors[i];
             if (tensor.producer == no_op || tensor.producer < begin.ops) continue;
             tensor.producer =
                 tensor.producer < end.ops ? no_op : tensor.producer - static_cast<OpId>(end.ops - begin.ops);
@@ -360,7 +406,7 @@ class Interpreter {
     }
 
     void run_loop(const Node& node, Frame& frame) {
-        if (node.inputs.size() < 2 || node.blocks.size() != 1) throw Error(ErrorCode::model, "a malformed prim::Loop");
+        if (node.inputs.size() < 2 || node.blocks.size() != 1) malformed(node);
         const Block& body = node.blocks[0];
         const std::string name = fmt::format("loop{}", loops_++);
         const auto* bound = frame.at(node.inputs[0]).as<Expression>();
@@ -380,15 +426,16 @@ class Interpreter {
         std::vector<Value> carried;
         for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(frame.at(node.inputs[i]));
         for (std::int64_t i = 0; i < *passes; ++i) {
+            take_steps(1);
             const auto goes_on = truth_of(graph_, condition);
             if (goes_on == false) break;
             if (!goes_on && !assumed) passes = std::min(*passes, i + assume());
             if (i >= *passes) break;
-            if (body.inputs.size() != carried.size() + 1) throw Error(ErrorCode::model, "a malformed prim::Loop");
+            if (body.inputs.size() != carried.size() + 1) malformed(node);
             frame.at(body.inputs[0]) = graph_.expressions.constant(i);
             for (std::size_t k = 0; k < carried.size(); ++k) frame.at(body.inputs[k + 1]) = std::move(carried[k]);
             carried = run_block(body, frame);
-            if (carried.empty()) throw Error(ErrorCode::model, "a malformed prim::Loop");
+            if (carried.empty()) malformed(node);
             condition = std::move(carried.front());
             carried.erase(carried.begin());
         }

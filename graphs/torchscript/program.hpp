@@ -18,7 +18,7 @@ struct Value;
 /// A list, tuple or dictionary. Copies share their items, as Python's do.
 struct Sequence {
     std::shared_ptr<std::vector<Value>> items;
-    std::shared_ptr<std::vector<std::string>> keys;  ///< of a dictionary; null for lists and tuples
+    std::shared_ptr<std::vector<Value>> keys;  ///< of a dictionary; null for lists and tuples
 };
 
 /// A tensor of the graph that is being built.

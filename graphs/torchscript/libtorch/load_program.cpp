@@ -196,9 +196,9 @@ class Translator {
         if (value.isList()) return translate_items(value.toListRef());
         if (value.isObject()) return ObjectValue{add_object(value.toObject())};
         if (value.isGenericDict()) {
-            Sequence dictionary{std::make_shared<std::vector<Value>>(), std::make_shared<std::vector<std::string>>()};
+            Sequence dictionary{std::make_shared<std::vector<Value>>(), std::make_shared<std::vector<Value>>()};
             for (const auto& entry : value.toGenericDict()) {
-                dictionary.keys->push_back(entry.key().isString() ? entry.key().toStringRef() : std::string{});
+                dictionary.keys->push_back(translate_value(entry.key()));
                 dictionary.items->push_back(translate_value(entry.value()));
             }
             return dictionary;

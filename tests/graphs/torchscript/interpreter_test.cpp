@@ -188,10 +188,50 @@ TEST_CASE("a TorchScript loop on the host alone ends at the step limit") {
     CHECK(test::failure_of([&] { return w.interpret(options); }).code == ErrorCode::limit);
 }
 
+TEST_CASE("BAD_INPUTS 28: TorchScript loops without a body, lists of lists and text that doubles end at a limit") {
+    Writer nothing = loop(1'000'000'000'000);
+    Block& body = nothing.body().nodes.back().blocks[0];
+    body.nodes.clear();
+    body.outputs[1] = body.inputs[1];
+    CHECK(test::failure_of([&] { return nothing.interpret(); }).code == ErrorCode::limit);
+
+    Writer nested;  // 2^60 outputs
+    std::uint32_t list = 1;
+    for (int i = 0; i < 60; ++i)
+        list = nested.node(nested.body(), "prim::ListConstruct", {list, list}, {}, OutputType::other);
+    nested.body().outputs = {list};
+    CHECK(test::failure_of([&] { return nested.interpret(); }).code == ErrorCode::limit);
+
+    Writer joined;  // 2^40 characters, compared with another text, decide nothing
+    std::uint32_t text = joined.constant(joined.body(), std::string("ab"));
+    for (int i = 0; i < 40; ++i) text = joined.node(joined.body(), "aten::add", {text, text}, {}, OutputType::other);
+    const std::uint32_t other = joined.constant(joined.body(), std::string("c"));
+    const std::uint32_t equal = joined.node(joined.body(), "aten::eq", {text, other}, {}, OutputType::other);
+    std::vector<Block> branches;
+    branches.push_back(relus(joined, 2, 1));
+    branches.push_back(relus(joined, 3, 1));
+    joined.body().outputs = {joined.node(joined.body(), "prim::If", {equal}, std::move(branches))};
+    CHECK(joined.interpret().ops.size() == 3);
+
+    Writer repeated;  // nothing, very often
+    const std::uint32_t none = repeated.node(repeated.body(), "prim::ListConstruct", {}, {}, OutputType::other);
+    const std::uint32_t often = repeated.integer(repeated.body(), 1'000'000'000'000'000);
+    const std::uint32_t many = repeated.node(repeated.body(), "aten::mul", {none, often}, {}, OutputType::other);
+    const std::uint32_t length = repeated.node(repeated.body(), "aten::len", {many}, {}, OutputType::other);
+    std::vector<Block> alternatives;
+    alternatives.push_back(relus(repeated, 1, 1));
+    alternatives.push_back(relus(repeated, 4, 1));
+    repeated.body().outputs = {repeated.node(repeated.body(), "prim::If", {length}, std::move(alternatives))};
+    CHECK(repeated.interpret().ops.size() == 4);
+}
+
 TEST_CASE("a TorchScript program that raises for these shapes, or asks for what is not there, is an invalid model") {
     Writer raising;
-    raising.node(raising.body(), "prim::RaiseException", {}, {}, OutputType::other);
-    CHECK(test::failure_of([&] { return raising.interpret(); }).code == ErrorCode::model);
+    const std::uint32_t reason = raising.constant(raising.body(), std::string("odd sizes only"));
+    raising.node(raising.body(), "prim::RaiseException", {reason}, {}, OutputType::other);
+    const test::Failure raised = test::failure_of([&] { return raising.interpret(); });
+    CHECK(raised.code == ErrorCode::model);
+    CHECK(raised.message.find("odd sizes only") != std::string::npos);
     Writer attribute;
     attribute.body().outputs = {
         attribute.node(attribute.body(), "prim::GetAttr", {0}, {}, OutputType::other, 0, "gone")};
@@ -200,7 +240,9 @@ TEST_CASE("a TorchScript program that raises for these shapes, or asks for what 
     const std::uint32_t list = item.node(item.body(), "prim::ListConstruct", {}, {}, OutputType::other);
     const std::uint32_t index = item.integer(item.body(), 3);
     item.body().outputs = {item.node(item.body(), "aten::__getitem__", {list, index}, {}, OutputType::other)};
-    CHECK(test::failure_of([&] { return item.interpret(); }).code == ErrorCode::model);
+    const test::Failure outside = test::failure_of([&] { return item.interpret(); });
+    CHECK(outside.code == ErrorCode::model);
+    CHECK(outside.message.find("forward (aten::__getitem__)") != std::string::npos);
 }
 
 TEST_CASE("a TorchScript input without a shape is asked for by name, and one shape too many is refused") {

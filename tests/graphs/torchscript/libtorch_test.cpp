@@ -163,6 +163,33 @@ def forward(self, x):
                       0);
 }
 
+TEST_CASE("TorchScript dictionaries hold what LibTorch's hold, whatever their keys are") {
+    check_against_run(R"(
+def forward(self, x):
+    maps = {"low": torch.relu(x), "high": torch.sigmoid(x)}
+    kept = maps.copy()
+    y = maps.pop("low")
+    for name, value in kept.items():
+        if name == "low":
+            y = y + value
+        else:
+            y = y * value
+    if len(maps) == 1 and "low" not in maps:
+        y = torch.tanh(y)
+    maps["last"] = y
+    by_number = {1: 2, 3: 4}
+    by_number[5] = by_number.pop(3)
+    for i in range(by_number[5] + len(by_number)):
+        y = y + i
+    print("{} maps".format(len(maps)))
+    z = maps.get("last")
+    if z is not None:
+        y = y - z
+    return torch.cat([y, maps["high"]], 1)
+)",
+                      0);
+}
+
 TEST_CASE("TorchScript movements, reductions and types have the shapes of LibTorch's own run") {
     check_against_run(R"(
 def forward(self, x):
