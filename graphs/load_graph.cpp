@@ -46,6 +46,14 @@ Graph load_zoo(std::string_view name) {
     fail_unknown(name);
 }
 
+bool holds_torchscript(const std::string& path, const ImportOptions& options) {
+    try {
+        return is_torchscript(Archive(path, options.max_bytes));
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+    }
+}
+
 Graph load_file(const std::string& path, const ImportOptions& options) {
     const MappedFile file(path);
     if (file.bytes().size() > options.max_bytes) {
@@ -55,8 +63,7 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
     const FileFormat format = format_of(file.bytes());
     switch (format) {
         case FileFormat::zip:
-            return is_torchscript(Archive(path, options.max_bytes)) ? import_torchscript(path, options)
-                                                                    : import_pt2(path, options);
+            return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
         case FileFormat::onnx:
             return import_onnx(file.bytes(), path, options, [&] { file.release(); });
         case FileFormat::text:

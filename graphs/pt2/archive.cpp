@@ -22,9 +22,13 @@ struct CloseMember {
     void operator()(zip_file_t* member) const { zip_fclose(member); }
 };
 
+[[noreturn]] void fail(const std::string& what) {
+    throw Error(ErrorCode::model, what);
+}
+
 }  // namespace
 
-Archive::Archive(const std::string& path, std::uint64_t max_bytes) : path_(path), bytes_left_(max_bytes) {
+Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_(max_bytes) {
     int code = 0;
     std::unique_ptr<zip_t, decltype(&zip_discard)> opened(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code),
                                                           zip_discard);
@@ -36,7 +40,7 @@ Archive::Archive(const std::string& path, std::uint64_t max_bytes) : path_(path)
         fail(fmt::format("not a readable ZIP archive: {}", reason));
     }
     const zip_int64_t count = zip_get_num_entries(opened.get(), 0);
-    if (count > max_members) throw Error(ErrorCode::limit, fmt::format("{}: more than {} members", path, max_members));
+    if (count > max_members) throw Error(ErrorCode::limit, fmt::format("more than {} members", max_members));
     for (zip_int64_t i = 0; i < count; ++i) {
         zip_stat_t stat;
         if (zip_stat_index(opened.get(), static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
@@ -53,10 +57,6 @@ Archive::~Archive() {
     zip_discard(handle(zip_));
 }
 
-void Archive::fail(std::string_view what) const {
-    throw Error(ErrorCode::model, fmt::format("{}: {}", path_, what));
-}
-
 std::string Archive::read(const std::string& name) {
     const auto found = index_.find(name);
     if (found == index_.end()) fail(fmt::format("has no member '{}'", name));
@@ -67,14 +67,19 @@ std::string Archive::read(const std::string& name) {
     while (true) {
         const zip_int64_t count = zip_fread(member.get(), block.data(), block.size());
         if (count < 0) fail(fmt::format("member '{}': {}", name, zip_error_strerror(zip_file_get_error(member.get()))));
-        if (count == 0) return content;
+        if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
             throw Error(ErrorCode::limit,
-                        fmt::format("{}: member '{}' unpacks to more than the limit (--max-bytes)", path_, name));
+                        fmt::format("member '{}' unpacks to more than the limit (--max-bytes)", name));
         }
         bytes_left_ -= static_cast<std::uint64_t>(count);
         content.append(block.data(), static_cast<std::size_t>(count));
     }
+    zip_stat_t stat;
+    const bool stated = zip_stat_index(handle(zip_), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
+    if (stated && stat.size != content.size())
+        fail(fmt::format("member '{}' has {} bytes, its header says {}", name, content.size(), stat.size));
+    return content;
 }
 
 bool Archive::is_stored(const std::string& name) const {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -65,10 +67,38 @@ DType dtype_of(std::int64_t scalar_type) {
     }
 }
 
+/// True for what get<std::int64_t>() returns unchanged.
+bool is_integer(const Json& value) {
+    return value.is_number_integer() &&
+           (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
+}
+
+/// Throws Error{model} for anything but an integer of 64 bits or a truth value.
+std::int64_t integer(const Json& value) {
+    if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+    if (!is_integer(value)) {
+        const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+        throw Error(ErrorCode::model, fmt::format("'{:.40}' is no integer of 64 bits", text));
+    }
+    return value.get<std::int64_t>();
+}
+
 /// Value of an optional member; null when it is absent or null.
 const Json* member(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+/// Runs `read`; what is wrong is said of the part of the file that `where()` names.
+template <class Where, class Read>
+auto in_context(const Where& where, const Read& read) {
+    try {
+        return read();
+    } catch (const Json::exception& error) {
+        throw Error(ErrorCode::model, fmt::format("{}: {}", where(), error.what()));
+    } catch (const Error& error) {
+        throw Error(error.code(), fmt::format("{}: {}", where(), error.what()));
+    }
 }
 
 /// "torch.ops.aten.conv2d.default" → "aten::conv2d"; operators of Python itself keep their name.
@@ -117,6 +147,7 @@ class Importer {
     Importer(Graph& graph, const ImportOptions& options) : graph_(graph), options_(options) {}
 
     void import_program(const Json& program) {
+        if (!program.is_object()) throw Error(ErrorCode::model, "the program is no JSON object");
         check_schema(program);
         const Json& module = program.at("graph_module");
         const Json& graph = module.at("graph");
@@ -144,7 +175,7 @@ class Importer {
 
     void check_schema(const Json& program) const {
         const Json* version = member(program, "schema_version");
-        const std::int64_t major = version ? version->at("major").get<std::int64_t>() : 0;
+        const std::int64_t major = version ? integer(version->at("major")) : 0;
         if (major > newest_schema) {
             throw Error(ErrorCode::model,
                         fmt::format("schema version {} is newer than {}; re-export with torch 2.4 to 2.11", major,
@@ -160,7 +191,7 @@ class Importer {
             const Json& meta = graph.at("tensor_values").at(name);
             std::vector<std::string> dims;
             for (const Json& size : meta.at("sizes")) dims.push_back(size_text(size));
-            symbols_.add_input(name, dims, !is_float(dtype_of(meta.at("dtype"))));
+            symbols_.add_input(name, dims, !is_float(dtype_of(integer(meta.at("dtype")))));
         }
         for (std::string& warning : symbols_.warnings()) graph_.warnings.push_back(std::move(warning));
     }
@@ -174,8 +205,8 @@ class Importer {
             SymbolRange range{.symbol = symbols_.rename(symbol)};
             const Json* least = member(bounds, "min_val");
             const Json* greatest = member(bounds, "max_val");
-            if (least && least->is_number_integer() && least->get<std::int64_t>() > 2) range.least = *least;
-            if (greatest && greatest->is_number_integer()) range.greatest = *greatest;
+            if (least && is_integer(*least) && integer(*least) > 2) range.least = integer(*least);
+            if (greatest && is_integer(*greatest)) range.greatest = integer(*greatest);
             if (range.least > 0 || range.greatest < SymbolRange{}.greatest) graph_.ranges.push_back(std::move(range));
         }
     }
@@ -186,14 +217,14 @@ class Importer {
     }
 
     static std::string size_text(const Json& size) {
-        if (const Json* number = member(size, "as_int")) return std::to_string(number->get<std::int64_t>());
+        if (const Json* number = member(size, "as_int")) return std::to_string(integer(*number));
         return size.at("as_expr").at("expr_str");
     }
 
     Expression size(const Json& size) {
         if (const Json* number = member(size, "as_int")) {
-            if (number->get<std::int64_t>() < 0) throw Error(ErrorCode::model, "negative dimension or stride");
-            return graph_.expressions.constant(number->get<std::int64_t>());
+            if (integer(*number) < 0) throw Error(ErrorCode::model, "negative dimension or stride");
+            return graph_.expressions.constant(integer(*number));
         }
         const std::string& text = size.at("as_expr").at("expr_str").get_ref<const std::string&>();
         const auto [known, fresh] = parsed_.try_emplace(text);
@@ -216,17 +247,23 @@ class Importer {
         return {};
     }
 
-    TensorId declare(Scope& scope, const std::string& name, TensorRole role) {
+    Tensor read_tensor(const Scope& scope, const std::string& name) {
         const Json& meta = scope.graph.at("tensor_values").at(name);
         Tensor tensor;
         tensor.name = name;
-        tensor.role = role;
-        tensor.dtype = dtype_of(meta.at("dtype"));
+        tensor.dtype = dtype_of(integer(meta.at("dtype")));
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
         if (tensor.shape.size() > max_rank)
-            throw Error(ErrorCode::limit, fmt::format("tensor '{}' has more than {} dimensions", name, max_rank));
+            throw Error(ErrorCode::limit, fmt::format("more than {} dimensions", max_rank));
         if (const Json* strides = member(meta, "strides"))
             tensor.strides = strides_unless_contiguous(tensor.shape, *strides);
+        return tensor;
+    }
+
+    TensorId declare(Scope& scope, const std::string& name, TensorRole role) {
+        Tensor tensor =
+            in_context([&] { return fmt::format("tensor '{}'", name); }, [&] { return read_tensor(scope, name); });
+        tensor.role = role;
         graph_.tensors.push_back(std::move(tensor));
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
         if (!scope.tensors.emplace(name, id).second)
@@ -266,17 +303,30 @@ class Importer {
         for (const Json& node : scope.graph.at("nodes")) import_node(scope, node, depth);
     }
 
+    /// A node for messages, whatever of it is there.
+    static std::string described(const Json& node) {
+        const auto text = [&](const char* key) {
+            const Json* held = node.is_object() ? member(node, key) : nullptr;
+            return held && held->is_string() ? held->get<std::string>() : std::string("?");
+        };
+        return fmt::format("node {} ({})", text("name"), text("target"));
+    }
+
     void import_node(Scope& scope, const Json& node, int depth) {
         AtenCall call;
-        call.target = operator_name(node.at("target"));
+        const auto here = [&] { return described(node); };
+        call.target = in_context(here, [&] { return operator_name(node.at("target")); });
         if (is_bookkeeping(call.target)) return;
         if (graph_.ops.size() >= options_.max_nodes) {
             throw Error(ErrorCode::limit, fmt::format("more than {} operators (--max-nodes)", options_.max_nodes));
         }
         note_modules(node, call);
-        if (call.target.starts_with("higher_order::")) return import_subgraph(scope, node, call, depth);
-        for (const Json& input : node.at("inputs")) add_argument(scope, input, call);
-        declare_outputs(scope, node, call);
+        if (call.target.starts_with("higher_order::"))
+            return in_context(here, [&] { import_subgraph(scope, node, call, depth); });
+        in_context(here, [&] {
+            for (const Json& input : node.at("inputs")) add_argument(scope, input, call);
+            declare_outputs(scope, node, call);
+        });
         // Arithmetic on sizes (mul, floordiv …) has no tensor on either side: PyTorch does it in Python.
         if (call.outputs.empty() && !reads_tensor(call)) return;
         const Json* name = member(node, "name");
@@ -347,9 +397,9 @@ class Importer {
         } else if (kind == "as_nested_tensors") {
             for (const Json& tensors : held) std::for_each(tensors.begin(), tensors.end(), add_tensor);
         } else if (kind == "as_int" || kind == "as_bool") {
-            argument.integers = {held.is_boolean() ? std::int64_t{held.get<bool>()} : held.get<std::int64_t>()};
+            argument.integers = {integer(held)};
         } else if (kind == "as_ints") {
-            argument.integers = held.get<std::vector<std::int64_t>>();
+            std::transform(held.begin(), held.end(), std::back_inserter(argument.integers), integer);
         } else if (kind == "as_sym_int") {
             read_sizes(scope, Json::array({held}), argument);
         } else if (kind == "as_sym_ints") {
@@ -371,8 +421,8 @@ class Importer {
                 value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
             if (!value) throw Error(ErrorCode::model, fmt::format("size '{}' has no value", item.at("as_name").dump()));
             const Json* number = member(*value, "as_int");
-            argument.sizes.push_back(number ? graph_.expressions.constant(number->get<std::int64_t>()) : size(*value));
-            if (number) argument.integers.push_back(number->get<std::int64_t>());
+            argument.sizes.push_back(number ? graph_.expressions.constant(integer(*number)) : size(*value));
+            if (number) argument.integers.push_back(integer(*number));
         }
         if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
     }
@@ -489,11 +539,11 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
 }  // namespace
 
 Graph import_pt2(const std::string& path, const ImportOptions& options) {
-    Archive archive(path, options.max_bytes);
     Graph graph;
     graph.name = std::filesystem::path(path).stem().string();
     graph.format = "pt2";
     try {
+        Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);
         const Json program = parse_json(quote_non_finite(archive.read(name)), name, json_rules);
         Importer importer(graph, options);

@@ -45,8 +45,8 @@ Graph import_torchscript(const std::string& path, const ImportOptions& options) 
     Graph graph;
     graph.name = std::filesystem::path(path).stem().string();
     graph.format = "torchscript";
-    check_envelope(path, options.max_bytes);
     try {
+        check_envelope(path, options.max_bytes);
         script::interpret(script::load_program(path), options, graph);
     } catch (const Error& error) {
         throw Error(error.code(), fmt::format("{}: {}", path, error.what()));

@@ -70,10 +70,11 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
     graph.expressions.evaluate(symbol_values, bound.values);
     for (const Tensor& tensor : graph.tensors) {
         for (const Expression dim : tensor.shape) {
-            if (bound[dim] < 0) {
-                throw Error(ErrorCode::model, fmt::format("{}: tensor {} has a negative dimension: {} = {}", graph.name,
-                                                          tensor.name, graph.expressions.to_string(dim), bound[dim]));
-            }
+            if (bound[dim] >= 0) continue;
+            const bool fixed = graph.expressions.constant_value(dim).has_value();
+            throw Error(ErrorCode::model,
+                        fmt::format("{}: tensor {} has a negative dimension: {}{}", graph.name, tensor.name,
+                                    fixed ? "" : graph.expressions.to_string(dim) + " = ", bound[dim]));
         }
     }
 }

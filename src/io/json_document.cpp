@@ -46,10 +46,15 @@ class Position {
         return true;
     }
 
+    /// "graph.nodes[3].inputs"; of deep nesting both ends.
     [[nodiscard]] std::string path() const {
+        constexpr std::size_t first = 12, last = 4;
         std::string result;
-        for (const Level& level : open_) {
-            if (!level.object) {
+        for (std::size_t i = 0; i < open_.size(); ++i) {
+            const Level& level = open_[i];
+            if (i >= first && i + last < open_.size()) {
+                if (i == first) result += "…";
+            } else if (!level.object) {
                 result += fmt::format("[{}]", level.index);
             } else if (!level.key.empty()) {
                 result += (result.empty() ? "" : ".") + escape_terminal(level.key);

@@ -246,16 +246,25 @@ TEST_CASE("BAD_INPUTS 40: weights without a graph say what to do") {
 
 TEST_CASE("BAD_INPUTS 21, 22: wrong attributes and missing inputs name the node") {
     const std::string good = small_program(fixed_batch);
-    for (const auto& [what, with] : std::vector<std::pair<std::string, std::string>>{
-             {"[2, 2]", "[0, 2]"},
-             {"[2, 2]", "[1, 1, 1]"},
-             {"[1, 1]", "[-1, 1]"},
-             {R"({"name": "weight", "arg": {"as_tensor": {"name": "p_conv_weight"}}},)", ""},
-             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {"as_tensor": {"name": "nowhere"}})"},
-             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {})"},
-             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": -8}, {"as_int": 5})"}}) {
-        CAPTURE(with);
-        CHECK(failure_of([&] { load_program(replaced(good, what, with)); }).code == ErrorCode::model);
+    struct Case {
+        std::string what, with, node;
+    };
+    for (const Case& bad : std::vector<Case>{
+             {"[2, 2]", "[0, 2]", "aten::conv2d"},
+             {"[2, 2]", "[1, 1, 1]", "aten::conv2d"},
+             {"[1, 1]", "[-1, 1]", "aten::conv2d"},
+             {R"({"name": "weight", "arg": {"as_tensor": {"name": "p_conv_weight"}}},)", "", "aten::conv2d"},
+             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {"as_tensor": {"name": "nowhere"}})",
+              "aten.relu"},
+             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {})", "aten.relu"},
+             {R"("arg": {"as_tensor": {"name": "conv2d"}})", R"("arg": {"as_tensor": {}})", "aten.relu"},
+             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": -8}, {"as_int": 5})", "aten.conv2d"},
+             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": 8.5}, {"as_int": 5})", "tensor 'conv2d': '8.5'"},
+             {R"({"as_int": 8}, {"as_int": 5})", R"({"as_int": 99999999999999999999}, {"as_int": 5})", "no integer"}}) {
+        CAPTURE(bad.with);
+        const Failure failure = failure_of([&] { load_program(replaced(good, bad.what, bad.with)); });
+        CHECK(failure.code == ErrorCode::model);
+        CHECK_MESSAGE(contains(failure.message, bad.node), failure.message);
     }
 }
 
@@ -265,6 +274,10 @@ TEST_CASE("BAD_INPUTS 25: an unknown operator stays in the graph as custom, or i
     const Graph graph = load_program(unknown);
     CHECK(graph.ops[1].kind == OpKind::custom);
     CHECK(graph.ops[1].source == "mine::magic");
+    // A name that ATen has as well says nothing about another library's operator.
+    const Graph namesake = load_program(
+        replaced(small_program(fixed_batch), "torch.ops.aten.relu.default", "torch.ops.mine.conv2d.default"));
+    CHECK(namesake.ops[1].kind == OpKind::custom);
     ImportOptions strict;
     strict.unsupported_is_error = true;
     CHECK(failure_of([&] { load_program(unknown, strict); }).code == ErrorCode::model);
