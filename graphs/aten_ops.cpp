@@ -642,18 +642,14 @@ const AtenRow table[] = {
     {"nms", OpKind::nonzero},
 };
 
-std::string_view base_name(std::string_view target) {
-    const std::size_t colon = target.rfind(':');
-    return colon == std::string_view::npos ? target : target.substr(colon + 1);
-}
-
 const AtenRow* find_row(std::string_view target) {
+    if (!is_of_known_library(target)) return nullptr;
     static const auto rows = [] {
         std::map<std::string_view, const AtenRow*, std::less<>> result;
         for (const AtenRow& row : table) result.emplace(row.name, &row);
         return result;
     }();
-    const std::string_view name = base_name(target);
+    const std::string_view name = target.substr(target.rfind(':') + 1);
     auto found = rows.find(name);
     if (found == rows.end() && name.ends_with('_')) found = rows.find(name.substr(0, name.size() - 1));
     return found == rows.end() ? nullptr : found->second;
@@ -934,6 +930,13 @@ std::int64_t AtenCall::integer(std::string_view argument, std::int64_t fallback)
 std::span<const std::int64_t> AtenCall::integers(std::string_view argument) const {
     const AtenArgument* found = find(argument);
     return found ? std::span<const std::int64_t>(found->integers) : std::span<const std::int64_t>{};
+}
+
+bool is_of_known_library(std::string_view target) noexcept {
+    static constexpr std::string_view libraries[] = {"aten", "prims", "quantized_decomposed", "torchvision"};
+    const std::size_t colons = target.find("::");
+    return colons == std::string_view::npos ||
+           std::find(std::begin(libraries), std::end(libraries), target.substr(0, colons)) != std::end(libraries);
 }
 
 bool is_known_aten(std::string_view target) noexcept {

@@ -468,6 +468,7 @@ Rule find_rule(std::string_view name) {
 }  // namespace aten_shapes
 
 std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& call) {
+    if (!is_of_known_library(call.target)) return std::nullopt;
     const aten_shapes::Call context(graph, call);
     const aten_shapes::Rule rule = aten_shapes::find_rule(context.name());
     if (!rule) return std::nullopt;

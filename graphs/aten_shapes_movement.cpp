@@ -229,6 +229,7 @@ Outputs diagonal(const Call& c) {
     if (shape.size() < 2) c.fail("needs two dimensions");
     if (c.integer("offset", 0) != 0) return {{c.first().dtype, {}, false}};
     const std::size_t a = c.axis("dim1", 0, shape.size()), b = c.axis("dim2", 1, shape.size());
+    if (a == b) c.fail("'dim1' is 'dim2'");
     const Expression length = c.pool().minimum(shape[a], shape[b]);
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)));
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)));
@@ -365,7 +366,8 @@ Outputs pixel_shuffle(const Call& c) {
     const std::int64_t factor = c.integer("upscale_factor", 1);
     if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
     const std::size_t channel = shape.size() - 3;
-    shape[channel] = c.pool().floor_divide(shape[channel], c.constant(factor * factor));
+    const Expression square = c.pool().multiply(c.constant(factor), c.constant(factor));
+    shape[channel] = c.pool().floor_divide(shape[channel], square);
     for (std::size_t i = channel + 1; i < shape.size(); ++i) shape[i] = c.pool().multiply(shape[i], c.constant(factor));
     return with_shape(c, std::move(shape));
 }
@@ -375,7 +377,7 @@ Outputs pixel_unshuffle(const Call& c) {
     const std::int64_t factor = c.integer("downscale_factor", 1);
     if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
     const std::size_t channel = shape.size() - 3;
-    shape[channel] = c.pool().multiply(shape[channel], c.constant(factor * factor));
+    for (int i = 0; i < 2; ++i) shape[channel] = c.pool().multiply(shape[channel], c.constant(factor));
     for (std::size_t i = channel + 1; i < shape.size(); ++i)
         shape[i] = c.pool().floor_divide(shape[i], c.constant(factor));
     return with_shape(c, std::move(shape));

@@ -162,6 +162,14 @@ TEST_CASE("ATen movements follow symbolic sizes") {
           "f32[batch,5]");
     CHECK(Call("aten::pixel_shuffle").tensor("self", {"n", "12", "4", "4"}).sizes("upscale_factor", {"2"}).infer() ==
           "f32[n,3,8,8]");
+    CHECK(Call("mine::relu").tensor("self", {"n"}).infer() == "no rule");
+}
+
+TEST_CASE("BAD_INPUTS 16: factors of pixel shuffling that overflow are refused") {
+    const std::vector<std::string> image{"2", "12", "4", "4"}, factor{"1099511627776"};
+    CHECK_THROWS_AS(Call("aten::pixel_shuffle").tensor("self", image).sizes("upscale_factor", factor).infer(), Error);
+    CHECK_THROWS_AS(Call("aten::pixel_unshuffle").tensor("self", image).sizes("downscale_factor", factor).infer(),
+                    Error);
 }
 
 TEST_CASE("BAD_INPUTS 21: ATen operands that do not fit name the call") {
@@ -183,6 +191,8 @@ TEST_CASE("BAD_INPUTS 21: ATen operands that do not fit name the call") {
               .find("dimensions") != std::string::npos);
     CHECK(message(Call("aten::add").tensor("self", {"4"}).tensor("other", {"3"})).find("do not broadcast") !=
           std::string::npos);
+    CHECK(message(Call("aten::diagonal").tensor("self", {"4", "4"}).sizes("dim1", {"1"}).sizes("dim2", {"-1"}))
+              .find("'dim1' is 'dim2'") != std::string::npos);
     CHECK(message(Call("aten::max_pool2d")
                       .tensor("self", {"1", "1", "4", "4"})
                       .sizes("kernel_size", {"2"})
