@@ -32,6 +32,18 @@ bool is_copy(const Graph& graph, const Op& op) {
     }
 }
 
+/// What is joined with nothing, as a cache that holds nothing yet: exporters leave the empty parts out.
+void drop_empty_parts(const Graph& graph, Op& op) {
+    if (op.kind != OpKind::concat) return;
+    const auto is_empty = [&](TensorId id) {
+        if (id == no_tensor || !graph.tensors[id].known_shape) return false;
+        const auto& shape = graph.tensors[id].shape;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](Expression dim) { return graph.expressions.constant_value(dim) == 0; });
+    };
+    if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_empty)) std::erase_if(op.inputs, is_empty);
+}
+
 /// Appends operators and the tensors between them to a graph whose operators are being rewritten.
 struct Spelling {
     Graph& graph;
@@ -180,6 +192,7 @@ void remove_copies(Graph& graph) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         Op& op = graph.ops[id];
         resolve(op.inputs);
+        drop_empty_parts(graph, op);
         removed[id] = is_copy(graph, op);
         if (removed[id]) stands_for[op.outputs[0]] = op.inputs[0];
     }

@@ -47,6 +47,22 @@ output %y
     CHECK(graph.ops[1].inputs == graph.ops[0].outputs);
 }
 
+TEST_CASE("empty parts of a concatenation are left out, and of one part no concatenation is left") {
+    Graph graph = parse_text_graph(R"(
+input %x f32[batch,8,4]
+weight %nothing f32[0]
+weight %none f32[batch,0,4]
+%a f32[batch,8,4] = concat(%nothing, %x) {axis=1} "aten::cat"
+%b f32[batch,16,4] = concat(%none, %a, %x) {axis=1} "aten::cat"
+%c f32[0] = concat(%nothing, %nothing) {axis=0} "aten::cat"
+output %b
+output %c
+)");
+    rewrites::remove_copies(graph);
+    REQUIRE(kinds(graph) == std::vector{OpKind::concat, OpKind::concat});
+    CHECK(graph.ops[0].inputs == std::vector{graph.inputs[0], graph.inputs[0]});
+}
+
 TEST_CASE("constants fold where their size is fixed, random numbers and free sizes do not") {
     Graph graph = parse_text_graph(R"(
 input %x f32[batch,8]
