@@ -175,6 +175,10 @@ def build(spec):
 # ---- export ------------------------------------------------------------------------------------------------------------
 
 
+class ControlUnknown(Exception):
+    """The model asks for a value of a tensor that was not noted."""
+
+
 class ControlValues(TorchFunctionMode):
     """Answers control flow on tensor values (`.item()`, `if tensor:`, `x in tensor`, `arange(tensor)`).
 
@@ -203,10 +207,11 @@ class ControlValues(TorchFunctionMode):
         if self.replay is None:
             self.values.append(tensor.item())
             return self.values[-1]
-        if not isinstance(tensor, torch._subclasses.FakeTensor) and tensor.device.type == "meta":
+        if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.device.type != "meta":
+            torch.ops.aten.item.default(tensor)  # stays in the graph: the host waits here
+        with contextlib.suppress(StopIteration):
             return next(self.replay)
-        torch.ops.aten.item.default(tensor)  # stays in the graph: the host waits here
-        return next(self.replay)
+        raise ControlUnknown("control flow depends on values of tensors; export with control=replay")
 
     @classmethod
     @functools.lru_cache
@@ -253,9 +258,11 @@ def tracing(spec):
         stack.enter_context(replaced(torch, "autocast", lambda *_, **__: contextlib.nullcontext()))
         # A module that converts itself on the way (`self.to(dtype)`) already is what it converts to.
         stack.enter_context(replaced(torch.nn.Module, "_apply", lambda module, *_, **__: module))
-        # Exporting, transformers 5 computes masks that it leaves out when it runs.
-        if masking := sys.modules.get("transformers.masking_utils"):
-            stack.enter_context(replaced(masking, "is_torchdynamo_exporting", lambda: False))
+        # Exporting, transformers 5 computes masks that it leaves out when it runs, or leaves out others and stops.
+        for name, module in [*sys.modules.items()] if "transformers" in sys.modules else ():
+            for ask in {"is_torchdynamo_exporting", "is_torchdynamo_compiling"} & vars(module).keys():
+                if name.startswith("transformers.models.") or name == "transformers.masking_utils":
+                    stack.enter_context(replaced(module, ask, lambda: False))
         if spec.export.get("attention") == 2022:
             functional = torch.nn.functional
             stack.enter_context(replaced(functional, "scaled_dot_product_attention", attention_of_2022))
