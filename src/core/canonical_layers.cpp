@@ -62,7 +62,7 @@ bool swaps_last_axes(std::span<const std::int64_t> perm) {
 /// into the group. no_tensor when they were not turned by a transposition.
 TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& group) {
     const OpId last = r.producer(turned);
-    if (last == no_op || r.readers(turned).size() != 1) return no_tensor;
+    if (last == no_op || r.readers(turned).size() != 1 || r.tensor(turned).shape.size() < 2) return no_tensor;
     Graph& graph = r.graph();
     std::vector<Expression> wanted = r.tensor(turned).shape;
     std::swap(wanted[wanted.size() - 1], wanted[wanted.size() - 2]);
@@ -82,6 +82,7 @@ TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& gr
         group.push_back(last);
         return r.op(last).inputs[0];
     }
+    if (axes.size() != wanted.size()) return no_tensor;  // which axes moved is not said (movedim)
     // One transposition did both: it keeps the part that separates the heads.
     std::vector<std::int64_t> perm(axes.begin(), axes.end());
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
@@ -94,7 +95,9 @@ bool match_attention(Rewriter& r, OpId softmax) {
     std::vector<OpId> group{softmax};
     TensorId scores = r.op(softmax).inputs[0];
     TensorId mask = no_tensor;
-    if (const OpId sum = r.producer(scores); sum != no_op && r.is(sum, "add") && r.sole_reader(scores) == softmax) {
+    const OpId sum = r.producer(scores);
+    // An added number is no operand, but an attribute.
+    if (r.is(sum, "add") && r.op(sum).inputs.size() == 2 && r.sole_reader(scores) == softmax) {
         const auto& terms = r.op(sum).inputs;
         const bool first = r.is(r.producer(terms[0]), OpKind::matmul);
         scores = terms[first ? 0 : 1];

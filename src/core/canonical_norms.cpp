@@ -48,7 +48,8 @@ std::optional<Scaling> scaling_by_root(const Rewriter& r, OpId mean) {
         if (r.is(next, "reciprocal") || (r.is(next, "div") && r.scalar(next) == 1.0)) {
             inverse = next;
             s.group.push_back(next);
-        } else if (r.is(next, "div") && r.op(next).inputs[1] == r.op(root).outputs[0]) {
+        } else if (r.is(next, "div") && r.op(next).inputs.size() == 2 &&
+                   r.op(next).inputs[1] == r.op(root).outputs[0]) {
             s.last = next;
             s.scaled = r.op(next).inputs[0];
         }
@@ -90,7 +91,8 @@ bool match_norm(Rewriter& r, OpId mean) {
 
     // LayerNorm squares and scales x − mean(x), RMSNorm x itself.
     const OpId difference = r.producer(base);
-    const OpId inner_mean = r.is(difference, "sub") ? mean_of_last_axes(r, r.op(difference).inputs[1]) : no_op;
+    const bool subtracts = r.is(difference, "sub") && r.op(difference).inputs.size() == 2;
+    const OpId inner_mean = subtracts ? mean_of_last_axes(r, r.op(difference).inputs[1]) : no_op;
     const bool centred = inner_mean != no_op && r.op(inner_mean).inputs[0] == r.op(difference).inputs[0];
     if (centred) {
         group.push_back(difference);

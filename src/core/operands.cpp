@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <vector>
 
 #include "ftax/error.hpp"
 
@@ -22,6 +24,34 @@ constexpr std::array exceptions{
     Needs{OpKind::control, 0, 0}, Needs{OpKind::custom, 0, 0},
 };
 
+/// Dimensions of the first input; nullopt where its shape is not known.
+std::optional<std::size_t> rank_of_input(const Graph& graph, const Op& op) {
+    const Tensor& input = graph.tensors[op.inputs[0]];
+    return input.known_shape ? std::optional(input.shape.size()) : std::nullopt;
+}
+
+/// Says which axes `op`, which lacks no operand, names that its input does not have; nullopt where there is none.
+std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
+    if (op.kind == OpKind::transpose) {
+        const auto perm = op.integers("perm");
+        const std::size_t rank = rank_of_input(graph, op).value_or(perm.size());
+        std::vector<std::int64_t> sorted(perm.begin(), perm.end()), axes(rank);
+        std::sort(sorted.begin(), sorted.end());
+        std::iota(axes.begin(), axes.end(), 0);
+        if (!perm.empty() && sorted != axes) {
+            return fmt::format("perm [{}] is no permutation of {} dimensions", fmt::join(perm, ","), rank);
+        }
+    }
+    if (op.kind == OpKind::slice) {
+        const auto rank = rank_of_input(graph, op);
+        for (const std::int64_t axis : op.integers("axes")) {
+            if (rank && (axis < 0 || axis >= static_cast<std::int64_t>(*rank)))
+                return fmt::format("axes: {} is none of {} dimensions", axis, *rank);
+        }
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> missing_operand(const Op& op) {
@@ -39,9 +69,9 @@ std::optional<std::string> missing_operand(const Op& op) {
 
 void check_operands(const Graph& graph) {
     for (const Op& op : graph.ops) {
-        if (const auto missing = missing_operand(op)) {
-            throw Error(ErrorCode::model, fmt::format("{}: operator {}: {}", graph.name, op.name, *missing));
-        }
+        auto wrong = missing_operand(op);
+        if (!wrong) wrong = impossible_axes(graph, op);
+        if (wrong) throw Error(ErrorCode::model, fmt::format("{}: operator {}: {}", graph.name, op.name, *wrong));
     }
 }
 

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "ftax/text_graph.hpp"
 #include "src/core/strides.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
@@ -186,6 +184,37 @@ TEST_CASE("attention whose factors were scaled before the product is fused atten
     CHECK(fused.expressions.to_string(keys.shape[2]) == "seq");
     CHECK(fused.expressions.to_string(keys.shape[3]) == "16");
     CHECK(program(false).ops.size() == 5);
+}
+
+TEST_CASE(
+    "a number that an operator adds, subtracts or divides by is no operand, and an unsaid permutation none to follow") {
+    const std::string scaled =
+        "graph g\ninput %q f32[2,4,8,16]\ninput %k f32[2,4,8,16]\nconstant %c f32[]\n"
+        "%qs f32[2,4,8,16] = pointwise(%q, %c) {function=\"mul\" scalar=0.35}\n";
+    const std::string attended =
+        "%p f32[2,4,8,8] = softmax(%a) {axis=3}\n%o f32[2,4,8,16] = matmul(%p, %q)\noutput %o\n";
+    for (const std::string& text :
+         {scaled +
+              "%kt f32[2,4,16,8] = transpose(%k) {perm=[0,1,3,2]}\n"
+              "%ks f32[2,4,16,8] = pointwise(%kt, %c) {function=\"mul\" scalar=0.35}\n"
+              "%s f32[2,4,8,8] = matmul(%qs, %ks)\n%a f32[2,4,8,8] = pointwise(%s) {function=\"add\" scalar=1.0}\n" +
+              attended,
+          scaled +
+              "%kt f32[2,4,16,8] = transpose(%k)\n"
+              "%ks f32[2,4,16,8] = pointwise(%kt, %c) {function=\"mul\" scalar=0.35}\n"
+              "%a f32[2,4,8,8] = matmul(%qs, %ks)\n" +
+              attended,
+          std::string("graph g\ninput %x f32[2,8,64]\n%d f32[2,8,64] = pointwise(%x) {function=\"sub\" scalar=1.0}\n"
+                      "%s f32[2,8,64] = pointwise(%d, %d) {function=\"mul\"}\n"
+                      "%m f32[2,8,1] = reduce(%s) {function=\"mean\" axes=[2] keepdims=1}\n"
+                      "%e f32[2,8,1] = pointwise(%m) {function=\"add\" scalar=1e-05}\n"
+                      "%r f32[2,8,1] = pointwise(%e) {function=\"sqrt\"}\n"
+                      "%h f32[2,8,1] = pointwise(%r) {function=\"div\" scalar=2.0}\noutput %h\n")}) {
+        Graph graph = parse_text_graph(text);
+        const std::string before = to_text(graph);
+        canonicalize(graph, SpelledOut::recognise);
+        CHECK(to_text(graph) == before);
+    }
 }
 
 TEST_CASE("views get the strides of eager PyTorch; what needs a copy is contiguous") {
