@@ -57,15 +57,20 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
         }
         symbol_values[i] = found->second;
     }
-    if (!unbound.empty()) {
-        throw Error(ErrorCode::usage, fmt::format("{}: give a value to the dynamic dimension {}", graph.name, unbound));
-    }
+    std::vector<std::string_view> unknown;
     for (const auto& [name, value] : bindings) {
-        if (std::find(symbols.begin(), symbols.end(), name) == symbols.end()) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("{}: no dynamic dimension is called {} (there {}: {})", graph.name, name,
-                                    symbols.size() == 1 ? "is" : "are", fmt::join(symbols, ", ")));
-        }
+        if (std::find(symbols.begin(), symbols.end(), name) == symbols.end()) unknown.push_back(name);
+    }
+    if (!unbound.empty()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: give a value to the dynamic dimension {}{}{}", graph.name, unbound,
+                                unknown.empty() ? "" : "; none is called ", fmt::join(unknown, ", ")));
+    }
+    if (!unknown.empty()) {
+        const std::string known =
+            symbols.empty() ? "the model has none" : fmt::format("known: {}", fmt::join(symbols, ", "));
+        throw Error(ErrorCode::usage, fmt::format("{}: no dynamic dimension is called {} ({})", graph.name,
+                                                  fmt::join(unknown, ", "), known));
     }
     graph.expressions.evaluate(symbol_values, bound.values);
     for (const Tensor& tensor : graph.tensors) {

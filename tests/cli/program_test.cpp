@@ -98,6 +98,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", model}, 2, "--device"},
         {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
         {{"predict", model, "--device", "t4", "--dim", "seq=8"}, 2, "--batch"},
+        {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"}, 2, "none is called sequence"},
         {{"inspect", "zoo:"}, 2, "the zoo holds albert, alexnet"},
         {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
         {{"predict", model, "--device", "t5000", "--batch", "1", "--dim", "seq=8"}, 2, "t5000"},
