@@ -43,9 +43,8 @@ std::string family_of(const std::string& model) {
     return model;
 }
 
-/// Slowed 2 to 3 × by something else on the machine: all CNNs, and transformers at small batches.
 bool is_unsound(const Measurement& row) {
-    return row.gpu == "A100" && row.framework == "pytorch-eager" && row.run == "2022_1025_pretrained-fp32@2022-10-26";
+    return row.gpu == unsound_gpu && row.framework == "pytorch-eager" && row.run == unsound_run;
 }
 
 /// Version of each framework in the campaigns, of 2022 with PyTorch 1.12 and CUDA 11.6.

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "src/core/statistics.hpp"
 #include "src/io/csv.hpp"
 
 namespace ftax::folds {
@@ -19,10 +20,6 @@ struct Figures {
     double inside = 0;                     ///< share of rows within the 90 % interval
 };
 
-double quantile(std::vector<double>& sorted, double share) {
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
-
 Figures figures(const std::vector<const Scored*>& rows) {
     Figures f{.rows = rows.size()};
     if (rows.empty()) return f;
@@ -34,8 +31,6 @@ Figures figures(const std::vector<const Scored*>& rows) {
         f.mean += errors.back() / static_cast<double>(rows.size());
         f.inside += (s->low_s <= measured_s && measured_s <= s->high_s ? 1.0 : 0.0) / static_cast<double>(rows.size());
     }
-    std::sort(errors.begin(), errors.end());
-    std::sort(logs.begin(), logs.end());
     f.median = quantile(errors, 0.5);
     f.p90 = quantile(errors, 0.9);
     f.bias = quantile(logs, 0.5);

@@ -125,7 +125,7 @@ constexpr std::string_view device_ledger = "ledger/device_bound.csv";
 
 std::vector<fit::ModelRow> device_rows(const std::string& rows_path, cli::Devices& devices) {
     return cli::model_rows(read_model_measurements(read_csv(rows_path)),
-                           {.left_out_runs = {"A100:2022_1025_pretrained-fp32@2022-10-26"}}, devices);
+                           {.left_out_runs = {fmt::format("{}:{}", folds::unsound_gpu, folds::unsound_run)}}, devices);
 }
 
 /// Scores the committed profile, refits without each model and each device and writes the ledger.
