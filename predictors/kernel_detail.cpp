@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <limits>
-#include <utility>
-#include <vector>
 
 #include "ftax/types.hpp"
 #include "predictors/kernel_cost.hpp"

@@ -18,7 +18,7 @@ namespace ftax::bench {
 /// Prints the datasheet that device_profile() reads back (data/devices/README.md).
 [[nodiscard]] std::string datasheet_text(const DeviceSpec& cpu);
 
-/// The machine a measurement ran on: CPU, cores, governor, kernel, load, ftax's version and command line.
+/// The machine a measurement ran on, and when: CPU, cores, governor, kernel, load, the program's command line.
 [[nodiscard]] Environment machine_environment(const std::string& command_line);
 
 }  // namespace ftax::bench

@@ -9,7 +9,6 @@
 #include "ftax/error.hpp"
 #include "predictors/device_model.hpp"
 #include "predictors/framework_model.hpp"
-#include "predictors/host_costs.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -46,7 +46,7 @@ struct ModelFitOptions {
 
 /// Tells which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
 /// batch there and exceeds 1.5 times the flat start. `batches` ascending.
-/// Source: the bar of issue "kernel models" in DESIGN terms: rows whose latency the host does not decide.
+/// Source: a rule of thumb: where the host does not decide, twice the work takes about twice the time.
 [[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches,
                                                      std::span<const double> latency_s);
 

@@ -1,6 +1,5 @@
 #include "src/cli/machine_rows.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

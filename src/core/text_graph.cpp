@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <deque>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "ftax/equations.hpp"
 #include "src/io/csv.hpp"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include "src/report/units.hpp"

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/command.hpp"

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "tests/cli/command.hpp"

@@ -2,7 +2,6 @@
 
 #include <cupti.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <random>
-
 using namespace ftax::fit;
 
 namespace {
