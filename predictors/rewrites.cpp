@@ -248,6 +248,15 @@ void fuse_epilogue(Graph& graph) {
     absorb_epilogues(graph, is_contraction, true, "add");
 }
 
+void fuse_scale_and_activation(Graph& graph) {
+    absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::pointwise || !is_clipping(op)) return no_op;
+        return sole_producer(graph, readers, op.inputs[0],
+                             [](const Op& producer) { return producer.kind == OpKind::batch_norm; });
+    });
+}
+
 void fuse_skip_layer_norm(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
@@ -293,12 +302,6 @@ void fuse_pointwise_and_reductions(Graph& graph) {
                 return false;
         }
     });
-}
-
-void remove_concatenations(Graph& graph) {
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (OpId id = 0; id < graph.ops.size(); ++id) removed[id] = graph.ops[id].kind == OpKind::concat;
-    erase(graph, removed);
 }
 
 }  // namespace ftax::rewrites

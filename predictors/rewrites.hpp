@@ -60,8 +60,13 @@ void fuse_pointwise_and_batch_norm(Graph& graph);
 /// Runs of elementwise operators, softmax, norms and reductions. Source: Inductor's scheduler.
 void fuse_pointwise_and_reductions(Graph& graph);
 
-/// Removes concatenations: their inputs are written where the result is read.
-/// Source: TensorRT, "concatenation elimination".
-void remove_concatenations(Graph& graph);
+/// Lets a batch norm that no convolution took in clip its result itself.
+/// Source: TensorRT, layer fusion "scale and activation".
+void fuse_scale_and_activation(Graph& graph);
+/// Removes concatenations: each part is written where the joined tensor lies. A part can lie in one place only: those
+/// of several concatenations, inputs and pieces of a split are copied into the others.
+/// Source: TensorRT's build log, "Eliminating concatenation", last one first, "Retargeting … to …" and "Generating copy
+/// for … because input is not movable".
+void eliminate_concatenations(Graph& graph);
 
 }  // namespace ftax::rewrites

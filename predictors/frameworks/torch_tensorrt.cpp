@@ -5,8 +5,9 @@ namespace ftax {
 
 // One engine for the whole graph, and another behind each operator that Torch-TensorRT 1.2 leaves to TorchScript:
 // chunk and split return lists.
-constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_epilogue, rewrites::fuse_pointwise,
-                                      rewrites::remove_concatenations};
+constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_epilogue,
+                                      rewrites::fuse_scale_and_activation, rewrites::fuse_pointwise,
+                                      rewrites::eliminate_concatenations};
 constexpr LoweringTraits engine{.views_cost_host = false,
                                 .views_move_data = true,
                                 .module_calls = false,

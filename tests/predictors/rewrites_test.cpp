@@ -94,3 +94,56 @@ TEST_CASE("a residual addition joins the layer norm that alone reads it") {
     CHECK(graph.ops.size() == 2);
     CHECK(graph.ops.back().inputs.back() == x);
 }
+
+TEST_CASE("a part of several concatenations is written into one of them and copied into the others") {
+    GraphBuilder net("dense block");
+    const TensorId x = net.conv(net.input("x", {"batch", "8", "4", "4"}), 8);
+    const TensorId y = net.conv(x, 8);
+    const TensorId xy = net.concat({x, y}, 1);
+    const TensorId z = net.conv(xy, 8);
+    Graph graph = net.finish({net.relu(net.concat({x, y, z}, 1))});
+    rewrites::eliminate_concatenations(graph);
+    CHECK(count(graph, OpKind::concat) == 0);
+    std::vector<TensorId> copied;
+    for (const Op& op : graph.ops) {
+        if (op.kind != OpKind::copy) continue;
+        copied.push_back(op.inputs[0]);
+        CHECK(graph.tensors[op.outputs[0]].shape == graph.tensors[op.inputs[0]].shape);
+        CHECK(graph.tensors[op.outputs[0]].producer < 4);  // before the convolution that reads the first joined tensor
+    }
+    CHECK(copied == std::vector<TensorId>{x, y});
+}
+
+TEST_CASE("inputs and pieces of a split are copied into a concatenation, what layers compute is not") {
+    GraphBuilder net("shuffle block");
+    const TensorId x = net.input("x", {"batch", "8", "4", "4"});
+    const Tensor half{.name = "half", .shape = net.shape(net.conv(x, 4))};
+    const std::vector<TensorId> halves =
+        net.op(OpKind::split, "aten::chunk", {x}, {{"axis", std::int64_t{1}}}, {half, half});
+    Graph graph = net.finish({net.concat({halves[0], net.conv(halves[1], 4), x}, 1)});
+    rewrites::eliminate_concatenations(graph);
+    std::vector<TensorId> copied;
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::copy) copied.push_back(op.inputs[0]);
+    }
+    CHECK(copied == std::vector<TensorId>{halves[0], x});
+}
+
+TEST_CASE("the concatenation of one part costs nothing") {
+    GraphBuilder net("one part");
+    const TensorId x = net.input("x", {"batch", "8", "4", "4"});
+    Graph graph = net.finish({net.relu(net.concat({x}, 1))});
+    rewrites::eliminate_concatenations(graph);
+    CHECK(graph.ops.size() == 1);
+}
+
+TEST_CASE("a batch norm that no convolution took in clips its result itself") {
+    GraphBuilder net("pre-activation");
+    const TensorId x = net.input("x", {"batch", "8", "4", "4"});
+    const TensorId shared = net.batch_norm(x);
+    Graph graph = net.finish({net.conv(net.relu(net.batch_norm(x)), 8), net.add(net.relu(shared), shared),
+                              net.pointwise("sigmoid", {net.batch_norm(x)})});
+    rewrites::fuse_scale_and_activation(graph);
+    CHECK(count(graph, OpKind::batch_norm) == 3);
+    CHECK(count(graph, OpKind::pointwise) == 3);  // the relu whose norm is read twice, the sum and the sigmoid
+}
