@@ -26,12 +26,17 @@ constexpr HostBound probably{0.85, 0.2};
 constexpr double contradiction = 3;
 
 /// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
-/// BLAS calls 2–10 µs on four hosts of five, 58–108 µs on the others.
+/// BLAS calls 2–10 µs on four hosts of five, 58–108 µs on the others. Engine calls: host_costs.cpp.
 constexpr double scale_log_stddev = 0.5;
-struct BlasMode {
+struct CallMode {
     double weight, median_s, log_stddev;
 };
-constexpr BlasMode blas_modes[] = {{0.8, 5e-6, 0.7}, {0.2, 80e-6, 0.35}};
+constexpr CallMode blas_modes[] = {{0.8, 5e-6, 0.7}, {0.2, 80e-6, 0.35}};
+constexpr CallMode engine_modes[] = {{1, 400e-6, 0.7}};
+std::span<const CallMode> modes_of(std::string_view call) {
+    if (call == "host.engine_call") return engine_modes;
+    return blas_modes;
+}
 
 constexpr double square(double x) {
     return x * x;
@@ -41,14 +46,14 @@ double soft_l1(double squared) {
 }
 
 struct Scalars {
-    double log_scale = 0, log_blas_s = 0;
+    double log_scale = 0, log_call_s = 0;
 };
 
-double prior_cost(const Scalars& s) {
+double prior_cost(const Scalars& s, std::span<const CallMode> modes) {
     double density = 0;
-    for (const BlasMode& mode : blas_modes) {
+    for (const CallMode& mode : modes) {
         density += mode.weight / mode.log_stddev *
-                   std::exp(-square((s.log_blas_s - std::log(mode.median_s)) / mode.log_stddev) / 2);
+                   std::exp(-square((s.log_call_s - std::log(mode.median_s)) / mode.log_stddev) / 2);
     }
     return square(s.log_scale / scale_log_stddev) / 2 - std::log(density);
 }
@@ -56,11 +61,11 @@ double prior_cost(const Scalars& s) {
 /// Negative log posterior.
 double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<const double> weights,
             const HostBound& is_host_bound) {
-    double sum = prior_cost(scalars);
+    double sum = prior_cost(scalars, modes_of(rows.front().call));
     const double scale = std::exp(scalars.log_scale);
-    const double blas_s = std::exp(scalars.log_blas_s);
+    const double call_s = std::exp(scalars.log_call_s);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const double host_s = scale * rows[i].host_s + blas_s * rows[i].blas_calls;
+        const double host_s = scale * rows[i].host_s + call_s * rows[i].calls;
         const double latency_s = std::max(host_s, scale * rows[i].forward_s + rows[i].device_s);
         double residual = std::log(latency_s / rows[i].measured_s) / is_host_bound.row_log_stddev;
         if (!is_host_bound(rows[i])) residual = std::max(residual, 0.0);
@@ -69,26 +74,27 @@ double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<c
     return sum;
 }
 
-/// Minimises over a grid that shrinks around its best point; the posterior may have two modes along the BLAS axis.
+/// Minimises over a grid that shrinks around its best point; the posterior may have two modes along the axis of the
+/// calls.
 Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weights, const HostBound& is_host_bound) {
     constexpr int points = 12;
-    Scalars centre{0, std::log(20e-6)};
+    Scalars centre{0, std::log(rows.front().call == "host.engine_call" ? 400e-6 : 20e-6)};
     double scale_range = std::log(12.0);
-    double blas_range = std::log(20.0);
+    double call_range = std::log(20.0);
     double best_cost = std::numeric_limits<double>::infinity();
     for (int level = 0; level < 8; ++level) {
         Scalars best = centre;
         for (int i = -points; i <= points; ++i) {
             for (int j = -points; j <= points; ++j) {
                 const Scalars at{centre.log_scale + scale_range * i / points,
-                                 centre.log_blas_s + blas_range * j / points};
+                                 centre.log_call_s + call_range * j / points};
                 const double value = cost(at, rows, weights, is_host_bound);
                 if (value < best_cost) best_cost = value, best = at;
             }
         }
         centre = best;
         scale_range /= 4;
-        blas_range /= 4;
+        call_range /= 4;
     }
     return centre;
 }
@@ -114,7 +120,8 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, const Host
     std::vector<AnchorRow> kept;
     for (const AnchorRow& row : rows) {
         if (is_host_bound(row) && row.host_s > 0) {
-            witnesses.push_back({row.measured_s / row.host_s, &row});
+            const double calls_s = row.calls * modes_of(row.call).front().median_s;
+            witnesses.push_back({row.measured_s / (row.host_s + calls_s), &row});
         } else {
             kept.push_back(row);
         }
@@ -155,7 +162,7 @@ void set(FrameworkProfile& profile, std::string_view name, double value, double 
 
 HostScalars fit_host(std::span<const AnchorRow> rows) {
     if (rows.empty()) throw Error(ErrorCode::usage, "there are no anchor rows");
-    HostScalars host;
+    HostScalars host{.call = rows.front().call};
     const HostBound& is_host_bound = std::any_of(rows.begin(), rows.end(), clearly) ? clearly : probably;
     const std::vector<AnchorRow> kept = agreeing_rows(rows, is_host_bound, host.warnings);
     host.host_bound_rows = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_host_bound));
@@ -165,27 +172,27 @@ HostScalars fit_host(std::span<const AnchorRow> rows) {
     const std::vector<double> weights = witness_weights(kept);
     const Scalars best = minimise(kept, weights, is_host_bound);
     host.scale = std::exp(best.log_scale);
-    host.blas_call_s = std::exp(best.log_blas_s);
+    host.call_s = std::exp(best.log_call_s);
 
     // Standard deviations from the curvature of the cost at its minimum.
     constexpr double step = 0.02;
     const auto at = [&](double i, double j) {
-        return cost({best.log_scale + i * step, best.log_blas_s + j * step}, kept, weights, is_host_bound);
+        return cost({best.log_scale + i * step, best.log_call_s + j * step}, kept, weights, is_host_bound);
     };
     const double scale_curvature = (at(1, 0) - 2 * at(0, 0) + at(-1, 0)) / square(step);
-    const double blas_curvature = (at(0, 1) - 2 * at(0, 0) + at(0, -1)) / square(step);
+    const double call_curvature = (at(0, 1) - 2 * at(0, 0) + at(0, -1)) / square(step);
     const double mixed = (at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / square(2 * step);
-    const double determinant = scale_curvature * blas_curvature - square(mixed);
-    if (determinant > 0 && blas_curvature > 0) {
-        host.scale_relative_stddev = std::min(scale_log_stddev, std::sqrt(blas_curvature / determinant));
-        host.blas_call_relative_stddev = std::sqrt(scale_curvature / determinant);
+    const double determinant = scale_curvature * call_curvature - square(mixed);
+    if (determinant > 0 && call_curvature > 0) {
+        host.scale_relative_stddev = std::min(scale_log_stddev, std::sqrt(call_curvature / determinant));
+        host.call_relative_stddev = std::sqrt(scale_curvature / determinant);
     }
     return host;
 }
 
 FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     set(profile, "host.scale", host.scale, host.scale_relative_stddev);
-    set(profile, "host.blas_call", host.blas_call_s, host.blas_call_relative_stddev);
+    set(profile, host.call, host.call_s, host.call_relative_stddev);
     profile.host = "anchored";
     profile.warnings.insert(profile.warnings.end(), host.warnings.begin(), host.warnings.end());
     return profile;
@@ -193,11 +200,13 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
 
 AnchorRow anchor_row(const Measurement& row, const Predictor& predictor, const Prediction& prediction) {
     AnchorRow result{.measured_s = row.latency_s, .device_s = prediction.device_s, .model = row.model};
-    for (const OpPrediction& op : predictor.operators()) result.blas_calls += op.blas_call ? 1 : 0;
-    const double blas_call_s = host_parameter(predictor.framework(), "host.blas_call");
+    result.call = second_scalar(predictor.framework().framework);
+    for (const OpPrediction& op : predictor.operators()) result.calls += pays_second_scalar(op) ? 1 : 0;
+    const double call_s = host_parameter(predictor.framework(), result.call);
     const double scale = host_parameter(predictor.framework(), "host.scale");
-    if (predictor.synchronized()) result.forward_s = predictor.operators().front().host_s / scale;
-    result.host_s = (prediction.host_s - result.blas_calls * blas_call_s) / scale;
+    const OpPrediction& first = predictor.operators().front();
+    if (predictor.synchronized() && !pays_second_scalar(first)) result.forward_s = first.host_s / scale;
+    result.host_s = (prediction.host_s - result.calls * call_s) / scale;
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     return result;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ftax/framework.hpp"
+#include "ftax/predict.hpp"
 #include "ftax/types.hpp"
 
 namespace ftax {
@@ -21,10 +22,19 @@ struct HostCosts {
     [[nodiscard]] double operator[](HostKind kind) const { return seconds[static_cast<std::size_t>(kind)]; }
 };
 
-/// Composes the costs: shared cost per kind × host scalar × what the kind costs more under half precision; the BLAS
-/// call, the second scalar of a host, stands beside them. Parameters that the profile does not set keep their initial
+/// Composes the costs: shared cost per kind × host scalar × what the kind costs more under half precision; the second
+/// scalar of a host stands beside them. Parameters that the profile does not set keep their initial
 /// values.
 [[nodiscard]] HostCosts host_costs(const FrameworkProfile& profile, Precision precision);
+
+/// Name of the parameter that is a host's second scalar: the cost of the call that some hosts make much slower than the
+/// rest of their work, a query of the BLAS library or, where a framework calls engines, the call of one.
+[[nodiscard]] std::string_view second_scalar(std::string_view framework);
+
+/// Whether an operator's host time holds that call.
+[[nodiscard]] inline bool pays_second_scalar(const OpPrediction& op) {
+    return op.blas_call || op.host_kind == HostKind::engine_call;
+}
 
 /// Value of one parameter: the profile's, or its framework's prior, or its initial one; 1 for a name that the model
 /// does not know (a factor).

@@ -188,10 +188,7 @@ class Lowering {
 
     void lower_view(OpId id, const LaunchRule& rule) {
         const Op& op = graph_.ops[id];
-        if (op.kind == OpKind::split && traits_.split_ends_engine) {
-            begin_launch(id, HostKind::forward);
-            schedule_.launches.back().host_kind = HostKind::forward;
-        }
+        if (op.kind == OpKind::split && traits_.calls_engines) return split_engine(id);
         const bool moves = traits_.views_move_data && op.kind != OpKind::reshape && op.kind != OpKind::identity;
         // torch.reshape copies what strides cannot express; torch.view would have failed instead.
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
@@ -207,6 +204,25 @@ class Lowering {
                         .op = id,
                         .reads = {op.inputs[0]},
                         .writes = {op.outputs[0]}});
+        }
+    }
+
+    /// A split between two engines is dispatched by TorchScript; the call of the next engine copies pieces that are not
+    /// contiguous. Source: pytorch/TensorRT, core/runtime (execute_engine).
+    void split_engine(OpId id) {
+        const auto begin = [&](HostKind kind) {
+            begin_launch(id, kind);
+            schedule_.launches.back().host_kind = kind;
+        };
+        begin(HostKind::light);
+        begin(HostKind::engine_call);
+        for (const TensorId piece : graph_.ops[id].outputs) {
+            begin(HostKind::light);
+            add_kernel({.memory_class = MemoryClass::copy,
+                        .condition = LaunchCondition::unless_contiguous,
+                        .op = id,
+                        .reads = {piece},
+                        .writes = {piece}});
         }
     }
 
@@ -260,6 +276,7 @@ class Lowering {
     /// Turing do not show it. Source: framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs
     /// each).
     BlasCall blas_call(const Op& op) const {
+        if (traits_.calls_engines) return BlasCall::never;
         if (op.kind == OpKind::linear) return BlasCall::always;
         if (op.kind != OpKind::conv || op.integer("groups", 1) != 1) return BlasCall::never;
         const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;

@@ -19,10 +19,10 @@ struct LoweringTraits {
     bool concat_copies_tables = false;  ///< a concat of unequal parts copies tables to the device first
     bool skips_padding = false;         ///< nested tensors: padded tokens are not computed
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
-    bool half_accumulation = false;         ///< tensor cores add up halves in half precision
-    bool split_ends_engine = false;         ///< a split runs outside and the rest in another engine
-    bool channels_last = false;             ///< the engine keeps half-precision activations in NHWC
-    bool pools_stream = false;              ///< pooling kernels run at memory speed and keep no indices
+    bool half_accumulation = false;  ///< tensor cores add up halves in half precision
+    bool calls_engines = false;      ///< a run calls an engine, and another behind each split, which runs outside
+    bool channels_last = false;      ///< the engine keeps half-precision activations in NHWC
+    bool pools_stream = false;       ///< pooling kernels run at memory speed and keep no indices
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     bool batched_matmul_copies = true;      ///< operands whose leading dimensions do not merge are copied first
     bool synchronizes_runs = false;         ///< every run ends by waiting for the device

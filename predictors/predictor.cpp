@@ -124,9 +124,9 @@ struct Predictor::State {
         bind_shapes(bindings);
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
-        operators[0] = {
-            .op = no_op, .host_kind = HostKind::forward, .host_s = costs[HostKind::forward], .bound = Bound::host};
-        launches[0] = {.host_s = costs[HostKind::forward]};
+        const HostKind beginning = model.traits.calls_engines ? HostKind::engine_call : HostKind::forward;
+        operators[0] = {.op = no_op, .host_kind = beginning, .host_s = costs[beginning], .bound = Bound::host};
+        launches[0] = {.host_s = costs[beginning]};
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
             time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
         }

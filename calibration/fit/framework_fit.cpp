@@ -53,7 +53,7 @@ struct SharedUnknowns {
     std::string framework_;
 };
 
-/// Latency of one row; blocks: shared, then {scale, BLAS call} of the host.
+/// Latency of one row; blocks: shared, then {scale, second scalar} of the host.
 /// Source: predictors/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed form,
 /// here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched before the
 /// forward call, which therefore stands in front of both unless the host runs ahead into the next run.
@@ -73,7 +73,7 @@ struct Latency {
             if (kind == static_cast<int>(HostKind::forward)) forward_s = cost / row->operations[kind];
         }
         const T before_s = row->synchronized ? T(blocks[1][0] * forward_s) : T(0.0);
-        const T host_s = blocks[1][0] * operations_s + row->blas_calls * blocks[1][1];
+        const T host_s = blocks[1][0] * operations_s + row->calls * blocks[1][1];
         return before_s + equations::smooth_maximum(T(host_s - before_s), T(row->device_s));
     }
 };
@@ -90,9 +90,9 @@ HostRow host_row(const Measurement& measurement, const Predictor& predictor, con
                 .measured_s = measurement.latency_s};
     for (const OpPrediction& op : predictor.operators()) {
         if (op.host_s <= 0) continue;
-        row.operations[static_cast<std::size_t>(op.host_kind)] += 1;
+        if (op.host_kind != HostKind::engine_call) row.operations[static_cast<std::size_t>(op.host_kind)] += 1;
         row.operations[static_cast<std::size_t>(HostKind::module_call)] += op.module_calls;
-        row.blas_calls += op.blas_call ? 1 : 0;
+        row.calls += pays_second_scalar(op) ? 1 : 0;
     }
     return row;
 }
@@ -113,7 +113,7 @@ std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
             continue;
         }
         std::vector<double> work(row.operations.begin(), row.operations.end());
-        work.push_back(row.blas_calls);
+        work.push_back(row.calls);
         groups[{row.host, row.model, std::move(work)}].push_back(&row);
     }
     for (const auto& [key, group] : groups) {
@@ -133,12 +133,13 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     LogFit fit({.starts = 1, .row_log_stddev = 0.06});
     const SharedUnknowns shared(framework, rows);
     const std::size_t shared_block = fit.add_block(shared.block);
+    const std::string call(second_scalar(framework));
     std::map<std::string, std::size_t> host_blocks;
     for (const HostRow& row : rows) {
         auto [at, added] = host_blocks.try_emplace(row.host);
         if (added) {
             at->second = fit.add_block({unknown("host.scale", *host_parameter_spec(framework, "host.scale")),
-                                        unknown("host.blas_call", *host_parameter_spec(framework, "host.blas_call"))});
+                                        unknown(call, *host_parameter_spec(framework, call))});
         }
     }
     for (const HostRow& row : rows) {
@@ -154,12 +155,12 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     for (const Unknown& u : fit.block(shared_block)) {
         result.reference.parameters.push_back({u.name, u.value, u.relative_stddev, source});
     }
-    std::vector<double> blas_calls, log_scales;
+    std::vector<double> calls, log_scales;
     for (const auto& [host, block] : host_blocks) {
         const LogFit::Block& scalars = fit.block(block);
         result.hosts[host] = {scalars[0].value, scalars[1].value};
         log_scales.push_back(std::log(scalars[0].value));
-        blas_calls.push_back(scalars[1].value);
+        calls.push_back(scalars[1].value);
     }
     // The reference host is the median one; the spread of the hosts is what is not known of another.
     const double middle = upper_median(log_scales);
@@ -167,7 +168,7 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     for (const double s : log_scales) variance += (s - middle) * (s - middle);
     const double spread = std::sqrt(variance / static_cast<double>(log_scales.size()));
     result.reference.parameters.push_back({"host.scale", std::exp(middle), std::max(spread, 0.2), source});
-    result.reference.parameters.push_back({"host.blas_call", upper_median(blas_calls), 0, source});
+    result.reference.parameters.push_back({call, upper_median(calls), 0, source});
     std::sort(result.reference.parameters.begin(), result.reference.parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
 

@@ -21,7 +21,7 @@ struct HostRow {
     bool half = false;
     bool synchronized = false;                         ///< each run waits for the device before the next begins
     std::array<double, host_kind_count> operations{};  ///< per HostKind
-    double blas_calls = 0;
+    double calls = 0;                                  ///< what the host's second scalar is paid for
     double device_s = 0;
     double measured_s = 0;
 };
@@ -39,7 +39,7 @@ struct HostRow {
 struct FrameworkFit {
     FrameworkProfile reference;  ///< shared costs with their spread; scalars at the median host
     struct Host {
-        double scale = 1, blas_call_s = 0;
+        double scale = 1, call_s = 0;
     };
     std::map<std::string, Host> hosts;
     std::size_t rows = 0;

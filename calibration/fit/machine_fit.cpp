@@ -94,7 +94,7 @@ struct HostTime {
             if (row->half && (*half)[kind] != held_at_start) cost_s *= blocks[0][(*half)[kind]];
             operations_s += cost_s;
         }
-        return blocks[0][0] * operations_s + row->blas_calls * blas_call_s;
+        return blocks[0][0] * operations_s + row->calls * blas_call_s;
     }
 };
 

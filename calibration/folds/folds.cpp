@@ -75,14 +75,15 @@ std::string member_of(const Measurement& row, LeaveOut leave_out) {
 }
 
 /// The anchor of a counted row under fitted shared costs: the same sum as predictors/host_costs.hpp.
-AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs) {
+AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs, std::string_view call) {
     AnchorRow anchor{.measured_s = row.measured_s,
-                     .blas_calls = row.blas_calls,
+                     .calls = row.calls,
                      .device_s = row.device_s,
                      .model = row.model,
                      .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch)};
     for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];
     anchor.forward_s = costs[HostKind::forward];
+    anchor.call = call;
     return anchor;
 }
 
@@ -168,10 +169,11 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
 
         std::map<HostKey, FrameworkProfile> hosts;
         for (const auto& [key, own] : anchors) {
-            FrameworkProfile unit = anchored(profile, HostScalars{});
+            const std::string_view call = second_scalar(framework);
+            FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
             std::vector<AnchorRow> witnesses;
             for (const std::size_t i : own) {
-                witnesses.push_back(anchor_of(host_rows_[i], host_costs(unit, rows_[i].precision)));
+                witnesses.push_back(anchor_of(host_rows_[i], host_costs(unit, rows_[i].precision), call));
             }
             hosts[key] = anchored(profile, fit_host(witnesses));
         }

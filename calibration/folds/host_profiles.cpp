@@ -9,6 +9,7 @@
 
 #include "ftax/anchor.hpp"
 #include "ftax/device.hpp"
+#include "predictors/host_costs.hpp"
 
 namespace ftax::folds {
 
@@ -25,11 +26,13 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
         std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
         const auto& [run, host] = runs[(runs.size() - 1) / 2];
         FrameworkProfile profile =
-            anchored(fitted.reference,
-                     HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .blas_call_s = host.blas_call_s});
+            anchored(fitted.reference, HostScalars{.scale = host.scale,
+                                                   .scale_relative_stddev = 0.05,
+                                                   .call_s = host.call_s,
+                                                   .call = second_scalar(fitted.reference.framework)});
         profile.host = "framework-tax-" + device_spec(gpu).slug;
         for (Parameter& p : profile.parameters) {
-            if (p.name == "host.scale" || p.name == "host.blas_call") {
+            if (p.name == "host.scale" || p.name == second_scalar(fitted.reference.framework)) {
                 p.source = fmt::format("fitted: framework_tax.csv {}, run {}", fitted.reference.framework, run);
             }
         }

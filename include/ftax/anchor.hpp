@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ftax/framework.hpp"
@@ -15,23 +16,25 @@ namespace ftax {
 /// A measured row beside what the model says of it.
 struct AnchorRow {
     double measured_s = 0;
-    double host_s = 0;      ///< predicted host time at host.scale = 1, without BLAS calls
-    double blas_calls = 0;  ///< operators whose dispatch goes through the BLAS library
-    double device_s = 0;    ///< predicted device time
-    std::string model;      ///< rows of one model are one witness, not many
-    std::string label;      ///< how messages call the row ("line 12: bert, batch 1")
+    double host_s = 0;    ///< predicted host time at host.scale = 1, without the calls
+    double calls = 0;     ///< what the second scalar is paid for: queries of the BLAS library, calls of an engine
+    double device_s = 0;  ///< predicted device time
+    std::string model;    ///< rows of one model are one witness, not many
+    std::string label;    ///< how messages call the row ("line 12: bert, batch 1")
     /// Part of host_s that no device work overlaps: the forward call, where runs are synchronised.
     double forward_s = 0;
+    std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar, one for all rows of a host
 };
 
 /// What anchor rows say of one host.
 struct HostScalars {
     double scale = 1;                    ///< host time of every operation against the profile's own host
     double scale_relative_stddev = 0.5;  ///< of log(scale)
-    double blas_call_s = 0;              ///< the second scalar; its prior's median where the rows do not identify it
-    double blas_call_relative_stddev = 0;
-    std::size_t host_bound_rows = 0;    ///< rows that the predicted device time does not explain
-    std::vector<std::string> warnings;  ///< contradicting rows, by label; rows that say nothing
+    double call_s = 0;                   ///< the second scalar; its prior's median where the rows do not identify it
+    double call_relative_stddev = 0;
+    std::size_t host_bound_rows = 0;           ///< rows that the predicted device time does not explain
+    std::vector<std::string> warnings;         ///< contradicting rows, by label; rows that say nothing
+    std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar
 };
 
 /// Estimates the scalars of one host, robustly, from however many rows there are; one is enough. Rows that the

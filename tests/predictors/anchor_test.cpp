@@ -26,7 +26,7 @@ TEST_CASE("one host-bound row sets the scale") {
         const std::vector<AnchorRow> rows{row("resnet18", scale, 5e-6, 1)};
         const HostScalars host = fit_host(rows);
         CHECK(host.scale == doctest::Approx(scale).epsilon(0.05));
-        CHECK(host.blas_call_s < 20e-6);
+        CHECK(host.call_s < 20e-6);
         CHECK(host.warnings.empty());
     }
 }
@@ -43,7 +43,7 @@ TEST_CASE("rows with and without matrix products identify the second scalar") {
         }
         const HostScalars host = fit_host(rows);
         CHECK(host.scale == doctest::Approx(0.8).epsilon(0.05));
-        CHECK(std::abs(host.blas_call_s - blas_call_s) < 10e-6);
+        CHECK(std::abs(host.call_s - blas_call_s) < 10e-6);
         CHECK(host.scale_relative_stddev < 0.1);
     }
 }
@@ -103,7 +103,29 @@ TEST_CASE("hosts are told apart by framework, run and GPU; a row without a predi
 TEST_CASE("an anchored profile costs what the scalars say") {
     FrameworkProfile profile{.framework = "pytorch-eager"};
     const HostCosts before = host_costs(profile, Precision::fp32);
-    const HostCosts after = host_costs(anchored(profile, {.scale = 2, .blas_call_s = 70e-6}), Precision::fp32);
+    const HostCosts after = host_costs(anchored(profile, {.scale = 2, .call_s = 70e-6}), Precision::fp32);
     CHECK(after[HostKind::conv] == doctest::Approx(2 * before[HostKind::conv]));
     CHECK(after.blas_call_s == doctest::Approx(70e-6));
+}
+
+TEST_CASE("calls of engines are told from the layers inside, however slow the calls are") {
+    for (const double call_s : {0.35e-3, 2.4e-3}) {
+        std::vector<AnchorRow> rows;
+        for (int i = 0; i < 4; ++i) {
+            const double layers_s = 0.1e-3 * (1 + 3 * i);
+            rows.push_back({.measured_s = 1.5 * layers_s + call_s,
+                            .host_s = layers_s,
+                            .calls = 1,
+                            .device_s = 0.1 * layers_s,
+                            .model = std::to_string(i),
+                            .label = std::to_string(i),
+                            .call = "host.engine_call"});
+        }
+        const HostScalars host = fit_host(rows);
+        CHECK(host.scale == doctest::Approx(1.5).epsilon(0.15));
+        CHECK(host.call_s == doctest::Approx(call_s).epsilon(0.15));
+        CHECK(host.warnings.empty());
+        const FrameworkProfile profile = anchored({.framework = "torch-tensorrt"}, host);
+        CHECK(host_costs(profile, Precision::fp32)[HostKind::engine_call] == host.call_s);
+    }
 }

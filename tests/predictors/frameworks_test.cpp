@@ -90,3 +90,30 @@ TEST_CASE("a framework that times its kernels splits reductions where few blocks
     CHECK(device_s("tensorrt", 1) < device_s("onnxruntime-cuda", 1));  // splits further
     CHECK(device_s("tensorrt", 256) <= device_s("pytorch-eager", 256));
 }
+
+TEST_CASE(
+    "Torch-TensorRT calls one engine, and another behind each split, at a cost that the host's speed leaves alone") {
+    GraphBuilder net("halves");
+    TensorId x = net.conv(net.input("x", {"batch", "8", "16", "16"}), 8);
+    for (int i = 0; i < 3; ++i) {
+        const Tensor half{.name = "half", .shape = net.shape(net.conv(x, 4))};
+        const std::vector<TensorId> halves =
+            net.op(OpKind::split, "aten::chunk", {x}, {{"axis", std::int64_t{1}}}, {half, half});
+        x = net.concat({halves[0], net.conv(halves[1], 4)}, 1);
+    }
+    const Graph graph = net.finish({x});
+    const auto costs = [&](const char* framework, double scale) {
+        Predictor predictor(graph, device_profile("t4"),
+                            {.framework = framework,
+                             .parameters = {{"host.engine_call", 1e-3, 0, "here"}, {"host.scale", scale, 0, "here"}}});
+        static_cast<void>(predictor.predict({{"batch", 1}}));
+        double calls_s = 0;
+        for (const OpPrediction& op : predictor.operators()) {
+            if (op.host_kind == HostKind::engine_call) calls_s += op.host_s;
+        }
+        return calls_s;
+    };
+    CHECK(costs("torch-tensorrt", 1) == doctest::Approx(4e-3));
+    CHECK(costs("torch-tensorrt", 3) == doctest::Approx(4e-3));
+    CHECK(costs("tensorrt", 1) == 0);
+}

@@ -36,10 +36,10 @@ TEST_CASE("a fit recovers shared costs, host scales and the BLAS call of one slo
             HostRow row{.host = host, .model = std::to_string(model), .device_s = 1e-4};
             row.operations[conv] = 10 + 7 * (model % 4);
             row.operations[light] = 20 + 50 * (model % 3);
-            row.operations[gemm] = row.blas_calls = 5 + 30 * (model % 5);
+            row.operations[gemm] = row.calls = 5 + 30 * (model % 5);
             const double operations_s =
                 row.operations[conv] * conv_s + row.operations[light] * light_s + row.operations[gemm] * gemm_s;
-            row.measured_s = (scalars.first * operations_s + row.blas_calls * scalars.second) * noise(random);
+            row.measured_s = (scalars.first * operations_s + row.calls * scalars.second) * noise(random);
             rows.push_back(row);
         }
     }
@@ -51,7 +51,7 @@ TEST_CASE("a fit recovers shared costs, host scales and the BLAS call of one slo
     CHECK(unit * value(fitted.reference, "host.conv") == doctest::Approx(conv_s).epsilon(0.08));
     CHECK(unit * value(fitted.reference, "host.light") == doctest::Approx(light_s).epsilon(0.15));
     CHECK(fitted.hosts.at("b").scale / unit == doctest::Approx(0.7).epsilon(0.08));
-    CHECK(fitted.hosts.at("c").blas_call_s - fitted.hosts.at("a").blas_call_s > 50e-6);
+    CHECK(fitted.hosts.at("c").call_s - fitted.hosts.at("a").call_s > 50e-6);
 }
 
 TEST_CASE("rows that rise with the batch or that the device explains say nothing of the host beyond batch 1") {
