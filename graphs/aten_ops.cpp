@@ -249,6 +249,7 @@ const AtenRow table[] = {
     {"matmul", OpKind::matmul},
     {"mm", OpKind::matmul},
     {"mv", OpKind::matmul},
+    {"dot", OpKind::matmul},
     {"bmm", OpKind::matmul},
     {"addmm", OpKind::matmul, {}, no_attributes, product_with_sum},
     {"baddbmm", OpKind::matmul, {}, no_attributes, batched_product_with_sum},

@@ -80,6 +80,7 @@ Outputs sort(const Call& c);
 Outputs topk(const Call& c);
 Outputs polar(const Call& c);
 Outputs outer(const Call& c);
+Outputs halved(const Call& c);  ///< of the two halves along a dimension one gates the other
 
 // aten_shapes_layers.cpp
 Outputs conv(const Call& c);

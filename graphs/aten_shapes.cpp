@@ -296,6 +296,7 @@ const Row table[] = {
     {"cumsum", same_cast},
     {"cumprod", same_cast},
     {"logcumsumexp", same},
+    {"glu", halved},
     {"tril", same},
     {"triu", same},
     {"weight_norm", same},

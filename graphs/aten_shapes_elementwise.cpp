@@ -228,4 +228,14 @@ Outputs outer(const Call& c) {
     return {{promoted(c), {vectors[0]->shape[0], vectors[1]->shape[0]}}};
 }
 
+Outputs halved(const Call& c) {
+    Shape shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    Expression& dim = shape[c.axis("dim", -1, shape.size())];
+    const auto size = c.pool().constant_value(dim);
+    if (size && *size % 2 != 0) c.fail("an odd size has no halves");
+    dim = c.pool().floor_divide(dim, c.constant(2));
+    return {{c.first().dtype, std::move(shape)}};
+}
+
 }  // namespace ftax::aten_shapes

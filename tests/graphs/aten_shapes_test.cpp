@@ -162,6 +162,7 @@ TEST_CASE("ATen movements follow symbolic sizes") {
           "f32[batch,5]");
     CHECK(Call("aten::pixel_shuffle").tensor("self", {"n", "12", "4", "4"}).sizes("upscale_factor", {"2"}).infer() ==
           "f32[n,3,8,8]");
+    CHECK(Call("aten::glu").tensor("self", {"batch", "10", "7"}).sizes("dim", {"1"}).infer() == "f32[batch,5,7]");
     CHECK(Call("mine::relu").tensor("self", {"n"}).infer() == "no rule");
 }
 

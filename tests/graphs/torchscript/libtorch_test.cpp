@@ -204,7 +204,7 @@ def forward(self, x):
     y = torch.cumsum(y, 1)
     v, i = torch.max(y, 1, True)
     z = torch.where(v > 0, v, torch.zeros_like(v))
-    z = z.expand([n, 4, 8]).unsqueeze(1).repeat([1, 2, 1, 1])
+    z = torch.glu(z.expand([n, 4, 8]), -1).unsqueeze(1).repeat([1, 2, 1, 1])
     return z.half().float().squeeze(0)
 )",
                       1);
