@@ -8,6 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
 #include "predictors/device_model.hpp"
+#include "predictors/equal_kernels.hpp"
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
 #include "predictors/timeline.hpp"
@@ -39,6 +40,7 @@ struct Predictor::State {
           own_graph(optimised_graph(checked(source), model, device.device, options)),
           graph(own_graph ? *own_graph : source),
           schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
+          first_equal(first_equal_kernels(graph, schedule)),
           kernel_models(device_model(device)),
           costs(host_costs(framework, options.precision)) {}
 
@@ -50,18 +52,29 @@ struct Predictor::State {
     std::optional<Graph> own_graph;
     const Graph& graph;
     Schedule schedule;
+    std::vector<std::uint32_t> first_equal;
     DeviceModel kernel_models;
     HostCosts costs;
 
     BoundShapes bound;
+    std::vector<std::optional<KernelCost>> kernel_costs;  ///< of `schedule.kernels`; empty where not launched
     std::vector<TimedLaunch> launches;
     std::vector<OpPrediction> operators;
     std::vector<Span> spans;
     bool simulated = true;  ///< spans are those of the last prediction: back to back only the sums are needed
 
-    KernelCost cost(const Kernel& kernel) const {
-        return kernel_cost(kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last),
-                           kernel.path);
+    /// Times the kernels of the binding, equal ones once.
+    void cost_kernels() {
+        kernel_costs.assign(schedule.kernels.size(), std::nullopt);
+        for (std::size_t i = 0; i < schedule.kernels.size(); ++i) {
+            const Kernel& kernel = schedule.kernels[i];
+            if (first_equal[i] < i) {
+                kernel_costs[i] = kernel_costs[first_equal[i]];
+            } else if (is_launched(graph, kernel, bound)) {
+                kernel_costs[i] = kernel_cost(
+                    kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path);
+            }
+        }
     }
 
     std::vector<KernelDetail> details(const Launch& launch) const {
@@ -85,15 +98,14 @@ struct Predictor::State {
         double longest_s = 0;
         prediction = {.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host};
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
-            const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
-            if (!is_launched(graph, kernel, bound)) continue;
-            const KernelCost one = cost(kernel);
-            prediction.device_s += one.seconds;
-            prediction.sm_active_s += one.seconds * one.residency.sms;
-            prediction.warps_active_s += one.seconds * one.residency.warps;
+            const std::optional<KernelCost>& one = kernel_costs[launch.first_kernel + i];
+            if (!one) continue;
+            prediction.device_s += one->seconds;
+            prediction.sm_active_s += one->seconds * one->residency.sms;
+            prediction.warps_active_s += one->seconds * one->residency.warps;
             ++prediction.kernels;
-            if (one.seconds >= longest_s) prediction.bound = one.bound;
-            longest_s = std::max(longest_s, one.seconds);
+            if (one->seconds >= longest_s) prediction.bound = one->bound;
+            longest_s = std::max(longest_s, one->seconds);
         }
         const bool skipped = launch.kernel_count > 0 && prediction.kernels == 0;
         if (skipped && schedule.kernels[launch.first_kernel].condition != LaunchCondition::unless_viewable) {
@@ -122,6 +134,7 @@ struct Predictor::State {
 
     Prediction predict(const ShapeBindings& bindings) {
         bind_shapes(bindings);
+        cost_kernels();
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
         const HostKind beginning = model.traits.calls_engines ? HostKind::engine_call : HostKind::forward;
