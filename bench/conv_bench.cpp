@@ -7,7 +7,7 @@ namespace {
 using namespace ftax;
 using namespace ftax::kernels;
 
-/// Cost of one evaluation of the convolution model. Bars: 150 ns for one algorithm, 400 ns where cuDNN has several.
+/// Cost of one evaluation of the convolution model, choice of algorithm included. Bar: 150 ns.
 void conv_seconds_of(benchmark::State& state, ConvShape shape, MathPath path) {
     ConvParameters<double> p;
     visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });

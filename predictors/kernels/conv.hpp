@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -263,7 +264,7 @@ inline double winograd_fused_blocks(const ConvShape& s, Architecture architectur
                                 : architecture >= Architecture::ampere ? 1
                                                                        : 0;
     const auto images = [&](double down, double across) {
-        return ceil_div(down * height, 8) * ceil_div(across * width, 16) / (down * across);
+        return tiles_over(down * height, 8) * tiles_over(across * width, 16) / (down * across);
     };
     double fewest = images(1, 1);
     double threshold = fewest / 1.15;
@@ -273,7 +274,7 @@ inline double winograd_fused_blocks(const ConvShape& s, Architecture architectur
         const double blocks = images(down, across);
         if (blocks < threshold) fewest = threshold = blocks;
     }
-    return static_cast<double>(s.batch) * fewest * ceil_div(static_cast<double>(s.out_channels), 32);
+    return static_cast<double>(s.batch) * fewest * tiles_over(static_cast<double>(s.out_channels), 32);
 }
 
 namespace convolution {
@@ -300,8 +301,8 @@ inline double winograd_planes_bytes(const ConvShape& s, double patches) {
     return 36 * s.element_bytes * patches * static_cast<double>(s.in_channels + s.out_channels);
 }
 inline double winograd_patches(const ConvShape& s) {
-    return round_up(static_cast<double>(s.batch), 16) * ceil_div(static_cast<double>(s.out_height), 4) *
-           ceil_div(static_cast<double>(s.out_width), 4);
+    return 16 * tiles_over(static_cast<double>(s.batch), 16) * tiles_over(static_cast<double>(s.out_height), 4) *
+           tiles_over(static_cast<double>(s.out_width), 4);
 }
 
 inline std::span<const Tile> core_tiles(const ConvShape& s) {
@@ -326,29 +327,41 @@ template <class T>
 ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
                           double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,
                           const T& narrow_efficiency, double most_parts = 1) {
-    ConvPlan<T> best;
-    const T sm_rate = rates.flops_per_s * efficiency / rates.sms;
-    // Parts of a split reduction fill idle SMs; a second kernel reads the f32 sums of all of them.
-    const T sums_s = count * rows * columns * 8 / rates.bandwidth_bytes_per_s;
+    const Tile* best = &tiles.front();
+    double best_waves = 0;
+    T least_s = T(std::numeric_limits<double>::infinity());
+    const T sm_s_per_flop = rates.sms / (rates.flops_per_s * efficiency);
+    const T narrow_cost = 1.0 / narrow_efficiency;
     for (double parts = 1; parts <= most_parts; parts *= 2) {
         const T depth = p.fill_steps * step + round_up(reduction / parts, step);
-        for (std::size_t i = 0; i < tiles.size(); ++i) {
-            const Tile tile = tiles[i];
-            const double blocks = count * parts * ceil_div(rows, tile.rows) * ceil_div(columns, tile.columns);
-            const double resident = resident_blocks(tile.threads);
-            T time = depth * (2.0 * tile.rows * tile.columns) / sm_rate *
-                     wave_time(blocks / rates.sms, resident, latency_of(p, tile.threads), p.wave_sharpness);
-            if (tile.columns < 128) time /= narrow_efficiency;
-            if (tile.rows < 128) time /= narrow_efficiency;
-            if (parts > 1) time += sums_s * parts + rates.floor_s;
-            if ((i == 0 && parts == 1) || time < best.compute_s) {
-                best.compute_s = time;
-                best.tile = tile;
-                best.waves = blocks / (rates.sms * resident);
+        const T s_per_output = 2.0 * depth * sm_s_per_flop;
+        // Parts of a split reduction fill idle SMs; a second kernel reads the f32 sums of all of them.
+        const T sums_s =
+            parts > 1 ? count * rows * columns * 8 * parts / rates.bandwidth_bytes_per_s + rates.floor_s : T(0.0);
+        for (const Tile& tile : tiles) {
+            const double blocks_per_sm = count * parts * tiles_over(rows, tile.rows, tile.inverse_rows) *
+                                         tiles_over(columns, tile.columns, tile.inverse_columns) / rates.sms;
+            T block_s = s_per_output * (tile.rows * tile.columns);
+            if (tile.columns < 128) block_s *= narrow_cost;
+            if (tile.rows < 128) block_s *= narrow_cost;
+            // Waves take at least this, which most of the large tiles fail on small outputs.
+            if (block_s * std::max(blocks_per_sm, 1.0) >= least_s) continue;
+            const T latency = latency_of(p, tile.threads);
+            const T time =
+                sums_s + block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
+                                                                T(latency * latency), p.wave_sharpness);
+            if (time < least_s) {
+                least_s = time;
+                best = &tile;
+                best_waves = blocks_per_sm * tile.inverse_resident;
             }
         }
     }
-    return best;
+    ConvPlan<T> plan;
+    plan.compute_s = least_s;
+    plan.tile = *best;
+    plan.waves = best_waves;
+    return plan;
 }
 
 /// Completes a plan: `extra_s` is what runs before and after the main kernel, `kernels` how many are launched.
@@ -543,14 +556,22 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
         cores.energy_per_flop_j = energy_per_flop_j(rates.architecture);
         return convolution::plan_implicit_gemm(c, s, cores, p);
     }
-    auto best = convolution::plan_implicit_gemm(c, s, rates, p);
-    if (!is_winograd(s)) return best;
-    const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
-    if (fused.seconds < best.seconds) best = fused;
-    if (s.element_bytes < 4 || !fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s))))
-        return best;
-    const auto nonfused = convolution::plan_winograd_nonfused(c, s, rates, p);
-    return nonfused.seconds < best.seconds ? nonfused : best;
+    if (!is_winograd(s)) return convolution::plan_implicit_gemm(c, s, rates, p);
+    const bool has_nonfused =
+        s.element_bytes >= 4 && fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s)));
+    auto best = has_nonfused ? convolution::plan_winograd_nonfused(c, s, rates, p)
+                             : convolution::plan_winograd_fused(c, s, rates, p);
+    // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
+    const T direct_s = 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * convolution::core_efficiency(s, p));
+    if (has_nonfused && direct_s * (16.0 / 36) < best.seconds * p.winograd2_efficiency) {
+        const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
+        if (fused.seconds < best.seconds) best = fused;
+    }
+    if (direct_s < best.seconds) {
+        const auto implicit = convolution::plan_implicit_gemm(c, s, rates, p);
+        if (implicit.seconds < best.seconds) best = implicit;
+    }
+    return best;
 }
 
 /// Time of the kernels of a convolution, in seconds.

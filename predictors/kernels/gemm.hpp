@@ -126,8 +126,12 @@ double value_of(const T& x) {
     }
 }
 
-inline double blocks_along(std::int64_t extent, int log2) {
-    return static_cast<double>((extent + (std::int64_t{1} << log2) - 1) >> log2);
+/// Blocks along n and m.
+inline double block_columns(const GemmShape& s, const GemmTile& tile) {
+    return tiles_over(static_cast<double>(s.n), tile.columns, tile.inverse_columns);
+}
+inline double block_rows(const GemmShape& s, const GemmTile& tile) {
+    return tiles_over(static_cast<double>(s.m), tile.rows, tile.inverse_rows);
 }
 
 /// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm (8) and xmma kernels.
@@ -142,12 +146,16 @@ inline double steps_ahead(Architecture architecture) {
     return architecture >= Architecture::hopper ? 4 : 1;
 }
 
-/// Chooses how many parts of at least 64 values the reduction falls into. Source: grids of neusight_ops.csv.
-inline double split_for(const GemmTile& tile, double blocks_per_sm, std::int64_t k, Architecture architecture) {
+/// Parts of at least 64 values that a reduction can fall into. Source: grids of neusight_ops.csv.
+inline double most_parts(std::int64_t k) {
+    return std::min(32.0, static_cast<double>(k / 64));
+}
+
+/// Chooses how many they are. Source: grids of neusight_ops.csv.
+inline double split_for(const GemmTile& tile, double blocks_per_sm, double most_parts, Architecture architecture) {
     if (blocks_per_sm >= split_below(tile, architecture)) return 1;
-    const double longest = std::min(32.0, static_cast<double>(k / 64));
-    const double wanted = std::floor(1.5 * tile.resident / blocks_per_sm + 0.5);
-    return std::max(1.0, std::min(wanted, longest));
+    const double wanted = whole_part(1.5 * tile.resident / blocks_per_sm + 0.5);
+    return std::max(1.0, std::min(wanted, most_parts));
 }
 
 /// What one shape sees of the device: an SM's time per operation in each main loop, and the latencies of wave_time in
@@ -159,7 +167,13 @@ struct BlockRates {
     T fill{};
     T memory_latency{};
     T issue_latency{};
-    double step = 8;
+    double step = 8;  ///< a power of two
+    double inverse_step = 0.125;
+
+    /// Length of the main loop over one part of a split reduction.
+    [[nodiscard]] double part(std::int64_t k, double split) const {
+        return step * round_up(static_cast<double>(k) / split * inverse_step);
+    }
 };
 
 template <class T>
@@ -168,6 +182,7 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     const T sm_s_per_flop = rates.sms / rates.flops_per_s;
     const T flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
     r.step = main_loop_step(rates.path);
+    r.inverse_step = 1 / r.step;
     r.fill = p.fill * (r.step / 8);
     if (is_tensor(rates.path)) {
         const std::int64_t copy_bytes = rates.architecture >= Architecture::ampere ? 8 : 16;
@@ -193,15 +208,20 @@ T block_time(const GemmTile& tile, double part, const BlockRates<T>& r) {
     return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
 }
 
-/// Time of the blocks in waves.
+/// Square of the latency of wave_time.
 template <class T>
-T compute_time(const GemmTile& tile, double blocks_per_sm, double part, const BlockRates<T>& r,
-               const GemmParameters<T>& p) {
+T squared_latency(const GemmTile& tile, const BlockRates<T>& r) {
     const T memory = r.memory_latency * tile.inverse_work;
     const T issue = r.issue_latency * tile.idle_schedulers;
-    return block_time(tile, part, r) * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
-                                                                    T(memory * memory + issue * issue),
-                                                                    p.wave_sharpness);
+    return memory * memory + issue * issue;
+}
+
+/// Time of blocks of block_time in waves.
+template <class T>
+T compute_time(const GemmTile& tile, double blocks_per_sm, const T& block_s, const BlockRates<T>& r,
+               const GemmParameters<T>& p) {
+    return block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
+                                                  squared_latency(tile, r), p.wave_sharpness);
 }
 
 /// Tells whether cuBLAS's choice follows credited_work: CUDA-core kernels except those of Volta and Turing.
@@ -217,7 +237,7 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
     if (architecture <= Architecture::pascal) {
         constexpr double whole = 0.05, flat_credit = 0.75;
         const double tall_credit = flops_per_cycle < 192 ? 1.07 : 1.0;
-        const double residencies = std::ceil(blocks_per_sm * tile.inverse_resident) * tile.resident;
+        const double residencies = round_up(blocks_per_sm * tile.inverse_resident) * tile.resident;
         const double credit = tile.rows > 64 ? tall_credit : tile.rows < 64 ? flat_credit : 1;
         return tile.area * ((1 - whole) * blocks_per_sm + whole * residencies) * (part + 8) / credit;
     }
@@ -226,52 +246,54 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
     const double credit = tile.loop == GemmLoop::wide     ? 1
                           : tile.loop == GemmLoop::narrow ? narrow_credit
                                                           : sliced_credit;
-    const double waves = (1 - whole) * blocks_per_sm + whole * std::ceil(blocks_per_sm) + latency * tile.inverse_work;
+    const double waves = (1 - whole) * blocks_per_sm + whole * round_up(blocks_per_sm) + latency * tile.inverse_work;
     return tile.area * waves * (part + 64) * (split > 1 ? split_penalty : 1) / credit;
 }
 
 /// Chooses kernel and split: the least credited work, or arithmetic time plus traffic through the L2 at twice the
 /// memory bandwidth, hits and drift left aside as cuBLAS does.
-inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
+inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p,
+                     const BlockRates<double>& r) {
     const bool batched = s.batch > 1 && !s.linear;
     const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
     const bool by_credit = is_chosen_by_credit(rates.architecture, rates.path);
-    const BlockRates<double> r = block_rates(s, rates, p);
     const double inverse_sms = 1 / rates.sms;
     const double flops_per_cycle = rates.flops_per_s * inverse_sms / rates.boost_clock_hz;
-    const auto k = static_cast<double>(s.k);
-    const double whole = round_up(k, r.step);
+    const double whole = r.part(s.k, 1);
     const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
     Choice best{&tiles.front(), 1};
     double least = std::numeric_limits<double>::infinity();
-    for (const GemmTile& tile : tiles) {
-        const double blocks =
-            static_cast<double>(s.batch) * blocks_along(s.n, tile.columns_log2) * blocks_along(s.m, tile.rows_log2);
-        const double most = batched ? 1 : split_for(tile, blocks * inverse_sms, s.k, rates.architecture);
-        if (tiles.size() == 1) return {&tile, most};
-        for (const double split : {1.0, most}) {
-            const double part = split > 1 ? round_up(k / split, r.step) : whole;
-            const double per_sm = blocks * split * inverse_sms;
-            double score = 0;
-            if (by_credit) {
-                score = credited_work(tile, per_sm, split, part, rates.architecture, flops_per_cycle);
-            } else {
-                const double traffic_s = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
-                const double flops_s =
-                    2 * tile.area * part * per_sm * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
-                // Arithmetic in waves takes at least this, which most of the small tiles fail.
-                if (traffic_s + flops_s >= least) continue;
-                score = traffic_s + compute_time(tile, per_sm, part, r, p);
-                if (split > 1) score += p.split_s;
-            }
-            if (score < least) {
-                least = score;
-                best = {&tile, split};
-            }
-            if (most == 1) break;
+    const auto consider = [&](const GemmTile& tile, double blocks, double split, double part) {
+        const double per_sm = blocks * split * inverse_sms;
+        double score = 0;
+        if (by_credit) {
+            score = credited_work(tile, per_sm, split, part, rates.architecture, flops_per_cycle);
+        } else {
+            const double block_s = block_time(tile, part, r);
+            score = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
+            if (split > 1) score += p.split_s;
+            // Arithmetic in waves takes at least this, which most candidates fail.
+            if (score + block_s * std::max(per_sm, 1.0) >= least) return;
+            score += compute_time(tile, per_sm, block_s, r, p);
         }
+        if (score < least) {
+            least = score;
+            best = {&tile, split};
+        }
+    };
+    const double longest = most_parts(s.k);
+    for (const GemmTile& tile : tiles) {
+        const double blocks = static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
+        const double most = batched ? 1 : split_for(tile, blocks * inverse_sms, longest, rates.architecture);
+        if (tiles.size() == 1) return {&tile, most};
+        consider(tile, blocks, 1, whole);
+        if (most > 1) consider(tile, blocks, most, r.part(s.k, most));
     }
     return best;
+}
+
+inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
+    return choose(s, rates, p, block_rates(s, rates, p));
 }
 
 template <class T>
@@ -337,8 +359,8 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double grid = grid_columns * grid_rows;
     const double resident = rates.sms * tile.resident;
     const double band = std::min(resident, grid);
-    const double squarest = std::sqrt(band * tile.rows * tile.inverse_columns);
-    const double widest = is_tensor(rates.path) ? std::max(squarest, band / grid_rows) : band;
+    const double widest =
+        is_tensor(rates.path) ? std::max(std::sqrt(band * tile.rows * tile.inverse_columns), band / grid_rows) : band;
     const double across = std::clamp(widest, 1.0, grid_columns);
     const double down = std::clamp(band / across, 1.0, grid_rows);
     const double depth_bytes = part * s.element_bytes;
@@ -370,20 +392,21 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
 
 /// Times one choice.
 template <class T>
-GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    const double grid_columns = blocks_along(s.n, c.tile->columns_log2);
-    const double grid_rows = blocks_along(s.m, c.tile->rows_log2);
-    const double part = round_up(static_cast<double>(s.k) / c.split, main_loop_step(rates.path));
+GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates, const GemmParameters<T>& p,
+                        const BlockRates<T>& block) {
+    const double grid_columns = block_columns(s, *c.tile);
+    const double grid_rows = block_rows(s, *c.tile);
+    const double part = block.part(s.k, c.split);
     const double blocks_per_sm = grid_columns * grid_rows * static_cast<double>(s.batch) * c.split / rates.sms;
 
     GemmPlan<T> plan;
     plan.tile = *c.tile;
     plan.split = c.split;
     plan.waves = blocks_per_sm * c.tile->inverse_resident;
-    const BlockRates<T> block = block_rates(s, rates, p);
-    plan.compute_s = compute_time(*c.tile, blocks_per_sm, part, block, p);
+    const T block_s = block_time(*c.tile, part, block);
+    plan.compute_s = compute_time(*c.tile, blocks_per_sm, block_s, block, p);
     // Tensor cores that wait take no power; on CUDA cores T4 rows of neusight_ops.csv show no such saving.
-    const T powered_s = is_tensor(rates.path) ? T(block_time(*c.tile, part, block) * blocks_per_sm) : plan.compute_s;
+    const T powered_s = is_tensor(rates.path) ? T(block_s * blocks_per_sm) : plan.compute_s;
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
     // A tensor-core kernel reads 64 bytes of a row at a time.
@@ -410,6 +433,11 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     return plan;
 }
 
+template <class T>
+GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    return plan_choice(s, c, rates, p, block_rates(s, rates, p));
+}
+
 /// Tells whether cuBLAS runs a layer of few rows as matrix-vector products: 16 f32 rows before Volta, else one row.
 /// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
 /// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
@@ -423,7 +451,7 @@ template <class T>
 GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
     GemmPlan<T> plan;
     plan.tile = sgemm::gemv;
-    plan.waves = blocks_along(s.n, plan.tile.columns_log2) / rates.sms * plan.tile.inverse_resident;
+    plan.waves = block_columns(s, plan.tile) / rates.sms * plan.tile.inverse_resident;
     const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
     plan.compute_s = 2 * m * n * k / rates.flops_per_s;
     plan.memory_s = s.element_bytes * (n * k + m * k + m * n) / rates.bandwidth_bytes_per_s;
@@ -439,10 +467,11 @@ GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
 template <class T>
 GemmPlan<T> plan_gemm(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     if (gemm::is_skinny(s, rates.architecture, rates.path)) return gemm::plan_skinny(s, rates);
+    const auto block = gemm::block_rates(s, rates, p);
     if constexpr (std::is_same_v<T, double>) {
-        return gemm::plan_choice(s, gemm::choose(s, rates, p), rates, p);
+        return gemm::plan_choice(s, gemm::choose(s, rates, p, block), rates, p, block);
     } else {
-        return gemm::plan_choice(s, gemm::choose(s, gemm::values_of(rates), gemm::values_of(p)), rates, p);
+        return gemm::plan_choice(s, gemm::choose(s, gemm::values_of(rates), gemm::values_of(p)), rates, p, block);
     }
 }
 

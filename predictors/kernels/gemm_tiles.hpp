@@ -24,32 +24,21 @@ inline constexpr int gemm_loop_count = 4;
 struct GemmTile {
     std::string_view name{};
     GemmLoop loop = GemmLoop::wide;
-    int columns_log2 = 0;  ///< along n
-    int rows_log2 = 0;     ///< along m
-    int resident = 1;      ///< blocks an SM holds: 65,536 registers and its shared memory
+    double resident = 1;  ///< blocks an SM holds: 65,536 registers and its shared memory
     double columns = 1, rows = 1, area = 1;
     double inverse_resident = 1;
-    double inverse_columns = 1;
+    double inverse_columns = 1, inverse_rows = 1;
     double inverse_work = 1;     ///< 1 / outputs · parts of the reduction computed side by side
     double idle_schedulers = 1;  ///< schedulers per warp of the block
 };
 
 [[nodiscard]] constexpr GemmTile gemm_tile(std::string_view name, GemmLoop loop, int columns_log2, int rows_log2,
-                                           int threads, int resident) {
+                                           int threads, double resident) {
     const double columns = 1 << columns_log2;
     const double rows = 1 << rows_log2;
     const double slices = loop == GemmLoop::sliced ? 4 : 1;
-    return {name,
-            loop,
-            columns_log2,
-            rows_log2,
-            resident,
-            columns,
-            rows,
-            columns * rows,
-            1.0 / resident,
-            1.0 / columns,
-            1.0 / (columns * rows * slices),
+    return {name,           loop,           resident,      columns,    rows,
+            columns * rows, 1.0 / resident, 1.0 / columns, 1.0 / rows, 1.0 / (columns * rows * slices),
             128.0 / threads};
 }
 

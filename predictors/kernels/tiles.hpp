@@ -6,29 +6,60 @@
 /// How a grid of equal thread blocks fills a GPU.
 namespace ftax::kernels {
 
-/// Rounds a quotient of counts up. Counts are doubles (products of dimensions leave 32 bits), exact below 2⁵³.
-inline double ceil_div(double count, double size) {
-    const double quotient = count / size;
-    const auto whole = static_cast<double>(static_cast<std::int64_t>(quotient));
+/// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 32 bits), exact below 2⁵³.
+inline double whole_part(double quotient) {
+    return static_cast<double>(static_cast<std::int64_t>(quotient));
+}
+
+/// Rounds it up.
+inline double round_up(double quotient) {
+    const double whole = whole_part(quotient);
     return whole + (quotient > whole ? 1.0 : 0.0);
+}
+
+/// Counts the tiles of `size`, a power of two, that cover a whole number of values: exact without dividing.
+inline double tiles_over(double count, double size, double inverse_size) {
+    return whole_part((count + (size - 1)) * inverse_size);
+}
+inline double tiles_over(double count, double size) {
+    return tiles_over(count, size, 1 / size);
+}
+
+inline double ceil_div(double count, double size) {
+    return round_up(count / size);
 }
 
 inline double round_up(double count, double multiple) {
     return multiple * ceil_div(count, multiple);
 }
 
-/// Output tile of one thread block and the threads that compute it.
-struct Tile {
-    int rows = 0;
-    int columns = 0;
-    int threads = 0;
-};
-
 /// Returns how many blocks of that many threads an SM keeps resident at the register use of a matrix-product kernel.
 /// Source: occupancy of cuBLAS and cuDNN sgemm kernels (about 128 registers a thread, 65,536 per SM), KERNEL_NOTES.md.
-inline double resident_blocks(int threads) {
+constexpr double resident_blocks(int threads) {
     return threads >= 256 ? 2 : 4;
 }
+
+/// Output tile of one thread block and the threads that compute it. Sizes are powers of two: multiplying by their
+/// inverses is exact.
+struct Tile {
+    constexpr Tile() = default;
+    constexpr Tile(int tile_rows, int tile_columns, int block_threads)
+        : rows(tile_rows),
+          columns(tile_columns),
+          threads(block_threads),
+          resident(resident_blocks(block_threads)),
+          inverse_rows(1 / rows),
+          inverse_columns(1 / columns),
+          inverse_resident(1 / resident) {}
+
+    double rows = 0;
+    double columns = 0;
+    int threads = 0;
+    double resident = 0;  ///< blocks an SM holds
+    double inverse_rows = 0;
+    double inverse_columns = 0;
+    double inverse_resident = 0;
+};
 
 /// Returns the time of `blocks_per_sm` equal blocks on every SM, in units of one block's arithmetic at full rate.
 /// r blocks side by side take √(r² + latency²): few of them wait for memory and issue slots. Whole waves of `resident`
@@ -38,15 +69,21 @@ template <class T>
 T wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident, const T& latency2,
                                const T& sharpness) {
     using std::sqrt;
-    const T full = sqrt(latency2 + resident * resident);
     const double waves = blocks_per_sm * inverse_resident;
-    const auto whole_waves = static_cast<double>(static_cast<std::int64_t>(waves));
-    const double rest = std::ceil(blocks_per_sm - whole_waves * resident);
-    T stepped = full * whole_waves;
+    const double whole_waves = whole_part(waves);
+    const double rest = round_up(blocks_per_sm) - whole_waves * resident;
+    T stepped(0.0), spread(0.0);
+    if (waves < 1) {  // no less than a lone block takes
+        const T lone2 = latency2 + 1.0;
+        const T spread2 = (latency2 + resident * resident) * (waves * waves);
+        spread = sqrt(spread2 < lone2 ? lone2 : spread2);
+    } else {
+        const T full = sqrt(latency2 + resident * resident);
+        stepped = full * whole_waves;
+        spread = full * waves;
+    }
     if (rest > 0) stepped += sqrt(latency2 + rest * rest);
-    const T spread = full * waves;
-    const T one = sqrt(latency2 + 1.0);
-    return stepped * sharpness + (spread < one ? one : spread) * (1.0 - sharpness);
+    return stepped * sharpness + spread * (1.0 - sharpness);
 }
 
 template <class T>

@@ -45,8 +45,9 @@ TEST_CASE("a batch on an A100 is tiled 128x128 and counted in waves of two block
 TEST_CASE("a tile name gives its columns first") {
     CHECK(sgemm::t32x128.columns == 32);
     CHECK(sgemm::t32x128.rows == 128);
-    CHECK(gemm::blocks_along(129, sgemm::t32x128.rows_log2) == 2);
-    CHECK(gemm::blocks_along(128, sgemm::t32x128.rows_log2) == 1);
+    CHECK(gemm::block_rows({.m = 129}, sgemm::t32x128) == 2);
+    CHECK(gemm::block_rows({.m = 128}, sgemm::t32x128) == 1);
+    CHECK(gemm::block_columns({.n = 65}, sgemm::t32x128) == 3);
     CHECK(sgemm::t32x32.inverse_work == 1.0 / (32 * 32 * 4));
 }
 

@@ -11,6 +11,11 @@ TEST_CASE("counts round up without error at whole quotients") {
     CHECK(ceil_div(129, 128) == 2);
     CHECK(round_up(27, 8) == 32);
     CHECK(ceil_div(9e15, 3) == 3e15);
+    CHECK(tiles_over(0, 128) == 0);
+    CHECK(tiles_over(1, 128) == 1);
+    CHECK(tiles_over(128, 128) == 1);
+    CHECK(tiles_over(129, 128) == 2);
+    CHECK(tiles_over(9e15, 64) == 140625e9);
 }
 
 TEST_CASE("sharp waves are steps and blunt ones are their mean") {
@@ -19,6 +24,11 @@ TEST_CASE("sharp waves are steps and blunt ones are their mean") {
     CHECK(wave_time(1.01, 1, 0.0, 1.0) == 2);
     CHECK(wave_time(2.5, 1, 0.0, 0.0) == 2.5);
     CHECK(wave_time(0.5, 1, 0.0, 0.0) == 1);
+}
+
+TEST_CASE("an incomplete wave takes no less than a lone block, however blunt") {
+    CHECK(wave_time(0.5, 4, 3.0, 0.0) == doctest::Approx(3.1623).epsilon(1e-4));  // √(1 + 3²), not 5 / 8
+    CHECK(wave_time(3.0, 4, 3.0, 0.0) == doctest::Approx(3.75));                  // 3 / 4 of √(4² + 3²)
 }
 
 TEST_CASE("blocks that wait for each other's memory hide behind more resident blocks") {
