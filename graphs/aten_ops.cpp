@@ -217,7 +217,9 @@ void read_recurrent(const Context& c) {
     const auto width = c.graph.expressions.constant_value(first_output(c.graph, c.call).shape.back());
     if (!width) fail(c.call, "the hidden size is symbolic");
     c.add("hidden", *width / directions);
-    c.add("layers", c.call.integer("num_layers", 1));
+    const std::int64_t layers = c.call.integer("num_layers", 1);
+    require_at_least(c, "num_layers", {layers}, 1);
+    c.add("layers", layers);
     c.add("directions", directions);
 }
 

@@ -85,13 +85,13 @@ std::int64_t recurrent_flops(const OpView& v) {
     const std::int64_t gates = cell == "lstm" ? 4 : cell == "gru" ? 3 : 1;
     const std::int64_t hidden = v.op.integer("hidden", 1);
     const std::int64_t directions = v.op.integer("directions", 1);
-    std::int64_t width = v.dim(v.input(0), -1);
-    std::int64_t macs = 0;
-    for (std::int64_t layer = 0; layer < v.op.integer("layers", 1); ++layer) {
-        macs = checked_add(macs,
-                           checked_multiply(checked_multiply(gates * hidden, checked_add(width, hidden)), directions));
-        width = checked_multiply(hidden, directions);
-    }
+    const std::int64_t layers = std::max<std::int64_t>(1, v.op.integer("layers", 1));
+    const std::int64_t output_width = checked_multiply(hidden, directions);
+    const auto layer = [&](std::int64_t width) {
+        return checked_multiply(checked_multiply(gates, output_width), checked_add(width, hidden));
+    };
+    const std::int64_t macs =
+        checked_add(layer(v.dim(v.input(0), -1)), checked_multiply(layers - 1, layer(output_width)));
     return twice(checked_multiply(macs, checked_multiply(v.dim(v.input(0), 0), v.dim(v.input(0), 1))));
 }
 

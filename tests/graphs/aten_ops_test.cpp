@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "tests/failure.hpp"
 
 using namespace ftax;
 
@@ -62,4 +64,16 @@ TEST_CASE("an empty vector before the other parts of a concatenation does not co
     const Work work = work_of(graph, graph.ops[0], bind(graph, {}));
     CHECK(work.read_bytes == bytes);
     CHECK(work.write_bytes == bytes);
+}
+
+TEST_CASE("BAD_INPUTS 17: layers of a recurrence are multiplied, not walked through") {
+    const auto flops = [](const std::string& layers) {
+        const Graph graph = parse_text_graph(
+            "input %x f32[2,3,8]\n%y f32[2,3,10] = recurrent(%x) {cell=\"lstm\" hidden=5 layers=" + layers +
+            " directions=2}\noutput %y\n");
+        return work_of(graph, graph.ops[0], bind(graph, {})).flops;
+    };
+    // Steps × gates × directions × hidden × (input + hidden); the second and third layer read both directions.
+    CHECK(flops("3") == 2 * (2 * 3) * 4 * 2 * 5 * ((8 + 5) + 2 * (10 + 5)));
+    CHECK(test::failure_of([&] { return flops("1000000000000000000"); }).code == ErrorCode::limit);
 }
