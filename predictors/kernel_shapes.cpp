@@ -207,21 +207,6 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
     return false;
 }
 
-/// Tells whether an elementwise kernel reads full tensors of different types. Types are compared first: they differ
-/// under autocast only, and counting elements is the dearer half.
-bool mixes_types(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound) {
-    const auto other_type = [&](TensorId id) { return schedule.storage[id] != schedule.storage[kernel.reads[0]]; };
-    if (std::none_of(kernel.reads.begin(), kernel.reads.end(), other_type)) return false;
-    const std::int64_t elements = element_count(graph.tensors[kernel.writes[0]], bound);
-    std::optional<DType> first;
-    for (const TensorId id : kernel.reads) {
-        if (!graph.tensors[id].known_shape || element_count(graph.tensors[id], bound) != elements) continue;
-        if (first && *first != schedule.storage[id]) return true;
-        first = schedule.storage[id];
-    }
-    return false;
-}
-
 /// The class of a kernel where it depends on the layout of what it touches.
 kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
     using kernels::MemoryClass;
@@ -270,11 +255,11 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
                 largest = id;
             }
         }
+        constexpr std::int64_t single_value = 8;
+        shape.vectorized = shape.vectorized && (bytes == shape.write_bytes || bytes <= single_value);
         shape.read_bytes = checked_add(shape.read_bytes, bytes);
     }
     if (largest == no_tensor) return shape;
-    shape.mixed_types = shape.cls == kernels::MemoryClass::pointwise && !kernel.writes.empty() &&
-                        mixes_types(graph, schedule, kernel, bound);
     shape.element_bytes = element_bytes(schedule, largest);
     const Op& op = graph.ops[kernel.op];
     // Rows: what softmax and norms work on is the last dimension (or the named axis); a reduction's row is what

@@ -494,6 +494,11 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
            s.dilation_w == 1 && s.in_channels >= 32;
 }
 
+/// Outputs of a row that cuDNN's NCHW depthwise kernels compute at a time; narrow maps leave some of them idle.
+/// Source: fits on framework_tax.csv fp16: with it efficientnet and gernet, whose maps are 7 and 14 wide, lose 3 points
+/// of their error on every card.
+inline constexpr double depthwise_row_outputs = 16;
+
 /// One filter per channel: PyTorch's own kernel, which it runs for f32 and for what cuDNN is not asked to do, gives
 /// each thread an output, whose place it finds by integer divisions before it loads the taps; traffic bounds cuDNN's.
 /// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
@@ -505,7 +510,11 @@ ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Device
     const T& nhwc = std::max(s.kernel_h, s.kernel_w) > 7 ? p.depthwise_nhwc_large_rate : p.depthwise_nhwc_rate;
     const T& rate = own ? p.depthwise_rate : s.channels_last ? nhwc : p.depthwise_half_rate;
     const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
-    const double outputs = c.rows * c.columns * static_cast<double>(s.groups);
+    double outputs = c.rows * c.columns * static_cast<double>(s.groups);
+    if (!own && !s.channels_last) {
+        const auto width = static_cast<double>(s.out_width);
+        outputs *= round_up(width, depthwise_row_outputs) / width;
+    }
     const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
     plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     const T& share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;

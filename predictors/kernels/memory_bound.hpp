@@ -19,8 +19,8 @@ struct MemoryParameters {
     T special_cycles{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
     T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
     T transcendental_flops{}, power_flops{};
-    T half_efficiency{}, mixed_efficiency{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{},
-        pool_efficiency{}, pool_step_flops{}, gather_efficiency{};
+    T scalar_elements{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{};
+    T pool_step_flops{}, gather_efficiency{};
     T concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
 };
 
@@ -58,14 +58,10 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.transcendental_flops", p.transcendental_flops,
           ParameterSpec{10, 1, 60, 0.5, shared, "flops of one exp, tanh, erf or division"});
     visit("memory.power_flops", p.power_flops, ParameterSpec{87, 10, 400, 0.5, shared, "flops of one powf"});
-    visit("memory.half_efficiency", p.half_efficiency,
-          ParameterSpec{
-              0.85, 0.3, 1.05, 0.15, architecture,
-              "traffic of 2-byte elements: a thread's load moves 4 elements (PyTorch, vectorized_elementwise_kernel) "
-              "or one (softmax_warp_forward), 8 or 2 bytes"});
-    visit("memory.mixed_efficiency", p.mixed_efficiency,
-          ParameterSpec{0.8, 0.2, 1, 0.2, shared,
-                        "elementwise over f16 and f32 operands: no vector loads; timm_infer.csv"});
+    visit("memory.scalar_elements", p.scalar_elements,
+          ParameterSpec{4, 0.5, 30, 0.5, shared,
+                        "elements that an SM moves per clock where threads move them one by one: halves are then no "
+                        "faster than f32 where the memory is fast, see an A100's rows of framework_tax.csv fp16"});
     visit("memory.transpose_efficiency", p.transpose_efficiency,
           ParameterSpec{0.65, 0.1, 1, 0.3, shared, "traffic of strided copies; KERNEL_NOTES: strided read 0.65"});
     visit("memory.reduce_efficiency", p.reduce_efficiency,
@@ -180,6 +176,28 @@ T efficiency(MemoryClass cls, const MemoryParameters<T>& p) {
     return T(1.0);
 }
 
+/// Tells whether threads load and store one element at a time: elementwise kernels unless their operands are whole and
+/// of one type (an OffsetCalculator finds each element's place), and the kernels that give an output to a thread.
+/// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel against
+/// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
+/// (CatArrayBatchedCopy); the others read vectors or are bound by the arithmetic of their index, see below.
+inline bool goes_by_elements(const MemoryShape& shape) {
+    switch (shape.cls) {
+        case MemoryClass::pointwise:
+        case MemoryClass::transcendental:
+        case MemoryClass::power:
+        case MemoryClass::copy:
+            return !shape.vectorized;
+        case MemoryClass::transpose:
+        case MemoryClass::batch_norm:
+        case MemoryClass::concat:
+        case MemoryClass::gather:
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace memory_bound
 
 /// Time of a memory-bound kernel from its start to its end, in seconds.
@@ -231,9 +249,9 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
 
     const T bus = miss_share(T(footprint_bytes), T(p.resident_footprint * device.l2_bytes), false);
     const T seconds_per_byte = bus / device.bandwidth_bytes_per_s + (1.0 - bus) / (p.l2_bytes_per_cycle * sm_hertz);
-    const T share = shape.mixed_types ? p.mixed_efficiency : memory_bound::efficiency(shape.cls, p);
-    T traffic_s = traffic_bytes * seconds_per_byte / share;
-    if (shape.element_bytes == 2) traffic_s /= p.half_efficiency;
+    const T traffic_s = traffic_bytes * seconds_per_byte / memory_bound::efficiency(shape.cls, p);
+    if (memory_bound::goes_by_elements(shape))
+        work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
     return device.floor_s + equations::smooth_maximum(traffic_s, work_s);
 }
 

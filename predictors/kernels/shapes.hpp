@@ -64,7 +64,7 @@ struct MemoryShape {
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
-    bool mixed_types = false;  ///< full operands of different element types: loads are not vectors
+    bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 

@@ -51,10 +51,3 @@ TEST_CASE("a generation holds fewer than 40 parameters of its own, its card's in
     });
     CHECK(own < 40);
 }
-
-TEST_CASE("halves move less of the bandwidth on a Turing card than f32 elements") {
-    const DeviceProfile t4 = unfitted("t4");
-    const kernels::MemoryShape single{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4};
-    const kernels::MemoryShape half{kernels::MemoryClass::copy, 1 << 29, 1, 1, 1 << 30, 1 << 30, 2};
-    CHECK(cost(t4, half).seconds > 1.05 * cost(t4, single).seconds);
-}

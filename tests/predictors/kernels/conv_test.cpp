@@ -155,6 +155,20 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
     CHECK(conv_seconds(own, rates, p) == doctest::Approx(narrow_s * 56 / 16));
 }
 
+TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
+    const auto rates = compute_only(Architecture::turing, MathPath::fp16_tensor);
+    const auto p = declared_parameters();
+    const auto seconds_per_output = [&](std::int64_t side, bool channels_last) {
+        auto half = square(64, 96, 96, side, 3, 1, 96);
+        half.element_bytes = 2;
+        half.channels_last = channels_last;
+        return conv_seconds(half, rates, p) / static_cast<double>(side * side);
+    };
+    CHECK(seconds_per_output(7, false) == doctest::Approx(seconds_per_output(16, false) * 16 / 7));
+    CHECK(seconds_per_output(32, false) == doctest::Approx(seconds_per_output(16, false)));
+    CHECK(seconds_per_output(7, true) == doctest::Approx(seconds_per_output(16, true)));
+}
+
 TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image") {
     auto up = square(16, 256, 128, 32, 2);
     up.transposed = true;

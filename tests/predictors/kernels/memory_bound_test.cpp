@@ -49,6 +49,26 @@ TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     CHECK(memory_seconds(shape, round_device(), p) == doctest::Approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
 }
 
+TEST_CASE("halves that threads move one by one take as long as floats where the memory is fast") {
+    const auto device = round_device();
+    MemoryParameters<double> p = initial_parameters();
+    p.transpose_efficiency = 1;
+    p.scalar_elements = 0.5;  // × 10 SMs × 1 GHz = 5 G elements/s, the time of 20 GB/s of floats
+    const std::int64_t elements = 100'000'000;
+    const auto copy = [&](MemoryClass cls, int element_bytes) {
+        const std::int64_t bytes = elements * element_bytes;
+        return memory_seconds(MemoryShape{cls, elements, 1, elements, bytes, bytes, element_bytes}, device, p);
+    };
+    const double one_by_one_s = 2 * elements / 5e9;
+    CHECK(copy(MemoryClass::transpose, 2) == doctest::Approx(one_by_one_s).epsilon(1e-2));
+    CHECK(copy(MemoryClass::transpose, 4) == doctest::Approx(one_by_one_s).epsilon(1e-2));
+    CHECK(copy(MemoryClass::copy, 2) == doctest::Approx(2e-6 + elements * 4 / 1e11).epsilon(1e-3));
+    MemoryShape sum{MemoryClass::pointwise, elements, 1, elements, elements * 2, elements * 2, 2};
+    const double whole_s = memory_seconds(sum, device, p);
+    sum.vectorized = false;
+    CHECK(memory_seconds(sum, device, p) > 5 * whole_s);
+}
+
 TEST_CASE("a broadcast operand counts by its own bytes only") {
     const MemoryShape both{MemoryClass::pointwise, 10'000'000, 1, 1, 80'000'000, 40'000'000, 4};
     const MemoryShape scalar{MemoryClass::pointwise, 10'000'000, 1, 1, 40'000'004, 40'000'000, 4};
