@@ -322,7 +322,7 @@ T core_efficiency(const ConvShape& s, const ConvParameters<T>& p) {
 
 /// Returns the plan with the least arithmetic time among `tiles` for `count` products of rows × columns × reduction.
 /// A block computes 2·rows·columns·(reduction + fill) operations at its SM's share of the rate.
-/// Source: KERNEL_NOTES.md, GEMM and BMM; the main loop takes `step` values of the reduction at a time.
+/// The main loop takes `step` values of the reduction at a time. Source: the form of gemm::block_time.
 template <class T>
 ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
                           double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,

@@ -63,7 +63,8 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
                         "elements that an SM moves per clock where threads move them one by one: halves are then no "
                         "faster than f32 where the memory is fast, see an A100's rows of framework_tax.csv fp16"});
     visit("memory.transpose_efficiency", p.transpose_efficiency,
-          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "traffic of strided copies; KERNEL_NOTES: strided read 0.65"});
+          ParameterSpec{0.65, 0.1, 1, 0.3, shared,
+                        "traffic of strided copies; prior: what strided operands of neusight_ops.csv linear reach"});
     visit("memory.reduce_efficiency", p.reduce_efficiency,
           ParameterSpec{0.85, 0.1, 1, 0.3, shared, "prior: between pointwise and softmax"});
     visit("memory.norm_efficiency", p.norm_efficiency,
@@ -83,7 +84,8 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.5, 0.05, 1, 0.5, shared, "prior: four reads and index arithmetic per output"});
     visit("memory.resize_plane_cycles", p.resize_plane_cycles,
           ParameterSpec{540, 100, 2000, 0.3, shared,
-                        "cycles per plane, in sequence; KERNEL_NOTES: 285 ns RTX 3090, 240 ns 4090"});
+                        "cycles per plane, in sequence; timm_infer.csv efficientformer_v2: 285 ns on an RTX 3090, 240 "
+                        "ns on a 4090"});
     visit("memory.sort_efficiency", p.sort_efficiency,
           ParameterSpec{0.15, 0.01, 1, 0.5, shared, "prior: several passes of a radix sort or scan"});
 }
@@ -203,7 +205,7 @@ inline bool goes_by_elements(const MemoryShape& shape) {
 /// Time of a memory-bound kernel from its start to its end, in seconds.
 /// Traffic crosses the memory bus unless the kernel's footprint fits the L2; passes over a row after the first cost bus
 /// traffic only where the rows in flight exceed the caches.
-/// Source: DESIGN.md §4; the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
+/// Source: the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
 template <class T>
 T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
     using memory_bound::miss_share;

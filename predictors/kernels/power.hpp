@@ -72,7 +72,7 @@ T excess_power(const DeviceRates<T>& rates, const T& energy_scale) {
 /// Returns the time of a kernel of `seconds` at boost clock, `compute_s` of them arithmetic on all multiprocessors,
 /// once the board has lowered its clock so that the energy of the arithmetic, spread over the kernel and the `pause_s`
 /// until the next one, stays within the power limit. Source: energy balance, the governor being slower than both. A
-/// T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms to 0.41 beyond 10 ms (KERNEL_NOTES.md).
+/// T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms to 0.41 beyond 10 ms (neusight_ops.csv).
 template <class T>
 T slowed_by_power(const T& seconds, const T& compute_s, const T& excess, const T& pause_s) {
     const T limited_s = (1.0 + excess) * compute_s - pause_s;

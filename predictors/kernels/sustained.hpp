@@ -67,11 +67,12 @@ void visit_parameters(SustainedParameters<T>& p, const DeviceSpec& datasheet, Vi
         ParameterSpec{expected_bandwidth_share(datasheet), 0.3, 1.05, 0.05, device, "sustained / datasheet bandwidth"});
     visit("kernel_floor_s", p.kernel_floor_s,
           ParameterSpec{2e-6, 5e-7, 1e-5, 0.3, architecture,
-                        "start to end of an empty kernel; KERNEL_NOTES: 2 µs per operator"});
+                        "start to end of an empty kernel; framework_tax.csv: about 2 µs per operator"});
 }
 
 /// Combines datasheet and sustained shares into the rates the kernel models take.
-/// A device without `path` computes at its fp32 rate (half storage on Pascal). Source: DESIGN.md §4.
+/// A device without `path` computes at its fp32 rate (half storage on Pascal). Source: fp16 rows of Pascal cards,
+/// framework_tax.csv.
 template <class T>
 DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const SustainedParameters<T>& p) {
     const double fp32 = device.peak(MathPath::fp32).value_or(1e12);

@@ -34,7 +34,7 @@ inline double round_up(double count, double multiple) {
 }
 
 /// Returns how many blocks of that many threads an SM keeps resident at the register use of a matrix-product kernel.
-/// Source: occupancy of cuBLAS and cuDNN sgemm kernels (about 128 registers a thread, 65,536 per SM), KERNEL_NOTES.md.
+/// Source: occupancy of cuBLAS and cuDNN sgemm kernels (about 128 registers a thread, 65,536 per SM).
 constexpr double resident_blocks(int threads) {
     return threads >= 256 ? 2 : 4;
 }
@@ -64,7 +64,7 @@ struct Tile {
 /// Returns the time of `blocks_per_sm` equal blocks on every SM, in units of one block's arithmetic at full rate.
 /// r blocks side by side take √(r² + latency²): few of them wait for memory and issue slots. Whole waves of `resident`
 /// blocks are followed by the rest; `sharpness` 1 keeps these steps, 0 lets blocks start whenever another one ends.
-/// Source: fits on neusight_ops.csv (KERNEL_NOTES.md, GEMM and BMM), exponent 2 in place of 2.29: a square root.
+/// Source: fits on neusight_ops.csv linear and bmm; they prefer an exponent of 2.29, 2 is a square root.
 template <class T>
 T wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident, const T& latency2,
                                const T& sharpness) {
