@@ -37,6 +37,10 @@ constexpr std::array specs{
     HostParameterSpec{"host.light", cost(13e-6)},
     HostParameterSpec{"host.view", cost(6e-6)},
     HostParameterSpec{"host.module_call", cost(2e-6)},
+    HostParameterSpec{"host.list_part", cost(1.5e-6,
+                                             "densenet's concatenations of up to 37 parts, framework_tax.csv; "
+                                             "TensorShape.cpp checks each part and Shape.cu "
+                                             "enters it into the kernel's table (PyTorch 1.12)")},
     HostParameterSpec{"host.fused", cost(18e-6)},
     HostParameterSpec{"host.engine", cost(6e-6, guess)},
     HostParameterSpec{"host.graph_node", cost(1e-9, guess)},

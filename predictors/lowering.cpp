@@ -171,6 +171,8 @@ class Lowering {
         copy_input_out_of_format(id);
         copy_concat_tables(id);
         begin_launch(id, host_kind(op, rule));
+        if (op.kind == OpKind::concat && !traits_.host_kind)
+            schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
         Kernel kernel{
             .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;

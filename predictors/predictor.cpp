@@ -115,8 +115,10 @@ struct Predictor::State {
         // What would have been a copy is a view for these shapes.
         if (skipped) prediction.host_kind = HostKind::view;
         prediction.module_calls = static_cast<std::int32_t>(launch.module_calls);
+        prediction.list_parts = static_cast<std::int32_t>(launch.list_parts);
         prediction.blas_call = calls_blas(launch);
         prediction.host_s = costs[prediction.host_kind] + launch.module_calls * costs[HostKind::module_call] +
+                            launch.list_parts * costs[HostKind::list_part] +
                             (prediction.blas_call ? costs.blas_call_s : 0);
         timed = {prediction.host_s, prediction.device_s, prediction.kernels, launch.host_kind == HostKind::synchronize};
     }

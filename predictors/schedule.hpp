@@ -51,6 +51,7 @@ struct Launch {
     std::uint32_t first_kernel = 0;
     std::uint32_t kernel_count = 0;
     std::uint32_t module_calls = 0;  ///< nn.Module calls that begin right before it
+    std::uint32_t list_parts = 0;    ///< tensors of the list it takes
     BlasCall blas_call = BlasCall::never;
 };
 

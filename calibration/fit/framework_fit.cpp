@@ -92,6 +92,7 @@ HostRow host_row(const Measurement& measurement, const Predictor& predictor, con
         if (op.host_s <= 0) continue;
         if (op.host_kind != HostKind::engine_call) row.operations[static_cast<std::size_t>(op.host_kind)] += 1;
         row.operations[static_cast<std::size_t>(HostKind::module_call)] += op.module_calls;
+        row.operations[static_cast<std::size_t>(HostKind::list_part)] += op.list_parts;
         row.calls += pays_second_scalar(op) ? 1 : 0;
     }
     return row;

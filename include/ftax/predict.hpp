@@ -41,6 +41,7 @@ struct OpPrediction {
     HostKind host_kind = HostKind::light;
     std::int32_t kernels = 0;
     std::int32_t module_calls = 0;  ///< nn.Module calls paid before it
+    std::int32_t list_parts = 0;    ///< tensors of the list it takes
     bool blas_call = false;         ///< its dispatch queries the BLAS library
     double host_s = 0;
     double device_s = 0;

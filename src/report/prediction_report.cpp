@@ -15,22 +15,12 @@ namespace ftax::report {
 namespace {
 
 /// What people call the kinds of host work, indexed by HostKind.
-constexpr std::array<std::string_view, host_kind_count> cause_names{
-    "convolutions",
-    "depthwise convolutions",
-    "grouped convolutions",
-    "batch norms",
-    "matrix products",
-    "batched matrix products",
-    "layer norms",
-    "light kernels (pointwise, pool, softmax, copy, reduce, gather)",
-    "views",
-    "module calls",
-    "fused kernels",
-    "engine layers",
-    "graph nodes",
-    "the forward call itself",
-    "synchronizations"};
+constexpr auto cause_names = std::to_array<std::string_view>(
+    {"convolutions", "depthwise convolutions", "grouped convolutions", "batch norms", "matrix products",
+     "batched matrix products", "layer norms", "light kernels (pointwise, pool, softmax, copy, reduce, gather)",
+     "views", "module calls", "parts of concatenations", "fused kernels", "engine layers", "engine calls",
+     "graph nodes", "the forward call itself", "synchronizations"});
+static_assert(cause_names.size() == host_kind_count);
 
 std::string describe(const DeviceProfile& device) {
     return device.version.empty() ? "none (built-in start values)" : device.version;

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 
@@ -116,4 +118,20 @@ TEST_CASE(
     CHECK(costs("torch-tensorrt", 1) == doctest::Approx(4e-3));
     CHECK(costs("torch-tensorrt", 3) == doctest::Approx(4e-3));
     CHECK(costs("tensorrt", 1) == 0);
+}
+
+TEST_CASE("each part of a concatenation costs an eager host, an engine nothing") {
+    const auto joined = [](int parts) {
+        GraphBuilder net("joined");
+        const TensorId x = net.input("x", {"batch", "16"});
+        return net.finish({net.concat(std::vector<TensorId>(static_cast<std::size_t>(parts), x), 1)});
+    };
+    const auto host_s = [&](int parts, const char* framework) {
+        const Graph graph = joined(parts);
+        return predict(graph, framework, "t4", {{"batch", 1}}).host_s;
+    };
+    const double eager_part_s = (host_s(12, "pytorch-eager") - host_s(2, "pytorch-eager")) / 10;
+    CHECK(eager_part_s > 1e-7);
+    CHECK(eager_part_s < 1e-5);
+    CHECK(host_s(12, "onnxruntime-cuda") == doctest::Approx(host_s(2, "onnxruntime-cuda")));
 }
