@@ -38,6 +38,13 @@ std::span<const CallMode> modes_of(std::string_view call) {
     return blas_modes;
 }
 
+/// Halfway between the modes: a search from there reaches each of them.
+double log_middle(std::span<const CallMode> modes) {
+    double sum = 0;
+    for (const CallMode& mode : modes) sum += std::log(mode.median_s);
+    return sum / static_cast<double>(modes.size());
+}
+
 constexpr double square(double x) {
     return x * x;
 }
@@ -78,7 +85,7 @@ double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<c
 /// calls.
 Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weights, const HostBound& is_host_bound) {
     constexpr int points = 12;
-    Scalars centre{0, std::log(rows.front().call == "host.engine_call" ? 400e-6 : 20e-6)};
+    Scalars centre{0, log_middle(modes_of(rows.front().call))};
     double scale_range = std::log(12.0);
     double call_range = std::log(20.0);
     double best_cost = std::numeric_limits<double>::infinity();
