@@ -25,7 +25,7 @@ constexpr OpRow rows[] = {
     {"Attention", OpKind::attention, "", attention, 3},
     {"AveragePool", OpKind::pool, "average", pool, 1},
     {"BatchNormalization", OpKind::batch_norm, "", batch_norm, 5},
-    {"Bernoulli", OpKind::pointwise, "bernoulli", random_like, 1, nullptr, never_folded},
+    {"Bernoulli", OpKind::pointwise, "bernoulli", bernoulli, 1, nullptr, never_folded},
     {"BitCast", OpKind::cast, "", cast, 1},
     {"BitShift", OpKind::pointwise, "bit_shift", broadcast_all, 2},
     {"BitwiseAnd", OpKind::pointwise, "bitwise_and", broadcast_all, 2},

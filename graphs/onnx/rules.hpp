@@ -95,6 +95,7 @@ void constant_of_shape(Node& n);
 void range(Node& n);
 void random_shape(Node& n);
 void random_like(Node& n);
+void bernoulli(Node& n);
 void eye_like(Node& n);
 void multinomial(Node& n);
 void window_function(Node& n);

@@ -107,9 +107,13 @@ void random_shape(Node& n) {
     n.output(0, dtype_from_onnx(n.integer("dtype", 1)), std::move(dims));
 }
 
+void bernoulli(Node& n) {
+    n.output(0, n.attribute("dtype") ? dtype_from_onnx(n.integer("dtype", 1)) : n.dtype(0), n.dims(0));
+}
+
 void random_like(Node& n) {
     n.drop_inputs_from(0);
-    n.output(0, n.attribute("dtype") ? dtype_from_onnx(n.integer("dtype", 1)) : n.dtype(0), n.dims(0));
+    bernoulli(n);
 }
 
 void eye_like(Node& n) {

@@ -134,6 +134,7 @@ void optional_pass(Node& n) {
     if (n.has(0)) {
         n.outputs[0].alias = n.inputs[0];
     } else {
+        n.kind = OpKind::control;  // an optional without an element: nothing moves
         n.unknown_output(0, DType::unknown);
     }
 }

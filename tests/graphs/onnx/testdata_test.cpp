@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/importers.hpp"
+#include "src/core/operands.hpp"
 
 // Oracle: the models of libonnx-testdata with the inputs and outputs that ONNX's reference implementation recorded.
 
@@ -30,7 +31,9 @@ std::vector<std::size_t> tensor_outputs(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("every model of libonnx-testdata is imported or refused with a message") {
+TEST_CASE(
+    "every model of libonnx-testdata is imported with the operands that its operators need, or refused with a "
+    "message") {
     const auto files = model_files();
     CHECK(files.size() >= 1072);
     std::size_t imported = 0;
@@ -38,6 +41,7 @@ TEST_CASE("every model of libonnx-testdata is imported or refused with a message
         try {
             const Graph graph = import_onnx(read_bytes(path), path.string(), {});
             imported += !graph.outputs.empty();
+            CHECK_NOTHROW(check_operands(graph));
         } catch (const Error& error) {
             MESSAGE(error.what());
         }
