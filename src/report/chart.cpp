@@ -69,7 +69,12 @@ Axes axes_of(const Chart& chart, const Frame& frame) {
     return axes;
 }
 
+constexpr double alone = 12;  ///< half the width of what has one point only: it has no length, but must be seen
+
 std::string path(const Axes& axes, const std::vector<ChartPoint>& points) {
+    if (points.size() == 1) {
+        return fmt::format("M{:.1f} {:.1f}h{}", axes.x.at(points[0].x) - alone, axes.y.at(points[0].y), 2 * alone);
+    }
     std::string text;
     for (const ChartPoint& point : points) {
         text += fmt::format("{}{:.1f} {:.1f}", text.empty() ? "M" : "L", axes.x.at(point.x), axes.y.at(point.y));
@@ -85,11 +90,16 @@ std::string tick_text(double value) {
     return fmt::format("{:g}{}", value / std::pow(1000.0, step), prefixes[step - 1]);
 }
 
-std::string draw_grid(const Axes& axes) {
+std::string draw_grid(const Axes& axes, const std::optional<std::vector<double>>& x_ticks) {
     const Frame& f = axes.frame;
     std::string text;
-    for (const double value : log_ticks(axes.x.low, axes.x.high)) {
+    // Letters as wide as on a narrow page.
+    const auto half_width = [](double value) { return 6.0 * static_cast<double>(tick_text(value).size()) + 4; };
+    double last_end = 0;
+    for (const double value : x_ticks ? *x_ticks : log_ticks(axes.x.low, axes.x.high)) {
         const double x = axes.x.at(value);
+        if (x - half_width(value) < last_end) continue;
+        last_end = x + half_width(value);
         text += fmt::format(
             "<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text class=\"label\" x=\"{0:.1f}\" y=\"{3}\" "
             "text-anchor=\"middle\">{4}</text>\n",
@@ -164,11 +174,13 @@ std::string draw_series(const Axes& axes, const Series& series) {
     static constexpr std::array bare{SeriesLook::host, SeriesLook::device, SeriesLook::reference};
     if (std::find(bare.begin(), bare.end(), series.look) != bare.end()) return text;
     const bool measured = series.look == SeriesLook::measured;
+    constexpr std::size_t crowd = 50;
+    const double radius = measured ? 5 : series.points.size() > crowd ? 1.5 : 3;
     for (const ChartPoint& point : series.points) {
         const std::string note =
             point.note.empty() ? fmt::format("{}: {:g}, {}", series.label, point.x, significant(point.y)) : point.note;
         text += fmt::format("<circle class=\"{} {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}</title></circle>\n",
-                            measured ? "ring" : "dot", look, axes.x.at(point.x), axes.y.at(point.y), measured ? 5 : 3,
+                            measured ? "ring" : "dot", look, axes.x.at(point.x), axes.y.at(point.y), radius,
                             escape_markup(note));
     }
     return text;
@@ -242,8 +254,12 @@ std::string draw_reference_names(const Chart& chart, const Axes& axes) {
 /// All but title and legend.
 std::string draw_plot(const Chart& chart, const Frame& f) {
     const Axes axes = axes_of(chart, f);
-    std::string svg = draw_grid(axes);
-    if (!chart.band_low.empty()) {
+    std::string svg = draw_grid(axes, chart.x_ticks);
+    if (chart.band_low.size() == 1) {
+        const double low = axes.y.at(chart.band_low[0].y);
+        svg += fmt::format("<path class=\"band prediction\" d=\"{}V{:.1f}h{}Z\"/>\n", path(axes, chart.band_high), low,
+                           -2 * alone);
+    } else if (!chart.band_low.empty()) {
         std::vector<ChartPoint> outline = chart.band_high;
         outline.insert(outline.end(), chart.band_low.rbegin(), chart.band_low.rend());
         svg += fmt::format("<path class=\"band prediction\" d=\"{}Z\"/>\n", path(axes, outline));
@@ -261,16 +277,26 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
 }  // namespace
 
 std::vector<double> log_ticks(double low, double high, std::size_t most) {
-    std::vector<double> all, powers;
+    std::vector<double> all, powers, digits;
     for (int exponent = static_cast<int>(std::floor(std::log10(low))); std::pow(10.0, exponent) <= high; ++exponent) {
-        for (const double digit : {1.0, 2.0, 5.0}) {
+        for (int digit = 1; digit <= 9; ++digit) {
             const double value = digit * std::pow(10.0, exponent);
             if (value < low || value > high) continue;
-            all.push_back(value);
+            digits.push_back(value);
+            if (digit == 1 || digit == 2 || digit == 5) all.push_back(value);
             if (digit == 1) powers.push_back(value);
         }
     }
+    if (all.size() < 2) return digits;
     return all.size() > most && powers.size() >= 2 ? powers : all;
+}
+
+void label_batches(Chart& chart, std::vector<double> batches) {
+    constexpr std::size_t few = 9;
+    chart.x_label = batches.empty() ? "batch: the model fixes it" : "batch";
+    std::sort(batches.begin(), batches.end());
+    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+    if (batches.size() <= few) chart.x_ticks = std::move(batches);
 }
 
 std::string to_svg(const Chart& chart) {

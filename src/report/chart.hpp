@@ -38,6 +38,8 @@ struct Series {
 /// A chart with logarithmic axes, as plain data.
 struct Chart {
     std::string title, x_label, y_label;
+    /// Where the x axis is labelled, as far as there is room; nullopt: at powers of ten and what lies between them.
+    std::optional<std::vector<double>> x_ticks{};
     std::vector<Series> series;
     std::vector<ChartPoint> band_low, band_high;  ///< edges of the interval, at the same x; empty for none
     std::optional<double> mark_x;                 ///< a vertical line
@@ -46,9 +48,12 @@ struct Chart {
     bool square = false;  ///< both axes have the same range
 };
 
-/// Values for the ticks of a logarithmic axis: 1, 2 and 5 times powers of ten inside the range, thinned to the powers
-/// when there would be more than `most`.
+/// Values for the ticks of a logarithmic axis: 1, 2 and 5 times powers of ten inside the range; thinned to the powers
+/// when there would be more than `most`, all digits times powers where that leaves less than two.
 [[nodiscard]] std::vector<double> log_ticks(double low, double high, std::size_t most = 9);
+
+/// Makes the x axis one of batch sizes: labelled at these where they are few. None: the model fixes its batch.
+void label_batches(Chart& chart, std::vector<double> batches);
 
 /// Draws the chart as one SVG document with title and legend that follows the reader's light or dark theme.
 /// The chart must hold at least one point.

@@ -27,9 +27,11 @@ std::string title_of(const ComparisonReport& report) {
 
 /// One line per pair; those beyond the last colour of their own share it.
 Chart chart_of(const ComparisonReport& report) {
-    Chart chart{.title = title_of(report), .x_label = "batch", .y_label = "latency, ms"};
+    Chart chart{.title = title_of(report), .y_label = "latency, ms"};
+    std::vector<double> batches;
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction) continue;
+        if (row.batch) batches.push_back(static_cast<double>(*row.batch));
         const std::string label = fmt::format("{} on {}", row.framework, row.device);
         if (chart.series.empty() || chart.series.back().label != label) {
             chart.series.push_back({.label = label,
@@ -44,6 +46,7 @@ Chart chart_of(const ComparisonReport& report) {
         std::stable_sort(series.points.begin(), series.points.end(),
                          [](const auto& a, const auto& b) { return a.x < b.x; });
     }
+    label_batches(chart, std::move(batches));
     return chart;
 }
 

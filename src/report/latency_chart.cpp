@@ -11,7 +11,6 @@ namespace ftax::report {
 Chart latency_chart(const PredictionReport& report) {
     Chart chart{.title = fmt::format("{} on {}, {}, {}", report.model, report.device.device.name,
                                      report.framework.framework, name_of(report.precision)),
-                .x_label = "batch",
                 .y_label = "latency, ms",
                 .series = {},
                 .band_low = {},
@@ -28,8 +27,10 @@ Chart latency_chart(const PredictionReport& report) {
     const auto add = [](std::vector<ChartPoint>& points, double batch, double seconds) {
         if (seconds > 0) points.push_back({batch, seconds * 1e3});
     };
+    std::vector<double> batches;
     for (const PredictionRow* row : rows) {
         const double batch = static_cast<double>(row->batch.value_or(1));
+        if (row->batch) batches.push_back(batch);
         add(host.points, batch, row->prediction.host_s);
         add(device.points, batch, row->prediction.device_s);
         add(prediction.points, batch, row->prediction.latency_s);
@@ -37,6 +38,7 @@ Chart latency_chart(const PredictionReport& report) {
         add(chart.band_high, batch, row->prediction.high_s);
         if (row->measured) add(measured.points, batch, row->measured->latency_s);
     }
+    label_batches(chart, std::move(batches));
     chart.series = {std::move(host), std::move(device), std::move(prediction)};
     if (!measured.points.empty()) chart.series.push_back(std::move(measured));
     if (report.crossover && report.crossover->crossover) {

@@ -18,15 +18,15 @@ h1{font-size:1.4rem;line-height:1.25;margin:.5rem 0}h2{font-size:1.1rem;margin:2
 p,ul,figcaption{max-width:46rem}.facts,figcaption{color:var(--quiet)}figcaption{font-size:.9rem}
 figure{margin:1rem 0;max-width:46rem}.plot{display:block;width:100%;height:auto}.ftax-chart.plot text{paint-order:stroke;stroke:var(--ground);stroke-width:4px;stroke-linejoin:round}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;margin:0 0 .4rem;padding:0;font-size:.9rem}.legend svg{vertical-align:middle}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
+.wide{overflow-x:auto}.wide+.wide{margin-top:1rem}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap;vertical-align:top}
 th{color:var(--quiet);font-weight:600}.text,th.bars{text-align:left}td.long{white-space:normal;overflow-wrap:anywhere;min-width:20rem}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid}th[aria-sort] button::after{content:" ▲"}th[aria-sort=descending] button::after{content:" ▼"}
-td.bars{min-width:12rem}.bar{display:block;height:.6rem;min-width:1px;background:var(--device);print-color-adjust:exact;-webkit-print-color-adjust:exact}.bar.host{background:var(--host)}
+td.bars{min-width:12rem;vertical-align:middle}.bar{display:block;height:.6rem;min-width:1px;background:var(--device);print-color-adjust:exact;-webkit-print-color-adjust:exact}.bar.host{background:var(--host)}
 @media (max-width:40rem){body{padding:.6rem .8rem 3rem}.ftax-chart.plot{font-size:20px}th,td{padding:.25rem .45rem}td.long{min-width:12rem}td.bars{min-width:6rem}
-td:first-child,th:first-child{position:sticky;left:0;background:var(--ground)}td.text:first-child{white-space:normal;overflow-wrap:break-word;min-width:7rem;max-width:9rem}}
+td:first-child,th:first-child{position:sticky;left:0;background:var(--ground)}td.words:first-child{white-space:normal;overflow-wrap:break-word;min-width:7rem;max-width:9rem}}
 @media print{:root{color-scheme:light;--ink:#000;--quiet:#444;--rule:#ccc;--ground:#fff;--host:#c9702b;--device:#2f6fd0}
-body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}th,td.text{white-space:normal;overflow-wrap:break-word}td.long{min-width:0;overflow-wrap:anywhere}td.bars{min-width:5rem}
+body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .2rem}th,td.text{white-space:normal;overflow-wrap:break-word}td.long{min-width:0;overflow-wrap:anywhere}td.bars{min-width:3rem}
 h1,h2{break-after:avoid}tr,figure{break-inside:avoid}figure{max-width:16cm}}
 )";
 
@@ -63,9 +63,9 @@ void PageTable::row() {
 }
 
 void PageTable::text(std::string_view shown) {
-    constexpr std::size_t longest_line = 40;
-    html_ +=
-        fmt::format("<td class=\"text{}\">{}</td>", shown.size() > longest_line ? " long" : "", escape_markup(shown));
+    constexpr std::size_t longest_word = 16, longest_line = 40;  // on a phone, and anywhere
+    html_ += fmt::format("<td class=\"text{}{}\">{}</td>", shown.size() > longest_word ? " words" : "",
+                         shown.size() > longest_line ? " long" : "", escape_markup(shown));
 }
 
 void PageTable::number(double value, std::string_view shown) {

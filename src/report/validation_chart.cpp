@@ -59,6 +59,7 @@ std::string identity_of(const CsvTable& table, std::size_t row) {
 
 Chart validation_chart(const CsvTable& table, std::span<const ValidatedRow> rows) {
     constexpr std::size_t most_notes = 2000;  // beyond, a page of them would be slow to open
+    constexpr std::size_t few = 200;          // which have room for larger dots
     Chart chart{
         .title = "Predicted against measured", .x_label = "measured, ms", .y_label = "predicted, ms", .square = true};
     const std::vector<std::string> values = colour_values(table);
@@ -72,8 +73,8 @@ Chart validation_chart(const CsvTable& table, std::span<const ValidatedRow> rows
         Series& target = series[category];
         target.label = others && category == category_count - 1 ? "others" : values[i];
         const double measured_ms = rows[i].measured_s * 1e3, predicted_ms = rows[i].prediction->latency_s * 1e3;
-        target.points.push_back(
-            {measured_ms, predicted_ms, 0, rows.size() > most_notes ? "" : note_of(table, i, rows[i])});
+        target.points.push_back({measured_ms, predicted_ms, rows.size() > few ? 0.0 : 4.5,
+                                 rows.size() > most_notes ? "" : note_of(table, i, rows[i])});
         low = low > 0 ? std::min({low, measured_ms, predicted_ms}) : std::min(measured_ms, predicted_ms);
         high = std::max({high, measured_ms, predicted_ms});
     }

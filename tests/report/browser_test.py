@@ -52,8 +52,7 @@ COLUMN = """((id, i) => {
 
 # What is wrong with the layout of the page, as sentences.
 LAYOUT = """(() => {
-  const wrong = [], page = document.documentElement;
-  if (page.scrollWidth > innerWidth) wrong.push(`the page is ${page.scrollWidth} wide`);
+  const wrong = [];
   for (const plot of document.querySelectorAll('svg.plot')) {
     const frame = plot.getBoundingClientRect(), scale = frame.width / plot.viewBox.baseVal.width;
     const texts = [...plot.querySelectorAll('text')].map(text => ({text: text.textContent, box: text.getBoundingClientRect(),
@@ -171,6 +170,8 @@ class Test:
             what = f"{self.name} at {width}, {scheme}, {media}"
             for complaint in [] if media == "print" else self.browser.evaluate(LAYOUT):
                 self.check(False, f"{what}: {complaint}")
+            width_used = self.browser.evaluate("document.documentElement.scrollWidth")
+            self.check(width_used <= width, f"{what}: the page is {width_used} wide")
             contrast = self.browser.evaluate(CONTRAST)
             self.check(contrast["least"] >= 4.5, f"{what}: contrast {contrast['least']:.2f}")
             dark = scheme == "dark" and media == "screen"

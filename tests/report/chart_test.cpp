@@ -39,6 +39,7 @@ PredictionReport example(const std::string& model) {
 
 TEST_CASE("ticks of a logarithmic axis lie inside it and thin out to powers of ten") {
     CHECK(log_ticks(0.9, 11) == std::vector<double>{1, 2, 5, 10});
+    CHECK(log_ticks(2.9, 5.4) == std::vector<double>{3, 4, 5});  // where one of 1, 2 and 5 would stand alone
     for (const double tick : log_ticks(0.03, 7e5))
         CHECK(std::abs(std::log10(tick) - std::round(std::log10(tick))) < 1e-9);
 }
@@ -54,6 +55,47 @@ TEST_CASE("a latency chart runs from left to right, and larger latencies stand h
     CHECK(svg.find("measured: 1, 5.50") != std::string::npos);
     CHECK(svg.find("nan") == std::string::npos);
     CHECK(svg.find("inf") == std::string::npos);
+}
+
+TEST_CASE("a single batch is labelled, and each of its times and the interval have a width") {
+    PredictionReport report = example("resnet18");
+    report.rows.resize(1);
+    report.rows[0].batch = 7;
+    report.crossover.reset();
+    const std::string figure = to_figure(latency_chart(report), "");
+    CHECK(figure.find(">7</text>") != std::string::npos);
+    for (const char* look : {"line host", "line device", "line prediction"}) {
+        CAPTURE(look);
+        CHECK(std::regex_search(figure, std::regex(std::string(look) + "\" d=\"M[0-9.]+ [0-9.]+h24\"")));
+    }
+    std::smatch match;
+    REQUIRE(
+        std::regex_search(figure, match, std::regex("band prediction\" d=\"M[0-9.]+ ([0-9.]+)h24V([0-9.]+)h-24Z\"")));
+    CHECK(std::stod(match[1]) < std::stod(match[2]));
+
+    report.rows[0].batch.reset();
+    const std::string fixed = to_figure(latency_chart(report), "");
+    CHECK(fixed.find(">batch: the model fixes it</text>") != std::string::npos);
+    CHECK(fixed.find(">1</text>") == std::string::npos);
+}
+
+TEST_CASE("few batches are labelled as they are, as far as their names have room; many at powers of ten") {
+    const auto labels = [](std::vector<double> batches) {
+        Chart chart{.title = "batches", .y_label = "y"};
+        Series line{.label = "line", .look = SeriesLook::line, .points = {}};
+        for (const double batch : batches) line.points.push_back({batch, 1});
+        chart.series.push_back(std::move(line));
+        label_batches(chart, std::move(batches));
+        const std::string figure = to_figure(chart, "");
+        std::vector<std::string> found;
+        const std::regex label("text-anchor=\"middle\">([0-9]+)</text>");
+        for (auto at = std::sregex_iterator(figure.begin(), figure.end(), label); at != std::sregex_iterator(); ++at)
+            found.push_back((*at)[1]);
+        return found;
+    };
+    CHECK(labels({1, 1, 3, 24}) == std::vector<std::string>{"1", "3", "24"});
+    CHECK(labels({1, 100, 101, 102}) == std::vector<std::string>{"1", "100"});
+    CHECK(labels({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) == std::vector<std::string>{"1", "2", "5", "10"});
 }
 
 TEST_CASE("a crossover stands in a band from its low to its high end") {
