@@ -4,11 +4,13 @@
 #include <cmath>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "predictors/kernel_cost.hpp"
 #include "predictors/lowering.hpp"
 #include "predictors/profile_parameters.hpp"
+#include "src/core/statistics.hpp"
 
 namespace ftax {
 namespace {
@@ -144,9 +146,7 @@ void OperatorModel::anchor(std::span<const OperatorMeasurement> rows) {
         scales.push_back(host_of_latency_s(row.latency_s, launch_share(row.op, host_), predicted->kernel_s) / unit_s);
     }
     if (scales.empty()) return;
-    const auto middle = scales.begin() + static_cast<std::ptrdiff_t>(scales.size() / 2);
-    std::nth_element(scales.begin(), middle, scales.end());
-    host_.scale = *middle;
+    host_.scale = upper_median(std::move(scales));
     host_.spread = std::min(host_.spread, anchored_spread);
 }
 

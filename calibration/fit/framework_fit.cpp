@@ -18,13 +18,6 @@ namespace {
 /// A row is host-bound when the predicted device time explains less than this share of it.
 constexpr double device_share = 0.6;
 
-/// Of an even count the larger of the two in the middle.
-double upper_median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 /// Shared unknowns: a cost per kind that the rows count, a half-precision factor where the model has one.
 struct SharedUnknowns {
     LogFit::Block block;

@@ -10,6 +10,7 @@
 #include "predictors/host_costs.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/row_predictor.hpp"
+#include "src/core/statistics.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax::cli {
@@ -47,10 +48,8 @@ std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, 
         for (const auto& [batch, measured] : curve) {
             std::vector<double> replicates;
             for (const Measurement* row : measured) replicates.push_back(row->latency_s);
-            std::nth_element(replicates.begin(),
-                             replicates.begin() + static_cast<std::ptrdiff_t>(replicates.size() / 2), replicates.end());
             batches.push_back(batch);
-            latency_s.push_back(replicates[replicates.size() / 2]);
+            latency_s.push_back(upper_median(std::move(replicates)));
         }
         std::vector<bool> device_bound = fit::compute_bound_points(batches, latency_s);
         const bool alone = batches.size() == 1;

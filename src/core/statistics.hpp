@@ -16,6 +16,13 @@ namespace ftax {
     return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+/// The middle one of the values that occur; of an even count the larger of the two. There must be one.
+[[nodiscard]] inline double upper_median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
 /// The value that a share of the others, from 0 to 1, does not exceed, rounded down to a value that occurs. There must
 /// be one.
 [[nodiscard]] inline double quantile(std::vector<double> values, double share) {

@@ -12,6 +12,11 @@ TEST_CASE("the median of an even count is the mean of the two in the middle") {
     CHECK(median({}) == 0);
 }
 
+TEST_CASE("the upper median is one of the values") {
+    CHECK(upper_median({3, 1, 2}) == 2);
+    CHECK(upper_median({4, 1, 2, 3}) == 3);
+}
+
 TEST_CASE("a quantile is one of the values, rounded down") {
     CHECK(quantile({4, 1, 3, 2}, 0) == 1);
     CHECK(quantile({4, 1, 3, 2}, 0.5) == 2);
