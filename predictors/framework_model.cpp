@@ -9,6 +9,7 @@
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/strides.hpp"
 
 namespace ftax {
@@ -37,11 +38,20 @@ void add_framework(const FrameworkModel& model) {
 }
 
 const FrameworkModel& framework_model(std::string_view name) {
+    const std::string listed = framework_name(name);
     for (const FrameworkModel* model : framework_models()) {
-        if (model->name == name) return *model;
+        if (model->name == listed) return *model;
     }
     throw Error(ErrorCode::usage,
                 fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
+}
+
+std::string framework_name(std::string_view spelled) {
+    const std::string wanted = normalized_name(spelled);
+    for (const FrameworkModel* model : framework_models()) {
+        if (normalized_name(model->name) == wanted) return std::string(model->name);
+    }
+    return std::string(spelled);
 }
 
 std::vector<std::string> framework_names() {

@@ -47,6 +47,9 @@ struct FrameworkProfile {
 
 /// Names of all frameworks, in the order they are listed to users.
 [[nodiscard]] std::vector<std::string> framework_names();
+/// Finds how framework_names() spells a name whose case or punctuation may differ; returns it as it is where none is
+/// called so.
+[[nodiscard]] std::string framework_name(std::string_view spelled);
 /// Hosts a framework has been calibrated on.
 [[nodiscard]] std::vector<std::string> host_names(std::string_view framework);
 

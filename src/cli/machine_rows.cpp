@@ -8,6 +8,7 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/framework_model.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/measurement_file.hpp"
 
@@ -74,7 +75,7 @@ class Collector {
             return index ? std::string(file.table.row(row)[*index]) : std::string();
         };
         for (std::size_t i = 0; i < file.rows.size(); ++i) {
-            Case found{.mode = text(i, "mode"), .framework = text(i, "framework")};
+            Case found{.mode = text(i, "mode"), .framework = lower_case(text(i, "framework"))};
             if (found.mode != name_of(bench::Mode::device_hot) && found.mode != name_of(bench::Mode::host_dispatch))
                 continue;
             if (!file.problems[i].empty()) {

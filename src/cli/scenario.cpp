@@ -145,7 +145,8 @@ Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool
     PredictOptions options = arguments.options;
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
-    FrameworkProfile framework = framework_profile(arguments.framework, arguments.host, arguments.framework_profile);
+    FrameworkProfile framework =
+        framework_profile(framework_name(arguments.framework), arguments.host, arguments.framework_profile);
     if (strict) {
         refuse(device.warnings);
         refuse(framework.warnings);

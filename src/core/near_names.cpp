@@ -23,15 +23,17 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string normalized_name(std::string_view name) {
-    std::string result;
-    for (const char c : name) {
-        if (c >= 'A' && c <= 'Z') {
-            result += static_cast<char>(c - 'A' + 'a');
-        } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
-            result += c;
-        }
+std::string lower_case(std::string_view name) {
+    std::string result(name);
+    for (char& c : result) {
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
+    return result;
+}
+
+std::string normalized_name(std::string_view name) {
+    std::string result = lower_case(name);
+    std::erase_if(result, [](char c) { return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')); });
     return result;
 }
 

@@ -7,6 +7,8 @@
 
 namespace ftax {
 
+[[nodiscard]] std::string lower_case(std::string_view name);
+
 /// Reduces a name to its lower-case letters and digits: "NVIDIA_A100-PCIE-40GB" → "nvidiaa100pcie40gb".
 [[nodiscard]] std::string normalized_name(std::string_view name);
 

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "ftax/error.hpp"
+#include "src/core/near_names.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 
@@ -105,7 +106,8 @@ std::map<std::string, std::int64_t> parse_shape(RowReader& reader) {
 Measurement read_model(RowReader& reader) {
     Measurement row;
     row.gpu = reader.required_text("gpu");
-    if (const std::string_view framework = reader.text("framework"); !framework.empty()) row.framework = framework;
+    if (const std::string_view framework = reader.text("framework"); !framework.empty())
+        row.framework = lower_case(framework);
     row.precision = reader.precision();
     row.model = reader.required_text("model");
     row.batch = reader.required_count("batch");

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
@@ -17,23 +21,46 @@ constexpr std::string_view framework_folder = "data/profiles/frameworks/";
 constexpr std::string_view reference_host = "reference";
 constexpr std::uint64_t max_file_bytes = 64 << 20;
 
-const std::vector<FrameworkProfile>& embedded_framework_profiles() {
-    static const std::vector<FrameworkProfile> profiles = [] {
-        std::vector<FrameworkProfile> result;
+/// A file FRAMEWORK.json or FRAMEWORK@HOST.json of host costs, read when it is asked for: they are many, and a
+/// prediction needs one.
+class EmbeddedHost {
+  public:
+    explicit EmbeddedHost(const EmbeddedFile& file) : file_(file) {
+        const std::string_view name = file.path.substr(framework_folder.size());
+        const std::string_view stem = name.substr(0, name.rfind('.'));
+        const std::size_t at = stem.find('@');
+        framework = stem.substr(0, at);
+        host = at == std::string_view::npos ? reference_host : stem.substr(at + 1);
+    }
+
+    std::string framework, host;
+
+    [[nodiscard]] const FrameworkProfile& profile() const {
+        std::call_once(read_, [&] { profile_ = parse_framework_profile(file_.content, std::string(file_.path)); });
+        return profile_;
+    }
+
+  private:
+    const EmbeddedFile& file_;
+    mutable std::once_flag read_;
+    mutable FrameworkProfile profile_;
+};
+
+const std::deque<EmbeddedHost>& embedded_hosts() {
+    static const std::deque<EmbeddedHost> hosts = [] {
+        std::deque<EmbeddedHost> result;
         for (const EmbeddedFile& file : embedded_files()) {
-            if (file.path.starts_with(framework_folder)) {
-                result.push_back(parse_framework_profile(file.content, std::string(file.path)));
-            }
+            if (file.path.starts_with(framework_folder)) result.emplace_back(file);
         }
         return result;
     }();
-    return profiles;
+    return hosts;
 }
 
 std::vector<std::string> calibrated_frameworks() {
     std::vector<std::string> names;
-    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
-        if (names.empty() || names.back() != profile.framework) names.push_back(profile.framework);
+    for (const EmbeddedHost& host : embedded_hosts()) {
+        if (names.empty() || names.back() != host.framework) names.push_back(host.framework);
     }
     return names;
 }
@@ -63,8 +90,8 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
 
 std::vector<std::string> host_names(std::string_view framework) {
     std::vector<std::string> hosts;
-    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
-        if (profile.framework == framework) hosts.push_back(profile.host);
+    for (const EmbeddedHost& host : embedded_hosts()) {
+        if (host.framework == framework) hosts.push_back(host.host);
     }
     return hosts;
 }
@@ -87,10 +114,10 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
     const std::string wanted = normalized_name(framework);
     const std::string wanted_host = normalized_name(host.empty() ? reference_host : host);
     std::vector<std::string> hosts;
-    for (const FrameworkProfile& profile : embedded_framework_profiles()) {
-        if (normalized_name(profile.framework) != wanted) continue;
-        if (normalized_name(profile.host) == wanted_host) return profile;
-        hosts.push_back(profile.host);
+    for (const EmbeddedHost& known : embedded_hosts()) {
+        if (normalized_name(known.framework) != wanted) continue;
+        if (normalized_name(known.host) == wanted_host) return known.profile();
+        hosts.push_back(known.host);
     }
     if (!hosts.empty()) fail_unknown("host", host, hosts);
     if (!host.empty()) fail_unknown("framework with host costs", framework, calibrated_frameworks());

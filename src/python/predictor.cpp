@@ -25,7 +25,7 @@ class SharedPredictor {
                     double padding, bool synchronized) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
-        FrameworkProfile under = framework_profile(framework, host, framework_file);
+        FrameworkProfile under = framework_profile(framework_name(framework), host, framework_file);
         warnings_ = on.warnings;
         warnings_.insert(warnings_.end(), under.warnings.begin(), under.warnings.end());
         if (!anchor.empty()) {

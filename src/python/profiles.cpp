@@ -49,7 +49,7 @@ nb::dict device(const std::string& name, const std::string& profile) {
 }
 
 nb::dict framework(const std::string& name, const std::string& host, const std::string& profile) {
-    const FrameworkProfile found = framework_profile(name, host, profile);
+    const FrameworkProfile found = framework_profile(framework_name(name), host, profile);
     nb::dict result;
     result["framework"] = found.framework;
     result["version"] = found.version;

@@ -28,7 +28,7 @@ TEST_CASE("model rows are recognised by header, columns in any order, missing on
 
 TEST_CASE("an image side is the input under either name") {
     const auto file = read_model_measurements(CsvTable(
-        "gpu,framework,precision,model,batch,img,input,latency_ms\ng,torchscript,amp,m,1,160,,1\ng,,,m,1,160,224,1\n",
+        "gpu,framework,precision,model,batch,img,input,latency_ms\ng,TorchScript,amp,m,1,160,,1\ng,,,m,1,160,224,1\n",
         "rows.csv"));
     CHECK(file.rows[0].input == 160);
     CHECK(file.rows[0].framework == "torchscript");

@@ -44,6 +44,30 @@ TEST_CASE("frameworks that fuse launch fewer kernels and cost the host less") {
     CHECK(ort.host_s < script.host_s);
 }
 
+TEST_CASE("frameworks are found however their names are spelt, calibrated or not") {
+    CHECK(framework_name("PyTorch_Eager") == "pytorch-eager");
+    CHECK(framework_name("ONNXRuntime-CUDA") == "onnxruntime-cuda");
+    CHECK(framework_name("caffe") == "caffe");
+    CHECK(framework_profile("TorchScript").framework == "torchscript");
+    CHECK(framework_profile(framework_name("TensorRT")).framework == "tensorrt");
+}
+
+TEST_CASE("each file of host costs is of the framework and host that its name says") {
+    int profiles = 0;
+    for (const std::string& framework : framework_names()) {
+        for (const std::string& host : host_names(framework)) {
+            const FrameworkProfile profile = framework_profile(framework, host);
+            CAPTURE(framework);
+            CAPTURE(host);
+            CHECK(profile.framework == framework);
+            CHECK(profile.host == host);
+            CHECK_FALSE(profile.parameters.empty());
+            ++profiles;
+        }
+    }
+    CHECK(profiles >= 20);
+}
+
 TEST_CASE("TorchScript does not fuse on Pascal") {
     const Graph graph = convolutions();
     CHECK(predict(graph, "torchscript", "p100-pcie-16gb", {{"batch", 1}}).kernels ==
