@@ -23,6 +23,15 @@ constexpr double longest_measured_s = 8.8;
 /// Standard deviation that a factor e beyond the measured range adds. Source: a guess; no data can tell.
 constexpr double extrapolation_stddev = 0.1;
 
+/// The half-precision type of the model's weights; f32 where they have none.
+DType half_type_of_weights(const Graph& graph) {
+    for (const Tensor& tensor : graph.tensors) {
+        if (tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16))
+            return tensor.dtype;
+    }
+    return DType::f32;
+}
+
 const Graph& checked(const Graph& graph) {
     check_operands(graph);
     return graph;
@@ -42,7 +51,8 @@ struct Predictor::State {
           schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
           first_equal(first_equal_kernels(graph, schedule)),
           kernel_models(device_model(device)),
-          costs(host_costs(framework, options.precision)) {}
+          costs(host_costs(framework, options.precision)),
+          weights(half_type_of_weights(source)) {}
 
     DeviceProfile device;
     FrameworkProfile framework;
@@ -55,6 +65,7 @@ struct Predictor::State {
     std::vector<std::uint32_t> first_equal;
     DeviceModel kernel_models;
     HostCosts costs;
+    DType weights;  ///< as half_type_of_weights() has it
 
     BoundShapes bound;
     std::vector<std::optional<KernelCost>> kernel_costs;  ///< of `schedule.kernels`; empty where not launched
@@ -175,6 +186,7 @@ struct Predictor::State {
         }
         set_coverage(result);
         warn_of_ranges(bindings, result);
+        warn_of_precision(result);
         return result;
     }
 
@@ -203,6 +215,15 @@ struct Predictor::State {
             std::string warning = range_warning(range, given->second);
             if (!warning.empty()) result.warnings.push_back(std::move(warning));
         }
+    }
+
+    /// The precision that is asked for replaces the file's.
+    void warn_of_precision(Prediction& result) const {
+        if (weights == DType::f32 || storage_type(options.precision) != DType::f32) return;
+        result.warnings.push_back(
+            fmt::format("the model's weights are {}, the prediction is for {}: the precision {} "
+                        "takes them as they are",
+                        name_of(weights), name_of(options.precision), weights == DType::f16 ? "fp16" : "bf16"));
     }
 
     /// 90 % of a normal distribution in log space; host and device contribute as far as each decides the latency.

@@ -4,6 +4,7 @@
 
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
 
 using namespace ftax;
 
@@ -66,6 +67,22 @@ TEST_CASE("each file of host costs is of the framework and host that its name sa
         }
     }
     CHECK(profiles >= 20);
+}
+
+TEST_CASE("a model with half weights that is predicted in fp32 says so") {
+    const Graph graph = parse_text_graph(R"(graph half
+input %x f16[8,64]
+weight %w f16[64,64]
+%y f16[8,64] = linear(%x,%w)
+output %y
+)");
+    const auto warnings = [&](Precision precision) {
+        return predict(graph, "pytorch-eager", "t4", {}, {.precision = precision}).warnings;
+    };
+    REQUIRE(warnings(Precision::fp32).size() == 1);
+    CHECK(warnings(Precision::fp32)[0].find("weights are f16, the prediction is for fp32") != std::string::npos);
+    CHECK(warnings(Precision::fp16).empty());
+    CHECK(predict(convolutions(), "pytorch-eager", "t4", {{"batch", 1}}).warnings.empty());
 }
 
 TEST_CASE("TorchScript does not fuse on Pascal") {
