@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "ftax/error.hpp"
+#include "predictors/framework_model.hpp"
 #include "src/cli/machine_rows.hpp"
 #include "src/cli/model_rows.hpp"
 #include "src/cli/output.hpp"
@@ -19,7 +23,25 @@
 namespace ftax::cli {
 namespace {
 
+/// What the rows of a fit are of; several files may hold several.
+enum RowsOf : unsigned { machine = 1, operators = 2, models = 4 };
+
+/// Options that not every kind of rows gives a meaning to.
+struct Reader {
+    std::string_view option;
+    unsigned rows;
+};
+constexpr std::array readers{
+    Reader{"--host-output", machine},  Reader{"--start", machine | models},
+    Reader{"--models", models},        Reader{"--leave-out-model", machine | models},
+    Reader{"--leave-out-run", models}, Reader{"--leave-out-device", operators | models},
+    Reader{"--only", models},          Reader{"--framework", machine | models},
+    Reader{"--iterations", models},    Reader{"--starts", models},
+    Reader{"--folds", operators},
+};
+
 struct FitArguments {
+    std::vector<std::string_view> given;  ///< of the options in `readers`
     std::vector<std::string> files;
     std::string output;
     std::string host_output;
@@ -53,12 +75,36 @@ void print_errors(std::string_view what, std::span<const fit::ErrorSummary> erro
     print_report(report);
 }
 
+/// Refuses options that these rows give no meaning to.
+void refuse_unread(const FitArguments& arguments, unsigned rows) {
+    const std::string_view of = rows == machine     ? "rows that were measured for a calibration"
+                                : rows == operators ? "rows of operators"
+                                : rows == models    ? "rows of whole models"
+                                                    : "rows of operators and whole models";
+    for (const Reader& reader : readers) {
+        const bool given =
+            std::find(arguments.given.begin(), arguments.given.end(), reader.option) != arguments.given.end();
+        if (given && (reader.rows & rows) == 0) {
+            throw Error(ErrorCode::usage, fmt::format("{} means nothing for {}", reader.option, of));
+        }
+    }
+    if ((rows & operators) != 0 && !arguments.start.empty()) {
+        throw Error(ErrorCode::usage, "--start stands for a fit of operators: give it or their rows");
+    }
+}
+
 /// Rows that `ftax measure` or calibration/campaign.sh wrote: the profiles of that machine.
 int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
+    const std::vector<std::string>& frameworks = arguments.selection.frameworks;
+    if (frameworks.size() > 1) throw Error(ErrorCode::usage, "--framework: a host is fitted to the rows of one");
     MachineRows rows = machine_rows(
         std::move(tables), {arguments.selection.left_out_models.begin(), arguments.selection.left_out_models.end()},
         print_warnings);
-    if (!rows.device_rows.empty()) {
+    if (!arguments.output.empty()) {
+        if (rows.device_rows.empty()) {
+            throw Error(ErrorCode::usage,
+                        "--output: none of these rows was timed as device_hot, which a device is fitted to");
+        }
         const DeviceProfileFile start = arguments.start.empty()
                                             ? embedded_device_profile()
                                             : parse_device_profile(read_file(arguments.start), arguments.start);
@@ -68,37 +114,39 @@ int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
         write_file(arguments.output, to_text(fitted.profile));
     }
     if (arguments.host_output.empty()) return 0;
-    const std::string& framework = arguments.selection.frameworks.front();
-    const fit::HostFit fitted =
-        fit::fit_machine_host(rows.host_rows[framework], framework_profile(framework), rows.device.slug + " machine");
+    const fit::HostFit fitted = fit::fit_machine_host(
+        rows.host_rows[frameworks.front()], framework_profile(frameworks.front()), rows.device.slug + " machine");
     print_errors("host", fitted.errors, fitted.left_out, fitted.summary.converged);
     write_file(arguments.host_output, to_text(fitted.profile));
     return 0;
 }
 
-int run_fit(const FitArguments& arguments) {
-    std::vector<CsvTable> measured_here;
+int run_fit(FitArguments arguments) {
+    if (arguments.output.empty() && arguments.host_output.empty()) {
+        throw Error(ErrorCode::usage, "give --output FILE for the device's profile, --host-output FILE for the host's");
+    }
+    for (std::string& framework : arguments.selection.frameworks) framework = framework_model(framework).name;
+    std::vector<CsvTable> measured_here, others;
+    unsigned kinds = 0;
     for (const std::string& path : arguments.files) {
         CsvTable table = read_csv(path);
-        if (holds_modes(table)) measured_here.push_back(std::move(table));
+        const bool here = holds_modes(table);
+        kinds |= here ? machine : holds_operators(table) ? operators : models;
+        (here ? measured_here : others).push_back(std::move(table));
     }
-    if (measured_here.size() == arguments.files.size()) return fit_machine(std::move(measured_here), arguments);
-    if (!measured_here.empty()) {
+    if (!measured_here.empty() && !others.empty()) {
         throw Error(ErrorCode::usage,
                     fmt::format("{} was measured for a calibration; the other files are fitted without it",
                                 escape_terminal(measured_here.front().origin())));
     }
-    if (!arguments.host_output.empty()) {
-        throw Error(ErrorCode::usage,
-                    "--host-output: none of these files has the host_dispatch rows that a host is fitted to");
-    }
+    refuse_unread(arguments, kinds);
+    if (others.empty()) return fit_machine(std::move(measured_here), arguments);
     Devices devices;
     DeviceProfileFile profile;
-    profile.version = arguments.version;
     if (!arguments.start.empty()) profile = parse_device_profile(read_file(arguments.start), arguments.start);
-    std::vector<fit::ModelRow> models;
-    for (const std::string& path : arguments.files) {
-        CsvTable table = read_csv(path);
+    profile.version = arguments.version;
+    std::vector<fit::ModelRow> measured;
+    for (CsvTable& table : others) {
         if (holds_operators(table)) {
             fit::OperatorFit fitted =
                 fit::fit_operators(fit::operator_rows(std::move(table), arguments.selection.left_out_devices),
@@ -108,18 +156,18 @@ int run_fit(const FitArguments& arguments) {
         } else {
             for (fit::ModelRow& row :
                  model_rows(read_model_measurements(std::move(table)), arguments.selection, devices)) {
-                models.push_back(std::move(row));
+                measured.push_back(std::move(row));
             }
         }
     }
-    if (!models.empty()) {
+    if (!measured.empty()) {
         fit::ModelFitOptions options;
         options.fit.starts = arguments.starts;
         options.fit.iterations = arguments.iterations;
         options.fit.row_log_stddev = 0.05;
         options.only = arguments.only;
         const DeviceProfileFile start = profile;
-        print_report(fit::fit_models(models, start, options, profile));
+        print_report(fit::fit_models(measured, start, options, profile));
     }
     if (profile.parameters.empty()) throw Error(ErrorCode::usage, "no row of these files says anything about a device");
     write_file(arguments.output, to_text(profile));
@@ -135,7 +183,7 @@ void setup_fit(CLI::App& app, Action& action) {
             "ROWS", arguments->files,
             "operator files first, then model files (CSV); or the files that `ftax measure` wrote on one machine")
         ->required();
-    verb->add_option("-o,--output", arguments->output, "profile to write")->type_name("FILE")->required();
+    verb->add_option("-o,--output", arguments->output, "device profile to write")->type_name("FILE");
     verb->add_option(
             "--host-output", arguments->host_output,
             "framework profile to write, from the host_dispatch rows of `ftax measure` or calibration/campaign.sh")
@@ -156,7 +204,12 @@ void setup_fit(CLI::App& app, Action& action) {
         ->check(CLI::PositiveNumber);
     verb->add_option("--starts", arguments->starts, "starts of the whole-model fit")->check(CLI::PositiveNumber);
     verb->add_flag("--folds", arguments->folds, "also report errors with one device left out");
-    verb->callback([arguments, &action] { action = [arguments] { return run_fit(*arguments); }; });
+    verb->callback([arguments, verb, &action] {
+        for (const Reader& reader : readers) {
+            if (verb->count(std::string(reader.option)) > 0) arguments->given.push_back(reader.option);
+        }
+        action = [arguments] { return run_fit(*arguments); };
+    });
 }
 
 }  // namespace ftax::cli

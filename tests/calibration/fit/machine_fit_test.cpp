@@ -119,6 +119,39 @@ TEST_CASE("too few rows, and rows of two machines, are refused") {
     CHECK(without_host.errors.find("--host-output") != std::string::npos);
 }
 
+TEST_CASE("fit refuses options that its rows give no meaning to, and writes what it is asked for") {
+    const test::TemporaryFolder folder;
+    const std::string here = folder.write("here.csv",
+                                          "gpu,framework,op,precision,shape,mode,latency_ms\n"
+                                          "t4,pytorch-eager,relu,fp32,b=1 h=128,host_dispatch,0.01\n");
+    const std::string models = folder.write("models.csv", "gpu,model,batch,latency_ms\nT4,resnet18,64,50\n");
+    const std::string operators =
+        folder.write("operators.csv", "gpu,op,precision,shape,latency_ms\nT4,relu,fp32,b=1 h=128,0.01\n");
+    const auto refused = [&](std::vector<std::string> arguments, const std::string& says) {
+        arguments.insert(arguments.begin(), "fit");
+        const auto run = test::run_ftax(arguments);
+        CHECK(run.exit_code == 2);
+        CHECK_MESSAGE(run.errors.find(says) != std::string::npos, run.errors);
+    };
+    const std::string out = folder.file("profile.json");
+    for (const char* flag :
+         {"--only", "--models", "--iterations", "--starts", "--leave-out-device", "--leave-out-run"}) {
+        refused({here, "-o", out, flag, "1"}, std::string(flag) + " means nothing for rows that were measured");
+        if (std::string_view(flag) != "--leave-out-device")
+            refused({operators, "-o", out, flag, "1"}, std::string(flag) + " means nothing for rows of operators");
+    }
+    refused({here, "-o", out, "--folds"}, "--folds means nothing for rows that were measured");
+    refused({models, "-o", out, "--folds"}, "--folds means nothing for rows of whole models");
+    refused({models, "--host-output", out}, "--host-output means nothing for rows of whole models");
+    refused({operators, models, "-o", out, "--start", out}, "--start stands for a fit of operators");
+    refused({here, "--host-output", out, "--framework", "libtorch", "torchscript"}, "--framework");
+    refused({here, "-o", out}, "--output: none of these rows was timed as device_hot");
+    refused({here}, "give --output");
+    refused({models, "-o", out, "--framework", "caffe"}, "no framework is called 'caffe'");
+    refused({here, models, "-o", out}, "the other files are fitted without it");
+    CHECK_FALSE(std::filesystem::exists(out));
+}
+
 TEST_CASE("BAD_INPUTS 46: calibrating a GPU where there is none says so before anything is measured") {
     const test::TemporaryFolder folder;
     const std::string python = folder.write("python",
