@@ -96,7 +96,7 @@ bool has_name(const DeviceSpec& device, std::string_view normalized) {
     for (const DeviceSpec& device : device_specs()) slugs.push_back(device.slug);
     const std::vector<std::string> near = near_names(name, slugs);
     throw Error(ErrorCode::usage,
-                fmt::format("no device is called {}{}; `ftax devices list` shows all {}", escape_terminal(name),
+                fmt::format("no device is called '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
                             near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size()));
 }
 

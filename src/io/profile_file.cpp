@@ -234,9 +234,13 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
         }
     }
     if (!own) {
+        constexpr std::size_t few = 3;
+        const std::size_t others = file.fitted_on.size();
         profile.warnings.push_back(fmt::format(
             "{}: no measurement of this card went into the profile ({}); predicted from its datasheet", device.slug,
-            file.fitted_on.empty() ? "none of any" : fmt::format("{}", fmt::join(file.fitted_on, ", "))));
+            others == 0    ? "nor of any other"
+            : others > few ? fmt::format("but of {} others", others)
+                           : fmt::format("but of {}", fmt::join(file.fitted_on, ", "))));
     }
     return profile;
 }

@@ -16,10 +16,10 @@ namespace {
 
 /// What people call the kinds of host work, indexed by HostKind.
 constexpr auto cause_names = std::to_array<std::string_view>(
-    {"convolutions", "depthwise convolutions", "grouped convolutions", "batch norms", "matrix products",
-     "batched matrix products", "layer norms", "light kernels (pointwise, pool, softmax, copy, reduce, gather)",
-     "views", "module calls", "parts of concatenations", "fused kernels", "engine layers", "engine calls",
-     "graph nodes", "the forward call itself", "synchronizations"});
+    {"convolution{}", "depthwise convolution{}", "grouped convolution{}", "batch norm{}", "matrix product{}",
+     "batched matrix product{}", "layer norm{}", "light kernel{} (pointwise, pool, softmax, copy, reduce, gather)",
+     "view{}", "module call{}", "part{} of concatenations", "fused kernel{}", "engine layer{}", "engine call{}",
+     "graph node{}", "forward call{}", "synchronization{}"});
 static_assert(cause_names.size() == host_kind_count);
 
 std::string describe(const DeviceProfile& device) {
@@ -70,7 +70,8 @@ std::string print_crossover(const CrossoverReport& report, Style style) {
     for (const HostCause& cause : crossover.causes) {
         text += fmt::format("{} {:.0f} % for {} {}", &cause == crossover.causes.data() ? "" : ",",
                             100 * cause.host_s / crossover.host_s, cause.operations,
-                            cause_names[static_cast<std::size_t>(cause.kind)]);
+                            fmt::format(fmt::runtime(cause_names[static_cast<std::size_t>(cause.kind)]),
+                                        cause.operations == 1 ? "" : "s"));
     }
     return text + "\n";
 }
@@ -91,7 +92,6 @@ std::string to_table(const PredictionReport& report, Style style) {
     Table table(std::move(columns));
     for (const PredictionRow& row : report.rows) {
         const Prediction& p = row.prediction;
-        const double items = static_cast<double>(row.batch.value_or(1));
         std::vector<Cell> cells{{row.batch ? std::to_string(*row.batch) : "fixed"},
                                 {milliseconds(p.latency_s), Tone::strong},
                                 {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
@@ -101,7 +101,7 @@ std::string to_table(const PredictionReport& report, Style style) {
                                 {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
                                 {percent(equations::framework_overhead(p.latency_s, p.device_s))},
                                 {percent(p.sm_active)},
-                                {significant(items / p.latency_s)}};
+                                {row.batch ? significant(static_cast<double>(*row.batch) / p.latency_s) : ""}};
         if (branches) {
             cells.push_back({row.branches ? fmt::format("{} to {}", milliseconds(row.branches->min_s),
                                                         milliseconds(row.branches->max_s))

@@ -63,6 +63,12 @@ TEST_CASE("a prediction report as a table, as CSV and as JSON") {
     test::check_golden("prediction.json", to_json(example()));
 }
 
+TEST_CASE("causes of host time are one or many") {
+    PredictionReport report = example();
+    report.crossover->crossover->causes = {{HostKind::engine_call, 1, 0.0029}, {HostKind::gemm, 2, 0.00145}};
+    CHECK(to_table(report, {}).find("20 % for 1 engine call, 10 % for 2 matrix products\n") != std::string::npos);
+}
+
 TEST_CASE("a report without a crossover says who is the bottleneck") {
     PredictionReport report = example();
     report.rows.resize(1);
