@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +27,7 @@
 #include "ftax/import.hpp"
 #include "ftax/work.hpp"
 #include "src/cli/output.hpp"
+#include "src/cli/progress.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/io/file.hpp"
 
@@ -56,31 +56,6 @@ class InterruptGuard {
   private:
     static constexpr std::array signals{SIGINT, SIGTERM};
     std::array<struct sigaction, 2> before_{};
-};
-
-/// One line on a terminal, rewritten in place: done, total, time left. Silent elsewhere.
-class Progress {
-  public:
-    explicit Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) == 1) {}
-    ~Progress() {
-        if (terminal_) fmt::print(notices(), "\r\033[K");
-    }
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-
-    void show(std::size_t done, std::size_t total) const {
-        if (!terminal_) return;
-        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-        const double left_s = elapsed.count() / static_cast<double>(done) * static_cast<double>(total - done);
-        fmt::print(notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total,
-                   std::floor(left_s / 60), std::fmod(left_s, 60));
-        std::fflush(notices());
-    }
-
-  private:
-    std::string what_;
-    bool terminal_;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// The command line of this process, as the kernel keeps it.
@@ -214,7 +189,7 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
         kernels.emplace(path(std::filesystem::path(file).stem().string() + "_kernels.csv"), bench::kernel_columns(),
                         arguments_.resume);
     bool trace_problem_told = false;
-    const Progress progress(file);
+    Progress progress(file, std::chrono::milliseconds(0));
     const InterruptGuard guard;
     bench::LoopSurroundings surroundings{
         .is_done = [&](const bench::BenchCase& c, int repetition) { return results.has(c.id, repetition); },

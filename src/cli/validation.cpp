@@ -15,7 +15,7 @@ namespace {
 
 /// Predicts each row with `predict`; what a row asks for in vain becomes the reason why it is skipped.
 template <class Row, class Predict>
-std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, Predict predict) {
+std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, const Watch& watch, Predict predict) {
     std::vector<report::ValidatedRow> rows;
     rows.reserve(file.rows.size());
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
@@ -29,18 +29,19 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
             }
         }
         rows.push_back(std::move(row));
+        if (watch) watch(rows.size(), file.rows.size());
     }
     return rows;
 }
 
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
                                                   const ValidationArguments& arguments, const Warn& warn,
-                                                  std::set<report::UsedProfile>& profiles) {
+                                                  const Watch& watch, std::set<report::UsedProfile>& profiles) {
     RowPredictor predictor(arguments.models, arguments.device_profile);
     if (!arguments.anchor.empty()) {
         warn(predictor.anchor(usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn)));
     }
-    auto rows = predict_rows(file, [&](const Measurement& row) {
+    auto rows = predict_rows(file, watch, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
         return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
     });
@@ -50,7 +51,7 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
 
 std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<OperatorMeasurement>& file,
                                                      const ValidationArguments& arguments, const Warn& warn,
-                                                     std::set<report::UsedProfile>& profiles) {
+                                                     const Watch& watch, std::set<report::UsedProfile>& profiles) {
     std::map<std::string, std::vector<OperatorMeasurement>> anchors;
     if (!arguments.anchor.empty()) {
         for (OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn)) {
@@ -58,7 +59,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
         }
     }
     std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
-    return predict_rows(file, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
+    return predict_rows(file, watch, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
         auto model = models.find(row.gpu);
         if (model == models.end()) {
             const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
@@ -85,17 +86,17 @@ void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::
 
 }  // namespace
 
-Validation validate(const ValidationArguments& arguments, const Warn& warn) {
+Validation validate(const ValidationArguments& arguments, const Warn& warn, const Watch& watch) {
     Validation result{read_csv(arguments.rows), {}, {}};
     std::set<report::UsedProfile> profiles;
     const bool operators = holds_operators(result.table);
     if (operators) {
         auto file = read_operator_measurements(std::move(result.table));
-        result.rows = validate_operators(file, arguments, warn, profiles);
+        result.rows = validate_operators(file, arguments, warn, watch, profiles);
         result.table = std::move(file.table);
     } else {
         auto file = read_model_measurements(std::move(result.table));
-        result.rows = validate_models(file, arguments, warn, profiles);
+        result.rows = validate_models(file, arguments, warn, watch, profiles);
         result.table = std::move(file.table);
     }
     const std::string by = !arguments.by.empty() ? arguments.by

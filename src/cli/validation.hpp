@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +26,11 @@ struct Validation {
     report::ValidationReport report;
 };
 
+/// Told after each row how many of how many are done.
+using Watch = std::function<void(std::size_t, std::size_t)>;
+
 /// Predicts each row of a file and summarises the errors. Rows that cannot be predicted say why.
 /// Throws Error{profile} for a file that is no measurement file, Error{usage} for columns that do not exist.
-[[nodiscard]] Validation validate(const ValidationArguments& arguments, const Warn& warn);
+[[nodiscard]] Validation validate(const ValidationArguments& arguments, const Warn& warn, const Watch& watch = {});
 
 }  // namespace ftax::cli

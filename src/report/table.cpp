@@ -34,7 +34,9 @@ std::string_view code_of(Tone tone) {
 
 Style standard_output_style() {
     const char* no_color = std::getenv("NO_COLOR");
-    return {.colour = isatty(STDOUT_FILENO) == 1 && (!no_color || *no_color == '\0')};
+    const char* terminal = std::getenv("TERM");
+    return {.colour = isatty(STDOUT_FILENO) == 1 && (!no_color || *no_color == '\0') &&
+                      (!terminal || std::string_view(terminal) != "dumb")};
 }
 
 std::string toned(std::string_view text, Tone tone, Style style) {

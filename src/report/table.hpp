@@ -15,7 +15,8 @@ struct Style {
     bool colour = false;
 };
 
-/// Style for standard output: colours on a terminal, unless the environment variable NO_COLOR is set (no-color.org).
+/// Style for standard output: colours on a terminal, unless the environment variable NO_COLOR is set
+/// (no-color.org) or TERM is dumb.
 [[nodiscard]] Style standard_output_style();
 
 /// Puts the tone's terminal codes around `text` when the style has colours.
