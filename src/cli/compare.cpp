@@ -6,7 +6,6 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/file.hpp"
 #include "src/report/comparison_page.hpp"
 #include "src/report/comparison_report.hpp"
 
@@ -17,7 +16,6 @@ struct CompareArguments {
     ModelArguments model;
     RunArguments run;  ///< device and framework are lists
     std::string batches;
-    std::string html;
     OutputArguments output;
 };
 
@@ -84,10 +82,10 @@ int run_compare(const CompareArguments& arguments) {
     }
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
     rank(report);
-    if (!arguments.html.empty()) write_file(arguments.html, comparison_page(report));
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
-                                    .csv = [&] { return to_csv(report); }});
+                                    .csv = [&] { return to_csv(report); },
+                                    .html = [&] { return comparison_page(report); }});
     return 0;
 }
 
@@ -99,7 +97,7 @@ void setup_compare(CLI::App& app, Action& action) {
     add_model_options(*verb, arguments->model);
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
-    verb->add_option("--html", arguments->html, "write a page with chart and table")->type_name("FILE");
+    add_html_option(*verb, arguments->output, "with chart and table");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });

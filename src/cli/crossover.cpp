@@ -5,7 +5,6 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/file.hpp"
 #include "src/report/crossover_page.hpp"
 
 namespace ftax::cli {
@@ -14,7 +13,6 @@ namespace {
 struct CrossoverArguments {
     ModelArguments model;
     RunArguments run;
-    std::string html;
     OutputArguments output;
 };
 
@@ -46,12 +44,12 @@ int run_crossover(const CrossoverArguments& arguments) {
         report.rows.push_back({side, predictor.predict(with_batch(dims, side)), {}});
         print_warnings(report.rows.back().prediction.warnings);
     }
-    if (!arguments.html.empty()) {
-        write_file(arguments.html, crossover_page(report, curve_around(report, predictor, dims), predictor.graph()));
-    }
-    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                                    .json = [&] { return to_json(report); },
-                                    .csv = [&] { return to_csv(report); }});
+    write_result(
+        arguments.output,
+        {.table = [&] { return to_table(report, report::standard_output_style()); },
+         .json = [&] { return to_json(report); },
+         .csv = [&] { return to_csv(report); },
+         .html = [&] { return crossover_page(report, curve_around(report, predictor, dims), predictor.graph()); }});
     return 0;
 }
 
@@ -62,7 +60,7 @@ void setup_crossover(CLI::App& app, Action& action) {
     const auto arguments = std::make_shared<CrossoverArguments>();
     add_model_options(*verb, arguments->model);
     add_run_options(*verb, arguments->run);
-    verb->add_option("--html", arguments->html, "write a page with the curve of both sides")->type_name("FILE");
+    add_html_option(*verb, arguments->output, "with the curve of both sides");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_crossover(*arguments); }; });

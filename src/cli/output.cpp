@@ -1,8 +1,14 @@
 #include "src/cli/output.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <span>
 
 #include "ftax/error.hpp"
+#include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 
 namespace ftax::cli {
@@ -15,12 +21,19 @@ std::FILE*& notice_stream() {
     return stream;
 }
 
-void write_form(const std::string& path, const std::function<std::string()>& form) {
-    if (path.empty()) return;
-    if (path == standard_output) {
-        write_standard_output(form());
-    } else {
-        write_file(path, form());
+struct Form {
+    std::string_view option;
+    const std::string& path;
+    const std::function<std::string()>& text;
+};
+
+void refuse_one_place_for_two(std::span<const Form> forms) {
+    for (const Form& form : forms) {
+        const auto other = std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return f.path == form.path; });
+        if (form.path.empty() || other->option == form.option) continue;
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} and {} cannot both go to {}", other->option, form.option,
+                                form.path == standard_output ? "standard output" : escape_terminal(form.path)));
     }
 }
 
@@ -40,13 +53,26 @@ void add_csv_option(CLI::App& verb, OutputArguments& arguments) {
         ->default_str(std::string(standard_output));
 }
 
+CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const std::string& what) {
+    return verb.add_option("--html", arguments.html, "write a page " + what)->type_name("FILE");
+}
+
 void write_result(const OutputArguments& arguments, const Forms& forms) {
-    if (arguments.json == standard_output && arguments.csv == standard_output) {
-        throw Error(ErrorCode::usage, "--json and --csv cannot both go to standard output");
+    const std::array all{Form{"--json", arguments.json, forms.json}, Form{"--csv", arguments.csv, forms.csv},
+                         Form{"--trace", arguments.trace, forms.trace}, Form{"--html", arguments.html, forms.html},
+                         Form{"--svg", arguments.svg, forms.svg}};
+    refuse_one_place_for_two(all);
+    bool table = true;
+    for (const Form& form : all) {
+        if (form.path.empty()) continue;
+        if (form.path == standard_output) {
+            write_standard_output(form.text());
+            table = false;
+        } else {
+            write_file(form.path, form.text());
+        }
     }
-    write_form(arguments.json, forms.json);
-    write_form(arguments.csv, forms.csv);
-    if (arguments.json != standard_output && arguments.csv != standard_output) write_standard_output(forms.table());
+    if (table) write_standard_output(forms.table());
 }
 
 std::FILE* notices() {

@@ -4,7 +4,6 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
 #include "src/report/latency_chart.hpp"
@@ -20,9 +19,6 @@ struct PredictArguments {
     RunArguments run;
     std::string batches;
     std::string measured;
-    std::string trace;
-    std::string svg;
-    std::string html;
     OutputArguments output;
 };
 
@@ -64,12 +60,12 @@ int run_predict(const PredictArguments& arguments) {
         print_warnings(report.rows.back().prediction.warnings);
     }
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
-    if (!arguments.trace.empty()) write_file(arguments.trace, timeline_trace(report, predictor));
-    if (!arguments.html.empty()) write_file(arguments.html, prediction_page(report, predictor));
-    if (!arguments.svg.empty()) write_file(arguments.svg, to_svg(latency_chart(report)));
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
-                                    .csv = [&] { return to_csv(report); }});
+                                    .csv = [&] { return to_csv(report); },
+                                    .trace = [&] { return timeline_trace(report, predictor); },
+                                    .html = [&] { return prediction_page(report, predictor); },
+                                    .svg = [&] { return to_svg(latency_chart(report)); }});
     return 0;
 }
 
@@ -83,10 +79,10 @@ void setup_predict(CLI::App& app, Action& action) {
     add_batch_option(*verb, arguments->batches);
     verb->add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
         ->type_name("ROWS.csv");
-    verb->add_option("--trace", arguments->trace, "write the timeline of the last batch for ui.perfetto.dev")
+    verb->add_option("--trace", arguments->output.trace, "write the timeline of the last batch for ui.perfetto.dev")
         ->type_name("FILE");
-    verb->add_option("--svg", arguments->svg, "write the chart of latency against batch")->type_name("FILE");
-    verb->add_option("--html", arguments->html, "write a page with chart, predictions and launches")->type_name("FILE");
+    verb->add_option("--svg", arguments->output.svg, "write the chart of latency against batch")->type_name("FILE");
+    add_html_option(*verb, arguments->output, "with chart, predictions and launches");
     add_json_option(*verb, arguments->output);
     add_csv_option(*verb, arguments->output);
     verb->callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });

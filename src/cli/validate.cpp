@@ -4,6 +4,7 @@
 
 #include "src/cli/kineto.hpp"
 #include "src/cli/output.hpp"
+#include "src/cli/progress.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/validation.hpp"
 #include "src/cli/verbs.hpp"
@@ -17,7 +18,6 @@ struct ValidateArguments {
     ValidationArguments validation;
     KinetoArguments kineto;
     std::string predictions;
-    std::string html;
     double max_mape_percent = 0;
     OutputArguments output;
 };
@@ -33,21 +33,28 @@ int run_validate(const ValidateArguments& arguments) {
         return compare_with_kineto(kineto, arguments.output);
     }
     std::vector<std::string> warnings;
-    const Validation validation = validate(arguments.validation, [&](const std::vector<std::string>& more) {
+    const auto warn = [&](const std::vector<std::string>& more) {
         print_warnings(more);
         warnings.insert(warnings.end(), more.begin(), more.end());
-    });
+    };
+    const Validation validation = [&] {
+        Progress progress(arguments.validation.rows);
+        return validate(arguments.validation, warn,
+                        [&](std::size_t done, std::size_t total) { progress.show(done, total); });
+    }();
     const report::ValidationReport& report = validation.report;
     if (!arguments.predictions.empty())
         write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
-    if (!arguments.html.empty()) {
-        const ValidationArguments& given = arguments.validation;
-        write_file(arguments.html, validation_page({given.rows, given.anchor, given.device_profile, warnings},
-                                                   validation.table, validation.rows, report));
-    }
+    const ValidationArguments& given = arguments.validation;
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
-                                    .csv = {}});
+                                    .csv = {},
+                                    .html =
+                                        [&] {
+                                            return validation_page(
+                                                {given.rows, given.anchor, given.device_profile, warnings},
+                                                validation.table, validation.rows, report);
+                                        }});
     if (arguments.max_mape_percent <= 0) return 0;
     return report.overall && 100 * report.overall->mean <= arguments.max_mape_percent ? 0 : over_max_mape;
 }
@@ -94,9 +101,7 @@ void setup_validate(CLI::App& app, Action& action) {
     verb->add_option("--predictions", arguments->predictions, "write every row with its prediction")
         ->type_name("OUT.csv");
     CLI::Option* const html =
-        verb->add_option("--html", arguments->html,
-                         "write a page: predicted against measured, errors by GPU, framework, batch")
-            ->type_name("FILE");
+        add_html_option(*verb, arguments->output, "with predicted against measured, errors by GPU, framework, batch");
     add_json_option(*verb, arguments->output);
     add_kineto_options(*verb, arguments->kineto);
     CLI::Option* const trace = verb->get_option("--kineto");

@@ -200,6 +200,23 @@ TEST_CASE("BAD_INPUTS 6: cells and columns of measured rows are text in a page, 
     CHECK(page.html.find("&lt;b&gt;run") != std::string::npos);
 }
 
+TEST_CASE("a page, a chart and a trace go to standard output alone") {
+    const std::vector<std::string> predict{"predict", "resnet18", "--device", "t4", "--batch", "1"};
+    const auto standard_output = [](std::vector<std::string> arguments, const char* option) {
+        arguments.insert(arguments.end(), {option, "-"});
+        const ProgramRun run = run_ftax(arguments);
+        CHECK(run.exit_code == 0);
+        return run.output;
+    };
+    const std::string page = standard_output(predict, "--html"), svg = standard_output(predict, "--svg");
+    CHECK(page.starts_with("<!doctype html>"));
+    CHECK(page.ends_with("</html>\n"));
+    CHECK(svg.starts_with("<svg "));
+    CHECK(svg.ends_with("</svg>\n"));
+    CHECK(nlohmann::json::parse(standard_output(predict, "--trace")).contains("traceEvents"));
+    CHECK(standard_output({"crossover", "resnet18", "--device", "t4"}, "--html").ends_with("</html>\n"));
+}
+
 TEST_CASE("a page that cannot be written is a usage error") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,4.7\n");

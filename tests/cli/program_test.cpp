@@ -106,10 +106,13 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {with({"--dim", "height=3"}), 2, "height"},
         {with({"--precision", "fp12"}), 2, "fp12"},
         {with({"--framework", "caffe"}), 2, "ftax: no framework is called 'caffe'"},
+        {{"compare", model, "--device", "t4,", "--batch", "1", "--dim", "seq=8"}, 2, "no device is called ''"},
         {with({"--host", "abacus"}), 2, "abacus"},
         {with({"--profile", "/nowhere.json"}), 2, "/nowhere.json"},
         {with({"--profile", broken}), 6, "broken.txt"},
-        {with({"--json", "-", "--csv", "-"}), 2, "standard output"},
+        {with({"--json", "-", "--csv", "-"}), 2, "--json and --csv cannot both go to standard output"},
+        {with({"--html", "-", "--svg", "-"}), 2, "--html and --svg cannot both go to standard output"},
+        {with({"--html", "same.out", "--trace", "same.out"}), 2, "--trace and --html cannot both go to same.out"},
         {with({"--json", "/nowhere/out.json"}), 2, "/nowhere/out.json"},
         {{"inspect", model, "--batch", "1,2", "--dim", "seq=8"}, 2, "one batch"},
         {{"inspect", model, "--batch", "1", "--dim", "seq=8", "--kernels"}, 2, "--device"},
@@ -135,6 +138,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
     }
     CHECK(run_ftax(predict).exit_code == 0);
     CHECK(run_ftax({"predict", "--dim", "seq=8", model, "--device", "t4", "--batch", "1"}).exit_code == 0);
+    CHECK(run_ftax(with({"--framework", "TensorRT"})).output == run_ftax(with({"--framework", "tensorrt"})).output);
     CHECK(run_ftax({"--help"}).exit_code == 0);
     CHECK(run_ftax({"validate", "--help"}).output.find("--max-mape") != std::string::npos);
     CHECK(run_ftax({"--version"}).exit_code == 0);
