@@ -1,7 +1,6 @@
 #include "ftax/nas.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include "ftax/error.hpp"
 #include "src/cli/arguments.hpp"
 #include "src/cli/output.hpp"
+#include "src/cli/progress.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
@@ -23,7 +23,7 @@
 namespace ftax::cli {
 namespace {
 
-constexpr std::size_t rows_per_step = 4096;  // between two updates of the progress line
+constexpr std::size_t rows_per_step = 4096;  // between two looks at the progress line
 
 struct NasArguments {
     std::string space;
@@ -40,12 +40,12 @@ struct NasArguments {
 };
 
 /// Measured architectures of a file with the columns arch, batch and latency_ms; rows that do not parse are named and
-/// left out. Throws Error{usage} when nothing is left.
+/// left out. Throws Error{profile} when nothing is left.
 std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space& space) {
     const CsvTable table = read_csv(path);
     const auto column = [&](std::string_view name) {
         const auto found = table.column(name);
-        if (!found) throw Error(ErrorCode::usage, fmt::format("{}: no column {}", escape_terminal(path), name));
+        if (!found) throw Error(ErrorCode::profile, fmt::format("{}: no column {}", escape_terminal(path), name));
         return *found;
     };
     const std::size_t arch = column("arch"), batch = column("batch"), latency = column("latency_ms");
@@ -56,21 +56,22 @@ std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space&
             nas::Sample sample{.batch = parse_integer(cells[batch]).value_or(0),
                                .latency_s = parse_number(cells[latency]).value_or(0) * 1e-3};
             space.parse(cells[arch], sample.choices);
-            if (sample.batch < 1) throw Error(ErrorCode::usage, "expected a batch of at least 1");
-            if (!(sample.latency_s > 0)) throw Error(ErrorCode::usage, "expected a positive latency_ms");
+            if (sample.batch < 1) throw Error(ErrorCode::profile, "expected a batch of at least 1");
+            if (!(sample.latency_s > 0)) throw Error(ErrorCode::profile, "expected a positive latency_ms");
             samples.push_back(std::move(sample));
         } catch (const Error& error) {
             print_warnings({fmt::format("{}:{}: {}", path, table.line(row), error.what())});
         }
     }
-    if (samples.empty()) throw Error(ErrorCode::usage, fmt::format("{}: no usable sample", escape_terminal(path)));
+    if (samples.empty()) throw Error(ErrorCode::profile, fmt::format("{}: no usable sample", escape_terminal(path)));
     return samples;
 }
 
 FrameworkProfile nas_framework_profile(const RunArguments& run) {
+    const std::string framework = framework_name(run.framework);
     const bool chosen = !run.host.empty() || !run.framework_profile.empty();
-    const bool measured = !chosen && run.framework == nas::measured_framework;
-    return framework_profile(run.framework, measured ? nas::measured_host : run.host, run.framework_profile);
+    const bool measured = !chosen && framework == nas::measured_framework;
+    return framework_profile(framework, measured ? nas::measured_host : run.host, run.framework_profile);
 }
 
 /// The campaign that the anchor rows show, or that of the profiles without any.
@@ -98,7 +99,7 @@ struct Architectures {
 Architectures read_architectures(const std::string& path, const nas::Space& space) {
     Architectures result{read_csv(path), 0, {}, {}, 0};
     const auto column = result.table.column("arch");
-    if (!column) throw Error(ErrorCode::usage, fmt::format("{}: no column arch", escape_terminal(path)));
+    if (!column) throw Error(ErrorCode::profile, fmt::format("{}: no column arch", escape_terminal(path)));
     result.column = *column;
     std::vector<int> one;
     for (std::size_t row = 0; row < result.table.rows(); ++row) {
@@ -124,15 +125,14 @@ std::vector<double> cost_all(const nas::CostFunction& cost, std::span<const int>
     const std::size_t sites = cost.space().options().size();
     const std::size_t batches = cost.batches().size();
     std::vector<double> latency_s(count * batches);
-    const bool watched = isatty(STDERR_FILENO) != 0;
+    Progress progress("architectures");
     for (std::size_t first = 0; first < count; first += rows_per_step) {
         const std::size_t step = std::min(rows_per_step, count - first);
         const std::span<double> part = std::span(latency_s).subspan(first * batches, step * batches);
         cost.cost(choices.subspan(first * sites, step * sites), part, threads);
         finished(first, part);
-        if (watched) fmt::print(notices(), "\r{} of {} architectures", first + step, count);
+        progress.show(first + step, count);
     }
-    if (watched) fmt::print(notices(), "\n");
     return latency_s;
 }
 
@@ -163,8 +163,8 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
         for (std::size_t i = 0; i < score.size(); ++i) {
             const auto value = parse_number(archs.table.row(archs.rows[i])[*column]);
             if (!value) {
-                throw Error(ErrorCode::usage, fmt::format("{}:{}: {} is no number", arguments.architectures,
-                                                          archs.table.line(archs.rows[i]), arguments.score));
+                throw Error(ErrorCode::profile, fmt::format("{}:{}: {} is no number", arguments.architectures,
+                                                            archs.table.line(archs.rows[i]), arguments.score));
             }
             score[i] = *value;
         }
@@ -226,7 +226,7 @@ int run_nas(const NasArguments& arguments) {
     }
     if (archs.broken == 0) return 0;
     fmt::print(notices(), "{} of {} architectures do not parse\n", archs.broken, archs.table.rows());
-    return static_cast<int>(ErrorCode::usage);
+    return static_cast<int>(ErrorCode::profile);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr const char* closing_words = R"(Examples:
 
 Exit status:
   0 done, 1 gate exceeded or unforeseen failure, 2 usage, 3 invalid model, 4 limit,
-  5 refused, 6 invalid profile, measurement file or trace
+  5 refused, 6 invalid profile, CSV file or trace
 
 Environment:
   NO_COLOR       no colours, on a terminal either

@@ -28,7 +28,7 @@ TEST_CASE("nas scores the other lines when one does not parse, and says which an
     const TemporaryFolder folder;
     const std::string archs = folder.write("archs.csv", header + small + "\n|conv~0|\n" + large + "\n");
     const ProgramRun run = run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--batch", "1,256"});
-    CHECK(run.exit_code == 2);
+    CHECK(run.exit_code == 6);
     CHECK(run.errors.find(archs + ":3: nasbench201: expected one of none, skip_connect") != std::string::npos);
     CHECK(run.output.starts_with("arch,batch,predicted_ms\n"));
     CHECK(latency_ms(run.output, large + ",1") > latency_ms(run.output, small + ",1"));
@@ -48,7 +48,24 @@ TEST_CASE("nas anchors its host on measured architectures") {
     CHECK(run.exit_code == 0);
     CHECK(run.errors.find(anchor + ":3: nasbench201: expected") != std::string::npos);
     CHECK(latency_ms(run.output, large + ",1") == doctest::Approx(2 * before).epsilon(0.05));
-    CHECK(run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--anchor", archs}).exit_code == 2);
+    CHECK(run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--anchor", archs}).exit_code == 6);
+}
+
+TEST_CASE("nas refuses files that lack what it reads, as validate does") {
+    const TemporaryFolder folder;
+    const std::string other = folder.write("other.csv", "network,accuracy\n" + small + ",70\n");
+    const std::string unrated = folder.write("unrated.csv", "arch,accuracy\n" + small + ",good\n");
+    const auto run = [](const std::string& archs, const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{"nas", "--space", "nasbench201", archs, "--device", "1080ti"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_ftax(arguments);
+    };
+    const ProgramRun without_column = run(other, {});
+    CHECK(without_column.exit_code == 6);
+    CHECK(without_column.errors == "ftax: " + other + ": no column arch\n");
+    CHECK(run_ftax({"validate", other}).exit_code == 6);
+    CHECK(run(unrated, {"--top", "1", "--score", "accuracy"}).exit_code == 6);
+    CHECK(run(unrated, {"--top", "1", "--score", "beauty"}).exit_code == 2);  // a name of the command line
 }
 
 TEST_CASE("nas refuses unknown spaces and devices with what there is") {
