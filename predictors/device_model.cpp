@@ -41,10 +41,11 @@ Bound bound_of(const CpuModel<double>& model, const Shape& shape, double seconds
     } else if constexpr (std::is_same_v<Shape, kernels::ConvShape>) {
         const bool depthwise = shape.groups == shape.in_channels && shape.groups > 1;
         rate = depthwise ? model.parameters.depthwise_flops_per_s : model.parameters.conv_flops_per_s;
-        flops =
-            2.0 * static_cast<double>(shape.batch * shape.out_channels) *
-            static_cast<double>(shape.out_depth * shape.out_height * shape.out_width) *
-            static_cast<double>(shape.in_channels / shape.groups * shape.kernel_d * shape.kernel_h * shape.kernel_w);
+        flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.out_channels) *
+                static_cast<double>(shape.out_depth) * static_cast<double>(shape.out_height) *
+                static_cast<double>(shape.out_width) * static_cast<double>(shape.in_channels / shape.groups) *
+                static_cast<double>(shape.kernel_d) * static_cast<double>(shape.kernel_h) *
+                static_cast<double>(shape.kernel_w);
     } else if constexpr (std::is_same_v<Shape, kernels::AttentionShape>) {
         return Bound::compute;
     }

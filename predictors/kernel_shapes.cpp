@@ -26,7 +26,7 @@ int element_bytes(const Schedule& schedule, TensorId tensor) {
 std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
     if (!graph.tensors[id].known_shape) return 0;
     const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(schedule.storage[id]));
-    return (bits + 7) / 8;
+    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
 }
 
 /// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
@@ -37,7 +37,7 @@ std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const Boun
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
         if (bound[tensor.strides[i]] != 0) bits = checked_multiply(bits, bound[tensor.shape[i]]);
     }
-    return (bits + 7) / 8;
+    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
 }
 
 /// Spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D data.
@@ -83,11 +83,11 @@ bool is_viewable(const Tensor& from, const Tensor& to, const BoundShapes& bound)
     std::int64_t chunk = 1;
     std::int64_t covered = 1;
     for (std::size_t i = old.rank; i-- > 0;) {
-        chunk *= old.size[i];
-        const bool chunk_ends = i == 0 || old.stride[i - 1] != old.size[i] * old.stride[i];
+        chunk = checked_multiply(chunk, old.size[i]);
+        const bool chunk_ends = i == 0 || old.stride[i - 1] != checked_multiply(old.size[i], old.stride[i]);
         if (!chunk_ends) continue;
         while (new_dim >= 0 && (covered < chunk || bound[to.shape[new_dim]] == 1))
-            covered *= bound[to.shape[new_dim--]];
+            covered = checked_multiply(covered, bound[to.shape[new_dim--]]);
         if (covered != chunk) return false;
         chunk = covered = 1;
     }
@@ -98,7 +98,7 @@ bool is_contiguous(const Tensor& tensor, const BoundShapes& bound) {
     if (tensor.strides.empty()) return true;
     const StridedShape dims = without_ones(tensor, bound);
     std::int64_t expected = 1;
-    for (std::size_t i = dims.rank; i-- > 0; expected *= dims.size[i]) {
+    for (std::size_t i = dims.rank; i-- > 0; expected = checked_multiply(expected, dims.size[i])) {
         if (dims.stride[i] != expected) return false;
     }
     return true;
@@ -112,7 +112,7 @@ bool is_channels_last(const Tensor& tensor, const BoundShapes& bound) {
     };
     if (!laid_out(1, 1)) return false;
     std::int64_t step = bound[tensor.shape[1]];
-    for (std::size_t i = rank; i-- > 2; step *= bound[tensor.shape[i]]) {
+    for (std::size_t i = rank; i-- > 2; step = checked_multiply(step, bound[tensor.shape[i]])) {
         if (!laid_out(i, step)) return false;
     }
     return true;
@@ -127,7 +127,7 @@ bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
         dims.stride[dims.rank++] = bound[tensor.strides[i]];
     }
     for (std::size_t i = 0; i + 1 < dims.rank; ++i) {
-        if (dims.stride[i] != dims.size[i + 1] * dims.stride[i + 1]) return false;
+        if (dims.stride[i] != checked_multiply(dims.size[i + 1], dims.stride[i + 1])) return false;
     }
     return true;
 }
@@ -148,8 +148,13 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
         shape.m = rows;
         return shape;
     }
-    const Tensor& b = graph.tensors[op.inputs[1]];
     shape.bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+    if (op.kind == OpKind::recurrent) {  // one product per step
+        shape.m = dim(c, bound, -2);
+        shape.batch = std::max<std::int64_t>(1, rows / shape.m);
+        return shape;
+    }
+    const Tensor& b = graph.tensors[op.inputs[1]];
     // A matrix shared by the whole batch folds the batch into the rows: one GEMM instead of many.
     const bool shared_right = b.shape.size() <= 2;
     shape.linear = shared_right && b.role == TensorRole::weight;
@@ -200,7 +205,7 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
         if (size != bound[b.shape[i]]) return false;
         const std::int64_t stride_a = a.strides.empty() ? step_a : bound[a.strides[i]];
         const std::int64_t stride_b = b.strides.empty() ? step_b : bound[b.strides[i]];
-        step_a *= size, step_b *= size;
+        step_a = checked_multiply(step_a, size), step_b = checked_multiply(step_b, size);
         // The fastest dimension decides how warps meet the sectors.
         if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
     }
@@ -248,7 +253,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         if (kernel.lookup && i == 0) {
             bytes = std::min(bytes, shape.write_bytes);
         } else if (graph.tensors[id].known_shape &&
-                   (bytes * 8 > shape.elements || !graph.tensors[id].strides.empty())) {  // else too small
+                   (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // else too small
             const std::int64_t elements = element_count(graph.tensors[id], bound);
             if (elements > shape.elements) {
                 shape.elements = elements;

@@ -282,6 +282,7 @@ class Lowering {
         if (op.kind == OpKind::linear) return BlasCall::always;
         if (op.kind != OpKind::conv || op.integer("groups", 1) != 1) return BlasCall::never;
         const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;
+        if (filter.size() < 2 || graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
         const bool pointwise = std::all_of(filter.begin() + 2, filter.end(),
                                            [&](Expression e) { return graph_.expressions.constant_value(e) == 1; });
         const bool through_cublas = math_path(device_, options_.precision, true) != MathPath::fp32 ||

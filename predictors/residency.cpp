@@ -45,7 +45,8 @@ Residency residency(const kernels::ConvShape& shape, const kernels::ConvPlan<dou
                     const kernels::DeviceRates<double>& rates) {
     if (plan.tile.threads == 0) {  // grouped and depthwise kernels: a thread per output
         const double outputs = static_cast<double>(shape.batch) * static_cast<double>(shape.out_channels) *
-                               static_cast<double>(shape.out_depth * shape.out_height * shape.out_width);
+                               static_cast<double>(shape.out_depth) * static_cast<double>(shape.out_height) *
+                               static_cast<double>(shape.out_width);
         return residency(outputs / pointwise_threads, pointwise_threads, rates.max_threads_per_sm / pointwise_threads,
                          rates);
     }

@@ -81,7 +81,7 @@ struct CpuModel {
     /// Elements one thread gets at least. Source: at::internal::GRAIN_SIZE.
     static constexpr double grain_elements = 32768;
     /// Channels of one block of an f32 layout. Source: oneDNN, nChw16c of AVX-512; nChw8c wastes less.
-    static constexpr std::int64_t block_channels = 16;
+    static constexpr double block_channels = 16;
 
     /// Share of the threads that an elementwise loop keeps busy.
     [[nodiscard]] double busy_share(double elements) const {
@@ -131,8 +131,8 @@ struct CpuModel {
         const double depth = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) * filter;
         const double weights = static_cast<double>(s.out_channels) * depth * bytes;
         const bool depthwise = s.groups == s.in_channels && s.groups > 1;
-        const double blocked_channels = static_cast<double>((s.out_channels / s.groups + block_channels - 1) /
-                                                            block_channels * block_channels * s.groups);
+        const double blocked_channels = std::ceil(static_cast<double>(s.out_channels / s.groups) / block_channels) *
+                                        block_channels * static_cast<double>(s.groups);
         const T arithmetic_s =
             depthwise ? 2 * out_points * static_cast<double>(s.out_channels) * depth / p.depthwise_flops_per_s
                       : 2 * out_points * blocked_channels * depth /
@@ -160,8 +160,8 @@ struct CpuModel {
     [[nodiscard]] T seconds(const AttentionShape& s) const {
         const auto pairs = static_cast<double>(s.batch) * static_cast<double>(s.heads) *
                            static_cast<double>(s.q_length) * static_cast<double>(s.kv_length) * (s.causal ? 0.5 : 1.0);
-        const auto tokens =
-            static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length + s.kv_length);
+        const auto tokens = static_cast<double>(s.batch) * static_cast<double>(s.heads) *
+                            (static_cast<double>(s.q_length) + static_cast<double>(s.kv_length));
         const double moved = 2 * tokens * static_cast<double>(s.head_dim) * s.element_bytes;
         return 4 * pairs * static_cast<double>(s.head_dim) / parameters.gemm_flops_per_s +
                pairs * parameters.element_s[static_cast<std::size_t>(MemoryClass::softmax)] +

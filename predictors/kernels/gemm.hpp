@@ -186,7 +186,8 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     r.fill = p.fill * (r.step / 8);
     if (is_tensor(rates.path)) {
         const std::int64_t copy_bytes = rates.architecture >= Architecture::ampere ? 8 : 16;
-        const bool fits = s.n * s.element_bytes % copy_bytes == 0 && s.k * s.element_bytes % copy_bytes == 0;
+        const bool fits = s.n % copy_bytes * s.element_bytes % copy_bytes == 0 &&
+                          s.k % copy_bytes * s.element_bytes % copy_bytes == 0;
         const T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
         r.s_per_flop.fill(sm_s_per_flop / efficiency);
         r.fill = s.batch > 1 && !s.linear ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
@@ -415,7 +416,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
                                : 1.0 + (1.0 / p.strided_bandwidth - 1.0) * (part / (part + p.strided_reduction));
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
-    const bool aligned = s.n * s.element_bytes % 32 == 0;
+    const bool aligned = s.n % 32 * s.element_bytes % 32 == 0;
     const T write_cost = 1.0 / p.write_bandwidth;
     const T read_s =
         operands.rows * strided_cost + operands.columns * (s.linear ? strided_cost : T(1.0 / p.read_bandwidth));

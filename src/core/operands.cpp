@@ -30,6 +30,18 @@ std::optional<std::size_t> rank_of_input(const Graph& graph, const Op& op) {
     return input.known_shape ? std::optional(input.shape.size()) : std::nullopt;
 }
 
+/// Says which operand of a convolution is no batch of channels; nullopt where none or `op` is no convolution.
+std::optional<std::string> missing_channels(const Graph& graph, const Op& op) {
+    if (op.kind != OpKind::conv && op.kind != OpKind::conv_transpose) return std::nullopt;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const Tensor& operand = graph.tensors[op.inputs[i]];
+        if (!operand.known_shape || operand.shape.size() >= 2) continue;
+        return fmt::format("{} needs at least 2 dimensions; input {} has {}", name_of(op.kind), i + 1,
+                           operand.shape.size());
+    }
+    return std::nullopt;
+}
+
 /// Says which axes `op`, which lacks no operand, names that its input does not have; nullopt where there is none.
 std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
     if (op.kind == OpKind::transpose) {
@@ -42,11 +54,15 @@ std::optional<std::string> impossible_axes(const Graph& graph, const Op& op) {
             return fmt::format("perm [{}] is no permutation of {} dimensions", fmt::join(perm, ","), rank);
         }
     }
-    if (op.kind == OpKind::slice) {
+    const auto shifts = op.integers("shifts");
+    if (op.kind == OpKind::slice || (op.kind == OpKind::copy && !shifts.empty())) {
         const auto rank = rank_of_input(graph, op);
         for (const std::int64_t axis : op.integers("axes")) {
             if (rank && (axis < 0 || axis >= static_cast<std::int64_t>(*rank)))
                 return fmt::format("axes: {} is none of {} dimensions", axis, *rank);
+        }
+        if (!shifts.empty() && shifts.size() != op.integers("axes").size()) {
+            return fmt::format("{} shifts for {} axes", shifts.size(), op.integers("axes").size());
         }
     }
     return std::nullopt;
@@ -70,6 +86,7 @@ std::optional<std::string> missing_operand(const Op& op) {
 void check_operands(const Graph& graph) {
     for (const Op& op : graph.ops) {
         auto wrong = missing_operand(op);
+        if (!wrong) wrong = missing_channels(graph, op);
         if (!wrong) wrong = impossible_axes(graph, op);
         if (wrong) throw Error(ErrorCode::model, fmt::format("{}: operator {}: {}", graph.name, op.name, *wrong));
     }

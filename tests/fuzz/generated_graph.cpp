@@ -13,11 +13,15 @@ namespace {
 constexpr std::size_t max_ops = 48;
 
 constexpr std::array<std::string_view, 8> dimensions{"1", "0", "3", "64", "batch", "seq", "batch*seq", "(seq+1)//2"};
-constexpr std::array<std::string_view, 12> functions{"relu", "add",  "gelu", "div", "pow",  "max",
-                                                     "mean", "lstm", "topk", "sum", "tanh", "nearest"};
-constexpr std::array<std::string_view, 14> attribute_names{"stride", "pad_begin", "pad_end", "dilation",   "kernel",
-                                                           "groups", "axes",      "axis",    "perm",       "function",
-                                                           "cell",   "hidden",    "causal",  "transpose_a"};
+constexpr std::array<std::string_view, 22> functions{
+    "relu", "add",     "gelu", "div",  "pow", "max",   "mean",    "lstm",     "topk",  "sum",         "tanh",
+    "erf",  "nearest", "mul",  "sqrt", "sub", "relu6", "sigmoid", "softplus", "rsqrt", "hardsigmoid", "silu"};
+constexpr std::array<std::string_view, 20> attribute_names{
+    "stride",      "pad_begin", "pad_end",  "dilation", "kernel",      "groups",           "axes",
+    "axis",        "perm",      "function", "cell",     "hidden",      "causal",           "layers",
+    "transpose_a", "shifts",    "step",     "scalar",   "transpose_b", "transposed_weight"};
+/// Operators that rewrites know by name.
+constexpr std::array<std::string_view, 4> sources{"", "aten::chunk", "aten::clone", "aten::view"};
 constexpr std::array<std::int64_t, 8> integers{0, 1, 2, 3, -1, 7, 64, 1 << 30};
 constexpr std::array dtypes{DType::f32, DType::f16, DType::i64, DType::boolean, DType::f64, DType::i4, DType::string};
 
@@ -117,7 +121,8 @@ class Generator {
         for (Attribute& attribute : attributes) attribute = any_attribute();
         std::vector<Tensor> outputs(choices_.below(3));
         for (Tensor& output : outputs) output = any_tensor();
-        for (const TensorId output : net_.op(kind, "", inputs, std::move(attributes), outputs)) keep(output);
+        const std::string_view source = choices_.of(sources);
+        for (const TensorId output : net_.op(kind, source, inputs, std::move(attributes), outputs)) keep(output);
     }
 
     Attribute any_attribute() {
@@ -125,6 +130,9 @@ class Generator {
         switch (choices_.below(4)) {
             case 0:
                 result.value = std::string(choices_.of(functions));
+                break;
+            case 2:
+                result.value = static_cast<double>(choices_.of(integers)) / 2;
                 break;
             case 1: {
                 std::vector<std::int64_t> values(choices_.below(5));

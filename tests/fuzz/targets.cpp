@@ -58,13 +58,18 @@ void append(std::string& text, std::uint32_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
 }
 
-/// CRC-32 of ZIP, bit by bit.
+/// CRC-32 of ZIP.
 std::uint32_t checksum(std::string_view bytes) {
+    static constexpr std::array<std::uint32_t, 256> of_byte = [] {
+        std::array<std::uint32_t, 256> table{};
+        for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+            table[byte] = byte;
+            for (int bit = 0; bit < 8; ++bit) table[byte] = table[byte] >> 1 ^ (table[byte] & 1 ? 0xEDB88320u : 0u);
+        }
+        return table;
+    }();
     std::uint32_t crc = ~0u;
-    for (const char c : bytes) {
-        crc ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0u);
-    }
+    for (const char c : bytes) crc = crc >> 8 ^ of_byte[(crc ^ static_cast<unsigned char>(c)) & 0xFF];
     return ~crc;
 }
 
@@ -100,10 +105,8 @@ void require(bool holds) {
     if (!holds) std::abort();
 }
 
-/// What every graph that a reader accepts must stand: its text reads back as the same text, its shapes bind or say why.
-void use(const Graph& graph) {
-    const std::string text = to_text(graph);
-    require(to_text(parse_text_graph(text)) == text);
+/// Its shapes bind and its work can be counted, or an Error says why not.
+void bind_if_possible(const Graph& graph) {
     ShapeBindings bindings;
     for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = 2;
     try {
@@ -111,6 +114,13 @@ void use(const Graph& graph) {
         for (const Op& op : graph.ops) static_cast<void>(work_of(graph, op, bound));
     } catch (const Error&) {
     }
+}
+
+/// What every graph that a reader accepts must stand, beside that: its text reads back as the same text.
+void use(const Graph& graph) {
+    const std::string text = to_text(graph);
+    require(to_text(parse_text_graph(text)) == text);
+    bind_if_possible(graph);
 }
 
 void onnx_wire(std::string_view bytes) {
@@ -195,29 +205,45 @@ void require_sound(const Prediction& prediction) {
     }
 }
 
+std::vector<DeviceProfile> devices_of_each_architecture() {
+    std::vector<DeviceProfile> devices;
+    for (const char* name : {"gtx-1080-ti", "v100-sxm2-32gb", "t4", "a100", "l4", "h100-pcie-80gb", "rtx-5090"}) {
+        devices.push_back(device_profile(name));
+    }
+    DeviceSpec cpu{.slug = "cpu", .name = "a CPU", .architecture = Architecture::cpu, .sms = 1, .l2_bytes = 2 << 20};
+    devices.push_back({.device = std::move(cpu), .parameters = {{"cpu.gemm_rows", 2, 0, "prior"}}});
+    return devices;
+}
+
 void generated_graph(std::string_view bytes) {
-    static const std::array devices{device_profile("gtx-1080-ti"), device_profile("v100-sxm2-32gb"),
-                                    device_profile("t4"), device_profile("a100")};
+    static const std::vector<DeviceProfile> devices = devices_of_each_architecture();
     static const std::vector<FrameworkProfile> frameworks = [] {
         std::vector<FrameworkProfile> all;
         for (const std::string& name : framework_names()) all.push_back(framework_profile(name));
         return all;
     }();
-    constexpr std::array precisions{Precision::fp32, Precision::fp16, Precision::amp};
+    constexpr std::array precisions{Precision::fp32, Precision::fp16, Precision::amp, Precision::bf16, Precision::tf32};
     constexpr std::array<std::int64_t, 4> sizes{1, 2, 128, 4096};
     Choices choices(bytes);
     const DeviceProfile& device = choices.of(devices);
     const FrameworkProfile& framework = choices.of(frameworks);
     PredictOptions options;
     options.precision = choices.of(precisions);
-    options.channels_last = choices.below(2) == 1;
+    const std::size_t switches = choices.below(64);
+    options.channels_last = (switches & 1) != 0;
+    options.cudnn9 = (switches & 2) != 0;
+    options.synchronized = (switches & 4) != 0;
+    options.padding = (switches & 8) != 0 ? 0.5 : 0;
     const std::int64_t batch = choices.of(sizes), seq = choices.of(sizes);
     const Graph graph = generate_graph(choices);
-    use(graph);
+    // The texts take longest: most runs need not print both.
+    const bool prints = (switches & 16) == 0, prints_wide = (switches & 32) == 0;
+    prints ? use(graph) : bind_if_possible(graph);
     Predictor predictor(graph, device, framework, options);
     require_sound(predictor.predict({{"batch", batch}, {"seq", seq}}));
     for (std::size_t i = 0; i < predictor.operators().size(); ++i) static_cast<void>(predictor.kernel_details(i));
-    use(widened(graph, {{"batch", batch}, {"seq", seq}}, 3, 2));
+    const Graph wide = widened(graph, {{"batch", batch}, {"seq", seq}}, 3, 2);
+    prints_wide ? use(wide) : bind_if_possible(wide);
 }
 
 /// An Error is an answer.

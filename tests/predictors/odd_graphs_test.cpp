@@ -53,7 +53,10 @@ TEST_CASE("axes that a tensor does not have are refused by name, not followed") 
              {"%y f32[2,4,8] = slice(%c) {axes=[-7000000] step=[1]}",
               "odd: operator odd_one: axes: -7000000 is none of 4 dimensions"},
              {"%y f32[2,4,8,8] = slice(%c) {axes=[4] step=[1]}",
-              "odd: operator odd_one: axes: 4 is none of 4 dimensions"}}) {
+              "odd: operator odd_one: axes: 4 is none of 4 dimensions"},
+             {"%y f32[2,4,8,8] = copy(%c) {axes=[2,9] shifts=[1,1]}",
+              "odd: operator odd_one: axes: 9 is none of 4 dimensions"},
+             {"%y f32[2,4,8,8] = copy(%c) {axes=[2,3,1] shifts=[1]}", "odd: operator odd_one: 1 shifts for 3 axes"}}) {
         CHECK(failure(operation).code == ErrorCode::model);
         CHECK(failure(operation).message == message);
     }
@@ -110,4 +113,40 @@ TEST_CASE("attributes of another type change nothing") {
         "output %t\n");
     CHECK(predict(graph, "tensorrt").device_s > 0);
     CHECK(to_text(widened(graph, {}, 2, 1)) == to_text(graph));
+}
+
+TEST_CASE("a recurrence needs no weights among its inputs: they are counted from its attributes") {
+    const std::string text =
+        "graph odd\ninput %x f32[16,8,64]\n"
+        "%y f32[16,8,128] = recurrent(%x) {cell=\"lstm\" hidden=128}\noutput %y\n";
+    CHECK(predict(parse_text_graph(text), "pytorch-eager").device_s > 0);
+}
+
+TEST_CASE("a convolution of what has no channels is refused, one of an unknown shape is not followed") {
+    const auto graph = [](const char* x, const char* w) {
+        return parse_text_graph(std::string("graph odd\ninput %x f32") + x + "\nweight %w f32" + w +
+                                "\n%y f32[1,4,8,8] = conv(%x, %w) {stride=[1,1]} : odd_one\noutput %y\n");
+    };
+    CHECK(failure_of(graph("[3]", "[4,3,1,1]")) ==
+          "odd: operator odd_one: conv needs at least 2 dimensions; input 1 has 1");
+    CHECK(failure_of(graph("[1,3,8,8]", "[]")) ==
+          "odd: operator odd_one: conv needs at least 2 dimensions; input 2 has 0");
+    CHECK(failure_of(graph("[1,3,8,8]", "[4,3,1,1]")).empty());
+    CHECK(failure_of(graph("?", "[4,3,1,1]")).empty());
+    CHECK(failure_of(graph("[1,3,8,8]", "?")).empty());
+}
+
+TEST_CASE("sizes whose bytes no integer counts are refused or predicted, not wrapped around") {
+    const auto failure = [](const std::string& operation) {
+        const Graph graph =
+            parse_text_graph(std::string("graph odd\ninput %x f32[4611686018427387904,1]") +
+                             "\nweight %w f32[8,4611686018427387904]\n" + operation + " : odd_one\noutput %y\n");
+        return test::failure_of([&] {
+            return Predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"),
+                             {.precision = Precision::fp16})
+                .predict({});
+        });
+    };
+    CHECK(failure("%y f32[4611686018427387904,1] = pointwise(%x) {function=\"relu\"}").code == ErrorCode::limit);
+    CHECK_FALSE(failure("%y f32[1,8] = linear(%w, %w)"));
 }
