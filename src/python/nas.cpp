@@ -24,6 +24,7 @@ class SharedCost {
         : space_(std::move(space)), campaign_(campaign) {
         const nb::gil_scoped_release released;
         DeviceProfile on = device_profile(device, device_file);
+        const std::string called = framework_name(framework);
         const bool measured = host.empty() && framework_file.empty() && called == nas::measured_framework;
         FrameworkProfile under = framework_profile(called, measured ? nas::measured_host : host, framework_file);
         const PredictOptions options{.precision = cli::parse_precision(precision)};
