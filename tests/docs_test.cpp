@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -117,6 +118,37 @@ TEST_CASE("every command of docs/ runs; those that need a GPU are read") {
     }
     CHECK(run >= 15);
     CHECK(read >= 2);
+}
+
+TEST_CASE("formats.md names every key of --json") {
+    const TemporaryFolder folder;
+    const std::string text = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/formats.md");
+    const std::string rows =
+        folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,4.7\nT4,unheard,1,1\n");
+    const std::vector<std::vector<std::string>> commands{
+        {"predict", "resnet18", "--device", "t4", "--batch", "1", "--measured", rows},
+        {"crossover", "resnet18", "--device", "t4"},
+        {"compare", "resnet18", "--device", "t4,h100-pcie-80gb", "--precision", "bf16", "--batch", "1"},
+        {"headroom", "bert", "--device", "t4", "--dim", "seq=32"},
+        {"inspect", "resnet18", "--batch", "1"},
+        {"inspect", "resnet18", "--batch", "1", "--stream"},
+        {"inspect", "resnet18", "--batch", "1", "--kernels", "--device", "t4"},
+        {"validate", rows}};
+    for (std::vector<std::string> arguments : commands) {
+        CAPTURE(arguments.front());
+        arguments.insert(arguments.end(), {"--json", "-"});
+        const ProgramRun run = run_ftax(arguments);
+        REQUIRE(run.exit_code == 0);
+        const nlohmann::json flat = nlohmann::json::parse(run.output).flatten();
+        for (const auto& [path, value] : flat.items()) {
+            std::istringstream parts(path);
+            for (std::string key; std::getline(parts, key, '/');) {
+                const bool index = key.find_first_not_of("0123456789") == std::string::npos;
+                const bool given = path.starts_with("/dims/") || path.starts_with("/bindings/");
+                if (!index && !given) CHECK_MESSAGE(text.find("`" + key + "`") != std::string::npos, path);
+            }
+        }
+    }
 }
 
 TEST_CASE("links of the README, docs/ and the folders' pages lead somewhere") {

@@ -115,7 +115,7 @@ std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const s
     }
     if (!dynamic) return {std::nullopt};
     if (list.empty()) {
-        throw Error(ErrorCode::usage, fmt::format("the batch of {} is dynamic: give --batch LIST", graph.name));
+        throw Error(ErrorCode::usage, fmt::format("the batch of {} is dynamic: give --batch N", graph.name));
     }
     const std::vector<std::int64_t> batches = parse_batches(list);
     return {batches.begin(), batches.end()};
