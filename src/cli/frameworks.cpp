@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "ftax/framework.hpp"
+#include "predictors/framework_model.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
@@ -19,20 +21,36 @@ std::string version_of(const std::string& framework) {
 }
 
 std::string frameworks_table() {
-    report::Table table({{"framework", report::Align::left}, {"version"}, {"hosts", report::Align::left}});
-    for (const std::string& name : framework_names()) {
-        const std::vector<std::string> hosts = host_names(name);
-        table.add({{name},
-                   {version_of(name)},
-                   {hosts.empty() ? "not calibrated" : fmt::format("{}", fmt::join(hosts, ", "))}});
+    report::Table frameworks({{"framework", report::Align::left},
+                              {"calibrated", report::Align::left},
+                              {"description", report::Align::left}});
+    std::vector<std::string> hosts;  // in the order of their first framework
+    std::map<std::string, std::vector<std::string>> frameworks_of;
+    for (const FrameworkModel* model : framework_models()) {
+        const std::string name(model->name);
+        const std::string version = version_of(name);
+        frameworks.add({{name}, {version.empty() ? "start values" : version}, {std::string(model->description)}});
+        for (const std::string& host : host_names(name)) {
+            if (frameworks_of[host].empty()) hosts.push_back(host);
+            frameworks_of[host].push_back(name);
+        }
     }
-    return table.print(report::standard_output_style());
+    report::Table calibrated({{"host", report::Align::left}, {"frameworks", report::Align::left}});
+    for (const std::string& host : hosts) {
+        calibrated.add({{host}, {fmt::format("{}", fmt::join(frameworks_of.at(host), ", "))}});
+    }
+    const report::Style style = report::standard_output_style();
+    return frameworks.print(style) + "\n" + calibrated.print(style);
 }
 
 std::string frameworks_json() {
     nlohmann::ordered_json json = {{"schema_version", 1}, {"frameworks", nlohmann::ordered_json::array()}};
-    for (const std::string& name : framework_names()) {
-        json["frameworks"].push_back({{"name", name}, {"version", version_of(name)}, {"hosts", host_names(name)}});
+    for (const FrameworkModel* model : framework_models()) {
+        const std::string name(model->name);
+        json["frameworks"].push_back({{"name", name},
+                                      {"description", model->description},
+                                      {"version", version_of(name)},
+                                      {"hosts", host_names(name)}});
     }
     return to_text(json);
 }

@@ -63,12 +63,15 @@ std::string Table::print(Style style) const {
         text += toned(cell, tone, style);
         if (columns_[column].align == Align::left && column + 1 < columns_.size()) text += space;
     };
-    for (std::size_t i = 0; i < columns_.size(); ++i) append(i, columns_[i].title, Tone::quiet);
-    text += '\n';
-    for (const std::vector<Cell>& row : rows_) {
-        for (std::size_t i = 0; i < row.size(); ++i) append(i, row[i].text, row[i].tone);
+    const auto end_line = [&] {
         text.erase(text.find_last_not_of(' ') + 1);
         text += '\n';
+    };
+    for (std::size_t i = 0; i < columns_.size(); ++i) append(i, columns_[i].title, Tone::quiet);
+    end_line();
+    for (const std::vector<Cell>& row : rows_) {
+        for (std::size_t i = 0; i < row.size(); ++i) append(i, row[i].text, row[i].tone);
+        end_line();
     }
     return text;
 }

@@ -9,6 +9,16 @@
 using namespace ftax;
 using namespace ftax::test;
 
+TEST_CASE("frameworks are listed with what they are, and the hosts they are calibrated on") {
+    const std::string table = run_program("frameworks").output;
+    CHECK(table.find("\ntensorrt                start values  TensorRT engine\n") != std::string::npos);
+    CHECK(table.find("\nhelp-pytorch-1.8               pytorch-eager\n") != std::string::npos);
+    const auto json = nlohmann::json::parse(run_program("frameworks --json").output);
+    CHECK(json["frameworks"].size() >= 10);
+    CHECK(json["frameworks"][0]["hosts"].size() >= 8);
+    CHECK(json["frameworks"][0]["description"] == "PyTorch eager: every operator dispatched from Python");
+}
+
 TEST_CASE("compare: frameworks times devices times batches, each against the best of its batch") {
     const ProgramRun run = run_ftax({"compare", "resnet18", "--device", "t4,a100-sxm4-40gb", "--framework",
                                      "pytorch-eager,onnxruntime-cuda", "--batch", "1,8", "--json"});

@@ -14,6 +14,12 @@ TEST_CASE("columns are as wide as their widest cell, also beyond ASCII") {
           "größer   3\n");
 }
 
+TEST_CASE("no line ends with spaces, that of the titles neither") {
+    Table table({{"name", Align::left}, {"", Align::left}});
+    table.add({{"a long name"}, {""}});
+    CHECK(table.print({}) == "name\na long name\n");
+}
+
 TEST_CASE("colour surrounds the text and leaves the widths alone") {
     Table table({{"x", Align::left}, {"y"}});
     table.add({{"a", Tone::warning}, {"b"}});
