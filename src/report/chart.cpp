@@ -119,7 +119,9 @@ std::string draw_grid(const Axes& axes, const std::optional<std::vector<double>>
 std::string look_class(const Series& series) {
     static constexpr std::array<std::string_view, 5> names{"prediction", "host", "device", "measured", "reference"};
     const auto look = static_cast<std::size_t>(series.look);
-    return look < names.size() ? std::string(names[look]) : fmt::format("k{}", series.category);
+    if (look < names.size()) return std::string(names[look]);
+    const std::string dash = series.look == SeriesLook::line ? fmt::format(" d{}", series.dash) : "";
+    return fmt::format("k{}{}", series.category, dash);
 }
 
 /// The outline of a dot; each category has a shape of its own, for print and for those who see few colours.
@@ -179,9 +181,9 @@ std::string draw_series(const Axes& axes, const Series& series) {
     for (const ChartPoint& point : series.points) {
         const std::string note =
             point.note.empty() ? fmt::format("{}: {:g}, {}", series.label, point.x, significant(point.y)) : point.note;
-        text += fmt::format("<circle class=\"{} {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}</title></circle>\n",
-                            measured ? "ring" : "dot", look, axes.x.at(point.x), axes.y.at(point.y), radius,
-                            escape_markup(note));
+        const double x = axes.x.at(point.x), y = axes.y.at(point.y);
+        text += fmt::format("<path class=\"{} {}\" d=\"{}\"><title>{}</title></path>\n", measured ? "ring" : "dot",
+                            look, dot(series.category, x, y, radius), escape_markup(note));
     }
     return text;
 }
@@ -195,7 +197,9 @@ std::string draw_sample(const Series& series, double x, double y) {
     if (series.look == SeriesLook::scatter) {
         return fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 5));
     }
-    return fmt::format("<path class=\"line {}\" d=\"M{:.1f} {}h26\"/>", look, x, y);
+    const std::string line = fmt::format("<path class=\"line {}\" d=\"M{:.1f} {}h26\"/>", look, x, y);
+    if (series.look != SeriesLook::line) return line;
+    return line + fmt::format("<path class=\"dot {}\" d=\"{}\"/>", look, dot(series.category, x + 13, y, 3.5));
 }
 
 std::string draw_legend(const Chart& chart, double left) {
@@ -271,7 +275,7 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
     return svg +
            fmt::format(
                "<text class=\"label\" transform=\"translate({} {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-               f.left / 4, (f.top + f.height - f.bottom) / 2, escape_markup(chart.y_label));
+               f.left / 5, (f.top + f.height - f.bottom) / 2, escape_markup(chart.y_label));
 }
 
 }  // namespace
@@ -286,6 +290,14 @@ std::vector<double> log_ticks(double low, double high, std::size_t most) {
             if (digit == 1 || digit == 2 || digit == 5) all.push_back(value);
             if (digit == 1) powers.push_back(value);
         }
+    }
+    if (all.size() < 2 && digits.size() < 2 && high > low) {
+        // The range is too small for a logarithm to matter.
+        double step = std::pow(10.0, std::floor(std::log10(high - low)));
+        if ((high - low) / step < 2) step /= 5;
+        std::vector<double> equal;
+        for (double i = std::ceil(low / step); i * step <= high; ++i) equal.push_back(i * step);
+        return equal;
     }
     if (all.size() < 2) return digits;
     return all.size() > most && powers.size() >= 2 ? powers : all;

@@ -25,14 +25,15 @@ enum class SeriesLook {
     scatter,
 };
 
-/// Categories that have a colour, a dash and a dot of their own; the last is for whatever is left.
+/// Categories that have a colour and a dot of their own, and as many dashes; the last is for whatever is left.
 inline constexpr std::size_t category_count = 8;
 
 struct Series {
     std::string label;
     SeriesLook look = SeriesLook::prediction;
     std::vector<ChartPoint> points;  ///< sorted by x unless a scatter; both coordinates positive
-    std::size_t category = 0;        ///< below category_count
+    std::size_t category = 0;        ///< colour and dot of a line or scatter; below category_count
+    std::size_t dash = 0;            ///< of a line; below category_count
 };
 
 /// A chart with logarithmic axes, as plain data.
@@ -49,7 +50,7 @@ struct Chart {
 };
 
 /// Values for the ticks of a logarithmic axis: 1, 2 and 5 times powers of ten inside the range; thinned to the powers
-/// when there would be more than `most`, all digits times powers where that leaves less than two.
+/// when there would be more than `most`; where they are less than two, all digits times powers, or equal steps.
 [[nodiscard]] std::vector<double> log_ticks(double low, double high, std::size_t most = 9);
 
 /// Makes the x axis one of batch sizes: labelled at these where they are few. None: the model fixes its batch.

@@ -40,10 +40,10 @@ constexpr std::string_view strokes =
     ".ftax-chart .grid,.ftax-chart .mark,.ftax-chart .line,.ftax-chart .ring{stroke:currentColor;fill:none}"
     ".ftax-chart .mark{stroke-dasharray:2 4}.ftax-chart .band{fill:currentColor;stroke:none;fill-opacity:.16}"
     ".ftax-chart .line{stroke-width:2}.ftax-chart .ring{stroke-width:1.6}.ftax-chart .cloud{fill-opacity:.6}"
-    ".ftax-chart .line.reference{stroke-width:1.2}.ftax-chart .line.host,.ftax-chart .line.k1{stroke-dasharray:7 4}"
-    ".ftax-chart .line.device,.ftax-chart .line.k2{stroke-dasharray:2 3}.ftax-chart .line.k3{stroke-dasharray:9 3 2 3}"
-    ".ftax-chart .line.k4{stroke-dasharray:12 4}.ftax-chart .line.k5{stroke-dasharray:4 2}"
-    ".ftax-chart .line.k6{stroke-dasharray:9 3 2 3 2 3}.ftax-chart .line.k7{stroke-dasharray:1 3}";
+    ".ftax-chart .line.reference{stroke-width:1.2}.ftax-chart .line.host,.ftax-chart .line.d1{stroke-dasharray:7 4}"
+    ".ftax-chart .line.device,.ftax-chart .line.d2{stroke-dasharray:2 3}.ftax-chart .line.d3{stroke-dasharray:9 3 2 3}"
+    ".ftax-chart .line.d4{stroke-dasharray:12 4}.ftax-chart .line.d5{stroke-dasharray:4 2}"
+    ".ftax-chart .line.d6{stroke-dasharray:9 3 2 3 2 3}.ftax-chart .line.d7{stroke-dasharray:1 3}";
 
 }  // namespace
 

@@ -25,19 +25,36 @@ std::string title_of(const ComparisonReport& report) {
     return title;
 }
 
-/// One line per pair; those beyond the last colour of their own share it.
+/// Where a name stands among those seen so far, at most at the last category; a new one is added.
+std::size_t index_of(std::string_view name, std::vector<std::string_view>& seen) {
+    const auto found = std::find(seen.begin(), seen.end(), name);
+    const auto index = static_cast<std::size_t>(found - seen.begin());
+    if (found == seen.end()) seen.push_back(name);
+    return std::min(index, category_count - 1);
+}
+
+/// One line per pair: devices differ in colour and dot, frameworks in dash. What there is one of leaves colour and dash
+/// to the other; those beyond the last share it.
 Chart chart_of(const ComparisonReport& report) {
     Chart chart{.title = title_of(report), .y_label = "latency, ms"};
     std::vector<double> batches;
+    std::vector<std::string_view> devices, frameworks;
+    for (const ComparisonRow& row : report.rows) {
+        if (!row.prediction) continue;
+        static_cast<void>(index_of(row.device, devices));
+        static_cast<void>(index_of(row.framework, frameworks));
+    }
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction) continue;
         if (row.batch) batches.push_back(static_cast<double>(*row.batch));
         const std::string label = fmt::format("{} on {}", row.framework, row.device);
         if (chart.series.empty() || chart.series.back().label != label) {
+            const std::size_t device = index_of(row.device, devices), framework = index_of(row.framework, frameworks);
             chart.series.push_back({.label = label,
                                     .look = SeriesLook::line,
                                     .points = {},
-                                    .category = std::min(chart.series.size(), category_count - 1)});
+                                    .category = devices.size() > 1 ? device : framework,
+                                    .dash = frameworks.size() > 1 ? framework : device});
         }
         chart.series.back().points.push_back(
             {static_cast<double>(row.batch.value_or(1)), row.prediction->latency_s * 1e3});

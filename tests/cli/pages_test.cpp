@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -198,6 +199,22 @@ TEST_CASE("BAD_INPUTS 6: cells and columns of measured rows are text in a page, 
     CHECK(page.html.find("&quot;&gt;&lt;script&gt;alert(6)") != std::string::npos);
     CHECK(page.html.find("&lt;script&gt;alert(7)") != std::string::npos);
     CHECK(page.html.find("&lt;b&gt;run") != std::string::npos);
+}
+
+TEST_CASE("compared pairs: devices differ in colour, frameworks in dash, and the only one in neither") {
+    const auto looks = [](const char* devices, const char* frameworks) {
+        const std::string html =
+            page_of({"compare", "resnet18", "--device", devices, "--framework", frameworks, "--batch", "1,8"}).html;
+        std::vector<std::string> found;
+        const std::regex line("class=\"line (k[0-9] d[0-9])\" d=\"M[0-9.]+ [0-9.]+L");
+        for (auto at = std::sregex_iterator(html.begin(), html.end(), line); at != std::sregex_iterator(); ++at)
+            found.push_back((*at)[1]);
+        return found;
+    };
+    using Looks = std::vector<std::string>;
+    CHECK(looks("t4,l4", "pytorch-eager,torchscript") == Looks{"k0 d0", "k0 d1", "k1 d0", "k1 d1"});
+    CHECK(looks("t4", "pytorch-eager,torchscript") == Looks{"k0 d0", "k1 d1"});
+    CHECK(looks("t4,l4", "torchscript") == Looks{"k0 d0", "k1 d1"});
 }
 
 TEST_CASE("a page, a chart and a trace go to standard output alone") {

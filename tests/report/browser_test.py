@@ -268,6 +268,25 @@ def check_validate(test, rows_path):
     test.finish()
 
 
+def check_extremes(test):
+    """Pages that hold very little, or very much."""
+    model = os.path.join(test.folder, "one.txt")
+    with open(model, "w") as file:
+        file.write("graph one\ninput %x f32[batch,64]\nweight %w f32[64,64]\n%y f32[batch,64] = linear(%x, %w)\noutput %y\n")
+    test.page("one operator, one batch", "predict", model, "--device", "t4", "--batch", "3")
+    test.finish()
+    rows = os.path.join(test.folder, "equal.csv")
+    with open(rows, "w") as file:
+        file.write("gpu,op,precision,shape,latency_ms\n")
+        for h in range(950, 960):
+            file.write(f"NVIDIA A100-PCIE-40GB,add,fp32,b=76 h={h},{0.0263 + h * 1e-6:.6f}\n")
+    test.page("nearly equal rows", "validate", rows)
+    test.finish()
+    test.page("many pairs", "compare", "resnet18", "--device", "t4,l4,a10g", "--framework",
+              "pytorch-eager,torchscript,onnxruntime-cuda", "--batch", "1,2,3,4,5,6,7,8,9,10")
+    test.finish()
+
+
 def check_hostile(test):
     model = os.path.join(test.folder, "<script>alert(0)<'&.txt")
     with open(model, "w") as file:
@@ -298,6 +317,7 @@ def main():
         check_crossover(test)
         check_validate(test, rows_path)
         check_hostile(test)
+        check_extremes(test)
     for failure in test.failures[:40]:
         print(failure)
     print(f"{test.checks} checks in {os.path.basename(program)}, {len(test.failures)} failed")
