@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -6,9 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/device.hpp"
+#include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/near_names.hpp"
+#include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/table.hpp"
 #include "src/report/units.hpp"
@@ -27,13 +31,28 @@ struct ProfileView {
     std::vector<Parameter> parameters;
 };
 
+[[noreturn]] void fail_unknown(const std::string& name) {
+    std::vector<std::string> names = framework_names();
+    for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
+    const std::vector<std::string> near = near_names(name, names);
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("no device and no framework is called '{}'{}; `ftax profiles list` shows all",
+                    escape_terminal(name), near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", "))));
+}
+
 ProfileView view_of(const std::string& name) {
     const std::size_t at = name.find('@');
-    const std::string framework = name.substr(0, at);
+    const std::string framework = framework_name(name.substr(0, at));
     const std::vector<std::string> frameworks = framework_names();
     if (std::find(frameworks.begin(), frameworks.end(), framework) == frameworks.end()) {
-        DeviceProfile profile = device_profile(name);
-        return {profile.device.slug, profile.version, std::move(profile.parameters)};
+        try {
+            DeviceProfile profile = device_profile(name);
+            return {profile.device.slug, profile.version, std::move(profile.parameters)};
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::usage || name.ends_with(".json")) throw;
+            fail_unknown(name);
+        }
     }
     FrameworkProfile profile = framework_profile(framework, at == std::string::npos ? "" : name.substr(at + 1));
     return {fmt::format("{}@{}", profile.framework, profile.host), profile.version, std::move(profile.parameters)};
