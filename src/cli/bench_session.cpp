@@ -143,8 +143,10 @@ void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
         ->check(CLI::IsMember({"cpu", "cuda", "cuda:0"}))
         ->capture_default_str();
     verb.add_option("--framework", arguments.framework,
-                    "libtorch, or through Python: pytorch-eager, torchscript, cuda-graph, torch-compile, "
-                    "onnxruntime-cuda, onnxruntime-cpu")
+                    "what runs the operators: libtorch in this program, the others through Python")
+        ->check(CLI::IsMember({"libtorch", "pytorch-eager", "torchscript", "cuda-graph", "torch-compile",
+                               "onnxruntime-cuda", "onnxruntime-cpu"},
+                              CLI::ignore_case))
         ->capture_default_str();
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
     verb.add_option("--python", arguments.python,

@@ -123,6 +123,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"inspect", model, "--stream", "--kernels", "--device", "t4"}, 2, "--stream"},
         {{"validate", model, "--kineto", broken, "--device", "t4", "--predictions", "out.csv"}, 2, "--predictions"},
         {{"validate", model, "--kineto", broken, "--device", "t4", "--max-mape", "10"}, 2, "--max-mape"},
+        {{"measure", "dispatch", "--device", "cpu", "--framework", "my-engine"}, 2, "my-engine not in {libtorch,"},
         {{"profiles", "show", "tensort"}, 2, "no device and no framework is called 'tensort' (near: tensorrt"},
         {{"profiles"}, 2, "profiles: a command is missing: list, show, diff"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
