@@ -5,14 +5,13 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/file.hpp"
 
 namespace ftax::cli {
 namespace {
 
 struct ConvertArguments {
     ModelArguments model;
-    std::string output;
+    std::string output = "-";
     bool short_names = false;
 };
 
@@ -20,11 +19,7 @@ struct ConvertArguments {
 int run_convert(const ConvertArguments& arguments) {
     Graph graph = load_graph(arguments.model);
     if (arguments.short_names) shorten_names(graph);
-    if (arguments.output.empty()) {
-        write_standard_output(to_text(graph));
-    } else {
-        write_file(arguments.output, to_text(graph));
-    }
+    write_output(arguments.output, to_text(graph));
     return 0;
 }
 
@@ -34,8 +29,9 @@ void setup_convert(CLI::App& app, Action& action) {
     CLI::App* verb = app.add_subcommand("convert", "write a model as a text graph");
     const auto arguments = std::make_shared<ConvertArguments>();
     add_model_options(*verb, arguments->model);
-    verb->add_option("-o,--output", arguments->output, "file to write; standard output when left out")
-        ->type_name("FILE");
+    verb->add_option("-o,--output", arguments->output, "file to write, or standard output (-)")
+        ->type_name("FILE")
+        ->capture_default_str();
     verb->add_flag("--short-names", arguments->short_names, "number tensors and operators: half as long");
     verb->callback([arguments, &action] { action = [arguments] { return run_convert(*arguments); }; });
 }

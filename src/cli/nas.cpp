@@ -17,7 +17,6 @@
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/file.hpp"
 #include "src/io/number.hpp"
 
 namespace ftax::cli {
@@ -219,11 +218,7 @@ int run_nas(const NasArguments& arguments) {
             append_rows(text, archs, i, std::span(latency_s).subspan(i * batches.size()), batches, 0);
         }
     }
-    if (arguments.output == "-") {
-        write_standard_output(text);
-    } else {
-        write_file(arguments.output, text);
-    }
+    write_output(arguments.output, text);
     if (archs.broken == 0) return 0;
     fmt::print(notices(), "{} of {} architectures do not parse\n", archs.broken, archs.table.rows());
     return static_cast<int>(ErrorCode::profile);

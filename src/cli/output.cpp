@@ -58,21 +58,26 @@ CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const s
 }
 
 void write_result(const OutputArguments& arguments, const Forms& forms) {
-    const std::array all{Form{"--json", arguments.json, forms.json}, Form{"--csv", arguments.csv, forms.csv},
-                         Form{"--trace", arguments.trace, forms.trace}, Form{"--html", arguments.html, forms.html},
-                         Form{"--svg", arguments.svg, forms.svg}};
+    const std::array all{
+        Form{"--json", arguments.json, forms.json},    Form{"--csv", arguments.csv, forms.csv},
+        Form{"--trace", arguments.trace, forms.trace}, Form{"--html", arguments.html, forms.html},
+        Form{"--svg", arguments.svg, forms.svg},       Form{"--predictions", arguments.predictions, forms.predictions}};
     refuse_one_place_for_two(all);
     bool table = true;
     for (const Form& form : all) {
         if (form.path.empty()) continue;
-        if (form.path == standard_output) {
-            write_standard_output(form.text());
-            table = false;
-        } else {
-            write_file(form.path, form.text());
-        }
+        write_output(form.path, form.text());
+        table = table && form.path != standard_output;
     }
     if (table) write_standard_output(forms.table());
+}
+
+void write_output(const std::string& path, std::string_view text) {
+    if (path == standard_output) {
+        write_standard_output(text);
+    } else {
+        write_file(path, text);
+    }
 }
 
 std::FILE* notices() {

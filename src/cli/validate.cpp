@@ -8,7 +8,6 @@
 #include "src/cli/scenario.hpp"
 #include "src/cli/validation.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/io/file.hpp"
 #include "src/report/validation_page.hpp"
 
 namespace ftax::cli {
@@ -17,7 +16,6 @@ namespace {
 struct ValidateArguments {
     ValidationArguments validation;
     KinetoArguments kineto;
-    std::string predictions;
     double max_mape_percent = 0;
     OutputArguments output;
 };
@@ -43,8 +41,6 @@ int run_validate(const ValidateArguments& arguments) {
                         [&](std::size_t done, std::size_t total) { progress.show(done, total); });
     }();
     const report::ValidationReport& report = validation.report;
-    if (!arguments.predictions.empty())
-        write_file(arguments.predictions, predictions_csv(validation.table, validation.rows));
     const ValidationArguments& given = arguments.validation;
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
@@ -54,7 +50,8 @@ int run_validate(const ValidateArguments& arguments) {
                                             return validation_page(
                                                 {given.rows, given.anchor, given.device_profile, warnings},
                                                 validation.table, validation.rows, report);
-                                        }});
+                                        },
+                                    .predictions = [&] { return predictions_csv(validation.table, validation.rows); }});
     if (arguments.max_mape_percent <= 0) return 0;
     return report.overall && 100 * report.overall->mean <= arguments.max_mape_percent ? 0 : over_max_mape;
 }
@@ -98,7 +95,7 @@ void setup_validate(CLI::App& app, Action& action) {
     verb->add_option("--max-mape", arguments->max_mape_percent, "exit with 1 when the MAPE is larger")
         ->type_name("PERCENT")
         ->check(CLI::PositiveNumber);
-    verb->add_option("--predictions", arguments->predictions, "write every row with its prediction")
+    verb->add_option("--predictions", arguments->output.predictions, "write every row with its prediction")
         ->type_name("OUT.csv");
     CLI::Option* const html =
         add_html_option(*verb, arguments->output, "with predicted against measured, errors by GPU, framework, batch");

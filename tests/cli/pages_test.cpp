@@ -231,6 +231,10 @@ TEST_CASE("a page, a chart and a trace go to standard output alone") {
     CHECK(svg.starts_with("<svg "));
     CHECK(svg.ends_with("</svg>\n"));
     CHECK(nlohmann::json::parse(standard_output(predict, "--trace")).contains("traceEvents"));
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,4.7\n");
+    CHECK(standard_output({"validate", rows}, "--predictions").starts_with("gpu,model,batch,latency_ms,predicted_ms"));
+    CHECK(standard_output({"convert", "resnet18"}, "-o") == run_ftax({"convert", "resnet18"}).output);
     CHECK(standard_output({"crossover", "resnet18", "--device", "t4"}, "--html").ends_with("</html>\n"));
 }
 
