@@ -84,6 +84,7 @@ if(FTAX_BUILD_TORCH)
     target_compile_options(ftax_libtorch PRIVATE -O1 -Wno-unused-parameter)
 endif()
 ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)
+target_precompile_headers(ftax_report PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 
 # Everything a program that predicts needs, under one name: find_package(ftax), link ftax::ftax.
 add_library(ftax INTERFACE)
@@ -97,7 +98,7 @@ ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>
                         $<$<BOOL:${FTAX_BUILD_FIT}>:Eigen3::Eigen> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.
-target_compile_options(ftax_cli PRIVATE $<$<CONFIG:Release>:-O1>)
+target_compile_options(ftax_cli PRIVATE ${FTAX_QUICK_BUILD})
 target_precompile_headers(ftax_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
 target_compile_definitions(ftax_cli PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
                                             $<$<BOOL:${FTAX_BUILD_FIT}>:FTAX_WITH_FIT>
@@ -106,7 +107,7 @@ target_compile_definitions(ftax_cli PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
 add_executable(ftax_program src/main.cpp)
 set_target_properties(ftax_program PROPERTIES OUTPUT_NAME ftax)
 target_include_directories(ftax_program PRIVATE ${PROJECT_SOURCE_DIR})
-target_compile_options(ftax_program PRIVATE $<$<CONFIG:Release>:-O1>)
+target_compile_options(ftax_program PRIVATE ${FTAX_QUICK_BUILD})
 target_link_libraries(ftax_program PRIVATE ftax_cli fmt::fmt ftax_options)
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_program ftax_libtorch)

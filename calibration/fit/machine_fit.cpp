@@ -139,7 +139,7 @@ Errors errors_of(const std::vector<const Row*>& rows, const Solved& all, const L
     for (const auto& [name, unused] : in_fit) {
         std::vector<const Row*> others;
         std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
-                     [&](const Row* r) { return group(*r) != name; });
+                     [&, &name = name](const Row* r) { return group(*r) != name; });
         if (others.empty()) continue;
         const Solved without = solve(others, start, options, model, measured);
         for (const Row* row : rows) {

@@ -117,7 +117,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
         for (const Unknown& u : fit.block(block.index)) {
             if (!u.name.starts_with(options.only)) continue;
             const std::string key = id.substr(1);
-            std::erase_if(fitted.parameters, [&](const ScopedParameter& p) {
+            std::erase_if(fitted.parameters, [&, &block = block](const ScopedParameter& p) {
                 return p.parameter.name == u.name && p.scope == block.scope && p.key == key;
             });
             const Parameter value{u.name, u.value, u.relative_stddev,

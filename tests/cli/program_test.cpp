@@ -47,7 +47,8 @@ TEST_CASE("the accuracy table of the README says what the ledger says") {
                                                    {"ONNX Runtime (CUDA)", "onnxruntime-cuda"},
                                                    {"Torch-TensorRT", "torch-tensorrt"}};
     const std::string readme = read_text(std::string(FTAX_SOURCE_DIR) + "/README.md");
-    for (const auto& [title, framework] : names) {
+    for (const auto& [title, slug] : names) {
+        const std::string& framework = slug;
         CAPTURE(framework);
         const std::string head = "| " + title + " | the model | ";
         const std::size_t line = readme.find(head);

@@ -33,8 +33,9 @@ for target in "$@"; do
     esac
     [ ! -d "$here/seeds/$target" ] || cp "$here"/seeds/$target/* "$corpus/"
     printf '%-16s' "$target"
+    # Weighing inputs by their entropy takes half of the time of the targets that reach most code.
     if FTAX_FUZZ_TARGET=$target "$build/ftax_fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-           -max_len=8192 -use_value_profile=1 -print_final_stats=1 -artifact_prefix="$build/found/$target-" \
+           -max_len=8192 -use_value_profile=1 -entropic=0 -print_final_stats=1 -artifact_prefix="$build/found/$target-" \
            "$corpus" >"$build/$target.log" 2>&1; then
         sed -n 's/^stat::number_of_executed_units: *\(.*\)/\1 executions, nothing found/p' "$build/$target.log"
     else

@@ -38,7 +38,7 @@ TEST_CASE("kernels that are called equal have one shape at every binding, and a 
             for (const std::int64_t batch : {1, 3, 32}) {
                 ShapeBindings bindings{{"batch", batch}};
                 for (const std::string& symbol : graph.expressions.symbols()) bindings.emplace(symbol, 16 * batch);
-                const BoundShapes bound = bind(graph, bindings);
+                const BoundShapes bound = ftax::bind(graph, bindings);
                 for (std::uint32_t i = 0; i < first.size(); ++i) {
                     CAPTURE(model);
                     CAPTURE(i);

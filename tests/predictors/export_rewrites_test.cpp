@@ -20,7 +20,7 @@ std::vector<OpKind> kinds(const Graph& graph) {
 }
 
 std::int64_t flops(const Graph& graph, OpKind kind, const ShapeBindings& bindings) {
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     std::int64_t sum = 0;
     for (const Op& op : graph.ops) {
         if (op.kind == kind) sum += work_of(graph, op, bound).flops;

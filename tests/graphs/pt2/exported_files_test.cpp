@@ -77,7 +77,7 @@ TEST_CASE(".pt2 archives of torch 2.4 to 2.11 are read with the same work and sh
         CHECK(graph.ranges[0].greatest == 1024);
         ShapeBindings bindings{{"batch", 2}};
         if (name == "mixed") bindings["seq"] = 16;
-        const BoundShapes bound = bind(graph, bindings);
+        const BoundShapes bound = ftax::bind(graph, bindings);
         CHECK(contraction_flops(graph, bound) == expected.flops);
         REQUIRE(graph.outputs.size() == expected.outputs.size());
         for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -106,7 +106,7 @@ TEST_CASE("architectures of timm and transformers are read in full, with the FLO
         CHECK(unknown_operators(graph).empty());
         ShapeBindings bindings;
         for (const std::string& symbol : graph.expressions.symbols()) bindings[symbol] = symbol == "batch" ? 2 : 128;
-        const auto flops = static_cast<double>(total_work(graph, bind(graph, bindings)).flops);
+        const auto flops = static_cast<double>(total_work(graph, ftax::bind(graph, bindings)).flops);
         CHECK(fmt::format("{:.4f}", flops / 1e9) == table[path.stem().string()]);
     }
 }

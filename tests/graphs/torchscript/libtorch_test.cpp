@@ -47,7 +47,7 @@ std::vector<std::string> described(const std::vector<ScriptOperator>& operators)
 
 /// Operators of the graph as LibTorch names them, with the shapes that our rules give.
 std::vector<ScriptOperator> operators_of(const Graph& graph, const ShapeBindings& bindings) {
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     std::vector<ScriptOperator> result;
     for (const Op& op : graph.ops) {
         result.push_back({op.source, {}});
@@ -85,7 +85,7 @@ void check_against_run(const std::string& source, std::size_t propagated) {
         check_against_propagation(own, known);
     }
     REQUIRE(graph.outputs.size() == 1);
-    CHECK(bound_type(graph.tensors[graph.outputs[0]], bind(graph, bindings)).shape == run.shape);
+    CHECK(bound_type(graph.tensors[graph.outputs[0]], ftax::bind(graph, bindings)).shape == run.shape);
 }
 
 /// A TorchScript file of tests/oracle/exporters.py, beside which stands what its inputs are.

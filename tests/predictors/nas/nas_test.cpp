@@ -127,8 +127,10 @@ TEST_CASE("the cost function equals the full predictor on random architectures o
 TEST_CASE("the cost function synchronises runs where the full predictor does") {
     const nas::Space& space = nas::space("nasbench201");
     std::mt19937 random(1);
-    for (const auto& [name, synchronized] :
+    for (const auto& [slug, waits] :
          {std::pair("onnxruntime-cuda", false), {"pytorch-eager", true}, {"pytorch-eager", false}}) {
+        const std::string name = slug;
+        const bool synchronized = waits;
         CAPTURE(name);
         CAPTURE(synchronized);
         FrameworkProfile framework = test_framework();
