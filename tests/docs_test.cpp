@@ -140,7 +140,8 @@ TEST_CASE("formats.md names every key of --json") {
         const ProgramRun run = run_ftax(arguments);
         REQUIRE(run.exit_code == 0);
         const nlohmann::json flat = nlohmann::json::parse(run.output).flatten();
-        for (const auto& [path, value] : flat.items()) {
+        for (const auto& item : flat.items()) {
+            const std::string& path = item.key();
             std::istringstream parts(path);
             for (std::string key; std::getline(parts, key, '/');) {
                 const bool index = key.find_first_not_of("0123456789") == std::string::npos;
