@@ -49,9 +49,9 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         least_s = seconds;
         next = tile.name;
     }
-    const bool by_credit = kernels::gemm::is_chosen_by_credit(rates.architecture, path);
+    const bool by_work = kernels::gemm::is_chosen_by_work(rates, s.batch > 1 && !s.linear);
     detail.reason =
-        fmt::format("least {} of {} tiles; as timed, {}", by_credit ? "credited work" : "arithmetic and L2 traffic",
+        fmt::format("least {} of {} tiles; as timed, {}", by_work ? "credited work" : "arithmetic and L2 traffic",
                     tiles.size(), slower_by(next, least_s, plan.seconds));
 }
 

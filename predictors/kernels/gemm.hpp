@@ -12,6 +12,7 @@
 #include "ftax/parameter.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/gemm_choice.hpp"
 #include "predictors/kernels/gemm_tiles.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
@@ -27,8 +28,8 @@ struct GemmParameters {
     T wave_sharpness{}, fill{}, latency_cycles{}, issue_latency{};
     T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
     T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, misaligned_write{};
-    T reread{}, skew_waves{}, row_skew{}, column_skew{}, skew{};
-    T split_s{}, energy_scale{};
+    T reread{}, first_skew{}, skew_waves{}, skew{};
+    T split_s{}, energy_scale{}, operand_energy{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
 };
 
@@ -69,19 +70,20 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
     visit("gemm.reread", p.reread,
           ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
+    visit("gemm.first_skew", p.first_skew,
+          ParameterSpec{0.03, 0.001, 0.5, 1.0, shared, "drift within the first wave, in parts of the reduction"});
     visit("gemm.skew_waves", p.skew_waves,
-          ParameterSpec{4.5, 0.05, 50, 0.7, shared, "waves after which blocks have half lost step"});
-    visit("gemm.row_skew", p.row_skew,
-          ParameterSpec{0.003, 1e-5, 1, 1.0, shared,
-                        "drift between blocks that share rows, in parts of the reduction, see shared_traffic"});
-    visit("gemm.column_skew", p.column_skew,
-          ParameterSpec{0.015, 1e-5, 1, 1.0, shared, "the same between blocks that share columns"});
+          ParameterSpec{50, 0.5, 500, 0.7, shared, "waves after which blocks have half lost step"});
     visit("gemm.skew", p.skew,
           ParameterSpec{1, 0.01, 30, 1.0, architecture, "how far blocks drift apart against other architectures"});
     visit("gemm.split_s", p.split_s,
           ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared, "adding up the parts of a split reduction, besides traffic"});
     visit("gemm.energy_scale", p.energy_scale,
           ParameterSpec{1, 0.3, 3, 0.15, architecture, "energy per operation against energy_per_flop_j"});
+    visit("gemm.operand_energy", p.operand_energy,
+          ParameterSpec{0.2, 0.01, 1, 0.5, shared,
+                        "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "
+                        "64x64 kernel is 20 % slower than its 128x64 kernel, beyond 3 ms only (neusight_ops.csv)"});
     visit("gemm.tensor_efficiency", p.tensor_efficiency,
           ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
                         "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
@@ -111,12 +113,6 @@ struct GemmPlan {
 
 namespace gemm {
 
-/// Kernel and split of the reduction.
-struct Choice {
-    const GemmTile* tile = nullptr;
-    double split = 1;
-};
-
 template <class T>
 double value_of(const T& x) {
     if constexpr (requires { x.a; }) {
@@ -124,14 +120,6 @@ double value_of(const T& x) {
     } else {
         return x;
     }
-}
-
-/// Blocks along n and m.
-inline double block_columns(const GemmShape& s, const GemmTile& tile) {
-    return tiles_over(static_cast<double>(s.n), tile.columns, tile.inverse_columns);
-}
-inline double block_rows(const GemmShape& s, const GemmTile& tile) {
-    return tiles_over(static_cast<double>(s.m), tile.rows, tile.inverse_rows);
 }
 
 /// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm (8) and xmma kernels.
@@ -151,9 +139,11 @@ inline double most_parts(std::int64_t k) {
     return std::min(32.0, static_cast<double>(k / 64));
 }
 
-/// Chooses how many they are. Source: grids of neusight_ops.csv.
+/// Chooses how many they are: more than one while the grid does not fill the SMs' residency; from Ampere on hardly more
+/// than one block per SM is enough to leave the reduction whole. Source: grids of neusight_ops.csv.
 inline double split_for(const GemmTile& tile, double blocks_per_sm, double most_parts, Architecture architecture) {
-    if (blocks_per_sm >= split_below(tile, architecture)) return 1;
+    const double enough = architecture >= Architecture::ampere && tile.resident > 1 ? 1.5 : tile.resident;
+    if (blocks_per_sm >= enough) return 1;
     const double wanted = whole_part(1.5 * tile.resident / blocks_per_sm + 0.5);
     return std::max(1.0, std::min(wanted, most_parts));
 }
@@ -225,23 +215,26 @@ T compute_time(const GemmTile& tile, double blocks_per_sm, const T& block_s, con
                                                   squared_latency(tile, r), p.wave_sharpness);
 }
 
-/// Tells whether cuBLAS's choice follows credited_work: CUDA-core kernels except those of Volta and Turing.
+/// Tells whether cuBLAS's choice follows credited_work.
 inline bool is_chosen_by_credit(Architecture architecture, MathPath path) {
-    return !is_tensor(path) && (architecture <= Architecture::pascal || architecture >= Architecture::ampere);
+    return !is_tensor(path) && architecture >= Architecture::ampere;
+}
+
+template <class T>
+GridRules grid_rules(const DeviceRates<T>& rates, bool batched) {
+    return grid_rules(rates.architecture, rates.path, batched,
+                      value_of(rates.flops_per_s) / (rates.sms * rates.boost_clock_hz));
+}
+
+/// Tells whether padded work decides rather than the time.
+template <class T>
+bool is_chosen_by_work(const DeviceRates<T>& rates, bool batched) {
+    return is_chosen_by_credit(rates.architecture, rates.path) || !grid_rules(rates, batched).rules.empty();
 }
 
 /// cuBLAS's estimate of a candidate: padded arithmetic, partly in whole waves, divided by a credit for the tile.
-/// Source: kernel column of neusight_ops.csv linear: agrees in 93 % (P4) and 94 % (P100) of the rows with more than 8
-/// blocks per SM, in 73 % of all rows (A100). Pascal's credit for tall tiles depends on the width of the SM.
-inline double credited_work(const GemmTile& tile, double blocks_per_sm, double split, double part,
-                            Architecture architecture, double flops_per_cycle) {
-    if (architecture <= Architecture::pascal) {
-        constexpr double whole = 0.05, flat_credit = 0.75;
-        const double tall_credit = flops_per_cycle < 192 ? 1.07 : 1.0;
-        const double residencies = round_up(blocks_per_sm * tile.inverse_resident) * tile.resident;
-        const double credit = tile.rows > 64 ? tall_credit : tile.rows < 64 ? flat_credit : 1;
-        return tile.area * ((1 - whole) * blocks_per_sm + whole * residencies) * (part + 8) / credit;
-    }
+/// Source: kernel column of neusight_ops.csv linear: agrees in 73 % of an A100's rows.
+inline double credited_work(const GemmTile& tile, double blocks_per_sm, double split, double part) {
     constexpr double whole = 0.73, latency = 0.47 * 4096, narrow_credit = 0.965, sliced_credit = 0.82;
     constexpr double split_penalty = 1.3;
     const double credit = tile.loop == GemmLoop::wide     ? 1
@@ -256,10 +249,12 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p,
                      const BlockRates<double>& r) {
     const bool batched = s.batch > 1 && !s.linear;
+    const double inverse_sms = 1 / rates.sms;
+    if (const GridRules rules = grid_rules(rates, batched); !rules.rules.empty()) {
+        return choose_by_grid(s, rules, inverse_sms);
+    }
     const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
     const bool by_credit = is_chosen_by_credit(rates.architecture, rates.path);
-    const double inverse_sms = 1 / rates.sms;
-    const double flops_per_cycle = rates.flops_per_s * inverse_sms / rates.boost_clock_hz;
     const double whole = r.part(s.k, 1);
     const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
     Choice best{&tiles.front(), 1};
@@ -268,7 +263,7 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
         const double per_sm = blocks * split * inverse_sms;
         double score = 0;
         if (by_credit) {
-            score = credited_work(tile, per_sm, split, part, rates.architecture, flops_per_cycle);
+            score = credited_work(tile, per_sm, split, part);
         } else {
             const double block_s = block_time(tile, part, r);
             score = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
@@ -344,14 +339,16 @@ struct Traffic {
 
 /// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n
 /// on CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step;
-/// later bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart by a share of their
-/// reduction, over the first waves more and more: the data that the band reads meanwhile grows with the reduction and
-/// the band, and where it exceeds the L2 every block reads for itself. Columns, shared by blocks of different block
-/// rows, are lost first; reading them apart then widens the band's footprint. Source: our fits to neusight_ops.csv
-/// linear: without the drift Pascal's rows of k > 8,192 are 25 to 60 % off, while an A100 keeps its rate up to k =
-/// 65,536. Public f16 results of square products, 8,192 and more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s
-/// at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in
-/// f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
+/// later bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and
+/// more, by a share of their reduction that grows with the number of SMs and falls with the warps that hold a block
+/// together. What the band reads between two of the blocks that share a row is its reads over the drift, divided by
+/// these blocks: where that exceeds the L2, the second reads for itself, and the band reads more. Source: our fits to
+/// neusight_ops.csv linear: at k = 32,768 a P100 keeps 4.6 TFLOP/s on 256 × 8,192 outputs, whose rows 112 blocks share,
+/// and 2.5 on 2,048 × 256, where 8 do; its kernel of two warps drifts about four times as far as that of eight, a P4's
+/// (20 SMs) a third as far as a P100's (56); an A100 keeps its rate up to k = 65,536. Public f16 results of square
+/// products, 8,192 and more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s at 288 GB/s
+/// (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in f32 leave no
+/// room for drift (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
@@ -367,28 +364,34 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double depth_bytes = part * s.element_bytes;
     const double inverse_l2 = 1 / rates.l2_bytes;
 
-    const double band_values = std::min(down * tile.rows, static_cast<double>(s.m)) +
-                               std::min(across * tile.columns, static_cast<double>(s.n));
+    const double band_rows = std::min(down * tile.rows, static_cast<double>(s.m));
+    const double band_columns = std::min(across * tile.columns, static_cast<double>(s.n));
     const double row_bytes = static_cast<double>(s.m) * depth_bytes;
     const double column_bytes = static_cast<double>(s.n) * depth_bytes;
-    const T row_miss = miss_share(T(p.reread * (band_values * depth_bytes * inverse_l2)));
+    const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
     const T column_miss = miss_share(T(p.reread * (column_bytes * inverse_l2)));
     const T rows_once = row_bytes * (1.0 + row_miss * (grid_columns / across - 1));
     const T columns_once = column_bytes * (1.0 + column_miss * (grid_rows / down - 1));
 
     if (!blocks_drift(rates.architecture, rates.path)) return {batches * rows_once, batches * columns_once};
-    const double waves = grid * batches / resident;
-    const T skew = p.skew * (waves * depth_bytes * inverse_l2) / (p.skew_waves + waves);
-    const T column_lost = miss_share(T(skew * p.column_skew * band_values));
-    const T drifting_values = band_values + column_lost * ((band - across) * tile.columns);
-    const T row_lost = miss_share(T(skew * p.row_skew * drifting_values));
+    const double waves = grid / resident;
+    const T drift = p.skew * (rates.sms / 40) * (p.first_skew + waves / (p.skew_waves + waves)) *
+                    (depth_bytes * inverse_l2 * 0.5 * tile.idle_schedulers);
+    T row_reads(1.0), column_reads(1.0);
+    for (int i = 0; i < 2; ++i) {
+        const T drifting = drift * (band_rows * row_reads + band_columns * column_reads);
+        row_reads = 1.0 + (across - 1) * miss_share(T(drifting / across));
+        column_reads = 1.0 + (down - 1) * miss_share(T(drifting / down));
+    }
+    return {batches * rows_once * row_reads, batches * columns_once * column_reads};
+}
 
-    const double rows_alone = grid * tile.rows * depth_bytes;
-    const double columns_alone = grid * tile.columns * depth_bytes;
-    const T row_excess = rows_alone - rows_once;
-    const T column_excess = columns_alone - columns_once;
-    return {batches * (row_excess > 0.0 ? T(rows_once + row_lost * row_excess) : rows_once),
-            batches * (column_excess > 0.0 ? T(columns_once + column_lost * column_excess) : columns_once)};
+/// Energy per operation against that of a 128 × 128 block: each operand value serves a row or column of the block.
+/// Tensor cores and sliced kernels are left out, for want of rows that would show it.
+template <class T>
+T tile_energy(const GemmTile& tile, const GemmParameters<T>& p) {
+    if (tile.loop == GemmLoop::tensor || tile.loop == GemmLoop::sliced) return T(1.0);
+    return 1.0 + p.operand_energy * (64 * (tile.inverse_columns + tile.inverse_rows) - 1);
 }
 
 /// Times one choice.
@@ -426,7 +429,8 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
     // The parts are f32; one reduction reads them and writes the result.
     if (c.split > 1) whole_s += p.split_s + (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
-    whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, p.energy_scale), rates.pause_s);
+    const T energy = p.energy_scale * tile_energy(*c.tile, p);
+    whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, energy), rates.pause_s);
     plan.seconds = rates.floor_s + whole_s;
     plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute

@@ -91,11 +91,4 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     return batched ? std::span<const GemmTile>(ampere_batched) : ampere;
 }
 
-/// Returns below how many blocks per SM cuBLAS splits the reduction: while the grid does not fill the SMs' residency;
-/// from Ampere on hardly more than one block per SM is enough to leave it whole.
-/// Source: grid column of neusight_ops.csv (Pascal: 32x128 below 4 and 64x64 below 8 blocks per SM, exactly).
-[[nodiscard]] inline double split_below(const GemmTile& tile, Architecture architecture) {
-    return architecture >= Architecture::ampere && tile.resident > 1 ? 1.5 : tile.resident;
-}
-
 }  // namespace ftax::kernels
