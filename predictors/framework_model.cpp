@@ -23,6 +23,15 @@ std::vector<const FrameworkModel*>& models() {
     return all;
 }
 
+/// The framework of that name, whatever its case and punctuation; nullptr where there is none.
+const FrameworkModel* model_called(std::string_view spelled) {
+    const std::string wanted = normalized_name(spelled);
+    const auto found = std::find_if(models().begin(), models().end(), [&](const FrameworkModel* model) {
+        return normalized_name(model->name) == wanted;
+    });
+    return found != models().end() ? *found : nullptr;
+}
+
 }  // namespace
 
 std::span<const FrameworkModel* const> framework_models() {
@@ -38,20 +47,14 @@ void add_framework(const FrameworkModel& model) {
 }
 
 const FrameworkModel& framework_model(std::string_view name) {
-    const std::string listed = framework_name(name);
-    for (const FrameworkModel* model : framework_models()) {
-        if (model->name == listed) return *model;
-    }
+    if (const FrameworkModel* model = model_called(name)) return *model;
     throw Error(ErrorCode::usage,
                 fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
 }
 
 std::string framework_name(std::string_view spelled) {
-    const std::string wanted = normalized_name(spelled);
-    for (const FrameworkModel* model : framework_models()) {
-        if (normalized_name(model->name) == wanted) return std::string(model->name);
-    }
-    return std::string(spelled);
+    const FrameworkModel* model = model_called(spelled);
+    return std::string(model != nullptr ? model->name : spelled);
 }
 
 std::vector<std::string> framework_names() {

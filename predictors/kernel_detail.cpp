@@ -35,7 +35,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         detail.reason = "few rows: the weights stream past them once";
         return;
     }
-    const auto tiles = kernels::gemm_tiles(rates.architecture, path, s.batch > 1 && !s.linear);
+    const auto tiles = kernels::gemm_tiles(rates.architecture, path, kernels::gemm::is_batched(s));
     if (tiles.size() == 1) {
         detail.reason = "the only tile cuBLAS takes for batches here";
         return;
@@ -49,7 +49,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         least_s = seconds;
         next = tile.name;
     }
-    const bool by_work = kernels::gemm::is_chosen_by_work(rates, s.batch > 1 && !s.linear);
+    const bool by_work = kernels::gemm::is_chosen_by_work(rates, kernels::gemm::is_batched(s));
     detail.reason =
         fmt::format("least {} of {} tiles; as timed, {}", by_work ? "credited work" : "arithmetic and L2 traffic",
                     tiles.size(), slower_by(next, least_s, plan.seconds));

@@ -26,7 +26,7 @@ int element_bytes(const Schedule& schedule, TensorId tensor) {
 std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
     if (!graph.tensors[id].known_shape) return 0;
     const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(schedule.storage[id]));
-    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+    return ceil_quotient(bits, 8);
 }
 
 /// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
@@ -37,7 +37,7 @@ std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const Boun
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
         if (bound[tensor.strides[i]] != 0) bits = checked_multiply(bits, bound[tensor.shape[i]]);
     }
-    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+    return ceil_quotient(bits, 8);
 }
 
 /// Spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D data.
@@ -243,7 +243,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         if (!graph.tensors[id].known_shape) continue;
         const DType type = kernel.written_type.value_or(schedule.storage[id]);
         const std::int64_t elements = element_count(graph.tensors[id], bound);
-        shape.write_bytes = checked_add(shape.write_bytes, (checked_multiply(elements, bits_of(type)) + 7) / 8);
+        shape.write_bytes = checked_add(shape.write_bytes, ceil_quotient(checked_multiply(elements, bits_of(type)), 8));
         shape.elements = std::max(shape.elements, elements);
     }
     const std::int64_t output_elements = shape.elements;

@@ -180,7 +180,7 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
                           s.k % copy_bytes * s.element_bytes % copy_bytes == 0;
         const T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
         r.s_per_flop.fill(sm_s_per_flop / efficiency);
-        r.fill = s.batch > 1 && !s.linear ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
+        r.fill = is_batched(s) ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
         r.memory_latency =
             p.tensor_latency_cycles * flops_per_cycle * (0.5 / (r.step * steps_ahead(rates.architecture)));
         r.issue_latency = p.issue_latency;
@@ -248,7 +248,7 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
 /// memory bandwidth, hits and drift left aside as cuBLAS does.
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p,
                      const BlockRates<double>& r) {
-    const bool batched = s.batch > 1 && !s.linear;
+    const bool batched = is_batched(s);
     const double inverse_sms = 1 / rates.sms;
     if (const GridRules rules = grid_rules(rates, batched); !rules.rules.empty()) {
         return choose_by_grid(s, rules, inverse_sms);

@@ -21,6 +21,11 @@ struct Choice {
     double split = 1;
 };
 
+/// Tells whether a shape is a strided batch: products that share no operand.
+inline bool is_batched(const GemmShape& s) {
+    return s.batch > 1 && !s.linear;
+}
+
 /// Blocks along n and m.
 inline double block_columns(const GemmShape& s, const GemmTile& tile) {
     return tiles_over(static_cast<double>(s.n), tile.columns, tile.inverse_columns);

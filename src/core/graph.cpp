@@ -98,7 +98,7 @@ std::int64_t element_count(const Tensor& tensor, const BoundShapes& bound) {
 
 std::int64_t byte_count(const Tensor& tensor, const BoundShapes& bound) {
     const std::int64_t bits = checked_multiply(element_count(tensor, bound), bits_of(tensor.dtype));
-    return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+    return ceil_quotient(bits, 8);
 }
 
 TensorType bound_type(const Tensor& tensor, const BoundShapes& bound) {
