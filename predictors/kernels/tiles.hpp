@@ -6,9 +6,11 @@
 /// How a grid of equal thread blocks fills a GPU.
 namespace ftax::kernels {
 
-/// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 32 bits), exact below 2⁵³.
+/// Rounds down a quotient of counts. Counts are doubles (products of dimensions leave 64 bits), exact below 2⁵³ and
+/// whole beyond.
 inline double whole_part(double quotient) {
-    return static_cast<double>(static_cast<std::int64_t>(quotient));
+    constexpr double all_whole = 9007199254740992.0;
+    return quotient < all_whole ? static_cast<double>(static_cast<std::int64_t>(quotient)) : quotient;
 }
 
 /// Rounds it up.

@@ -182,7 +182,7 @@ void architecture(std::string_view bytes) {
         try {
             const nas::Space& searched = nas::space(name);
             searched.parse(bytes, choices);
-            use(nas::build_graph(searched, choices));
+            bind_if_possible(nas::build_graph(searched, choices));
         } catch (const Error&) {
         }
     }
@@ -229,21 +229,21 @@ void generated_graph(std::string_view bytes) {
     const FrameworkProfile& framework = choices.of(frameworks);
     PredictOptions options;
     options.precision = choices.of(precisions);
-    const std::size_t switches = choices.below(64);
+    const std::size_t switches = choices.below(16);
     options.channels_last = (switches & 1) != 0;
     options.cudnn9 = (switches & 2) != 0;
     options.synchronized = (switches & 4) != 0;
     options.padding = (switches & 8) != 0 ? 0.5 : 0;
     const std::int64_t batch = choices.of(sizes), seq = choices.of(sizes);
     const Graph graph = generate_graph(choices);
-    // The texts take longest: most runs need not print both.
-    const bool prints = (switches & 16) == 0, prints_wide = (switches & 32) == 0;
-    prints ? use(graph) : bind_if_possible(graph);
+    // The texts take longest: most runs print neither.
+    const std::size_t printed = choices.below(8);
+    printed == 7 ? use(graph) : bind_if_possible(graph);
     Predictor predictor(graph, device, framework, options);
     require_sound(predictor.predict({{"batch", batch}, {"seq", seq}}));
     for (std::size_t i = 0; i < predictor.operators().size(); ++i) static_cast<void>(predictor.kernel_details(i));
     const Graph wide = widened(graph, {{"batch", batch}, {"seq", seq}}, 3, 2);
-    prints_wide ? use(wide) : bind_if_possible(wide);
+    printed == 6 ? use(wide) : bind_if_possible(wide);
 }
 
 /// An Error is an answer.
