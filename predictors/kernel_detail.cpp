@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -36,6 +37,10 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         return;
     }
     const auto tiles = kernels::gemm_tiles(rates.architecture, path, kernels::gemm::is_batched(s));
+    if (std::ranges::none_of(tiles, [&](const auto& tile) { return tile.name == plan.tile.name; })) {
+        detail.reason = "cuBLAS takes it for 65,536 rows and more";
+        return;
+    }
     if (tiles.size() == 1) {
         detail.reason = "the only tile cuBLAS takes for batches here";
         return;

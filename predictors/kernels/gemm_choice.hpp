@@ -34,53 +34,60 @@ inline double block_rows(const GemmShape& s, const GemmTile& tile) {
     return tiles_over(static_cast<double>(s.m), tile.rows, tile.inverse_rows);
 }
 
-/// How cuBLAS weighs a kernel: padded work and a share of what the last of the `slots` per SM leave idle, over a
-/// credit. Grids of less than `split_below` blocks per SM split the reduction into `split_slots` blocks per SM.
+/// How cuBLAS weighs a kernel: padded work and a share of the slots that the last wave leaves idle, over a credit.
+/// Grids of less than `split_below` blocks per SM split the reduction into `split_slots` blocks per SM.
 struct GridRule {
     GemmTile tile{};
-    double slots = 1;
     double idle_share = 0;
     double credit = 1;
     double split_below = 0, split_slots = 0;
-    double inverse_slots = 1 / slots;
     double inverse_credit = 1 / credit;
 };
 
 /// Up to five blocks for four SMs the first kernel of Pascal's rules and of Volta's for batches is taken outright.
 inline constexpr double few_blocks_per_sm = 1.25;
+/// Beyond it idle slots only decide between kernels of equal work.
+inline constexpr double many_blocks_per_sm = 48;
 
 /// Rules of one choice.
 struct GridRules {
     std::span<const GridRule> rules;
     bool first_if_few = false;
+    /// Taken outright for 65,536 rows of f32 and more, where there is one.
+    const GemmTile* for_most_rows = nullptr;
 };
 
 /// Returns the rules of an architecture, none where the time decides.
-/// Source: kernel and grid columns of neusight_ops.csv, whose shares of rows the rules hit: linear P100 95 %, P4 92 %;
-/// bmm V100 92 %, T4 97 %. The parts of split reductions are within 7 % on the P4, 21 % on the P100, whose SMs have
-/// half the lanes and are given fewer blocks. Volta's choice of a layer's kernel depends on k as well.
+/// Source: kernel and grid columns of neusight_ops.csv. The rules take the row's kernel in 98 % of a P4's layers, 97 %
+/// of a P100's and 97 % of a V100's and T4's batches. The parts of split reductions are within 7 % on the P4, 21 % on
+/// the P100, whose SMs have half the lanes and are given fewer blocks. Volta's choice of a layer's kernel depends on k
+/// as well. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a Titan X takes half the time per token for 65,536
+/// tokens (bert, distilbert, longformer) that it takes for less, as 128x128 blocks would; a P100 keeps its 32x128 ones.
 [[nodiscard]] inline GridRules grid_rules(Architecture architecture, MathPath path, bool batched,
                                           double flops_per_cycle) {
     using namespace sgemm;
-    static constexpr std::array<GridRule, 3> half_width_pascal = {
-        GridRule{t128x32, 4, 0, 1, 0.8, 1.2}, GridRule{t32x128, 4, 0.8, 1}, GridRule{t64x64, 8, 0.24, 0.92}};
-    static constexpr std::array<GridRule, 3> pascal = {GridRule{t128x32, 4, 0, 1, 2.7, 4}, GridRule{t32x128, 4, 0.8, 1},
-                                                       GridRule{t64x64, 8, 0.24, 1, 2.7, 4}};
-    static constexpr std::array<GridRule, 3> volta_batched = {GridRule{t128x32, 4}, GridRule{t32x128, 4, 0.9},
-                                                              GridRule{t64x64, 8, 0.3}};
-    static constexpr std::array<GridRule, 3> turing_batched = {
-        GridRule{t128x64, 4, 0.2, 1}, GridRule{t64x64, 8, 0, 0.81}, GridRule{t128x32, 4, 0.44, 0.84}};
+    static constexpr std::array<GridRule, 3> half_width_pascal = {GridRule{t128x32, 0, 1, 0.8, 1.2},
+                                                                  GridRule{t32x128, 3}, GridRule{t64x64, 0.45, 0.935}};
+    static constexpr std::array<GridRule, 3> pascal = {GridRule{t128x32, 0, 1, 2.7, 4}, GridRule{t32x128, 2.5},
+                                                       GridRule{t64x64, 0.5, 1, 2.7, 4}};
+    static constexpr std::array<GridRule, 3> volta_batched = {GridRule{t128x32}, GridRule{t32x128, 2.5},
+                                                              GridRule{t64x64, 0.5}};
+    static constexpr std::array<GridRule, 3> turing_batched = {GridRule{t128x64, 0.3}, GridRule{t64x64, 0, 0.82},
+                                                               GridRule{t128x32, 0.44, 0.84}};
     if (is_tensor(path)) return {};
     if (architecture <= Architecture::pascal && !batched) {
-        return {flops_per_cycle < 192 ? std::span<const GridRule>(half_width_pascal) : pascal, true};
+        if (flops_per_cycle < 192) return {half_width_pascal, true};
+        return {pascal, true, &t128x128};
     }
     if (architecture == Architecture::volta && batched) return {volta_batched, true};
     if (architecture == Architecture::turing && batched) return {turing_batched};
     return {};
 }
 
-/// Takes the kernel of least weight, of equals the first.
+/// Takes the kernel of least weight, of equals that whose last wave is the fullest, of these the first.
 [[nodiscard]] inline Choice choose_by_grid(const GemmShape& s, const GridRules& rules, double inverse_sms) {
+    constexpr std::int64_t most_rows = 65536;
+    if (rules.for_most_rows != nullptr && s.m >= most_rows && s.element_bytes >= 4) return {rules.for_most_rows, 1};
     const auto blocks_per_sm = [&](const GemmTile& tile) {
         return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile) * inverse_sms;
     };
@@ -96,16 +103,18 @@ struct GridRules {
         candidates = candidates.subspan(1);
     }
     const GridRule* best = nullptr;
-    double best_blocks = 0, least = std::numeric_limits<double>::infinity();
+    double best_blocks = 0, least = std::numeric_limits<double>::infinity(), least_idle = 0;
     for (const GridRule& rule : candidates) {
         const double blocks = blocks_per_sm(rule.tile);
-        const double idle = round_up(blocks * rule.inverse_slots) * rule.slots - blocks;
-        const double weight =
-            rule.tile.area * (blocks + rule.idle_share * idle * std::min(1.0, 8 / blocks)) * rule.inverse_credit;
-        if (weight >= least) continue;
-        least = weight;
+        const double waves = blocks * rule.tile.inverse_resident;
+        const double idle = round_up(waves) - waves;
+        const double share = blocks > many_blocks_per_sm ? 0 : rule.idle_share * std::min(1.0, 0.5 / waves);
+        const double weight = rule.tile.area * (blocks + share * idle * rule.tile.resident) * rule.inverse_credit;
+        if (weight > least || (weight == least && idle >= least_idle)) continue;
         best = &rule;
         best_blocks = blocks;
+        least = weight;
+        least_idle = idle;
     }
     return choice(*best, best_blocks);
 }

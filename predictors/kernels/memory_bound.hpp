@@ -9,6 +9,7 @@
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/shapes.hpp"
+#include "src/core/checked_math.hpp"
 
 /// Kernels whose time is traffic: floor + smooth maximum of traffic and the work of the multiprocessors.
 namespace ftax::kernels {
@@ -109,21 +110,32 @@ struct RowKernel {
     T cycles_per_row{};
 };
 
-/// Steps that `threads` take over a row of `vectors`, in a loop unrolled by four. Where a warp's lanes part at a whole
-/// group of four, it runs the group for some and three single steps for the others, one after the other.
-/// Source: nvcc unrolls loops of unknown length by four; layer norm in neusight_ops.csv: a P100 sustains 378 GB/s on
-/// rows of 1,536 (three steps), 240 on 1,544 (two lanes take a fourth), 336 on 1,920 (three whole warps do).
-inline double unrolled_steps(std::int64_t vectors, std::int64_t threads) {
-    const std::int64_t steps = (vectors + threads - 1) / threads;
-    const bool lanes_part = vectors % 32 != 0;
-    return static_cast<double>(steps) + (lanes_part && steps % 4 == 0 ? 3 : 0);
+/// Warp instructions per clock relative to the four schedulers of an SM; only the P100's SM has two.
+/// Half of a row kernel's cycles are latency, which schedulers do not shorten, hence the root (fitted: 1.41).
+template <class T>
+T issue_slowdown(const DeviceRates<T>& device) {
+    using std::sqrt;
+    if (device.architecture != Architecture::pascal) return T(1.0);
+    return sqrt(256.0 * device.sms * device.boost_clock_hz / device.fp32_flops_per_s);
+}
+
+/// Steps of a block of four warps over a row of `vectors`, whose warps share the schedulers: a warp without vectors
+/// costs nothing. The loop is unrolled by four; where a warp's lanes part at a whole group of four, it runs the group
+/// for some and three single steps for the others, one after the other, which a P100's two schedulers do not hide.
+/// Source: nvcc unrolls loops of unknown length by four; layer norm in neusight_ops.csv: a P100 takes 960 cycles for a
+/// row of 384 (three warps) and 1,130 for 392 (four); it sustains 378 GB/s on rows of 1,536 (three steps), 240 on 1,544
+/// (two lanes take a fourth), 336 on 1,920 (three whole warps do), a P4 106, 104 and 108.
+inline double unrolled_steps(std::int64_t vectors, bool few_schedulers) {
+    const std::int64_t warps = ceil_quotient(vectors, 32);
+    const bool lanes_part = vectors % 32 != 0 && ceil_quotient(vectors, 128) % 4 == 0;
+    return 0.25 * static_cast<double>(warps) + (few_schedulers && lanes_part ? 3 : 0);
 }
 
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 template <class T>
-RowKernel<T> layer_norm(const MemoryShape& shape, const MemoryParameters<T>& p) {
-    const double steps = unrolled_steps((shape.row_length + 3) / 4, 128);
+RowKernel<T> layer_norm(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
+    const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), issue_slowdown(device) > 1.2);
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.special_cycles};
 }
 
@@ -146,15 +158,6 @@ RowKernel<T> softmax(const MemoryShape& shape, const MemoryParameters<T>& p) {
     const double blocks_of_128 = static_cast<double>(threads) / 128;
     return {static_cast<double>(threads), 2,
             blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
-}
-
-/// Warp instructions per clock relative to the four schedulers of an SM; only the P100's SM has two.
-/// Half of a row kernel's cycles are latency, which schedulers do not shorten, hence the root (fitted: 1.41).
-template <class T>
-T issue_slowdown(const DeviceRates<T>& device) {
-    using std::sqrt;
-    if (device.architecture != Architecture::pascal) return T(1.0);
-    return sqrt(256.0 * device.sms * device.boost_clock_hz / device.fp32_flops_per_s);
 }
 
 template <class T>
@@ -228,7 +231,7 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
     T work_s(0.0);
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
-        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, p);
+        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, device, p);
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         if (is_softmax && (shape.row_length * shape.element_bytes) % 32 != 0)
             traffic_bytes *= 1.0 + p.misaligned_traffic;

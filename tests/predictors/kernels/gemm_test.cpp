@@ -61,6 +61,27 @@ TEST_CASE("the reduction is split only while the grid leaves SMs empty, into par
     CHECK(many.split == 1);
 }
 
+TEST_CASE("of kernels of equal work Pascal's cuBLAS takes the one whose last wave is fuller, of those the narrow one") {
+    // Both kernels cut 128·a × 128·c outputs into 4·a·c blocks, of which 20 SMs hold 4 (32x128) or 8 (64x64) each.
+    const auto tile = [](std::int64_t a, std::int64_t c) {
+        return plan_gemm({.m = 128 * a, .n = 128 * c, .k = 768, .linear = true}, rates_of("p4"), declared()).tile.name;
+    };
+    CHECK(tile(18, 15) == "64x64");   // 54 blocks per SM: half of the last four, a quarter of the last eight are idle
+    CHECK(tile(23, 11) == "32x128");  // 50.6: 1.4 of four, 5.4 of eight
+    CHECK(tile(20, 14) == "32x128");  // 56: none
+}
+
+TEST_CASE("65,536 rows of f32 take large blocks on Pascal's SMs of 128 lanes") {
+    const auto tile = [](std::string_view device, std::int64_t rows, int bytes) {
+        const GemmShape s{.m = rows, .n = 768, .k = 768, .element_bytes = bytes, .linear = true};
+        return plan_gemm(s, rates_of(device), declared()).tile.name;
+    };
+    CHECK(tile("gtx-1080-ti", 65536, 4) == "128x128");
+    CHECK(tile("gtx-1080-ti", 65535, 4) != "128x128");
+    CHECK(tile("gtx-1080-ti", 65536, 2) != "128x128");
+    CHECK(tile("p100-pcie-16gb", 65536, 4) == "32x128");
+}
+
 TEST_CASE("no product beats its arithmetic at the best efficiency, the floor, or its result's traffic") {
     for (const char* device : devices) {
         for (const GemmShape& s : shapes) {

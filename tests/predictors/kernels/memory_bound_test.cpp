@@ -98,6 +98,17 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
           doctest::Approx(2 * pass_s).epsilon(0.01));
 }
 
+TEST_CASE(
+    "layer norm costs its warps with vectors, and parted lanes where a group of four steps ends on two schedulers") {
+    using memory_bound::unrolled_steps;
+    CHECK(unrolled_steps(96, true) == 0.75);   // rows of 384: three warps
+    CHECK(unrolled_steps(97, true) == 1);      // a fourth for one vector
+    CHECK(unrolled_steps(384, true) == 3);     // 1,536: no warp takes a fourth step
+    CHECK(unrolled_steps(386, true) == 6.25);  // two lanes do, their warp's others take three single ones
+    CHECK(unrolled_steps(386, false) == 3.25);
+    CHECK(unrolled_steps(512, true) == 4);  // 2,048: whole warps
+}
+
 TEST_CASE("softmax rows that start between sectors cost more") {
     const auto p = initial_parameters();
     const auto device = round_device();
