@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -257,4 +258,33 @@ TEST_CASE("BAD_INPUTS 47: a reader that goes away ends the program quietly and n
         run_program("inspect efficientnet --text; echo $? >'" + status + "'; } | { head -c 1 >/dev/null");
     CHECK(run.errors.empty());
     CHECK(read_text(status) == "1\n");
+}
+
+TEST_CASE("a model that is a folder, a pipe or a device is named as such and not read") {
+    const TemporaryFolder folder;
+    const std::string pipe = folder.file("pipe.onnx");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const auto refused = [](const std::string& model, const std::string& what) {
+        const ProgramRun run = run_ftax({"inspect", model});
+        CHECK(run.exit_code == 2);
+        CHECK_MESSAGE(run.errors.find(model + ": a model is a file, this is a " + what) != std::string::npos,
+                      run.errors);
+    };
+    refused(folder.path.string(), "folder");
+    refused(pipe, "pipe");
+    refused("/dev/zero", "device");
+}
+
+TEST_CASE("convert --short-names numbers weights and tensors and keeps the names of inputs") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("long.txt", R"(graph long
+input %tokens f32[batch,64]
+weight %encoder_weight f32[64,64]
+%encoder_output f32[batch,64] = linear(%tokens, %encoder_weight) "aten::linear" @encoder
+output %encoder_output
+)");
+    const ProgramRun run = run_ftax({"convert", model, "--short-names"});
+    REQUIRE(run.exit_code == 0);
+    CHECK(run.output.find("%encoder") == std::string::npos);
+    CHECK(run.output.find("%1 f32[batch,64] = linear(%tokens, %w1) \"aten::linear\" @encoder") != std::string::npos);
 }
