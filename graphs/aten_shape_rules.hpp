@@ -123,6 +123,7 @@ Outputs unfold(const Call& c);
 Outputs diagonal(const Call& c);
 Outputs chunk(const Call& c);
 Outputs split(const Call& c);
+Outputs tensor_split(const Call& c);
 Outputs unbind(const Call& c);
 Outputs concat(const Call& c);
 Outputs stack(const Call& c);

@@ -354,7 +354,7 @@ const Row table[] = {
     {"chunk", chunk},
     {"split", split},
     {"split_with_sizes", split},
-    {"tensor_split", chunk},
+    {"tensor_split", tensor_split},
     {"unbind", unbind},
     {"unsafe_chunk", chunk},
     {"unsafe_split", split},

@@ -20,6 +20,8 @@ int category(DType type) {
 
 DType wider(DType a, DType b) {
     if (a == b) return a;
+    const bool complex = category(a) == 3 || category(b) == 3;
+    if (complex && (std::max(bits_of(a), bits_of(b)) == 128 || a == DType::f64 || b == DType::f64)) return DType::c128;
     if (category(a) != category(b)) return category(a) > category(b) ? a : b;
     if (bits_of(a) == bits_of(b)) return category(a) == 2 ? DType::f32 : DType::i16;  // f16 with bf16, i8 with u8
     return bits_of(a) > bits_of(b) ? a : b;

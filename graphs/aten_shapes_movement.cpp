@@ -259,12 +259,36 @@ Outputs chunk(const Call& c) {
     const Shape& shape = c.first().shape;
     if (shape.empty()) c.fail("needs a dimension");
     const std::size_t axis = c.axis("dim", 0, shape.size());
-    const std::int64_t count = c.integer("chunks", c.integer("sections", 0));
+    const std::int64_t count = c.integer("chunks", 0);
     if (count < 1) c.fail("splits into no parts");
     const Expression size = c.pool().ceil_divide(shape[axis], c.constant(count));
     const auto whole = c.pool().constant_value(shape[axis]), each = c.pool().constant_value(size);
     if (whole && each && *each > 0) return parts_of(c, axis, (*whole + *each - 1) / *each, size);
     return parts_of(c, axis, count, size);
+}
+
+/// Parts that differ by one at most, the longer ones first; or cut at indices.
+Outputs tensor_split(const Call& c) {
+    const Shape& shape = c.first().shape;
+    if (shape.empty()) c.fail("needs a dimension");
+    const std::size_t axis = c.axis("dim", 0, shape.size());
+    Outputs result;
+    const auto part = [&](Expression length) {
+        result.push_back({c.first().dtype, shape});
+        result.back().shape[axis] = length;
+    };
+    if (c.has("indices")) {
+        Shape start, cuts = c.sizes("indices");
+        for (const Expression cut : cuts) part(slice_length(c, shape[axis], start, {cut})), start = {cut};
+        part(slice_length(c, shape[axis], start, {}));
+        return result;
+    }
+    const std::int64_t count = c.integer("sections", 0);
+    if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
+    for (std::int64_t i = 0; i < count; ++i) {
+        part(c.pool().floor_divide(c.pool().add(shape[axis], c.constant(count - 1 - i)), c.constant(count)));
+    }
+    return result;
 }
 
 Outputs split(const Call& c) {

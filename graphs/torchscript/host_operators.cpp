@@ -185,14 +185,15 @@ class HostOperators {
             return at ? items[*at] : Value(Unknown{});
         }
         if (kind == "aten::append") return items.push_back(a_[1]), check_length(items), a_[0];
-        if (kind == "aten::extend" && known_list(a_[1])) {
+        if ((kind == "aten::extend" || kind == "aten::add_") && a_.size() > 1 && known_list(a_[1])) {
             const std::vector<Value> more = *a_[1].as<Sequence>()->items;
             items.insert(items.end(), more.begin(), more.end());
             return check_length(items), a_[0];
         }
         if (kind == "aten::insert" && a_.size() == 3) {
             const auto at = number_of(pool_, a_[1]).value_or(0);
-            const auto index = std::clamp(at, 0.0, static_cast<double>(items.size()));
+            const auto size = static_cast<double>(items.size());
+            const auto index = std::clamp(at < 0 ? at + size : at, 0.0, size);
             items.insert(items.begin() + static_cast<std::ptrdiff_t>(index), a_[2]);
             return a_[0];
         }

@@ -41,6 +41,11 @@ class Call {
         return *this;
     }
 
+    Call& text(const std::string& name, const std::string& value) {
+        call_.arguments.push_back({name, {}, {}, {}, {}, value});
+        return *this;
+    }
+
     /// "f32[batch,8]" for each output, or "?".
     std::string infer() {
         const auto outputs = infer_aten(graph_, call_);
@@ -164,6 +169,189 @@ TEST_CASE("ATen movements follow symbolic sizes") {
           "f32[n,3,8,8]");
     CHECK(Call("aten::glu").tensor("self", {"batch", "10", "7"}).sizes("dim", {"1"}).infer() == "f32[batch,5,7]");
     CHECK(Call("mine::relu").tensor("self", {"n"}).infer() == "no rule");
+}
+
+TEST_CASE("ATen layers that fewer models use give the shapes that PyTorch gives") {
+    CHECK(Call("aten::conv1d").tensor("input", {"n", "4", "9"}).tensor("weight", {"6", "4", "3"}).infer() ==
+          "f32[n,6,7]");
+    CHECK(Call("aten::addmm").tensor("self", {"5"}).tensor("mat1", {"n", "3"}).tensor("mat2", {"3", "5"}).infer() ==
+          "f32[n,5]");
+    CHECK(Call("aten::einsum")
+              .text("equation", "bij, bjk -> bik")
+              .tensor("tensors", {"b", "2", "3"})
+              .append({"b", "3", "4"})
+              .infer() == "f32[b,2,4]");
+    CHECK(Call("aten::einsum").text("equation", "...ij,jk").tensor("tensors", {"2", "3"}).append({"3", "4"}).infer() ==
+          "?");
+    CHECK(Call("aten::scaled_dot_product_attention")
+              .tensor("query", {"n", "8", "s", "64"})
+              .tensor("key", {"n", "8", "t", "64"})
+              .tensor("value", {"n", "8", "t", "32"})
+              .infer() == "f32[n,8,s,32]");
+    CHECK(Call("aten::gru").tensor("input", {"s", "n", "8"}).tensor("hx", {"1", "n", "5"}).infer() ==
+          "f32[s,n,5] f32[1,n,5]");
+    CHECK(Call("aten::native_layer_norm").tensor("input", {"n", "s", "8"}).sizes("normalized_shape", {"8"}).infer() ==
+          "f32[n,s,8] f32[n,s,1] f32[n,s,1]");
+    CHECK(Call("aten::native_group_norm").tensor("input", {"n", "8", "4", "4"}).sizes("group", {"2"}).infer() ==
+          "f32[n,8,4,4] f32[n,2] f32[n,2]");
+    CHECK(Call("aten::native_batch_norm").tensor("input", {"n", "8", "4", "4"}).infer() ==
+          "f32[n,8,4,4] f32[0] f32[0]");
+    CHECK(Call("aten::max_pool1d_with_indices").tensor("self", {"n", "3", "9"}).sizes("kernel_size", {"3"}).infer() ==
+          "f32[n,3,3] i64[n,3,3]");
+    CHECK(Call("aten::adaptive_max_pool2d").tensor("self", {"n", "3", "9", "8"}).sizes("output_size", {"2"}).infer() ==
+          "f32[n,3,2,2] i64[n,3,2,2]");
+    CHECK(Call("aten::upsample_bilinear2d")
+              .tensor("self", {"n", "3", "8", "8"})
+              .sizes("output_size", {"7", "5"})
+              .infer() == "f32[n,3,7,5]");
+    CHECK(Call("aten::upsample_linear1d").tensor("self", {"n", "3", "8"}).infer() == "?");
+    CHECK(
+        Call("aten::grid_sampler").tensor("input", {"n", "3", "8", "8"}).tensor("grid", {"n", "5", "6", "2"}).infer() ==
+        "f32[n,3,5,6]");
+    CHECK(Call("aten::fft_rfft2").tensor("self", {"n", "6", "8"}).infer() == "c64[n,6,5]");
+    CHECK(Call("aten::fft_irfft").tensor("self", {"n", "5"}, DType::c64).infer() == "f32[n,8]");
+    CHECK(Call("aten::fft_fft").tensor("self", {"n", "5"}).sizes("n", {"16"}).sizes("dim", {"1"}).infer() ==
+          "c64[n,16]");
+    CHECK(Call("aten::im2col")
+              .tensor("self", {"n", "3", "8", "8"})
+              .sizes("kernel_size", {"2", "2"})
+              .sizes("stride", {"2"})
+              .infer() == "f32[n,12,16]");
+    CHECK(Call("aten::cdist").tensor("x1", {"n", "5", "3"}).tensor("x2", {"n", "7", "3"}).infer() == "f32[n,5,7]");
+    CHECK(Call("aten::_native_multi_head_attention").tensor("query", {"n", "s", "8"}).infer() == "f32[n,s,8] f32[0]");
+}
+
+TEST_CASE("ATen elementwise operators and reductions give the types that PyTorch gives") {
+    CHECK(Call("aten::add").tensor("self", {"4"}, DType::u8).tensor("other", {"4"}, DType::i8).infer() == "i16[4]");
+    CHECK(Call("aten::add").tensor("self", {"4"}, DType::f16).tensor("other", {"4"}, DType::bf16).infer() == "f32[4]");
+    CHECK(Call("aten::mul").tensor("self", {"4"}, DType::c64).tensor("other", {"4"}, DType::f64).infer() == "c128[4]");
+    CHECK(Call("aten::add").tensor("self", {"4"}, DType::boolean).sizes("other", {"2"}).infer() == "i64[4]");
+    CHECK(Call("aten::masked_fill")
+              .tensor("self", {"4"}, DType::f16)
+              .tensor("mask", {"4"}, DType::boolean)
+              .number("value", -1.5)
+              .infer() == "f16[4]");
+    CHECK(Call("aten::div")
+              .tensor("self", {"4"}, DType::i64)
+              .sizes("other", {"2"})
+              .text("rounding_mode", "floor")
+              .infer() == "i64[4]");
+    CHECK(Call("aten::where")
+              .tensor("condition", {"4", "1"}, DType::boolean)
+              .tensor("self", {"3"}, DType::f16)
+              .tensor("other", {"4", "3"}, DType::f32)
+              .infer() == "f32[4,3]");
+    CHECK(Call("aten::type_as").tensor("self", {"4"}).tensor("other", {"1"}, DType::f16).infer() == "f16[4]");
+    CHECK(Call("aten::to").tensor("self", {"4"}).tensor("other", {"1"}, DType::bf16).infer() == "bf16[4]");
+    CHECK(Call("aten::exp").tensor("self", {"4"}, DType::i64).infer() == "f32[4]");
+    CHECK(Call("aten::logical_not").tensor("self", {"4"}, DType::i64).infer() == "bool[4]");
+    CHECK(Call("aten::cumsum").tensor("self", {"n", "4"}, DType::boolean).sizes("dim", {"1"}).infer() == "i64[n,4]");
+    CHECK(Call("aten::new_zeros").tensor("self", {"4"}, DType::f16).sizes("size", {"n", "2"}).infer() == "f16[n,2]");
+    CHECK(Call("aten::randint").sizes("high", {"9"}).sizes("size", {"n"}).infer() == "i64[n]");
+    CHECK(Call("aten::ones").sizes("size", {"n", "3"}).infer() == "f32[n,3]");
+    CHECK(Call("aten::arange").sizes("end", {"n"}).infer() == "i64[n]");
+    CHECK(Call("aten::arange").sizes("start", {"2"}).sizes("end", {"12"}).sizes("step", {"3"}).infer() == "i64[4]");
+    CHECK(Call("aten::arange").number("end", 1.0).number("step", 0.3).infer() == "f32[4]");
+    CHECK(Call("aten::linspace").number("start", 0).number("end", 1).sizes("steps", {"7"}).infer() == "f32[7]");
+    CHECK(Call("aten::eye").sizes("n", {"n"}).infer() == "f32[n,n]");
+    CHECK(Call("aten::eye").sizes("n", {"2"}).sizes("m", {"3"}).infer() == "f32[2,3]");
+    CHECK(Call("aten::cosine_similarity").tensor("x1", {"n", "8"}).tensor("x2", {"n", "8"}).infer() == "f32[n]");
+    CHECK(Call("aten::argmax").tensor("self", {"n", "8"}).sizes("dim", {"-1"}).infer() == "i64[n]");
+    CHECK(Call("aten::argsort").tensor("self", {"n", "8"}).infer() == "i64[n,8]");
+    CHECK(Call("aten::any").tensor("self", {"n", "8"}).infer() == "bool[]");
+    CHECK(Call("aten::max").tensor("self", {"n", "8"}).infer() == "f32[]");
+    CHECK(Call("aten::min").tensor("self", {"n", "8"}).tensor("other", {"8"}).infer() == "f32[n,8]");
+    CHECK(Call("aten::var_mean").tensor("self", {"n", "8"}).sizes("dim", {"1"}).sizes("keepdim", {"1"}).infer() ==
+          "f32[n,1] f32[n,1]");
+    CHECK(Call("aten::sort").tensor("self", {"n", "8"}).infer() == "f32[n,8] i64[n,8]");
+    CHECK(Call("aten::topk").tensor("self", {"n", "8"}).sizes("k", {"3"}).infer() == "f32[n,3] i64[n,3]");
+    CHECK(Call("aten::polar").tensor("abs", {"4"}, DType::f64).tensor("angle", {"4"}, DType::f64).infer() == "c128[4]");
+    CHECK(Call("aten::outer").tensor("self", {"n"}).tensor("vec2", {"3"}).infer() == "f32[n,3]");
+}
+
+TEST_CASE("ATen movements that fewer models use give the shapes that PyTorch gives") {
+    CHECK(Call("aten::view").tensor("self", {"n", "4"}, DType::f32).sizes("dtype", {"3"}).infer() == "i32[n,4]");
+    CHECK(Call("aten::view_as").tensor("self", {"n", "4"}).tensor("other", {"n", "2", "2"}).infer() == "f32[n,2,2]");
+    CHECK(Call("aten::flatten").tensor("self", {}).infer() == "f32[1]");
+    CHECK(Call("aten::unflatten").tensor("self", {"n", "12"}).sizes("dim", {"1"}).sizes("sizes", {"3", "-1"}).infer() ==
+          "f32[n,3,4]");
+    CHECK(Call("aten::squeeze").tensor("self", {"1", "n", "1"}).infer() == "f32[n]");
+    CHECK(Call("aten::squeeze").tensor("self", {"1", "n", "1"}).sizes("dim", {"-1"}).infer() == "f32[1,n]");
+    CHECK(Call("aten::numpy_T").tensor("self", {"2", "3", "4"}).infer() == "f32[4,3,2]");
+    CHECK(Call("aten::swapaxes").tensor("self", {"2", "3", "4"}).sizes("axis0", {"0"}).sizes("axis1", {"-1"}).infer() ==
+          "f32[4,3,2]");
+    CHECK(Call("aten::mT").tensor("self", {"2", "3", "4"}).infer() == "f32[2,4,3]");
+    CHECK(Call("aten::t").tensor("self", {"3"}).infer() == "f32[3]");
+    CHECK(Call("aten::broadcast_tensors").tensor("tensors", {"4", "1"}).append({"3"}).infer() == "f32[4,3] f32[4,3]");
+    CHECK(Call("aten::meshgrid").tensor("tensors", {"4"}).append({"3"}).infer() == "f32[4,3] f32[4,3]");
+    CHECK(Call("aten::meshgrid").tensor("tensors", {"4"}).append({"3"}).text("indexing", "xy").infer() ==
+          "f32[3,4] f32[3,4]");
+    CHECK(Call("aten::select").tensor("self", {"n", "4"}).sizes("dim", {"1"}).sizes("index", {"-1"}).infer() ==
+          "f32[n]");
+    CHECK(Call("aten::narrow")
+              .tensor("self", {"n", "4"})
+              .sizes("dim", {"1"})
+              .sizes("start", {"1"})
+              .sizes("length", {"2"})
+              .infer() == "f32[n,2]");
+    CHECK(Call("aten::unfold")
+              .tensor("self", {"n", "10"})
+              .sizes("dimension", {"1"})
+              .sizes("size", {"4"})
+              .sizes("step", {"3"})
+              .infer() == "f32[n,3,4]");
+    CHECK(Call("aten::diagonal").tensor("self", {"2", "3", "4"}).sizes("dim1", {"1"}).sizes("dim2", {"2"}).infer() ==
+          "f32[2,3]");
+    CHECK(Call("aten::diagonal").tensor("self", {"3", "4"}).sizes("offset", {"1"}).infer() == "?");
+    CHECK(Call("aten::split").tensor("self", {"10", "n"}).sizes("split_size", {"4"}).infer() ==
+          "f32[4,n] f32[4,n] f32[2,n]");
+    CHECK(Call("aten::split_with_sizes")
+              .tensor("self", {"n", "7"})
+              .sizes("split_sizes", {"3", "4"})
+              .sizes("dim", {"1"})
+              .infer() == "f32[n,3] f32[n,4]");
+    CHECK(Call("aten::tensor_split").tensor("self", {"10"}).sizes("sections", {"4"}).infer() ==
+          "f32[3] f32[3] f32[2] f32[2]");
+    CHECK(Call("aten::tensor_split").tensor("self", {"2"}).sizes("sections", {"3"}).infer() == "f32[1] f32[1] f32[0]");
+    CHECK(Call("aten::tensor_split")
+              .tensor("self", {"n", "10"})
+              .sizes("indices", {"3", "7"})
+              .sizes("dim", {"1"})
+              .infer() == "f32[n,3] f32[n,4] f32[n,3]");
+    CHECK(Call("aten::unbind").tensor("self", {"2", "n"}).infer() == "f32[n] f32[n]");
+    CHECK(Call("aten::unbind").tensor("self", {"n", "2"}).infer() == "");
+    CHECK(Call("aten::cat").tensor("tensors", {"0"}).append({"n", "3"}).append({"2", "3"}).infer() == "f32[n+2,3]");
+    CHECK(Call("aten::stack").tensor("tensors", {"n", "3"}).append({"n", "3"}).sizes("dim", {"-1"}).infer() ==
+          "f32[n,3,2]");
+    CHECK(Call("aten::constant_pad_nd").tensor("self", {"n", "3", "4"}).sizes("pad", {"1", "2", "3", "0"}).infer() ==
+          "f32[n,6,7]");
+    CHECK(Call("aten::repeat").tensor("self", {"3"}).sizes("repeats", {"n", "2"}).infer() == "f32[n,6]");
+    CHECK(Call("aten::tile").tensor("self", {"n", "3"}).sizes("dims", {"2"}).infer() == "f32[n,6]");
+    CHECK(Call("aten::repeat_interleave")
+              .tensor("self", {"n", "3"})
+              .sizes("repeats", {"2"})
+              .sizes("dim", {"1"})
+              .infer() == "f32[n,6]");
+    CHECK(Call("aten::repeat_interleave").tensor("self", {"2", "3"}).sizes("repeats", {"2"}).infer() == "f32[12]");
+    CHECK(Call("aten::pixel_unshuffle").tensor("self", {"n", "3", "8", "8"}).sizes("downscale_factor", {"2"}).infer() ==
+          "f32[n,12,4,4]");
+    CHECK(Call("aten::embedding")
+              .tensor("weight", {"100", "16"}, DType::f16)
+              .tensor("indices", {"n", "s"}, DType::i64)
+              .infer() == "f16[n,s,16]");
+    CHECK(Call("aten::gather").tensor("self", {"n", "9"}).tensor("index", {"n", "2"}, DType::i64).infer() ==
+          "f32[n,2]");
+    CHECK(Call("aten::index").tensor("self", {"9", "8"}).tensor("indices", {"9"}, DType::boolean).infer() == "?");
+    CHECK(Call("aten::index_select")
+              .tensor("self", {"n", "9"})
+              .tensor("index", {"4"}, DType::i64)
+              .sizes("dim", {"1"})
+              .infer() == "f32[n,4]");
+    CHECK(Call("aten::one_hot").tensor("self", {"n"}, DType::i64).sizes("num_classes", {"10"}).infer() == "i64[n,10]");
+    CHECK(Call("aten::one_hot").tensor("self", {"n"}, DType::i64).sizes("num_classes", {"-1"}).infer() == "?");
+    CHECK(Call("aten::view_as_real").tensor("self", {"n", "4"}, DType::c64).infer() == "f32[n,4,2]");
+    CHECK(Call("aten::real").tensor("self", {"n"}, DType::c128).infer() == "f64[n]");
+    CHECK(Call("aten::view_as_complex").tensor("self", {"n", "2"}).infer() == "c64[n]");
 }
 
 TEST_CASE("BAD_INPUTS 16: factors of pixel shuffling that overflow are refused") {
