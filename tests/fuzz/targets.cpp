@@ -176,16 +176,14 @@ void kineto_trace(std::string_view bytes) {
     }
 }
 
+/// The first byte says which search space the rest is an architecture of.
 void architecture(std::string_view bytes) {
+    static const std::vector<std::string> names = nas::space_names();
+    if (bytes.empty()) return;
+    const nas::Space& searched = nas::space(names[static_cast<unsigned char>(bytes[0]) % names.size()]);
     std::vector<int> choices;
-    for (const std::string& name : nas::space_names()) {
-        try {
-            const nas::Space& searched = nas::space(name);
-            searched.parse(bytes, choices);
-            bind_if_possible(nas::build_graph(searched, choices));
-        } catch (const Error&) {
-        }
-    }
+    searched.parse(bytes.substr(1), choices);
+    bind_if_possible(nas::build_graph(searched, choices));
 }
 
 void expression(std::string_view bytes) {
