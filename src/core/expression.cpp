@@ -208,7 +208,9 @@ struct ExpressionPool::Storage {
                 return from_terms(std::move(whole));
             }
         }
-        return binary(kind, from_terms(std::move(p)), from_terms(std::move(q)));
+        const Expression left = from_terms(std::move(p)), right = from_terms(std::move(q));
+        if (constant(left.id) && constant(right.id)) return quotient(kind, left, right);  // x / (9·x) is 1 / 9
+        return binary(kind, left, right);
     }
 
     static std::vector<Monomial> product(const std::vector<Monomial>& p, const std::vector<Monomial>& q) {

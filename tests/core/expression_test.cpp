@@ -14,6 +14,7 @@ TEST_CASE("equal expressions have equal handles however they are written") {
     CHECK(pool.parse("(4*batch*seq+8*seq)//(4*seq)") == pool.parse("batch+2"));
     CHECK(pool.parse("(batch+6-3)//1") == pool.parse("batch+3"));
     CHECK(pool.parse("(s0+1)*7//(s0+1)") == pool.constant(7));
+    CHECK(pool.parse("s0//(9*s0)") == pool.constant(0));
     CHECK(pool.parse("s0**2 - s0*s0") == pool.constant(0));
     CHECK(pool.parse("(2*s0+1)//2") == pool.symbol("s0"));
     CHECK(pool.parse("Mod(6*s0, 3)") == pool.constant(0));
