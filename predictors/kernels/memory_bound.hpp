@@ -124,7 +124,7 @@ T issue_slowdown(const DeviceRates<T>& device) {
 /// for some and three single steps for the others, one after the other, which a P100's two schedulers do not hide.
 /// Source: nvcc unrolls loops of unknown length by four; layer norm in neusight_ops.csv: a P100 takes 960 cycles for a
 /// row of 384 (three warps) and 1,130 for 392 (four); it sustains 378 GB/s on rows of 1,536 (three steps), 240 on 1,544
-/// (two lanes take a fourth), 336 on 1,920 (three whole warps do), a P4 106, 104 and 108.
+/// (two lanes take a fourth), 336 on 1,920 (three whole warps do), a P4 107, 102 (1,556) and 102.
 inline double unrolled_steps(std::int64_t vectors, bool few_schedulers) {
     const std::int64_t warps = ceil_quotient(vectors, 32);
     const bool lanes_part = vectors % 32 != 0 && ceil_quotient(vectors, 128) % 4 == 0;
