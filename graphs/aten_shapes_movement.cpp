@@ -242,6 +242,13 @@ namespace {
 /// More parts than any model has; guards against sizes in hostile files.
 constexpr std::int64_t most_parts = 100'000;
 
+/// Parts of these lengths along an axis.
+Outputs parts_of(const Call& c, std::size_t axis, const Shape& lengths) {
+    Outputs result(lengths.size(), {c.first().dtype, c.first().shape});
+    for (std::size_t i = 0; i < lengths.size(); ++i) result[i].shape[axis] = lengths[i];
+    return result;
+}
+
 /// Parts of `size` along an axis, the last one with what is left. How many there are must be known.
 Outputs parts_of(const Call& c, std::size_t axis, std::int64_t count, Expression size) {
     if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
@@ -272,23 +279,23 @@ Outputs tensor_split(const Call& c) {
     const Shape& shape = c.first().shape;
     if (shape.empty()) c.fail("needs a dimension");
     const std::size_t axis = c.axis("dim", 0, shape.size());
-    Outputs result;
-    const auto part = [&](Expression length) {
-        result.push_back({c.first().dtype, shape});
-        result.back().shape[axis] = length;
-    };
+    Shape lengths;
     if (c.has("indices")) {
-        Shape start, cuts = c.sizes("indices");
-        for (const Expression cut : cuts) part(slice_length(c, shape[axis], start, {cut})), start = {cut};
-        part(slice_length(c, shape[axis], start, {}));
-        return result;
+        Shape start;
+        for (const Expression cut : c.sizes("indices")) {
+            lengths.push_back(slice_length(c, shape[axis], start, {cut}));
+            start = {cut};
+        }
+        lengths.push_back(slice_length(c, shape[axis], start, {}));
+        return parts_of(c, axis, lengths);
     }
     const std::int64_t count = c.integer("sections", 0);
     if (count < 1 || count > most_parts) c.fail("splits into no or too many parts");
     for (std::int64_t i = 0; i < count; ++i) {
-        part(c.pool().floor_divide(c.pool().add(shape[axis], c.constant(count - 1 - i)), c.constant(count)));
+        const Expression rounded = c.pool().add(shape[axis], c.constant(count - 1 - i));
+        lengths.push_back(c.pool().floor_divide(rounded, c.constant(count)));
     }
-    return result;
+    return parts_of(c, axis, lengths);
 }
 
 Outputs split(const Call& c) {
@@ -302,12 +309,7 @@ Outputs split(const Call& c) {
         const auto known = c.pool().constant_value(count);
         return known ? parts_of(c, axis, *known, sizes[0]) : Outputs{};
     }
-    Outputs result;
-    for (const Expression size : sizes) {
-        result.push_back({c.first().dtype, shape});
-        result.back().shape[axis] = size;
-    }
-    return result;
+    return parts_of(c, axis, sizes);
 }
 
 Outputs unbind(const Call& c) {

@@ -31,6 +31,15 @@ std::string_view zoo_name(std::string_view path) {
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
+    using std::filesystem::file_type;
+    std::error_code ignored;
+    const auto found = std::filesystem::status(name, ignored).type();
+    if (found == file_type::directory || found == file_type::fifo || found == file_type::character) {
+        throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a {}", name,
+                                                  found == file_type::directory ? "folder"
+                                                  : found == file_type::fifo    ? "pipe"
+                                                                                : "device"));
+    }
     const std::vector<std::string> near = near_names(name, zoo_names());
     throw Error(ErrorCode::usage, fmt::format("no file and no zoo model '{}'{}{} ('zoo:' lists all)", name,
                                               near.empty() ? "" : "; did you mean ", fmt::join(near, " or ")));
@@ -103,17 +112,9 @@ std::vector<std::string> zoo_names() {
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     constexpr std::string_view zoo_prefix = "zoo:";
     std::error_code ignored;
-    const auto found = std::filesystem::status(model, ignored).type();
-    using std::filesystem::file_type;
-    if (found == file_type::directory || found == file_type::fifo || found == file_type::character) {
-        throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a {}", model,
-                                                  found == file_type::directory ? "folder"
-                                                  : found == file_type::fifo    ? "pipe"
-                                                                                : "device"));
-    }
     Graph graph = model.starts_with(zoo_prefix) ? load_zoo(std::string_view(model).substr(zoo_prefix.size()))
-                  : found == file_type::regular ? load_file(model, options)
-                                                : load_zoo(model);
+                  : std::filesystem::is_regular_file(model, ignored) ? load_file(model, options)
+                                                                     : load_zoo(model);
     apply_input_shapes(graph, options.input_shapes);
     if (options.vary_batch) vary_fixed_batch(graph);
     return graph;

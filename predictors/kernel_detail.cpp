@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -36,11 +35,12 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         detail.reason = "few rows: the weights stream past them once";
         return;
     }
-    const auto tiles = kernels::gemm_tiles(rates.architecture, path, kernels::gemm::is_batched(s));
-    if (std::ranges::none_of(tiles, [&](const auto& tile) { return tile.name == plan.tile.name; })) {
+    const bool batched = kernels::gemm::is_batched(s);
+    if (kernels::gemm::grid_rules(rates, batched).has_most_rows(s)) {
         detail.reason = "cuBLAS takes it for 65,536 rows and more";
         return;
     }
+    const auto tiles = kernels::gemm_tiles(rates.architecture, path, batched);
     if (tiles.size() == 1) {
         detail.reason = "the only tile cuBLAS takes for batches here";
         return;
@@ -54,7 +54,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         least_s = seconds;
         next = tile.name;
     }
-    const bool by_work = kernels::gemm::is_chosen_by_work(rates, kernels::gemm::is_batched(s));
+    const bool by_work = kernels::gemm::is_chosen_by_work(rates, batched);
     detail.reason =
         fmt::format("least {} of {} tiles; as timed, {}", by_work ? "credited work" : "arithmetic and L2 traffic",
                     tiles.size(), slower_by(next, least_s, plan.seconds));

@@ -173,6 +173,12 @@ class HostOperators {
         return static_cast<std::size_t>(at);
     }
 
+    /// Place in a list of that size, negative ones counted from its end, those outside moved to its ends.
+    static std::int64_t clipped(double place, std::size_t size) {
+        const auto end = static_cast<double>(size);
+        return static_cast<std::int64_t>(std::clamp(place < 0 ? place + end : place, 0.0, end));
+    }
+
     std::optional<Value> on_sequence(std::string_view kind) {
         const Sequence& sequence = *a_[0].as<Sequence>();
         std::vector<Value>& items = *sequence.items;
@@ -191,10 +197,7 @@ class HostOperators {
             return check_length(items), a_[0];
         }
         if (kind == "aten::insert" && a_.size() == 3) {
-            const auto at = number_of(pool_, a_[1]).value_or(0);
-            const auto size = static_cast<double>(items.size());
-            const auto index = std::clamp(at < 0 ? at + size : at, 0.0, size);
-            items.insert(items.begin() + static_cast<std::ptrdiff_t>(index), a_[2]);
+            items.insert(items.begin() + clipped(number_of(pool_, a_[1]).value_or(0), items.size()), a_[2]);
             return a_[0];
         }
         if (kind == "aten::pop") {
@@ -290,9 +293,7 @@ class HostOperators {
         const auto size = static_cast<std::int64_t>(items.size());
         const auto at = [&](std::size_t i, std::int64_t fallback) {
             if (i >= a_.size() || a_[i].is_none()) return fallback;
-            const double number = number_of(pool_, a_[i]).value_or(static_cast<double>(fallback));
-            const double counted = number < 0 ? number + static_cast<double>(size) : number;
-            return static_cast<std::int64_t>(std::clamp(counted, 0.0, static_cast<double>(size)));
+            return clipped(number_of(pool_, a_[i]).value_or(static_cast<double>(fallback)), items.size());
         };
         const std::int64_t begin = at(1, 0), end = at(2, size);
         const auto step = a_.size() > 3 ? number_of(pool_, a_[3]).value_or(1) : 1;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 #include <span>
 
 #include "ftax/device.hpp"
@@ -53,8 +52,12 @@ inline constexpr double many_blocks_per_sm = 48;
 struct GridRules {
     std::span<const GridRule> rules;
     bool first_if_few = false;
-    /// Taken outright for 65,536 rows of f32 and more, where there is one.
-    const GemmTile* for_most_rows = nullptr;
+    const GemmTile* for_most_rows = nullptr;  ///< where there is one, see has_most_rows
+
+    /// Tells whether a shape has the 65,536 rows of f32 for which that kernel is taken outright.
+    [[nodiscard]] bool has_most_rows(const GemmShape& s) const {
+        return for_most_rows != nullptr && s.m >= 65536 && s.element_bytes >= 4;
+    }
 };
 
 /// Returns the rules of an architecture, none where the time decides.
@@ -86,8 +89,7 @@ struct GridRules {
 
 /// Takes the kernel of least weight, of equals that whose last wave is the fullest, of these the first.
 [[nodiscard]] inline Choice choose_by_grid(const GemmShape& s, const GridRules& rules, double inverse_sms) {
-    constexpr std::int64_t most_rows = 65536;
-    if (rules.for_most_rows != nullptr && s.m >= most_rows && s.element_bytes >= 4) return {rules.for_most_rows, 1};
+    if (rules.has_most_rows(s)) return {rules.for_most_rows, 1};
     const auto blocks_per_sm = [&](const GemmTile& tile) {
         return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile) * inverse_sms;
     };

@@ -134,8 +134,8 @@ inline double unrolled_steps(std::int64_t vectors, bool few_schedulers) {
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 template <class T>
-RowKernel<T> layer_norm(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
-    const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), issue_slowdown(device) > 1.2);
+RowKernel<T> layer_norm(const MemoryShape& shape, const T& slowdown, const MemoryParameters<T>& p) {
+    const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), slowdown > 1.2);
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.special_cycles};
 }
 
@@ -231,7 +231,8 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
     T work_s(0.0);
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
-        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, device, p);
+        const T slowdown = memory_bound::issue_slowdown(device);
+        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, slowdown, p);
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         if (is_softmax && (shape.row_length * shape.element_bytes) % 32 != 0)
             traffic_bytes *= 1.0 + p.misaligned_traffic;
@@ -242,7 +243,7 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
             traffic_bytes +=
                 kernel.extra_passes * rows * row_bytes * miss_share(T(rows_in_flight * row_bytes), capacity, true);
         }
-        work_s = kernel.cycles_per_row * memory_bound::issue_slowdown(device) * (std::max(rows, device.sms) / sm_hertz);
+        work_s = kernel.cycles_per_row * slowdown * (std::max(rows, device.sms) / sm_hertz);
     } else if (shape.cls == MemoryClass::transcendental) {
         work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::power) {

@@ -275,6 +275,16 @@ TEST_CASE("a model that is a folder, a pipe or a device is named as such and not
     refused("/dev/zero", "device");
 }
 
+TEST_CASE("a folder that is called like a zoo model does not hide it") {
+    const TemporaryFolder folder;
+    REQUIRE(std::filesystem::create_directory(folder.file("alexnet")));
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path);
+    const ProgramRun run = run_ftax({"inspect", "alexnet", "--batch", "1"});
+    std::filesystem::current_path(before);
+    CHECK_MESSAGE(run.exit_code == 0, run.errors);
+}
+
 TEST_CASE("convert --short-names numbers weights and tensors and keeps the names of inputs") {
     const TemporaryFolder folder;
     const std::string model = folder.write("long.txt", R"(graph long
