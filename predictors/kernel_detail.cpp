@@ -36,7 +36,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         return;
     }
     const bool batched = kernels::gemm::is_batched(s);
-    if (kernels::gemm::grid_rules(rates, batched).has_most_rows(s)) {
+    if (kernels::gemm::grid_rules(rates.architecture, path, batched).has_most_rows(s)) {
         detail.reason = "cuBLAS takes it for 65,536 rows and more";
         return;
     }
@@ -54,7 +54,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         least_s = seconds;
         next = tile.name;
     }
-    const bool by_work = kernels::gemm::is_chosen_by_work(rates, batched);
+    const bool by_work = kernels::gemm::is_chosen_by_work(rates.architecture, path, batched);
     detail.reason =
         fmt::format("least {} of {} tiles; as timed, {}", by_work ? "credited work" : "arithmetic and L2 traffic",
                     tiles.size(), slower_by(next, least_s, plan.seconds));

@@ -181,7 +181,8 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
         ScopedUnknowns unknowns = unknowns_for(others, options);
         (void)fit_rows(others, unknowns, options);
         const Architecture architecture = of_device.front()->device->architecture;
-        unknowns.architectures.try_emplace(architecture, declared(ParameterScope::architecture));
+        unknowns.architectures.try_emplace(
+            architecture, block_of_kin(architecture, unknowns.architectures, declared(ParameterScope::architecture)));
 
         LogFit::Block device = declared(*of_device.front()->device);
         const LogFit::Block mean = expected(unknowns.devices);

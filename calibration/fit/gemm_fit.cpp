@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 #include <variant>
@@ -94,11 +95,23 @@ LogFit::Block declared(ParameterScope scope) {
     return block;
 }
 
+/// Tells whether rows may show no more than a bound: a card that its power limit does not hold back. Such an unknown
+/// keeps the centre of its prior, and cards of any age tell of others.
+bool may_be_bounded(const Unknown& u) {
+    return u.name == "gemm.energy_scale";
+}
+
+/// Centre of the prior of gemm.energy_scale on CUDA cores: rows of any two of P4, T4 and V100, the cards of
+/// neusight_ops.csv that their limits hold back, expect it of the third.
+constexpr double usual_energy_scale = 0.85;
+
 /// What an architecture's rows say nothing about stays as declared.
 LogFit::Block declared_architecture(Architecture architecture) {
     LogFit::Block block = declared(ParameterScope::architecture);
     for (Unknown& u : block) {
-        if (u.name == "gemm.skew" && !kernels::gemm::blocks_drift(architecture, MathPath::fp32)) u.fixed = true;
+        if (u.name == "gemm.skew" && !kernels::gemm::blocks_drift(architecture, kernels::GemmLoop::wide))
+            u.fixed = true;
+        if (may_be_bounded(u)) u.value = usual_energy_scale;
     }
     return block;
 }
@@ -179,24 +192,30 @@ std::vector<const GemmRow*> selection(const std::vector<const GemmRow*>& rows, s
     return selected;
 }
 
-/// Moves the centres of the architectures' priors to the geometric mean of what all of them show, the values too.
+/// Tells how much of a fitted value is the rows' say rather than its prior's: 0 for none of it, 1 for all.
+double evidence(const Unknown& u) {
+    if (u.prior_log_stddev <= 0) return 1;
+    const double left = u.relative_stddev / u.prior_log_stddev;
+    return std::clamp(1 - left * left, 1e-6, 1.0);
+}
+
+/// Moves the centres of the architectures' priors to the geometric mean of what their rows show, the values too.
 void centre_on_mean(std::map<Architecture, LogFit::Block>& architectures) {
     const std::size_t size = architectures.begin()->second.size();
     for (std::size_t i = 0; i < size; ++i) {
-        double log_sum = 0;
-        double count = 0;
+        double log_sum = 0, weights = 0;
         for (const auto& [_, block] : architectures) {
-            if (block[i].fixed) continue;
-            log_sum += std::log(block[i].value);
-            ++count;
+            if (block[i].fixed || may_be_bounded(block[i])) continue;
+            log_sum += evidence(block[i]) * std::log(block[i].value);
+            weights += evidence(block[i]);
         }
         for (auto& [_, block] : architectures) {
-            if (!block[i].fixed) block[i].value = std::exp(log_sum / count);
+            if (!block[i].fixed && weights > 0) block[i].value = std::exp(log_sum / weights);
         }
     }
 }
 
-/// Fits what is not fixed in `unknowns`: in turns chooses the kernels and fits their times.
+/// Fits what is not fixed in `unknowns`: in turns chooses the kernels that rows do not name and fits all times.
 FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const GemmFitOptions& options, bool hold_out) {
     FitSummary summary;
     ScopedUnknowns centres = unknowns;
@@ -216,7 +235,7 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Gemm
                 devices[slug] = {fit.add_block(centres.devices.at(slug)), fit.add_block(centres.hosts.at(slug))};
             const DeviceValues current(unknowns, device);
             for (const GemmRow* row : selection(of_device_rows, options.rows_per_group, hold_out)) {
-                fit.add_row(GemmModel{row, current.choose(*row)}, row->latency_s,
+                fit.add_row(GemmModel{row, row->ran ? *row->ran : current.choose(*row)}, row->latency_s,
                             {shared, architectures.at(device.architecture), device_block, host_block});
             }
         }
@@ -227,7 +246,11 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Gemm
             unknowns.devices[slug] = fit.block(blocks.first);
             unknowns.hosts[slug] = fit.block(blocks.second);
         }
-        centres.architectures = unknowns.architectures;
+        for (auto& [architecture, block] : centres.architectures) {
+            for (std::size_t i = 0; i < block.size(); ++i) {
+                if (!may_be_bounded(block[i])) block[i] = unknowns.architectures[architecture][i];
+            }
+        }
         if (centres.architectures.size() > 1) centre_on_mean(centres.architectures);
     }
     return summary;
@@ -299,7 +322,7 @@ void add_regions(const DeviceRows& rows, const ScopedUnknowns& unknowns, FitRepo
 
 /// Volta redesigned the SM and its caches: what holds before does not tell about what comes after.
 bool share_lineage(Architecture a, Architecture b) {
-    return (a <= Architecture::pascal) == (b <= Architecture::pascal);
+    return (a < Architecture::volta) == (b < Architecture::volta);
 }
 
 /// Tells whether an architecture runs another one's CUDA-core kernels. Source: cuBLAS 12 launches ampere_sgemm_* on
@@ -309,20 +332,21 @@ bool runs_kernels_of(Architecture wanted, Architecture other) {
 }
 
 /// Expects of an architecture without rows what the one whose kernels it runs has, or else the geometric mean of the
-/// others' (of its lineage if there are any), weighted by how near they are in age.
+/// others' (of its lineage if there are any), weighted by how near they are in age and how much their rows say.
 LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
     const bool alone = std::none_of(fitted.begin(), fitted.end(),
                                     [&](const auto& entry) { return share_lineage(entry.first, wanted); });
     for (const auto& [architecture, other] : fitted) {
         if (runs_kernels_of(wanted, architecture)) return other;
     }
-    LogFit::Block block = declared(ParameterScope::architecture);
+    LogFit::Block block = declared_architecture(wanted);
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0, weights = 0;
         for (const auto& [architecture, other] : fitted) {
-            if ((!alone && !share_lineage(architecture, wanted)) || other[i].fixed) continue;
+            const bool counts = alone || may_be_bounded(other[i]) || share_lineage(architecture, wanted);
+            if (!counts || other[i].fixed) continue;
             const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
-            const double weight = 1 / apart;
+            const double weight = evidence(other[i]) / apart;
             log_sum += weight * std::log(other[i].value);
             weights += weight;
         }
@@ -428,6 +452,29 @@ void add_all_parameters(const ScopedUnknowns& unknowns, const GemmFitOptions& op
     }
 }
 
+/// Reads the kernel of a row from names as a profiler lists them ("volta_sgemm_128x64_tn+splitkreduce_kernel") and its
+/// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt for a kernel not in our list.
+std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& shape, std::string_view kernel_names,
+                                                     std::string_view grid) {
+    constexpr std::string_view family = "_sgemm_";
+    const std::size_t begin = kernel_names.find(family);
+    if (begin == kernel_names.npos) return std::nullopt;
+    const std::string_view name = kernel_names.substr(begin + family.size());
+    const bool sliced = name.find("sliced") != name.npos;
+    const std::string_view tile_name = name.substr(0, name.find('_'));
+    const kernels::GemmTile* ran = nullptr;
+    for (const kernels::GemmTile& tile : kernels::sgemm::all) {
+        const std::string_view known = tile.name.substr(0, tile.name.find(' '));
+        if (known == tile_name && sliced == (tile.loop == kernels::GemmLoop::sliced)) ran = &tile;
+    }
+    if (ran == nullptr) return std::nullopt;
+    const std::string_view depth = grid.substr(grid.rfind('x') + 1);
+    int parts = 1;
+    if (!kernels::gemm::is_batched(shape)) std::from_chars(depth.data(), depth.data() + depth.size(), parts);
+    return kernels::gemm::Choice{ran, std::max(1.0, static_cast<double>(parts)),
+                                 kernel_names.find("splitkreduce") != kernel_names.npos};
+}
+
 }  // namespace
 
 bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug, std::string_view split,
@@ -442,13 +489,15 @@ bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_vie
 }
 
 std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device, std::string_view split,
-                                std::int64_t order, std::string_view kernel_names) {
+                                std::int64_t order, std::string_view kernel_names, std::string_view grid) {
     const auto shape = operator_shape(measured);
     if (!shape || !std::holds_alternative<kernels::GemmShape>(*shape)) return std::nullopt;
+    const auto& product = std::get<kernels::GemmShape>(*shape);
     return GemmRow{.device = &device,
-                   .shape = std::get<kernels::GemmShape>(*shape),
+                   .shape = product,
                    .latency_s = measured.latency_s,
-                   .scored_only = is_unlike_its_campaign(measured, device.slug, split, order, kernel_names)};
+                   .scored_only = is_unlike_its_campaign(measured, device.slug, split, order, kernel_names),
+                   .ran = recorded_kernel(product, kernel_names, grid)};
 }
 
 FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options) {

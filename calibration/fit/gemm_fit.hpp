@@ -13,6 +13,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/measurement.hpp"
+#include "predictors/kernels/gemm_choice.hpp"
 #include "predictors/kernels/shapes.hpp"
 
 namespace ftax::fit {
@@ -24,6 +25,7 @@ struct GemmRow {
     MathPath path = MathPath::fp32;
     double latency_s = 0;
     bool scored_only = false;  ///< measured under other conditions than the rest of its campaign: never fitted
+    std::optional<kernels::gemm::Choice> ran{};  ///< its kernel, where the row names one that we know
 };
 
 /// Tells whether a row of neusight_ops.csv was measured under other conditions than most: the first batched products of
@@ -34,13 +36,13 @@ struct GemmRow {
 
 /// Builds a row from a linear or bmm measurement; nullopt for another operator.
 [[nodiscard]] std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device,
-                                              std::string_view split, std::int64_t order,
-                                              std::string_view kernel_names);
+                                              std::string_view split, std::int64_t order, std::string_view kernel_names,
+                                              std::string_view grid);
 
 struct GemmFitOptions {
     FitOptions fit{.starts = 2, .iterations = 40, .row_log_stddev = 0.1, .seed = 1};
     std::size_t rows_per_group = 1200;  ///< per device and operator, spread evenly; errors are taken over all rows
-    int rounds = 3;                     ///< choice of kernels, then fit; choices have no derivative
+    int rounds = 3;                     ///< choice of kernels that rows do not name, then fit; it has no derivative
     bool folds = true;                  ///< also hold out a quarter of the rows, and one device at a time
     /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
     std::map<std::string, double> host_scales{};

@@ -219,7 +219,8 @@ void add_left_out_folds(const DeviceRows& rows, const MemoryUnknowns& known, con
         MemoryUnknowns unknowns = unknowns_for(others);
         (void)fit_rows(others, unknowns, options);
         const DeviceSpec& device = *of_device.front()->device;
-        unknowns.architectures.try_emplace(device.architecture, declared_architecture());
+        unknowns.architectures.try_emplace(
+            device.architecture, block_of_kin(device.architecture, unknowns.architectures, declared_architecture()));
         unknowns.devices[slug] = declared_device(device);
         const double scale = expected_scale(unknowns.machines);
         for (const MemoryRow* row : of_device) {

@@ -55,7 +55,7 @@ OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_
         const std::int64_t order = measured.order.value_or(0);
         rows.conditions[i] = conditions_of(measured, device.slug, split, kernel);
         if (auto row = memory_row(measured, device, split, order)) rows.memory.push_back(*row);
-        if (auto row = gemm_row(measured, device, split, order, kernel)) rows.gemm.push_back(*row);
+        if (auto row = gemm_row(measured, device, split, order, kernel, text_of(i, "grid"))) rows.gemm.push_back(*row);
         if (measured.op == "conv") rows.conv.push_back(conv_row(measured, device, static_cast<double>(order), kernel));
         const bool dispatched = measured.op == "conv" || measured.op == "linear" || measured.op == "bmm";
         if (dispatched && rows.conditions[i] == Conditions::usual) {

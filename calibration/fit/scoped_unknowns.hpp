@@ -22,6 +22,10 @@ struct ScopedUnknowns {
 /// Values of a block, in its order: what the models take.
 [[nodiscard]] std::vector<double> values(const LogFit::Block& block);
 
+/// Expects of an architecture without rows what its nearest kin has, as `compose` does, or else what is `declared`.
+[[nodiscard]] LogFit::Block block_of_kin(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted,
+                                         const LogFit::Block& declared);
+
 /// Fixes the unknowns of a device that other rows determine better.
 void hold(LogFit::Block& block, std::span<const ScopedParameter> held, std::string_view device_slug);
 

@@ -12,8 +12,9 @@
 
 namespace ftax {
 
-/// Architecture generation: the level at which efficiency ratios are shared. Ordered by age.
-enum class Architecture : std::uint8_t { cpu, maxwell, pascal, volta, turing, ampere, ada, hopper, blackwell };
+/// Architecture generation: the level at which efficiency ratios are shared. Ordered by age. GP100's SM has half the
+/// lanes and schedulers of the other Pascal chips'.
+enum class Architecture : std::uint8_t { cpu, maxwell, pascal, gp100, volta, turing, ampere, ada, hopper, blackwell };
 
 [[nodiscard]] std::string_view name_of(Architecture architecture) noexcept;
 [[nodiscard]] std::optional<Architecture> architecture_from_name(std::string_view name) noexcept;

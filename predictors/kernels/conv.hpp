@@ -260,7 +260,7 @@ inline double winograd_fused_blocks(const ConvShape& s, Architecture architectur
         int down, across;
     };
     static constexpr std::array<Mosaic, 5> mosaics = {{{2, 2}, {1, 2}, {2, 1}, {4, 1}, {1, 4}}};
-    const std::size_t layouts = architecture <= Architecture::pascal   ? mosaics.size()
+    const std::size_t layouts = architecture < Architecture::volta     ? mosaics.size()
                                 : architecture >= Architecture::ampere ? 1
                                                                        : 0;
     const auto images = [&](double down, double across) {

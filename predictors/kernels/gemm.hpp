@@ -25,9 +25,10 @@ namespace ftax::kernels {
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
 template <class T>
 struct GemmParameters {
-    T wave_sharpness{}, fill{}, latency_cycles{}, issue_latency{};
+    T wave_sharpness{}, fill{}, linear_fill{}, latency_cycles{}, issue_latency{};
     T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
-    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, misaligned_write{};
+    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, linear_strided_reduction{};
+    T misaligned_write{};
     T reread{}, first_skew{}, skew_waves{}, skew{};
     T split_s{}, energy_scale{}, operand_energy{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
@@ -42,8 +43,9 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     visit("gemm.wave_sharpness", p.wave_sharpness,
           ParameterSpec{0.86, 0.05, 1, 0.3, architecture, "share of blocks that start in whole waves, see wave_time"});
     visit("gemm.fill", p.fill,
-          ParameterSpec{8, 0.5, 80, 0.5, architecture,
-                        "start and end of a block, in values of the reduction (times 4 on tensor cores)"});
+          ParameterSpec{8, 0.5, 80, 0.5, architecture, "start and end of a block, in values of the reduction"});
+    visit("gemm.linear_fill", p.linear_fill,
+          ParameterSpec{20, 0.5, 80, 0.5, architecture, "the same of x·Wᵀ on CUDA cores, see linear_efficiency"});
     visit("gemm.latency_cycles", p.latency_cycles,
           ParameterSpec{500, 40, 2500, 0.4, architecture, "cycles of one 8-deep main-loop step of a lone block"});
     visit("gemm.issue_latency", p.issue_latency,
@@ -66,14 +68,16 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
                         "operand read 32 bytes per row at a time, likewise; a DRAM page per row"});
     visit("gemm.strided_reduction", p.strided_reduction,
           ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
+    visit("gemm.linear_strided_reduction", p.linear_strided_reduction,
+          ParameterSpec{300, 1, 5000, 0.5, architecture, "the same of x·Wᵀ"});
     visit("gemm.misaligned_write", p.misaligned_write,
           ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
     visit("gemm.reread", p.reread,
           ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
     visit("gemm.first_skew", p.first_skew,
-          ParameterSpec{0.03, 0.001, 0.5, 1.0, shared, "drift within the first wave, in parts of the reduction"});
+          ParameterSpec{0.1, 0.001, 0.5, 1.0, shared, "drift within the first wave, in parts of the reduction"});
     visit("gemm.skew_waves", p.skew_waves,
-          ParameterSpec{50, 0.5, 500, 0.7, shared, "waves after which blocks have half lost step"});
+          ParameterSpec{12, 0.5, 500, 0.7, shared, "waves after which blocks have lost a quarter of their step"});
     visit("gemm.skew", p.skew,
           ParameterSpec{1, 0.01, 30, 1.0, architecture, "how far blocks drift apart against other architectures"});
     visit("gemm.split_s", p.split_s,
@@ -173,7 +177,6 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     const T flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
     r.step = main_loop_step(rates.path);
     r.inverse_step = 1 / r.step;
-    r.fill = p.fill * (r.step / 8);
     if (is_tensor(rates.path)) {
         const std::int64_t copy_bytes = rates.architecture >= Architecture::ampere ? 8 : 16;
         const bool fits = s.n % copy_bytes * s.element_bytes % copy_bytes == 0 &&
@@ -186,6 +189,7 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
         r.issue_latency = p.issue_latency;
         return r;
     }
+    r.fill = s.linear ? p.linear_fill : p.fill;
     const T base = s.linear ? T(sm_s_per_flop / p.linear_efficiency) : sm_s_per_flop;
     r.s_per_flop = {base / p.wide_efficiency, base / p.narrow_efficiency, base / p.sliced_efficiency, T(0.0)};
     r.memory_latency = p.latency_cycles * flops_per_cycle * (0.5 / r.step);
@@ -203,7 +207,7 @@ T block_time(const GemmTile& tile, double part, const BlockRates<T>& r) {
 template <class T>
 T squared_latency(const GemmTile& tile, const BlockRates<T>& r) {
     const T memory = r.memory_latency * tile.inverse_work;
-    const T issue = r.issue_latency * tile.idle_schedulers;
+    const T issue = r.issue_latency * (tile.idle_schedulers * tile.idle_schedulers);
     return memory * memory + issue * issue;
 }
 
@@ -220,16 +224,9 @@ inline bool is_chosen_by_credit(Architecture architecture, MathPath path) {
     return !is_tensor(path) && architecture >= Architecture::ampere;
 }
 
-template <class T>
-GridRules grid_rules(const DeviceRates<T>& rates, bool batched) {
-    return grid_rules(rates.architecture, rates.path, batched,
-                      value_of(rates.flops_per_s) / (rates.sms * rates.boost_clock_hz));
-}
-
 /// Tells whether padded work decides rather than the time.
-template <class T>
-bool is_chosen_by_work(const DeviceRates<T>& rates, bool batched) {
-    return is_chosen_by_credit(rates.architecture, rates.path) || !grid_rules(rates, batched).rules.empty();
+inline bool is_chosen_by_work(Architecture architecture, MathPath path, bool batched) {
+    return is_chosen_by_credit(architecture, path) || !grid_rules(architecture, path, batched).rules.empty();
 }
 
 /// cuBLAS's estimate of a candidate: padded arithmetic, partly in whole waves, divided by a credit for the tile.
@@ -250,7 +247,7 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
                      const BlockRates<double>& r) {
     const bool batched = is_batched(s);
     const double inverse_sms = 1 / rates.sms;
-    if (const GridRules rules = grid_rules(rates, batched); !rules.rules.empty()) {
+    if (const GridRules rules = grid_rules(rates.architecture, rates.path, batched); !rules.rules.empty()) {
         return choose_by_grid(s, rules, inverse_sms);
     }
     const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
@@ -274,14 +271,14 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
         }
         if (score < least) {
             least = score;
-            best = {&tile, split};
+            best = {&tile, split, tile.loop == GemmLoop::sliced};
         }
     };
     const double longest = most_parts(s.k);
     for (const GemmTile& tile : tiles) {
         const double blocks = static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
         const double most = batched ? 1 : split_for(tile, blocks * inverse_sms, longest, rates.architecture);
-        if (tiles.size() == 1) return {&tile, most};
+        if (tiles.size() == 1) return {&tile, most, false};
         consider(tile, blocks, 1, whole);
         if (most > 1) consider(tile, blocks, most, r.part(s.k, most));
     }
@@ -326,8 +323,8 @@ T miss_share(const T& working_set) {
 }
 
 /// Tells whether blocks that share operands lose step, see shared_traffic.
-inline bool blocks_drift(Architecture architecture, MathPath path) {
-    return architecture < Architecture::ampere && !is_tensor(path);
+inline bool blocks_drift(Architecture architecture, GemmLoop loop) {
+    return architecture < Architecture::ampere && (loop == GemmLoop::wide || loop == GemmLoop::narrow);
 }
 
 /// Bytes of both operands that come from memory.
@@ -340,15 +337,16 @@ struct Traffic {
 /// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n
 /// on CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step;
 /// later bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and
-/// more, by a share of their reduction that grows with the number of SMs and falls with the warps that hold a block
-/// together. What the band reads between two of the blocks that share a row is its reads over the drift, divided by
-/// these blocks: where that exceeds the L2, the second reads for itself, and the band reads more. Source: our fits to
-/// neusight_ops.csv linear: at k = 32,768 a P100 keeps 4.6 TFLOP/s on 256 × 8,192 outputs, whose rows 112 blocks share,
-/// and 2.5 on 2,048 × 256, where 8 do; its kernel of two warps drifts about four times as far as that of eight, a P4's
-/// (20 SMs) a third as far as a P100's (56); an A100 keeps its rate up to k = 65,536. Public f16 results of square
-/// products, 8,192 and more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s at 288 GB/s
-/// (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in f32 leave no
-/// room for drift (github.com/zzc0721/torch-performance-test-data).
+/// more, by a share of their reduction that grows with the square of the number of SMs and falls with the warps that
+/// hold a block together; sliced kernels keep step. What the band reads between two of the blocks that share a row is
+/// its reads over the drift, divided by these blocks: where that exceeds the L2, the second reads for itself, and the
+/// band reads more. Source: our fits to neusight_ops.csv linear: at k = 32,768 a P100 keeps 4.6 TFLOP/s on 256 × 8,192
+/// outputs, whose rows 112 blocks share, and 2.5 on 2,048 × 256, where 8 do; its kernel of two warps drifts about four
+/// times as far as that of eight, a P4's (20 SMs) a seventh as far as a P100's (56), in equal shares of the L2; a fit
+/// of both takes SMs^1.8; an A100 keeps its rate up to k = 65,536. Public f16 results of square products, 8,192 and
+/// more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md),
+/// a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift
+/// (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
@@ -373,9 +371,10 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const T rows_once = row_bytes * (1.0 + row_miss * (grid_columns / across - 1));
     const T columns_once = column_bytes * (1.0 + column_miss * (grid_rows / down - 1));
 
-    if (!blocks_drift(rates.architecture, rates.path)) return {batches * rows_once, batches * columns_once};
+    if (!blocks_drift(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
     const double waves = grid / resident;
-    const T drift = p.skew * (rates.sms / 40) * (p.first_skew + waves / (p.skew_waves + waves)) *
+    const T late = waves / (p.skew_waves + waves);
+    const T drift = p.skew * (rates.sms * rates.sms * (1.0 / 1600)) * (p.first_skew + late * late) *
                     (depth_bytes * inverse_l2 * 0.5 * tile.idle_schedulers);
     T row_reads(1.0), column_reads(1.0);
     for (int i = 0; i < 2; ++i) {
@@ -413,10 +412,13 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     const T powered_s = is_tensor(rates.path) ? T(block_s * blocks_per_sm) : plan.compute_s;
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
+    const auto stride = static_cast<double>(s.k);
     // A tensor-core kernel reads 64 bytes of a row at a time.
-    const T strided_cost = is_tensor(rates.path)
-                               ? T(1.0)
-                               : 1.0 + (1.0 / p.strided_bandwidth - 1.0) * (part / (part + p.strided_reduction));
+    const T strided_cost =
+        is_tensor(rates.path)
+            ? T(1.0)
+            : 1.0 + (1.0 / p.strided_bandwidth - 1.0) *
+                        (stride / (stride + (s.linear ? p.linear_strided_reduction : p.strided_reduction)));
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const bool aligned = s.n % 32 * s.element_bytes % 32 == 0;
@@ -427,8 +429,11 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     plan.memory_s = (read_s + write_s) * per_byte_s;
 
     T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
-    // The parts are f32; one reduction reads them and writes the result.
-    if (c.split > 1) whole_s += p.split_s + (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
+    if (c.split > 1) {
+        whole_s += p.split_s;
+        // The parts are f32; one reduction reads them and writes the result.
+        if (c.summed_apart) whole_s += (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
+    }
     const T energy = p.energy_scale * tile_energy(*c.tile, p);
     whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, energy), rates.pause_s);
     plan.seconds = rates.floor_s + whole_s;

@@ -18,6 +18,7 @@ namespace ftax::kernels::gemm {
 struct Choice {
     const GemmTile* tile = nullptr;
     double split = 1;
+    bool summed_apart = false;  ///< a second kernel adds up the parts, else blocks do in the result itself
 };
 
 /// Tells whether a shape is a strided batch: products that share no operand.
@@ -34,12 +35,14 @@ inline double block_rows(const GemmShape& s, const GemmTile& tile) {
 }
 
 /// How cuBLAS weighs a kernel: padded work and a share of the slots that the last wave leaves idle, over a credit.
-/// Grids of less than `split_below` blocks per SM split the reduction into `split_slots` blocks per SM.
+/// Grids of less than `slots` blocks per SM split the reduction until they fill them, into parts of 128 values and
+/// more; those of less than `apart_below` into `apart_slots` blocks per SM, of 64 values and more, summed apart.
 struct GridRule {
     GemmTile tile{};
     double idle_share = 0;
     double credit = 1;
-    double split_below = 0, split_slots = 0;
+    double slots = 0;
+    double apart_below = 0, apart_slots = 0;
     double inverse_credit = 1 / credit;
 };
 
@@ -62,26 +65,24 @@ struct GridRules {
 
 /// Returns the rules of an architecture, none where the time decides.
 /// Source: kernel and grid columns of neusight_ops.csv. The rules take the row's kernel in 98 % of a P4's layers, 97 %
-/// of a P100's and 97 % of a V100's and T4's batches. The parts of split reductions are within 7 % on the P4, 21 % on
-/// the P100, whose SMs have half the lanes and are given fewer blocks. Volta's choice of a layer's kernel depends on k
-/// as well. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a Titan X takes half the time per token for 65,536
-/// tokens (bert, distilbert, longformer) that it takes for less, as 128x128 blocks would; a P100 keeps its 32x128 ones.
-[[nodiscard]] inline GridRules grid_rules(Architecture architecture, MathPath path, bool batched,
-                                          double flops_per_cycle) {
+/// of a P100's and 97 % of a V100's and T4's batches. Parts that blocks add up themselves are right in
+/// 98 % of the P4's rows and 93 % of the P100's, whose SM holds seven 64x64 blocks; those summed apart in 61 and 42 %.
+/// Volta's choice of a layer's kernel depends on k as well. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a
+/// Titan X takes half the time per token for 65,536 tokens (bert, distilbert, longformer) that it takes for less, as
+/// 128x128 blocks would; a P100 keeps its 32x128 ones.
+[[nodiscard]] inline GridRules grid_rules(Architecture architecture, MathPath path, bool batched) {
     using namespace sgemm;
-    static constexpr std::array<GridRule, 3> half_width_pascal = {GridRule{t128x32, 0, 1, 0.8, 1.2},
-                                                                  GridRule{t32x128, 3}, GridRule{t64x64, 0.45, 0.935}};
-    static constexpr std::array<GridRule, 3> pascal = {GridRule{t128x32, 0, 1, 2.7, 4}, GridRule{t32x128, 2.5},
-                                                       GridRule{t64x64, 0.5, 1, 2.7, 4}};
+    static constexpr std::array<GridRule, 3> gp100 = {GridRule{t128x32, 0, 1, 4, 0.85, 1.4}, GridRule{t32x128, 3, 1, 4},
+                                                      GridRule{t64x64, 0.45, 0.935, 7}};
+    static constexpr std::array<GridRule, 3> pascal = {
+        GridRule{t128x32, 0, 1, 4, 1.75, 4}, GridRule{t32x128, 2.5, 1, 4}, GridRule{t64x64, 0.5, 1, 8, 1.9, 3.4}};
     static constexpr std::array<GridRule, 3> volta_batched = {GridRule{t128x32}, GridRule{t32x128, 2.5},
                                                               GridRule{t64x64, 0.5}};
     static constexpr std::array<GridRule, 3> turing_batched = {GridRule{t128x64, 0.3}, GridRule{t64x64, 0, 0.82},
                                                                GridRule{t128x32, 0.44, 0.84}};
     if (is_tensor(path)) return {};
-    if (architecture <= Architecture::pascal && !batched) {
-        if (flops_per_cycle < 192) return {half_width_pascal, true};
-        return {pascal, true, &t128x128};
-    }
+    if (architecture == Architecture::gp100 && !batched) return {gp100, true};
+    if (architecture < Architecture::volta && !batched) return {pascal, true, &t128x128};
     if (architecture == Architecture::volta && batched) return {volta_batched, true};
     if (architecture == Architecture::turing && batched) return {turing_batched};
     return {};
@@ -94,9 +95,11 @@ struct GridRules {
         return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile) * inverse_sms;
     };
     const auto choice = [&](const GridRule& rule, double blocks) {
-        if (blocks >= rule.split_below) return Choice{&rule.tile, 1};
-        const double wanted = whole_part(rule.split_slots / blocks + 0.5);
-        return Choice{&rule.tile, std::max(1.0, std::min(wanted, static_cast<double>(s.k / 64)))};
+        const bool apart = blocks < rule.apart_below;
+        if (!apart && blocks >= rule.slots) return Choice{&rule.tile, 1};
+        const double wanted = apart ? whole_part(rule.apart_slots / blocks + 0.5) : round_up(rule.slots / blocks);
+        const auto most = static_cast<double>(s.k / (apart ? 64 : 128));
+        return Choice{&rule.tile, std::max(1.0, std::min(wanted, most)), apart};
     };
     auto candidates = rules.rules;
     if (rules.first_if_few) {

@@ -53,6 +53,8 @@ inline constexpr GemmTile t128x32 = gemm_tile("128x32", GemmLoop::narrow, 7, 5, 
 inline constexpr GemmTile t32x32 = gemm_tile("32x32 sliced", GemmLoop::sliced, 5, 5, 128, 4);
 inline constexpr GemmTile t64x32 = gemm_tile("64x32 sliced", GemmLoop::sliced, 6, 5, 256, 4);
 inline constexpr GemmTile t128x32_sliced = gemm_tile("128x32 sliced", GemmLoop::sliced, 7, 5, 256, 4);
+inline constexpr std::array<GemmTile, 8> all = {t128x128, t128x64, t64x64, t32x128,
+                                                t128x32,  t32x32,  t64x32, t128x32_sliced};
 /// No tile of a product at all: each block streams its share of the weights once past the few rows of the input.
 inline constexpr GemmTile gemv = gemm_tile("gemv", GemmLoop::wide, 7, 4, 128, 8);
 }  // namespace sgemm
@@ -85,7 +87,7 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     static constexpr std::array<GemmTile, 3> turing_batched = {t128x64, t64x64, t128x32};
     static constexpr std::array<GemmTile, 1> ampere_batched = {t128x128};
     if (is_tensor(path)) return tensor_gemm_tiles;
-    if (architecture <= Architecture::pascal) return batched ? std::span<const GemmTile>(pascal_batched) : pascal;
+    if (architecture < Architecture::volta) return batched ? std::span<const GemmTile>(pascal_batched) : pascal;
     if (architecture == Architecture::volta) return batched ? std::span<const GemmTile>(volta_batched) : volta;
     if (architecture == Architecture::turing) return batched ? std::span<const GemmTile>(turing_batched) : turing;
     return batched ? std::span<const GemmTile>(ampere_batched) : ampere;

@@ -115,7 +115,7 @@ struct RowKernel {
 template <class T>
 T issue_slowdown(const DeviceRates<T>& device) {
     using std::sqrt;
-    if (device.architecture != Architecture::pascal) return T(1.0);
+    if (device.architecture != Architecture::gp100) return T(1.0);
     return sqrt(256.0 * device.sms * device.boost_clock_hz / device.fp32_flops_per_s);
 }
 

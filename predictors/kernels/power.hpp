@@ -18,6 +18,7 @@ namespace ftax::kernels {
             return 0;
         case Architecture::maxwell:
         case Architecture::pascal:
+        case Architecture::gp100:
             return 22e-12;
         case Architecture::volta:
             return 17.7e-12;

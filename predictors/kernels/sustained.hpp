@@ -28,7 +28,7 @@ struct SustainedParameters {
 /// 0.91, A100 0.88); GDDR without ECC: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090, A6000,
 /// Quadro RTX 8000: 0.91 to 0.97).
 [[nodiscard]] inline double expected_bandwidth_share(const DeviceSpec& device) {
-    if (device.architecture == Architecture::maxwell || device.architecture == Architecture::pascal) return 0.755;
+    if (device.architecture < Architecture::volta) return 0.755;
     if (device.inline_ecc_share) return 0.76;
     const bool hbm = device.compute_capability_minor == 0 && device.compute_capability_major <= 10;  // GV100 to GB100
     return hbm ? 0.9 : 0.95;

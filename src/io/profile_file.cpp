@@ -17,36 +17,6 @@ using nlohmann::ordered_json;
 constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
 constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
 
-/// Whose kernels an architecture runs or resembles, nearest first. Source: cuBLAS and cuDNN launch sm80 kernels on Ada,
-/// and on Hopper and Blackwell what they have none of their own for; Volta and Turing share their SM.
-std::span<const Architecture> kin_of(Architecture architecture) {
-    using enum Architecture;
-    static constexpr std::array old = {pascal, maxwell}, young_volta = {volta, turing}, young_turing = {turing, volta};
-    static constexpr std::array of_ampere = {ampere, ada, hopper}, of_ada = {ada, ampere, hopper};
-    static constexpr std::array of_hopper = {hopper, ampere, ada};
-    static constexpr std::array of_blackwell = {blackwell, ada, hopper, ampere};
-    switch (architecture) {
-        case cpu:
-            return {};
-        case maxwell:
-        case pascal:
-            return old;
-        case volta:
-            return young_volta;
-        case turing:
-            return young_turing;
-        case ampere:
-            return of_ampere;
-        case ada:
-            return of_ada;
-        case hopper:
-            return of_hopper;
-        case blackwell:
-            break;
-    }
-    return of_blackwell;
-}
-
 constexpr int stranger = 1 << 16;
 
 /// How far a parameter of the architecture named `key` is from `architecture`: 0 its own, `stranger` no kin.
@@ -148,6 +118,37 @@ ordered_json profile_of_kind(std::string_view kind) {
 }
 
 }  // namespace
+
+std::span<const Architecture> kin_of(Architecture architecture) {
+    using enum Architecture;
+    static constexpr std::array old = {pascal, maxwell, gp100}, of_gp100 = {gp100, pascal, maxwell};
+    static constexpr std::array young_volta = {volta, turing}, young_turing = {turing, volta};
+    static constexpr std::array of_ampere = {ampere, ada, hopper}, of_ada = {ada, ampere, hopper};
+    static constexpr std::array of_hopper = {hopper, ampere, ada};
+    static constexpr std::array of_blackwell = {blackwell, ada, hopper, ampere};
+    switch (architecture) {
+        case cpu:
+            return {};
+        case maxwell:
+        case pascal:
+            return old;
+        case gp100:
+            return of_gp100;
+        case volta:
+            return young_volta;
+        case turing:
+            return young_turing;
+        case ampere:
+            return of_ampere;
+        case ada:
+            return of_ada;
+        case hopper:
+            return of_hopper;
+        case blackwell:
+            break;
+    }
+    return of_blackwell;
+}
 
 DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin) {
     nlohmann::json document = parse_json(text, origin);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,12 @@ struct DeviceProfileFile {
 
 /// The built-in fitted parameters of all devices.
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
+
+/// Whose kernels an architecture runs or resembles, nearest first, itself included.
+/// Source: cuBLAS and cuDNN launch sm80 kernels on Ada,
+/// and on Hopper and Blackwell what they have none of their own for; Volta and Turing share their SM. Maxwell and
+/// Pascal run maxwell_sgemm kernels.
+[[nodiscard]] std::span<const Architecture> kin_of(Architecture architecture);
 
 /// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.
 [[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile,

@@ -89,6 +89,10 @@ TEST_CASE("an architecture without values takes those of the nearest whose kerne
     CHECK(composed("p4") == 0);  // no kin
     CHECK(find_architecture_parameter(profile, "gemm.wide", Architecture::hopper)->key == "ampere");
     CHECK(find_architecture_parameter(profile, "gemm.wide", Architecture::pascal) == nullptr);
+    add(7, "pascal");
+    CHECK(composed("p4") == 7);
+    CHECK(composed("p100-pcie-16gb") == 7);  // GP100's nearest kin
+    CHECK(kin_of(Architecture::gp100).front() == Architecture::gp100);
 }
 
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {

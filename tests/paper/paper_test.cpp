@@ -102,7 +102,7 @@ TEST_CASE("paper, table 3: frameworks rank in SM activity as measured for BERT a
                                 {"onnxruntime-cuda", 22.3, 9.5},
                                 {"cuda-graph", 57, 9.2},
                                 {"onnxruntime-cuda-graph", 59, 20.3}};
-    constexpr double tie = 0.01;  // the paper's CUDA graphs are 2 points apart
+    constexpr double tie = 0.02;  // the paper's CUDA graphs are 2 points apart
     double before = 0;
     for (const Row& row : measured) {
         const Prediction p = predict(bert, row.framework, 1, 128);

@@ -61,6 +61,32 @@ TEST_CASE("the reduction is split only while the grid leaves SMs empty, into par
     CHECK(many.split == 1);
 }
 
+TEST_CASE("a P4 splits reductions until its SMs are full, and has few blocks' parts added up by a second kernel") {
+    const auto rates = rates_of("p4");
+    const GemmShape s{.m = 512, .n = 448, .k = 4096, .linear = true};
+    const auto choice = [&](const GemmShape& shape) { return gemm::choose(shape, rates, declared()); };
+    const auto full = choice(s);  // 56 blocks, 2.8 of the 4 that an SM holds
+    CHECK(full.tile->name == "32x128");
+    CHECK(full.split == 2);
+    CHECK_FALSE(full.summed_apart);
+    CHECK(choice({.m = 512, .n = 448, .k = 255, .linear = true}).split == 1);  // parts of 128 values
+    const auto few = choice({.m = 64, .n = 256, .k = 8192, .linear = true});
+    CHECK(few.split == 20);  // 4 blocks on 20 SMs
+    CHECK(few.summed_apart);
+    auto cool = rates;
+    cool.power_limit_w = 1000;  // else the second kernel hides in the pauses that the limit forces
+    CHECK(gemm::plan_choice(s, {full.tile, 2, true}, cool, declared()).seconds >
+          gemm::plan_choice(s, {full.tile, 2, false}, cool, declared()).seconds);
+}
+
+TEST_CASE("blocks drift apart before Ampere, but not in sliced kernels nor on tensor cores") {
+    CHECK(gemm::blocks_drift(Architecture::gp100, GemmLoop::narrow));
+    CHECK(gemm::blocks_drift(Architecture::turing, GemmLoop::wide));
+    CHECK_FALSE(gemm::blocks_drift(Architecture::volta, GemmLoop::sliced));
+    CHECK_FALSE(gemm::blocks_drift(Architecture::volta, GemmLoop::tensor));
+    CHECK_FALSE(gemm::blocks_drift(Architecture::ampere, GemmLoop::wide));
+}
+
 TEST_CASE("of kernels of equal work Pascal's cuBLAS takes the one whose last wave is fuller, of those the narrow one") {
     // Both kernels cut 128·a × 128·c outputs into 4·a·c blocks, of which 20 SMs hold 4 (32x128) or 8 (64x64) each.
     const auto tile = [](std::int64_t a, std::int64_t c) {
