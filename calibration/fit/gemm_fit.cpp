@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 #include <variant>
@@ -12,6 +11,7 @@
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/operator.hpp"
+#include "src/io/number.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -199,18 +199,20 @@ double evidence(const Unknown& u) {
     return std::clamp(1 - left * left, 1e-6, 1.0);
 }
 
-/// Moves the centres of the architectures' priors to the geometric mean of what their rows show, the values too.
-void centre_on_mean(std::map<Architecture, LogFit::Block>& architectures) {
-    const std::size_t size = architectures.begin()->second.size();
+/// Moves the centres of the architectures' priors to the geometric mean of what their rows show.
+void centre_on_mean(std::map<Architecture, LogFit::Block>& centres,
+                    const std::map<Architecture, LogFit::Block>& fitted) {
+    const std::size_t size = centres.begin()->second.size();
     for (std::size_t i = 0; i < size; ++i) {
+        if (may_be_bounded(centres.begin()->second[i])) continue;
         double log_sum = 0, weights = 0;
-        for (const auto& [_, block] : architectures) {
-            if (block[i].fixed || may_be_bounded(block[i])) continue;
+        for (const auto& [_, block] : fitted) {
+            if (block[i].fixed) continue;
             log_sum += evidence(block[i]) * std::log(block[i].value);
             weights += evidence(block[i]);
         }
-        for (auto& [_, block] : architectures) {
-            if (!block[i].fixed && weights > 0) block[i].value = std::exp(log_sum / weights);
+        for (auto& [_, block] : centres) {
+            if (!block[i].fixed) block[i].value = std::exp(log_sum / weights);
         }
     }
 }
@@ -246,12 +248,7 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Gemm
             unknowns.devices[slug] = fit.block(blocks.first);
             unknowns.hosts[slug] = fit.block(blocks.second);
         }
-        for (auto& [architecture, block] : centres.architectures) {
-            for (std::size_t i = 0; i < block.size(); ++i) {
-                if (!may_be_bounded(block[i])) block[i] = unknowns.architectures[architecture][i];
-            }
-        }
-        if (centres.architectures.size() > 1) centre_on_mean(centres.architectures);
+        centre_on_mean(centres.architectures, unknowns.architectures);
     }
     return summary;
 }
@@ -460,18 +457,13 @@ std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& s
     const std::size_t begin = kernel_names.find(family);
     if (begin == kernel_names.npos) return std::nullopt;
     const std::string_view name = kernel_names.substr(begin + family.size());
-    const bool sliced = name.find("sliced") != name.npos;
-    const std::string_view tile_name = name.substr(0, name.find('_'));
-    const kernels::GemmTile* ran = nullptr;
-    for (const kernels::GemmTile& tile : kernels::sgemm::all) {
-        const std::string_view known = tile.name.substr(0, tile.name.find(' '));
-        if (known == tile_name && sliced == (tile.loop == kernels::GemmLoop::sliced)) ran = &tile;
-    }
-    if (ran == nullptr) return std::nullopt;
+    std::string tile(name.substr(0, name.find('_')));
+    if (name.find("sliced") != name.npos) tile += " sliced";
+    const auto ran = std::ranges::find(kernels::sgemm::all, tile, &kernels::GemmTile::name);
+    if (ran == kernels::sgemm::all.end()) return std::nullopt;
     const std::string_view depth = grid.substr(grid.rfind('x') + 1);
-    int parts = 1;
-    if (!kernels::gemm::is_batched(shape)) std::from_chars(depth.data(), depth.data() + depth.size(), parts);
-    return kernels::gemm::Choice{ran, std::max(1.0, static_cast<double>(parts)),
+    const std::int64_t parts = kernels::gemm::is_batched(shape) ? 1 : parse_integer(depth).value_or(1);
+    return kernels::gemm::Choice{&*ran, std::max(1.0, static_cast<double>(parts)),
                                  kernel_names.find("splitkreduce") != kernel_names.npos};
 }
 

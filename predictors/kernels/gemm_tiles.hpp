@@ -79,8 +79,6 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     static constexpr std::array<GemmTile, 3> pascal = {t64x64, t32x128, t128x32};
     static constexpr std::array<GemmTile, 7> volta = {t128x128, t128x64, t32x128,       t128x32,
                                                       t32x32,   t64x32,  t128x32_sliced};
-    static constexpr std::array<GemmTile, 8> turing = {t128x128, t128x64, t64x64, t32x128,
-                                                       t128x32,  t32x32,  t64x32, t128x32_sliced};
     static constexpr std::array<GemmTile, 6> ampere = {t128x64, t32x128, t128x32, t32x32, t64x32, t128x32_sliced};
     static constexpr std::array<GemmTile, 1> pascal_batched = {t128x64};
     static constexpr std::array<GemmTile, 3> volta_batched = {t64x64, t32x128, t128x32};
@@ -89,7 +87,7 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     if (is_tensor(path)) return tensor_gemm_tiles;
     if (architecture < Architecture::volta) return batched ? std::span<const GemmTile>(pascal_batched) : pascal;
     if (architecture == Architecture::volta) return batched ? std::span<const GemmTile>(volta_batched) : volta;
-    if (architecture == Architecture::turing) return batched ? std::span<const GemmTile>(turing_batched) : turing;
+    if (architecture == Architecture::turing) return batched ? std::span<const GemmTile>(turing_batched) : all;
     return batched ? std::span<const GemmTile>(ampere_batched) : ampere;
 }
 
