@@ -102,15 +102,19 @@ TEST_CASE("paper, table 3: frameworks rank in SM activity as measured for BERT a
                                 {"onnxruntime-cuda", 22.3, 9.5},
                                 {"cuda-graph", 57, 9.2},
                                 {"onnxruntime-cuda-graph", 59, 20.3}};
-    // The paper's CUDA graphs are 2 points apart; ours are 1.4 apart the other way round.
-    constexpr double tie = 0.02;
-    double before = 0;
+    double before = 0, before_percent = 0;
     for (const Row& row : measured) {
         const Prediction p = predict(bert, row.framework, 1, 128);
         MESSAGE(std::string(row.framework), ": SM active ", 100 * p.sm_active, " %, paper ", row.sm_active_percent,
                 "; warps ", 100 * p.warp_occupancy, " %, paper ", row.warp_occupancy_percent);
-        CHECK(p.sm_active > before - tie);
+        // The paper's two CUDA graphs, 57 and 59 %, are too close to rank: ours have to be as close.
+        if (row.sm_active_percent > 1.1 * before_percent) {
+            CHECK(p.sm_active > before);
+        } else {
+            CHECK(ratio(p.sm_active, before) < 1.1);
+        }
         CHECK(p.warp_occupancy < p.sm_active);
         before = p.sm_active;
+        before_percent = row.sm_active_percent;
     }
 }
