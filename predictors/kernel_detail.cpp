@@ -48,7 +48,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;
     for (const kernels::GemmTile& tile : tiles) {
-        if (tile.name == plan.tile.name) continue;
+        if (tile.name == plan.tile->name) continue;
         const double seconds = kernels::gemm::plan_choice(s, {&tile, 1}, rates, p).seconds;
         if (seconds >= least_s) continue;
         least_s = seconds;
@@ -63,8 +63,8 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
 KernelDetail detail_of(const KernelModels<double>& models, const kernels::GemmShape& s, MathPath path) {
     const auto plan = kernels::plan_gemm(s, models.at(path), models.parameters.gemm);
     KernelDetail detail{.compute_s = plan.compute_s, .memory_s = plan.memory_s, .waves = plan.waves};
-    detail.name = plan.split > 1 ? fmt::format("gemm {} split {:.0f}", plan.tile.name, plan.split)
-                                 : fmt::format("gemm {}", plan.tile.name);
+    detail.name = plan.split > 1 ? fmt::format("gemm {} split {:.0f}", plan.tile->name, plan.split)
+                                 : fmt::format("gemm {}", plan.tile->name);
     const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
                k = static_cast<double>(s.k);
     detail.flops = 2 * batch * m * n * k;

@@ -36,8 +36,8 @@ Residency residency(double blocks, double threads_per_block, double resident_per
 }
 
 Residency residency(const kernels::GemmPlan<double>& plan, const kernels::DeviceRates<double>& rates) {
-    const double resident = plan.tile.resident;
-    const double threads = 128 / plan.tile.idle_schedulers;
+    const double resident = plan.tile->resident;
+    const double threads = 128 / plan.tile->idle_schedulers;
     return residency(plan.waves * resident * rates.sms, threads, resident, rates);
 }
 

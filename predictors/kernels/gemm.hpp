@@ -107,11 +107,11 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
 template <class T>
 struct GemmPlan {
     T seconds{};
-    T compute_s{};  ///< arithmetic in waves
-    T memory_s{};   ///< traffic
-    GemmTile tile{};
-    double split = 1;  ///< parts of the reduction
-    double waves = 0;  ///< blocks / (SMs · resident blocks)
+    T compute_s{};                   ///< arithmetic in waves
+    T memory_s{};                    ///< traffic
+    const GemmTile* tile = nullptr;  ///< of a catalogue that lives as long as the program
+    double split = 1;                ///< parts of the reduction
+    double waves = 0;                ///< blocks / (SMs · resident blocks)
     Bound bound = Bound::compute;
 };
 
@@ -241,8 +241,78 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
     return tile.area * waves * (part + 64) * (split > 1 ? split_penalty : 1) / credit;
 }
 
-/// Chooses kernel and split: the least credited work, or arithmetic time plus traffic through the L2 at twice the
-/// memory bandwidth, hits and drift left aside as cuBLAS does.
+/// Grid of one product's batch without a split.
+inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
+    return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
+}
+
+/// Takes the least credited work.
+inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> tiles, Architecture architecture,
+                               double inverse_sms, const BlockRates<double>& r) {
+    const double longest = most_parts(s.k);
+    const double whole = r.part(s.k, 1);
+    Choice best;
+    double least = std::numeric_limits<double>::infinity();
+    const auto consider = [&](const GemmTile& tile, double blocks_per_sm, double split, double part) {
+        const double work = credited_work(tile, blocks_per_sm * split, split, part);
+        if (work >= least) return;
+        least = work;
+        best = {&tile, split, tile.loop == GemmLoop::sliced};
+    };
+    for (const GemmTile& tile : tiles) {
+        const double blocks_per_sm = blocks_of(s, tile) * inverse_sms;
+        const double most = is_batched(s) ? 1 : split_for(tile, blocks_per_sm, longest, architecture);
+        consider(tile, blocks_per_sm, 1, whole);
+        if (most > 1) consider(tile, blocks_per_sm, most, r.part(s.k, most));
+    }
+    return best;
+}
+
+/// Takes the least arithmetic time plus traffic through the L2 at twice the memory bandwidth, hits and drift left
+/// aside as cuBLAS does.
+inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles, const DeviceRates<double>& rates,
+                             const GemmParameters<double>& p, const BlockRates<double>& r) {
+    const double inverse_sms = 1 / rates.sms;
+    const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
+    const double longest = most_parts(s.k);
+    const double whole = r.part(s.k, 1);
+    Choice best;
+    double least = std::numeric_limits<double>::infinity();
+    const auto consider = [&](const GemmTile& tile, double blocks, double split, double part) {
+        const double per_sm = blocks * split * inverse_sms;
+        const double block_s = block_time(tile, part, r);
+        double score = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
+        if (split > 1) score += p.split_s;
+        if (score + block_s * std::max(per_sm, 1.0) >= least) return;
+        score += compute_time(tile, per_sm, block_s, r, p);
+        if (score >= least) return;
+        least = score;
+        best = {&tile, split, tile.loop == GemmLoop::sliced};
+    };
+    const auto consider_splits = [&](const GemmTile& tile, double blocks) {
+        const double most = is_batched(s) ? 1 : split_for(tile, blocks * inverse_sms, longest, rates.architecture);
+        if (most > 1) consider(tile, blocks, most, r.part(s.k, most));
+        consider(tile, blocks, 1, whole);
+    };
+    // However split, a tile takes no less than its arithmetic at the SMs' full rate and its traffic: the tile of least
+    // bound goes first, and most others fail.
+    std::array<double, sgemm::all.size()> blocks{}, bound_s{};
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+        const GemmTile& tile = tiles[i];
+        blocks[i] = blocks_of(s, tile);
+        bound_s[i] = blocks[i] *
+                     (block_time(tile, whole, r) * inverse_sms + (tile.columns + tile.rows) * whole * l2_s_per_value);
+        if (bound_s[i] < bound_s[first]) first = i;
+    }
+    consider_splits(tiles[first], blocks[first]);
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+        if (i != first && bound_s[i] < least) consider_splits(tiles[i], blocks[i]);
+    }
+    return best;
+}
+
+/// Chooses kernel and split as cuBLAS does.
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p,
                      const BlockRates<double>& r) {
     const bool batched = is_batched(s);
@@ -251,38 +321,11 @@ inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const
         return choose_by_grid(s, rules, inverse_sms);
     }
     const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
-    const bool by_credit = is_chosen_by_credit(rates.architecture, rates.path);
-    const double whole = r.part(s.k, 1);
-    const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
-    Choice best{&tiles.front(), 1};
-    double least = std::numeric_limits<double>::infinity();
-    const auto consider = [&](const GemmTile& tile, double blocks, double split, double part) {
-        const double per_sm = blocks * split * inverse_sms;
-        double score = 0;
-        if (by_credit) {
-            score = credited_work(tile, per_sm, split, part);
-        } else {
-            const double block_s = block_time(tile, part, r);
-            score = blocks * split * (tile.columns + tile.rows) * part * l2_s_per_value;
-            if (split > 1) score += p.split_s;
-            // Arithmetic in waves takes at least this, which most candidates fail.
-            if (score + block_s * std::max(per_sm, 1.0) >= least) return;
-            score += compute_time(tile, per_sm, block_s, r, p);
-        }
-        if (score < least) {
-            least = score;
-            best = {&tile, split, tile.loop == GemmLoop::sliced};
-        }
-    };
-    const double longest = most_parts(s.k);
-    for (const GemmTile& tile : tiles) {
-        const double blocks = static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
-        const double most = batched ? 1 : split_for(tile, blocks * inverse_sms, longest, rates.architecture);
-        if (tiles.size() == 1) return {&tile, most, false};
-        consider(tile, blocks, 1, whole);
-        if (most > 1) consider(tile, blocks, most, r.part(s.k, most));
+    if (tiles.size() == 1 && batched) return {&tiles.front(), 1};
+    if (is_chosen_by_credit(rates.architecture, rates.path)) {
+        return choose_by_credit(s, tiles, rates.architecture, inverse_sms, r);
     }
-    return best;
+    return choose_by_time(s, tiles, rates, p, r);
 }
 
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
@@ -318,8 +361,8 @@ GemmParameters<double> values_of(GemmParameters<T> p) {
 }
 
 template <class T>
-T miss_share(const T& working_set) {
-    return working_set / (1.0 + working_set);
+T miss_share(const T& working_set, double room = 1) {
+    return working_set / (room + working_set);
 }
 
 /// Tells whether blocks that share operands lose step, see shared_traffic.
@@ -354,22 +397,25 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double batches = static_cast<double>(s.batch) * c.split;
     const double grid = grid_columns * grid_rows;
     const double resident = rates.sms * tile.resident;
-    const double band = std::min(resident, grid);
-    const double widest =
-        is_tensor(rates.path) ? std::max(std::sqrt(band * tile.rows * tile.inverse_columns), band / grid_rows) : band;
-    const double across = std::clamp(widest, 1.0, grid_columns);
-    const double down = std::clamp(band / across, 1.0, grid_rows);
     const double depth_bytes = part * s.element_bytes;
     const double inverse_l2 = 1 / rates.l2_bytes;
-
-    const double band_rows = std::min(down * tile.rows, static_cast<double>(s.m));
-    const double band_columns = std::min(across * tile.columns, static_cast<double>(s.n));
-    const double row_bytes = static_cast<double>(s.m) * depth_bytes;
-    const double column_bytes = static_cast<double>(s.n) * depth_bytes;
-    const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
-    const T column_miss = miss_share(T(p.reread * (column_bytes * inverse_l2)));
-    const T rows_once = row_bytes * (1.0 + row_miss * (grid_columns / across - 1));
-    const T columns_once = column_bytes * (1.0 + column_miss * (grid_rows / down - 1));
+    const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+    double across = grid_columns, down = grid_rows;  // one band
+    double band_rows = m, band_columns = n;
+    T rows_once(m * depth_bytes), columns_once(n * depth_bytes);
+    if (grid > resident) {
+        const double widest = is_tensor(rates.path) ? std::max(std::sqrt(resident * tile.rows * tile.inverse_columns),
+                                                               resident / grid_rows)
+                                                    : resident;
+        across = std::clamp(widest, 1.0, grid_columns);
+        down = std::clamp(resident / across, 1.0, grid_rows);
+        band_rows = std::min(down * tile.rows, m);
+        band_columns = std::min(across * tile.columns, n);
+        const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
+        const T column_miss = miss_share(T(p.reread * (n * depth_bytes * inverse_l2)));
+        rows_once *= 1.0 + row_miss * (grid_columns / across - 1);
+        columns_once *= 1.0 + column_miss * (grid_rows / down - 1);
+    }
 
     if (!blocks_drift(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
     const double waves = grid / resident;
@@ -379,8 +425,8 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     T row_reads(1.0), column_reads(1.0);
     for (int i = 0; i < 2; ++i) {
         const T drifting = drift * (band_rows * row_reads + band_columns * column_reads);
-        row_reads = 1.0 + (across - 1) * miss_share(T(drifting / across));
-        column_reads = 1.0 + (down - 1) * miss_share(T(drifting / down));
+        row_reads = 1.0 + (across - 1) * miss_share(drifting, across);
+        column_reads = 1.0 + (down - 1) * miss_share(drifting, down);
     }
     return {batches * rows_once * row_reads, batches * columns_once * column_reads};
 }
@@ -403,7 +449,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     const double blocks_per_sm = grid_columns * grid_rows * static_cast<double>(s.batch) * c.split / rates.sms;
 
     GemmPlan<T> plan;
-    plan.tile = *c.tile;
+    plan.tile = c.tile;
     plan.split = c.split;
     plan.waves = blocks_per_sm * c.tile->inverse_resident;
     const T block_s = block_time(*c.tile, part, block);
@@ -460,8 +506,8 @@ inline bool is_skinny(const GemmShape& s, Architecture architecture, MathPath pa
 template <class T>
 GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
     GemmPlan<T> plan;
-    plan.tile = sgemm::gemv;
-    plan.waves = block_columns(s, plan.tile) / rates.sms * plan.tile.inverse_resident;
+    plan.tile = &sgemm::gemv;
+    plan.waves = block_columns(s, sgemm::gemv) / rates.sms * sgemm::gemv.inverse_resident;
     const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
     plan.compute_s = 2 * m * n * k / rates.flops_per_s;
     plan.memory_s = s.element_bytes * (n * k + m * k + m * n) / rates.bandwidth_bytes_per_s;

@@ -28,10 +28,10 @@ inline bool is_batched(const GemmShape& s) {
 
 /// Blocks along n and m.
 inline double block_columns(const GemmShape& s, const GemmTile& tile) {
-    return tiles_over(static_cast<double>(s.n), tile.columns, tile.inverse_columns);
+    return static_cast<double>((s.n + ((1 << tile.columns_log2) - 1)) >> tile.columns_log2);
 }
 inline double block_rows(const GemmShape& s, const GemmTile& tile) {
-    return tiles_over(static_cast<double>(s.m), tile.rows, tile.inverse_rows);
+    return static_cast<double>((s.m + ((1 << tile.rows_log2) - 1)) >> tile.rows_log2);
 }
 
 /// How cuBLAS weighs a kernel: padded work and a share of the slots that the last wave leaves idle, over a credit.

@@ -25,6 +25,7 @@ struct GemmTile {
     std::string_view name{};
     GemmLoop loop = GemmLoop::wide;
     double resident = 1;  ///< blocks an SM holds: 65,536 registers and its shared memory
+    int columns_log2 = 0, rows_log2 = 0;
     double columns = 1, rows = 1, area = 1;
     double inverse_resident = 1;
     double inverse_columns = 1, inverse_rows = 1;
@@ -37,8 +38,8 @@ struct GemmTile {
     const double columns = 1 << columns_log2;
     const double rows = 1 << rows_log2;
     const double slices = loop == GemmLoop::sliced ? 4 : 1;
-    return {name,           loop,           resident,      columns,    rows,
-            columns * rows, 1.0 / resident, 1.0 / columns, 1.0 / rows, 1.0 / (columns * rows * slices),
+    return {name,           loop,           resident,       columns_log2,  rows_log2,  columns,
+            rows,           columns * rows, 1.0 / resident, 1.0 / columns, 1.0 / rows, 1.0 / (columns * rows * slices),
             128.0 / threads};
 }
 

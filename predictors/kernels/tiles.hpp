@@ -72,19 +72,21 @@ T wave_time_of_squared_latency(double blocks_per_sm, double resident, double inv
                                const T& sharpness) {
     using std::sqrt;
     const double waves = blocks_per_sm * inverse_resident;
-    const double whole_waves = whole_part(waves);
-    const double rest = round_up(blocks_per_sm) - whole_waves * resident;
     T stepped(0.0), spread(0.0);
     if (waves < 1) {  // no less than a lone block takes
         const T lone2 = latency2 + 1.0;
         const T spread2 = (latency2 + resident * resident) * (waves * waves);
         spread = sqrt(spread2 < lone2 ? lone2 : spread2);
+        const double side_by_side = round_up(blocks_per_sm);
+        stepped = sqrt(latency2 + side_by_side * side_by_side);
     } else {
         const T full = sqrt(latency2 + resident * resident);
+        const double whole_waves = whole_part(waves);
+        const double rest = round_up(blocks_per_sm) - whole_waves * resident;
         stepped = full * whole_waves;
+        if (rest > 0) stepped += sqrt(latency2 + rest * rest);
         spread = full * waves;
     }
-    if (rest > 0) stepped += sqrt(latency2 + rest * rest);
     return stepped * sharpness + spread * (1.0 - sharpness);
 }
 

@@ -37,7 +37,7 @@ const std::vector<GemmShape> shapes = {
 TEST_CASE("a batch on an A100 is tiled 128x128 and counted in waves of two blocks per SM") {
     // 2 × 2 blocks for each of 216 products, 108 SMs with two blocks each.
     const auto plan = plan_gemm({.batch = 216, .m = 130, .n = 256, .k = 64}, rates_of("a100-pcie-40gb"), declared());
-    CHECK(plan.tile.name == "128x128");
+    CHECK(plan.tile->name == "128x128");
     CHECK(plan.waves == doctest::Approx(4));
     CHECK(plan.split == 1);
 }
@@ -90,7 +90,7 @@ TEST_CASE("blocks drift apart before Ampere, but not in sliced kernels nor on te
 TEST_CASE("of kernels of equal work Pascal's cuBLAS takes the one whose last wave is fuller, of those the narrow one") {
     // Both kernels cut 128·a × 128·c outputs into 4·a·c blocks, of which 20 SMs hold 4 (32x128) or 8 (64x64) each.
     const auto tile = [](std::int64_t a, std::int64_t c) {
-        return plan_gemm({.m = 128 * a, .n = 128 * c, .k = 768, .linear = true}, rates_of("p4"), declared()).tile.name;
+        return plan_gemm({.m = 128 * a, .n = 128 * c, .k = 768, .linear = true}, rates_of("p4"), declared()).tile->name;
     };
     CHECK(tile(18, 15) == "64x64");   // 54 blocks per SM: half of the last four, a quarter of the last eight are idle
     CHECK(tile(23, 11) == "32x128");  // 50.6: 1.4 of four, 5.4 of eight
@@ -100,7 +100,7 @@ TEST_CASE("of kernels of equal work Pascal's cuBLAS takes the one whose last wav
 TEST_CASE("65,536 rows of f32 take large blocks on Pascal's SMs of 128 lanes") {
     const auto tile = [](std::string_view device, std::int64_t rows, int bytes) {
         const GemmShape s{.m = rows, .n = 768, .k = 768, .element_bytes = bytes, .linear = true};
-        return plan_gemm(s, rates_of(device), declared()).tile.name;
+        return plan_gemm(s, rates_of(device), declared()).tile->name;
     };
     CHECK(tile("gtx-1080-ti", 65536, 4) == "128x128");
     CHECK(tile("gtx-1080-ti", 65535, 4) != "128x128");
