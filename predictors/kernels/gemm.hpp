@@ -148,7 +148,7 @@ inline double most_parts(std::int64_t k) {
 inline double split_for(const GemmTile& tile, double blocks_per_sm, double most_parts, Architecture architecture) {
     const double enough = architecture >= Architecture::ampere && tile.resident > 1 ? 1.5 : tile.resident;
     if (blocks_per_sm >= enough) return 1;
-    const double wanted = whole_part(1.5 * tile.resident / blocks_per_sm + 0.5);
+    const double wanted = whole_part(1.55 * tile.resident / blocks_per_sm + 0.5);
     return std::max(1.0, std::min(wanted, most_parts));
 }
 
@@ -230,15 +230,16 @@ inline bool is_chosen_by_work(Architecture architecture, MathPath path, bool bat
 }
 
 /// cuBLAS's estimate of a candidate: padded arithmetic, partly in whole waves, divided by a credit for the tile.
-/// Source: kernel column of neusight_ops.csv linear: agrees in 73 % of an A100's rows.
+/// Source: kernel column of neusight_ops.csv linear: agrees in 61 % of an A100's rows; the others run about as long,
+/// which costs 0.9 points of error.
 inline double credited_work(const GemmTile& tile, double blocks_per_sm, double split, double part) {
-    constexpr double whole = 0.73, latency = 0.47 * 4096, narrow_credit = 0.965, sliced_credit = 0.82;
-    constexpr double split_penalty = 1.3;
+    constexpr double whole = 0.62, latency = 0.6 * 4096, narrow_credit = 0.95, sliced_credit = 0.825;
+    constexpr double split_penalty = 1.35;
     const double credit = tile.loop == GemmLoop::wide     ? 1
                           : tile.loop == GemmLoop::narrow ? narrow_credit
                                                           : sliced_credit;
     const double waves = (1 - whole) * blocks_per_sm + whole * round_up(blocks_per_sm) + latency * tile.inverse_work;
-    return tile.area * waves * (part + 64) * (split > 1 ? split_penalty : 1) / credit;
+    return tile.area * waves * (part + 72) * (split > 1 ? split_penalty : 1) / credit;
 }
 
 /// Grid of one product's batch without a split.
@@ -257,7 +258,7 @@ inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> til
         const double work = credited_work(tile, blocks_per_sm * split, split, part);
         if (work >= least) return;
         least = work;
-        best = {&tile, split, tile.loop == GemmLoop::sliced};
+        best = {&tile, split};
     };
     for (const GemmTile& tile : tiles) {
         const double blocks_per_sm = blocks_of(s, tile) * inverse_sms;
@@ -265,15 +266,18 @@ inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> til
         consider(tile, blocks_per_sm, 1, whole);
         if (most > 1) consider(tile, blocks_per_sm, most, r.part(s.k, most));
     }
+    best.summed_apart = is_summed_apart(s, best.split);
     return best;
 }
 
-/// Takes the least arithmetic time plus traffic through the L2 at twice the memory bandwidth, hits and drift left
-/// aside as cuBLAS does.
+/// Takes the least arithmetic time plus traffic through the L2 at 2.35 times the memory bandwidth, hits and drift left
+/// aside as cuBLAS does. Layers in f32 also fall into two or three parts that fill the last wave. Source: grids of
+/// neusight_ops.csv linear, V100 and T4: parts beside several waves of blocks.
 inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles, const DeviceRates<double>& rates,
                              const GemmParameters<double>& p, const BlockRates<double>& r) {
     const double inverse_sms = 1 / rates.sms;
-    const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
+    const double l2_s_per_value = s.element_bytes / (2.35 * rates.bandwidth_bytes_per_s);
+    const bool may_fill_last_wave = s.linear && !is_tensor(rates.path);
     const double longest = most_parts(s.k);
     const double whole = r.part(s.k, 1);
     Choice best;
@@ -287,12 +291,16 @@ inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles
         score += compute_time(tile, per_sm, block_s, r, p);
         if (score >= least) return;
         least = score;
-        best = {&tile, split, tile.loop == GemmLoop::sliced};
+        best = {&tile, split};
     };
     const auto consider_splits = [&](const GemmTile& tile, double blocks) {
         const double most = is_batched(s) ? 1 : split_for(tile, blocks * inverse_sms, longest, rates.architecture);
         if (most > 1) consider(tile, blocks, most, r.part(s.k, most));
         consider(tile, blocks, 1, whole);
+        if (!may_fill_last_wave || blocks * inverse_sms < 1) return;
+        for (const double split : {2.0, 3.0}) {
+            if (split != most && 2 * split <= longest) consider(tile, blocks, split, r.part(s.k, split));
+        }
     };
     // However split, a tile takes no less than its arithmetic at the SMs' full rate and its traffic: the tile of least
     // bound goes first, and most others fail.
@@ -309,6 +317,7 @@ inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles
     for (std::size_t i = 0; i < tiles.size(); ++i) {
         if (i != first && bound_s[i] < least) consider_splits(tiles[i], blocks[i]);
     }
+    best.summed_apart = is_summed_apart(s, best.split);
     return best;
 }
 

@@ -34,15 +34,23 @@ inline double block_rows(const GemmShape& s, const GemmTile& tile) {
     return static_cast<double>((s.m + ((1 << tile.rows_log2) - 1)) >> tile.rows_log2);
 }
 
+/// Parts of a reduction are stored and summed apart while they fit a workspace of this many values, 1 MB in f32; more
+/// of them are added up in the result. Source: neusight_ops.csv linear, first campaign: all 2,266 rows with a
+/// splitKreduce kernel fit, the largest with 262,144 values; 8,942 of the 9,083 other rows with parts do not.
+inline constexpr double workspace_values = 1 << 18;
+
+inline bool is_summed_apart(const GemmShape& s, double split) {
+    return split > 1 && split * static_cast<double>(s.m) * static_cast<double>(s.n) <= workspace_values;
+}
+
 /// How cuBLAS weighs a kernel: padded work and a share of the slots that the last wave leaves idle, over a credit.
-/// Grids of less than `slots` blocks per SM split the reduction until they fill them, into parts of 128 values and
-/// more; those of less than `apart_below` into `apart_slots` blocks per SM, of 64 values and more, summed apart.
+/// Grids of less than `slots` blocks per SM split the reduction until they fill them: into as many parts as fit the
+/// workspace, of 64 values and more, or else into parts of 128 values and more.
 struct GridRule {
     GemmTile tile{};
     double idle_share = 0;
     double credit = 1;
     double slots = 0;
-    double apart_below = 0, apart_slots = 0;
     double inverse_credit = 1 / credit;
 };
 
@@ -65,17 +73,17 @@ struct GridRules {
 
 /// Returns the rules of an architecture, none where the time decides.
 /// Source: kernel and grid columns of neusight_ops.csv. The rules take the row's kernel in 98 % of a P4's layers, 97 %
-/// of a P100's and 97 % of a V100's and T4's batches. Parts that blocks add up themselves are right in
-/// 98 % of the P4's rows and 93 % of the P100's, whose SM holds seven 64x64 blocks; those summed apart in 61 and 42 %.
+/// of a P100's and 97 % of a V100's and T4's batches. Parts are right in 98 % of the P4's rows and in 90 to 95 % of the
+/// P100's, whose SM holds seven 64x64 blocks.
 /// Volta's choice of a layer's kernel depends on k as well. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a
 /// Titan X takes half the time per token for 65,536 tokens (bert, distilbert, longformer) that it takes for less, as
 /// 128x128 blocks would; a P100 keeps its 32x128 ones.
 [[nodiscard]] inline GridRules grid_rules(Architecture architecture, MathPath path, bool batched) {
     using namespace sgemm;
-    static constexpr std::array<GridRule, 3> gp100 = {GridRule{t128x32, 0, 1, 4, 0.85, 1.4}, GridRule{t32x128, 3, 1, 4},
+    static constexpr std::array<GridRule, 3> gp100 = {GridRule{t128x32, 0, 1, 4}, GridRule{t32x128, 3, 1, 4},
                                                       GridRule{t64x64, 0.45, 0.935, 7}};
-    static constexpr std::array<GridRule, 3> pascal = {
-        GridRule{t128x32, 0, 1, 4, 1.75, 4}, GridRule{t32x128, 2.5, 1, 4}, GridRule{t64x64, 0.5, 1, 8, 1.9, 3.4}};
+    static constexpr std::array<GridRule, 3> pascal = {GridRule{t128x32, 0, 1, 4}, GridRule{t32x128, 2.5, 1, 4},
+                                                       GridRule{t64x64, 0.5, 1, 8}};
     static constexpr std::array<GridRule, 3> volta_batched = {GridRule{t128x32}, GridRule{t32x128, 2.5},
                                                               GridRule{t64x64, 0.5}};
     static constexpr std::array<GridRule, 3> turing_batched = {GridRule{t128x64, 0.3}, GridRule{t64x64, 0, 0.82},
@@ -94,12 +102,14 @@ struct GridRules {
     const auto blocks_per_sm = [&](const GemmTile& tile) {
         return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile) * inverse_sms;
     };
+    const double parts_that_fit = whole_part(workspace_values / (static_cast<double>(s.m) * static_cast<double>(s.n)));
     const auto choice = [&](const GridRule& rule, double blocks) {
-        const bool apart = blocks < rule.apart_below;
-        if (!apart && blocks >= rule.slots) return Choice{&rule.tile, 1};
-        const double wanted = apart ? whole_part(rule.apart_slots / blocks + 0.5) : round_up(rule.slots / blocks);
-        const auto most = static_cast<double>(s.k / (apart ? 64 : 128));
-        return Choice{&rule.tile, std::max(1.0, std::min(wanted, most)), apart};
+        if (blocks >= rule.slots) return Choice{&rule.tile, 1};
+        const double wanted = round_up(rule.slots / blocks);
+        const double most = parts_that_fit > 1 ? std::min(parts_that_fit, static_cast<double>(s.k / 64))
+                                               : static_cast<double>(s.k / 128);
+        const double split = std::max(1.0, std::min(wanted, most));
+        return Choice{&rule.tile, split, is_summed_apart(s, split)};
     };
     auto candidates = rules.rules;
     if (rules.first_if_few) {

@@ -61,7 +61,7 @@ TEST_CASE("the reduction is split only while the grid leaves SMs empty, into par
     CHECK(many.split == 1);
 }
 
-TEST_CASE("a P4 splits reductions until its SMs are full, and has few blocks' parts added up by a second kernel") {
+TEST_CASE("a P4 splits reductions until its SMs are full; a second kernel adds up what parts fit its workspace") {
     const auto rates = rates_of("p4");
     const GemmShape s{.m = 512, .n = 448, .k = 4096, .linear = true};
     const auto choice = [&](const GemmShape& shape) { return gemm::choose(shape, rates, declared()); };
@@ -71,8 +71,15 @@ TEST_CASE("a P4 splits reductions until its SMs are full, and has few blocks' pa
     CHECK_FALSE(full.summed_apart);
     CHECK(choice({.m = 512, .n = 448, .k = 255, .linear = true}).split == 1);  // parts of 128 values
     const auto few = choice({.m = 64, .n = 256, .k = 8192, .linear = true});
-    CHECK(few.split == 20);  // 4 blocks on 20 SMs
+    CHECK(few.split == 16);  // 4 blocks on 20 SMs have room for 20
     CHECK(few.summed_apart);
+    const auto last = choice({.m = 512, .n = 256, .k = 8192, .linear = true});  // 32 blocks have room for 3
+    CHECK(last.split == 2);
+    CHECK(last.summed_apart);
+    const auto beyond = choice({.m = 512, .n = 257, .k = 8192, .linear = true});  // 40 blocks
+    CHECK(beyond.tile->name == "64x64");  // an SM holds 8
+    CHECK(beyond.split == 4);
+    CHECK_FALSE(beyond.summed_apart);
     auto cool = rates;
     cool.power_limit_w = 1000;  // else the second kernel hides in the pauses that the limit forces
     CHECK(gemm::plan_choice(s, {full.tile, 2, true}, cool, declared()).seconds >
