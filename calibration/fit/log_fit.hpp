@@ -25,6 +25,11 @@ struct Unknown {
     bool fixed = false;
 };
 
+/// Tells whether the rows of a fit said nothing about an unknown: its posterior is its prior.
+inline bool is_unseen(const Unknown& u) {
+    return u.relative_stddev > 0.9 * u.prior_log_stddev;
+}
+
 /// Declares an unknown as a model does.
 inline Unknown unknown(std::string name, const ParameterSpec& spec) {
     return {std::move(name), spec.initial, spec.lower, spec.upper, spec.prior_log_stddev};

@@ -238,11 +238,6 @@ void add_left_out_folds(const DeviceRows& rows, const MemoryUnknowns& known, con
     add_folds("left out: bandwidth measured, host known", host_known, report);
 }
 
-/// Tells whether the rows said nothing about an unknown: its posterior is its prior.
-bool is_unseen(const Unknown& u) {
-    return u.relative_stddev > 0.9 * u.prior_log_stddev;
-}
-
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
                     std::vector<ScopedParameter>& parameters) {
     for (const Unknown& u : block) {

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# refit.sh BUILD MEASUREMENTS MODELS [PART...]: fits data/profiles anew and writes the ledgers that score them.
+#
+# BUILD is a configured build folder (CMake, Release), MEASUREMENTS holds the measured rows (docs/accuracy.md), MODELS the
+# architectures of timm as .pt2 files (graphs/zoo/export.py). Parts, all of them where none is named, in this order:
+#
+#   devices      data/profiles/devices.json: operators alone, then whole models on top of them
+#   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
+#   operators    the ledger of single operators
+#   device       the ledger of forward passes that the device decides
+#   timm         the ledger of timm's benchmark
+#   nas          the profile and the ledger of architecture search
+#
+# About forty minutes of one core. What an earlier part wrote to BUILD/refit is used again by later ones.
+set -eu
+[ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
+build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
+shift 3
+[ $# -gt 0 ] || set -- devices frameworks operators device timm nas
+cd "$(dirname "$0")/.."
+work=$build/refit
+mkdir -p "$work"
+unsound_run="A100:2022_1025_pretrained-fp32@2022-10-26"  # calibration/folds/folds.hpp says why
+
+build_all() { cmake --build "$build" --target ftax_program ftax_folds ftax_nas_study; }
+fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
+
+fit_devices() {
+    "$build/ftax" fit "$measurements/neusight_ops.csv" -o "$work/operators.json"
+    fit --start "$work/operators.json" "$measurements/framework_tax.csv" "$measurements/timm_infer.csv" \
+        --models "$models" -o "$work/models.json"
+    # An engine compiles convolutions of its own.
+    fit --start "$work/models.json" "$measurements/framework_tax.csv" --framework torch-tensorrt --only conv.engine \
+        -o data/profiles/devices.json
+}
+
+for part in "$@"; do
+    build_all  # the profiles are built in
+    case $part in
+        devices) fit_devices ;;
+        # Host costs are fitted beside the built-in ones: the second time starts from the first.
+        frameworks)
+            "$build/ftax_folds" "$measurements/framework_tax.csv" data
+            build_all
+            "$build/ftax_folds" "$measurements/framework_tax.csv" data ;;
+        operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
+        device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;
+        timm)
+            fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"
+            python3 calibration/folds/timm_folds.py "$build/ftax" "$work/blind.json" "$measurements/timm_infer.csv" "$models" \
+                graphs/zoo/timm.tsv "$work/timm" data/ledger --folds 3 --iterations 8 ;;
+        nas) "$build/ftax_nas_study" "$measurements" data ;;
+        *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;
+    esac
+done
