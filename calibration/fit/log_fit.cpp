@@ -140,7 +140,8 @@ FitSummary LogFit::solve() {
             if (!u.fixed)
                 u.value =
                     std::clamp(std::exp(current[b][i]), u.lower, u.upper);  // exp(log(x)) may leave a bound by a bit
-            blocks_[b][i].relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
+            u.moved = std::abs(current[b][i] - centre[b][i]) > 1e-6;
+            u.relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
         }
     }
     return summary;

@@ -23,11 +23,12 @@ struct Unknown {
     double prior_log_stddev = 0;  ///< of log(value) around its start; 0 for no prior
     double relative_stddev = 0;   ///< of log(value) after the fit; 0 when unknown
     bool fixed = false;
+    bool moved = false;  ///< the fit took it away from its start, where a prior alone leaves it
 };
 
 /// Tells whether the rows of a fit said nothing about an unknown: its posterior is its prior.
 inline bool is_unseen(const Unknown& u) {
-    return u.relative_stddev > 0.9 * u.prior_log_stddev;
+    return !u.moved || u.relative_stddev > 0.9 * u.prior_log_stddev;
 }
 
 /// Declares an unknown as a model does.
