@@ -270,13 +270,13 @@ inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> til
     return best;
 }
 
-/// Takes the least arithmetic time plus traffic through the L2 at 2.35 times the memory bandwidth, hits and drift left
+/// Takes the least arithmetic time plus traffic through the L2 at twice the memory bandwidth, hits and drift left
 /// aside as cuBLAS does. Layers in f32 also fall into two or three parts that fill the last wave. Source: grids of
 /// neusight_ops.csv linear, V100 and T4: parts beside several waves of blocks.
 inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles, const DeviceRates<double>& rates,
                              const GemmParameters<double>& p, const BlockRates<double>& r) {
     const double inverse_sms = 1 / rates.sms;
-    const double l2_s_per_value = s.element_bytes / (2.35 * rates.bandwidth_bytes_per_s);
+    const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
     const bool may_fill_last_wave = s.linear && !is_tensor(rates.path);
     const double longest = most_parts(s.k);
     const double whole = r.part(s.k, 1);
