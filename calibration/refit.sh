@@ -11,7 +11,7 @@
 #   timm         the ledger of timm's benchmark
 #   nas          the profile and the ledger of architecture search
 #
-# About an hour of one core. What an earlier part wrote to BUILD/refit is used again by later ones.
+# About half an hour of one core. What an earlier part wrote to BUILD/refit is used again by later ones.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")

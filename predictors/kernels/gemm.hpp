@@ -252,7 +252,7 @@ inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> til
                                double inverse_sms, const BlockRates<double>& r) {
     const double longest = most_parts(s.k);
     const double whole = r.part(s.k, 1);
-    Choice best;
+    Choice best{&tiles.front(), 1};
     double least = std::numeric_limits<double>::infinity();
     const auto consider = [&](const GemmTile& tile, double blocks_per_sm, double split, double part) {
         const double work = credited_work(tile, blocks_per_sm * split, split, part);
@@ -280,7 +280,7 @@ inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles
     const bool may_fill_last_wave = s.linear && !is_tensor(rates.path);
     const double longest = most_parts(s.k);
     const double whole = r.part(s.k, 1);
-    Choice best;
+    Choice best{&tiles.front(), 1};
     double least = std::numeric_limits<double>::infinity();
     const auto consider = [&](const GemmTile& tile, double blocks, double split, double part) {
         const double per_sm = blocks * split * inverse_sms;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -26,12 +27,15 @@ inline bool is_batched(const GemmShape& s) {
     return s.batch > 1 && !s.linear;
 }
 
-/// Blocks along n and m.
+/// Blocks along n and m: tiles of 2^log2 values that cover that many.
+inline double tiles_of(std::int64_t values, int log2) {
+    return static_cast<double>(((values - 1) >> log2) + 1);
+}
 inline double block_columns(const GemmShape& s, const GemmTile& tile) {
-    return static_cast<double>((s.n + ((1 << tile.columns_log2) - 1)) >> tile.columns_log2);
+    return tiles_of(s.n, tile.columns_log2);
 }
 inline double block_rows(const GemmShape& s, const GemmTile& tile) {
-    return static_cast<double>((s.m + ((1 << tile.rows_log2) - 1)) >> tile.rows_log2);
+    return tiles_of(s.m, tile.rows_log2);
 }
 
 /// Parts of a reduction are stored and summed apart while they fit a workspace of this many values, 1 MB in f32; more

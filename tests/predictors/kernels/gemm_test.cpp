@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "ftax/device.hpp"
@@ -51,6 +54,19 @@ TEST_CASE("a tile name gives its columns first") {
     CHECK(sgemm::t32x32.inverse_work == 1.0 / (32 * 32 * 4));
 }
 
+TEST_CASE("products beyond any memory have a kernel and a time") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    CHECK(gemm::block_rows({.m = most}, sgemm::t128x128) == std::ldexp(1.0, 56));
+    for (const char* device : devices) {
+        for (const MathPath path : {MathPath::fp32, MathPath::fp16_tensor}) {
+            const auto plan =
+                plan_gemm({.m = most, .n = most, .k = most, .linear = true}, rates_of(device, path), declared());
+            CHECK(plan.tile != nullptr);
+            CHECK(plan.seconds > 0);
+        }
+    }
+}
+
 TEST_CASE("the reduction is split only while the grid leaves SMs empty, into parts of 64 values or more") {
     const auto rates = rates_of("p100-pcie-16gb");
     const auto few = plan_gemm({.m = 64, .n = 256, .k = 8192, .linear = true}, rates, declared());
@@ -77,7 +93,7 @@ TEST_CASE("a P4 splits reductions until its SMs are full; a second kernel adds u
     CHECK(last.split == 2);
     CHECK(last.summed_apart);
     const auto beyond = choice({.m = 512, .n = 257, .k = 8192, .linear = true});  // 40 blocks
-    CHECK(beyond.tile->name == "64x64");  // an SM holds 8
+    CHECK(beyond.tile->name == "64x64");                                          // an SM holds 8
     CHECK(beyond.split == 4);
     CHECK_FALSE(beyond.summed_apart);
     auto cool = rates;
