@@ -107,10 +107,12 @@ TEST_CASE("paper, table 3: frameworks rank in SM activity as measured for BERT a
         const Prediction p = predict(bert, row.framework, 1, 128);
         MESSAGE(std::string(row.framework), ": SM active ", 100 * p.sm_active, " %, paper ", row.sm_active_percent,
                 "; warps ", 100 * p.warp_occupancy, " %, paper ", row.warp_occupancy_percent);
-        // The paper's two CUDA graphs, 57 and 59 %, are too close to rank: ours have to be as close.
+        // The paper's two CUDA graphs, 57 and 59 %, are too close to rank: ours have to be as close, and are 1.4 points
+        // apart the other way round.
         if (row.sm_active_percent > 1.1 * before_percent) {
             CHECK(p.sm_active > before);
         } else {
+            CHECK(p.sm_active > before - 0.02);
             CHECK(ratio(p.sm_active, before) < 1.1);
         }
         CHECK(p.warp_occupancy < p.sm_active);
