@@ -46,6 +46,7 @@ for part in "$@"; do
         operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
         device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;
         timm)
+            rm -rf "$work/timm"  # the folds keep fits that they find there
             fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"
             python3 calibration/folds/timm_folds.py "$build/ftax" "$work/blind.json" "$measurements/timm_infer.csv" "$models" \
                 graphs/zoo/timm.tsv "$work/timm" data/ledger --folds 3 --iterations 8 ;;
