@@ -242,11 +242,6 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
     return tile.area * waves * (part + 72) * (split > 1 ? split_penalty : 1) / credit;
 }
 
-/// Grid of one product's batch without a split.
-inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
-    return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
-}
-
 /// Takes the least credited work.
 inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> tiles, Architecture architecture,
                                double inverse_sms, const BlockRates<double>& r) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -27,15 +26,17 @@ inline bool is_batched(const GemmShape& s) {
     return s.batch > 1 && !s.linear;
 }
 
-/// Blocks along n and m: tiles of 2^log2 values that cover that many.
-inline double tiles_of(std::int64_t values, int log2) {
-    return static_cast<double>(((values - 1) >> log2) + 1);
-}
+/// Blocks along n and m.
 inline double block_columns(const GemmShape& s, const GemmTile& tile) {
-    return tiles_of(s.n, tile.columns_log2);
+    return tiles_over_log2(s.n, tile.columns_log2);
 }
 inline double block_rows(const GemmShape& s, const GemmTile& tile) {
-    return tiles_of(s.m, tile.rows_log2);
+    return tiles_over_log2(s.m, tile.rows_log2);
+}
+
+/// Blocks of all products of a batch, their reductions whole.
+inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
+    return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
 }
 
 /// Parts of a reduction are stored and summed apart while they fit a workspace of this many values, 1 MB in f32; more
@@ -103,13 +104,12 @@ struct GridRules {
 /// Takes the kernel of least weight, of equals that whose last wave is the fullest, of these the first.
 [[nodiscard]] inline Choice choose_by_grid(const GemmShape& s, const GridRules& rules, double inverse_sms) {
     if (rules.has_most_rows(s)) return {rules.for_most_rows, 1};
-    const auto blocks_per_sm = [&](const GemmTile& tile) {
-        return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile) * inverse_sms;
-    };
-    const double parts_that_fit = whole_part(workspace_values / (static_cast<double>(s.m) * static_cast<double>(s.n)));
+    const auto blocks_per_sm = [&](const GemmTile& tile) { return blocks_of(s, tile) * inverse_sms; };
     const auto choice = [&](const GridRule& rule, double blocks) {
         if (blocks >= rule.slots) return Choice{&rule.tile, 1};
         const double wanted = round_up(rule.slots / blocks);
+        const double parts_that_fit =
+            whole_part(workspace_values / (static_cast<double>(s.m) * static_cast<double>(s.n)));
         const double most = parts_that_fit > 1 ? std::min(parts_that_fit, static_cast<double>(s.k / 64))
                                                : static_cast<double>(s.k / 128);
         const double split = std::max(1.0, std::min(wanted, most));
