@@ -17,8 +17,8 @@ void gemm_seconds_of(benchmark::State& state, GemmShape shape, Architecture arch
     rates.sms = 72;
     rates.l2_bytes = 6e6;
     rates.boost_clock_hz = 1.7e9;
-    rates.power_limit_w = 250;
-    rates.energy_per_flop_j = 17.7e-12;
+    rates.arithmetic_power_w = 210;
+    rates.energy_per_flop_j = 12e-12;
     rates.flops_per_s = path == MathPath::fp32 ? 16e12 : 130e12;
     rates.fp32_flops_per_s = 16e12;
     rates.bandwidth_bytes_per_s = 672e9;

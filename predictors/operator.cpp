@@ -111,7 +111,7 @@ OperatorModel::OperatorModel(const DeviceProfile& profile)
       kernels_(profile.device, kernel_parameters(profile)),
       host_(profile_parameters<OperatorHostParameters<double>>(profile)) {
     for (auto& rates : kernels_.rates) {
-        rates.pause_s = host_.pause_s;
+        kernels::time_one_by_one(device_, host_.governor_s, rates);
         rates.floor_s = host_.kernel_floor_s;
     }
 }

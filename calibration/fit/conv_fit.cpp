@@ -41,13 +41,13 @@ DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path, const T* sustai
 /// Blocks: shared, architecture, device, host. The first shared unknown is the launch share.
 struct ConvModel {
     const ConvRow* row;
-    double pause_s;
+    double governor_s;
 
     template <class T>
     T operator()(T const* const* blocks) const {
         const auto p = parameters_of(blocks[0] + 1, blocks[1]);
         auto rates = rates_of(*row->device, row->path, blocks[2]);
-        rates.pause_s = T(pause_s);
+        kernels::time_one_by_one(*row->device, T(governor_s), rates);
         const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
                                                *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
                                          : kernels::plan_conv(row->shape, rates, p);
@@ -120,7 +120,7 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Conv
         const std::size_t count = std::min(of_device.size(), options.rows_per_device);
         for (std::size_t i = 0; i < count; ++i) {
             const ConvRow* row = of_device[i * of_device.size() / count];
-            fit.add_row(ConvModel{row, options.pause_s}, row->latency_s, {shared, architecture, device, host});
+            fit.add_row(ConvModel{row, options.governor_s}, row->latency_s, {shared, architecture, device, host});
         }
     }
     const FitSummary summary = fit.solve();
@@ -135,7 +135,7 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Conv
 
 /// log(predicted / measured) of every row, the algorithm chosen by the model.
 std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ScopedUnknowns& unknowns,
-                               const std::string& slug, double pause_s) {
+                               const std::string& slug, double governor_s) {
     const auto shared = values(unknowns.shared);
     const auto architecture = values(unknowns.architectures.at(rows.front()->device->architecture));
     const auto device = values(unknowns.devices.at(slug));
@@ -145,7 +145,7 @@ std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const Sc
     for (const ConvRow* row : rows) {
         ConvRow unseen = *row;
         unseen.algorithm.reset();
-        errors.push_back(std::log(ConvModel{&unseen, pause_s}(blocks) / row->latency_s));
+        errors.push_back(std::log(ConvModel{&unseen, governor_s}(blocks) / row->latency_s));
     }
     return errors;
 }
@@ -192,15 +192,15 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
         const LogFit::Block host = expected(unknowns.hosts);
         unknowns.devices[slug] = device;
         unknowns.hosts[slug] = host;
-        blind[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
+        blind[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
         unknowns.hosts[slug] = known.hosts.at(slug);
-        host_known[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
+        host_known[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
 
         fix(unknowns.shared);
         for (auto& [_, block] : unknowns.architectures) fix(block);
         fix(unknowns.hosts.at(slug));
         (void)fit_rows({{slug, of_device}}, unknowns, options);
-        measured[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
+        measured[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
     }
     report.folds.push_back(fold_of("left out: datasheet, host of the others", blind));
     report.folds.push_back(fold_of("left out: datasheet, host known", host_known));
@@ -291,7 +291,7 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     std::map<std::string, std::vector<double>> in_fit;
     std::map<std::string, std::vector<double>> regions;
     for (const auto& [slug, of_device] : by_device) {
-        in_fit[slug] = log_errors(of_device, unknowns, slug, options.pause_s);
+        in_fit[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
         for (std::size_t i = 0; i < of_device.size(); ++i) {
             const auto& algorithm = of_device[i]->algorithm;
             regions[slug + " " + std::string(algorithm ? name_of(*algorithm) : "other")].push_back(in_fit[slug][i]);

@@ -33,7 +33,7 @@ bool needs_tensor_cores(std::string_view name) {
 }
 
 /// The first shared unknowns are those of a call.
-enum CallUnknown : std::size_t { call_pause, call_launch_share, call_unknowns };
+enum CallUnknown : std::size_t { call_governor, call_launch_share, call_unknowns };
 
 /// Moves `device` behind the sustained rates.
 template <class T>
@@ -41,7 +41,7 @@ DeviceRates<T> rates_of(const GemmRow& row, const T* shared, const T*& device) {
     SustainedParameters<T> p;
     visit_parameters(p, *row.device, [&](std::string_view, T& value, const ParameterSpec&) { value = *device++; });
     auto rates = kernels::device_rates(*row.device, row.path, p);
-    rates.pause_s = shared[call_pause];
+    kernels::time_one_by_one(*row.device, shared[call_governor], rates);
     return rates;
 }
 
@@ -101,27 +101,32 @@ bool may_be_bounded(const Unknown& u) {
     return u.name == "gemm.energy_scale";
 }
 
-/// Centre of the prior of gemm.energy_scale on CUDA cores: rows of any two of P4, T4 and V100, the cards of
-/// neusight_ops.csv that their limits hold back, expect it of the third.
-constexpr double usual_energy_scale = 0.85;
-
 /// What an architecture's rows say nothing about stays as declared.
 LogFit::Block declared_architecture(Architecture architecture) {
     LogFit::Block block = declared(ParameterScope::architecture);
     for (Unknown& u : block) {
         if (u.name == "gemm.skew" && !kernels::gemm::blocks_drift(architecture, kernels::GemmLoop::wide))
             u.fixed = true;
-        if (may_be_bounded(u)) u.value = usual_energy_scale;
     }
     return block;
 }
 
 LogFit::Block declared_shared() {
-    LogFit::Block block = {{"operator.pause_s", 5e-4, 1e-5, 1e-1, 1.0},
+    LogFit::Block block = {{"operator.governor_s", 1e-3, 1e-5, 1e-1, 1.0},
                            {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
     for (Unknown& u : declared(ParameterScope::shared)) block.push_back(std::move(u));
     return block;
 }
+
+/// Tells whether the power limit rather than the boost clock sets the rate of a stream of products.
+bool is_held_back(const DeviceSpec& device) {
+    const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
+    return drawn_w > 1.2 * (device.power_limit_w - kernels::base_power_w(device));
+}
+
+/// Log standard deviation of the clock at which a kernel starts: the boost clock, give or take what a datasheet rounds.
+/// What a power limit takes is not part of it.
+constexpr double clock_log_stddev = 0.02;
 
 LogFit::Block declared_device(const DeviceSpec& device) {
     LogFit::Block block;
@@ -129,6 +134,7 @@ LogFit::Block declared_device(const DeviceSpec& device) {
     visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
         block.push_back(unknown(std::string(name), spec));
         block.back().fixed = name != "clock.fp32" && name != "bandwidth";
+        if (name == "clock.fp32") block.back().prior_log_stddev = clock_log_stddev;
     });
     for (Unknown& u : declared(ParameterScope::device)) block.push_back(std::move(u));
     return block;
@@ -317,9 +323,10 @@ void add_regions(const DeviceRows& rows, const ScopedUnknowns& unknowns, FitRepo
     for (auto& [name, errors] : regions) report.regions.push_back(summarize(name, std::move(errors)));
 }
 
-/// Volta redesigned the SM and its caches: what holds before does not tell about what comes after.
-bool share_lineage(Architecture a, Architecture b) {
-    return (a < Architecture::volta) == (b < Architecture::volta);
+/// Volta redesigned the SM and its caches: what holds before does not tell about what comes after. Turing's SM reads
+/// half as much shared memory per cycle (64 bytes; Jia et al., arXiv 1903.07486): it tells of no other.
+bool tells_of(Architecture fitted, Architecture wanted) {
+    return (fitted < Architecture::volta) == (wanted < Architecture::volta) && fitted != Architecture::turing;
 }
 
 /// Tells whether an architecture runs another one's CUDA-core kernels. Source: cuBLAS 12 launches ampere_sgemm_* on
@@ -331,8 +338,8 @@ bool runs_kernels_of(Architecture wanted, Architecture other) {
 /// Expects of an architecture without rows what the one whose kernels it runs has, or else the geometric mean of the
 /// others' (of its lineage if there are any), weighted by how near they are in age and how much their rows say.
 LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
-    const bool alone = std::none_of(fitted.begin(), fitted.end(),
-                                    [&](const auto& entry) { return share_lineage(entry.first, wanted); });
+    const bool alone =
+        std::none_of(fitted.begin(), fitted.end(), [&](const auto& entry) { return tells_of(entry.first, wanted); });
     for (const auto& [architecture, other] : fitted) {
         if (runs_kernels_of(wanted, architecture)) return other;
     }
@@ -340,14 +347,16 @@ LogFit::Block expected_architecture(Architecture wanted, const std::map<Architec
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0, weights = 0;
         for (const auto& [architecture, other] : fitted) {
-            const bool counts = alone || may_be_bounded(other[i]) || share_lineage(architecture, wanted);
+            const bool counts = alone || may_be_bounded(other[i]) || tells_of(architecture, wanted);
             if (!counts || other[i].fixed) continue;
             const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
             const double weight = evidence(other[i]) / apart;
             log_sum += weight * std::log(other[i].value);
             weights += weight;
         }
-        if (!block[i].fixed && weights > 0) block[i].value = std::exp(log_sum / weights);
+        if (block[i].fixed || weights == 0) continue;
+        block[i].value =
+            std::clamp(std::exp(log_sum / weights), block[i].lower, block[i].upper);  // exp(log(x)) is not x
     }
     return block;
 }
@@ -380,6 +389,18 @@ void fix(LogFit::Block& block) {
     for (Unknown& u : block) u.fixed = true;
 }
 
+/// Leaves all but the sustained clock under load fixed, which is the energy of an operation where a power limit sets
+/// it.
+void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
+    const bool held_back = is_held_back(device);
+    for (Unknown& u : unknowns.architectures.at(device.architecture)) {
+        u.fixed = !held_back || u.name != "gemm.energy_scale";
+    }
+    for (Unknown& u : unknowns.devices.at(device.slug)) {
+        u.fixed = u.name != "bandwidth" && (held_back || u.name != "clock.fp32");
+    }
+}
+
 /// Leaves out one device at a time: nothing known of it; its host's dispatch times, which are no property of the card;
 /// then also its sustained clock and bandwidth, two numbers.
 void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, const GemmFitOptions& options,
@@ -404,7 +425,7 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
 
         fix(unknowns.shared);
         for (auto& [_, block] : unknowns.architectures) fix(block);
-        for (Unknown& u : unknowns.devices.at(slug)) u.fixed = u.name != "clock.fp32" && u.name != "bandwidth";
+        free_sustained_clock(device, unknowns);
         fix(unknowns.hosts.at(slug));
         ScopedUnknowns own = unknowns;
         std::erase_if(own.architectures, [&](const auto& entry) { return entry.first != device.architecture; });

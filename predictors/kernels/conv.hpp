@@ -382,7 +382,7 @@ ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s,
 /// Slows a plan of matrix products down to what the board's power allows.
 template <class T>
 ConvPlan<T> within_power(ConvPlan<T> plan, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    plan.seconds = slowed_by_power(plan.seconds, plan.compute_s, excess_power(rates, p.energy_scale), rates.pause_s);
+    plan.seconds = slowed_by_power(plan.seconds, plan.compute_s, excess_power(rates, p.energy_scale), rates.governor_s);
     return plan;
 }
 
@@ -562,7 +562,7 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
         DeviceRates<T> cores = rates;
         cores.path = MathPath::fp32;
         cores.flops_per_s = rates.fp32_flops_per_s;
-        cores.energy_per_flop_j = energy_per_flop_j(rates.architecture);
+        cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
         return convolution::plan_implicit_gemm(c, s, cores, p);
     }
     if (!is_winograd(s)) return convolution::plan_implicit_gemm(c, s, rates, p);

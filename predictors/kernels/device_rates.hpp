@@ -15,13 +15,14 @@ struct DeviceRates {
     double shared_memory_per_sm_bytes = 0;
     double max_threads_per_sm = 0;
     double boost_clock_hz = 0;
-    double power_limit_w = 0;
-    double energy_per_flop_j = 0;  ///< of `path` at boost clock, see power.hpp; 0: the card keeps its clock
-    T flops_per_s{};               ///< sustained rate of `path`: datasheet × sustained-clock scalar
-    T fp32_flops_per_s{};          ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
-    T bandwidth_bytes_per_s{};     ///< sustained memory bandwidth: datasheet × bandwidth scalar
-    T floor_s{};                   ///< shortest time of any kernel, start to end
-    T pause_s{};                   ///< device idle between two kernels; 0 in a forward pass whose host runs ahead
+    double arithmetic_power_w = 0;      ///< what the power limit leaves beyond base_power_w
+    double energy_per_flop_j = 0;       ///< of `path` at boost clock, see power.hpp; 0: the card keeps its clock
+    double fp32_energy_per_flop_j = 0;  ///< the same of CUDA cores
+    T flops_per_s{};                    ///< sustained rate of `path`: datasheet × sustained-clock scalar
+    T fp32_flops_per_s{};               ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
+    T bandwidth_bytes_per_s{};          ///< sustained memory bandwidth: datasheet × bandwidth scalar
+    T floor_s{};                        ///< shortest time of any kernel, start to end
+    T governor_s{};                     ///< see slowed_by_power; 0 in a forward pass whose host runs ahead
 };
 
 }  // namespace ftax::kernels

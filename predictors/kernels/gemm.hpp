@@ -30,7 +30,7 @@ struct GemmParameters {
     T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, linear_strided_reduction{};
     T misaligned_write{};
     T reread{}, first_skew{}, skew_waves{}, skew{};
-    T split_s{}, energy_scale{}, operand_energy{};
+    T split_s{}, energy_scale{}, operand_energy{}, idle_energy{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
 };
 
@@ -88,6 +88,9 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.2, 0.01, 1, 0.5, shared,
                         "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "
                         "64x64 kernel is 20 % slower than its 128x64 kernel, beyond 3 ms only (neusight_ops.csv)"});
+    visit("gemm.idle_energy", p.idle_energy,
+          ParameterSpec{0.4, 0.01, 1, 0.5, shared,
+                        "share of its power that a multiprocessor draws while it waits, CUDA cores"});
     visit("gemm.tensor_efficiency", p.tensor_efficiency,
           ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
                         "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
@@ -345,13 +348,14 @@ DeviceRates<double> values_of(const DeviceRates<T>& rates) {
             rates.shared_memory_per_sm_bytes,
             rates.max_threads_per_sm,
             rates.boost_clock_hz,
-            rates.power_limit_w,
+            rates.arithmetic_power_w,
             rates.energy_per_flop_j,
+            rates.fp32_energy_per_flop_j,
             value_of(rates.flops_per_s),
             value_of(rates.fp32_flops_per_s),
             value_of(rates.bandwidth_bytes_per_s),
             value_of(rates.floor_s),
-            value_of(rates.pause_s)};
+            value_of(rates.governor_s)};
 }
 
 template <class T>
@@ -458,8 +462,8 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     plan.waves = blocks_per_sm * c.tile->inverse_resident;
     const T block_s = block_time(*c.tile, part, block);
     plan.compute_s = compute_time(*c.tile, blocks_per_sm, block_s, block, p);
-    // Tensor cores that wait take no power; on CUDA cores T4 rows of neusight_ops.csv show no such saving.
-    const T powered_s = is_tensor(rates.path) ? T(block_s * blocks_per_sm) : plan.compute_s;
+    const T busy_s = block_s * blocks_per_sm;
+    const T powered_s = is_tensor(rates.path) ? busy_s : T(busy_s + p.idle_energy * (plan.compute_s - busy_s));
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
     const auto stride = static_cast<double>(s.k);
@@ -485,7 +489,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
         if (c.summed_apart) whole_s += (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
     }
     const T energy = p.energy_scale * tile_energy(*c.tile, p);
-    whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, energy), rates.pause_s);
+    whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, energy), rates.governor_s);
     plan.seconds = rates.floor_s + whole_s;
     plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute

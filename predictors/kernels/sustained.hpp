@@ -36,14 +36,14 @@ struct SustainedParameters {
 
 /// Expects this share of the datasheet's CUDA-core rate of a card nobody measured: products cannot do without the slots
 /// that integer and address arithmetic takes where lanes share them.
-/// Source: fits of framework_tax.csv (RTX A6000 0.60 to 0.64, GTX 1080 Ti and Titan X 1.2, RTX 2080 Ti 1.02); sgemm of
+/// Source: fits of framework_tax.csv (RTX A6000 0.55, GTX 1080 Ti 1.06, Titan X 1.01, RTX 2080 Ti 1.03); sgemm of
 /// RTX 4070 Ti, 29.2 of 40 TFLOP/s (github.com/Yinghan-Li/YHs_Sample/issues/4), 3090, 27 of 35.6, 4090, 58 of 82.6
-/// (github.com/chsasank/device-benchmarks), the main loop taking 0.94 of it. GH100's integer lanes are its own: between
-/// GA102 and GA100.
+/// (github.com/chsasank/device-benchmarks), whose main loops lose next to nothing. GH100's integer lanes are its own:
+/// between GA102 and GA100.
 [[nodiscard]] inline double expected_clock_share(const DeviceSpec& device) {
-    if (!has_shared_lanes(device)) return is_consumer(device) ? 1.1 : 1;
+    if (!has_shared_lanes(device)) return is_consumer(device) ? 1.04 : 1;
     if (device.architecture == Architecture::hopper) return 0.78;
-    return is_consumer(device) ? 0.75 : 0.65;
+    return is_consumer(device) ? 0.75 : 0.58;
 }
 
 /// Expects this share of the datasheet's tensor-core rate.
@@ -66,7 +66,7 @@ void visit_parameters(SustainedParameters<T>& p, const DeviceSpec& datasheet, Vi
         "bandwidth", p.bandwidth,
         ParameterSpec{expected_bandwidth_share(datasheet), 0.3, 1.05, 0.05, device, "sustained / datasheet bandwidth"});
     visit("kernel_floor_s", p.kernel_floor_s,
-          ParameterSpec{2e-6, 5e-7, 1e-5, 0.3, architecture,
+          ParameterSpec{2e-6, 5e-7, 1e-5, 0.15, architecture,
                         "start to end of an empty kernel; framework_tax.csv: about 2 µs per operator"});
 }
 
@@ -85,8 +85,9 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.shared_memory_per_sm_bytes = device.shared_memory_per_sm_bytes;
     rates.max_threads_per_sm = device.max_threads_per_sm;
     rates.boost_clock_hz = device.boost_clock_hz;
-    rates.power_limit_w = device.power_limit_w;
+    rates.arithmetic_power_w = pass_power_share * (device.power_limit_w - base_power_w(device));
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
+    rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);
     rates.flops_per_s = (cuda_cores ? p.clock_fp32 : p.clock_tensor) * device.peak(path).value_or(fp32);
     // A GeForce card sums halves at the cores' whole rate: no allowance beyond its clock.
     if (path == MathPath::fp16_tensor_fp16_accumulate && p.clock_tensor > 1.0) rates.flops_per_s /= p.clock_tensor;
@@ -94,6 +95,13 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.bandwidth_bytes_per_s = p.bandwidth * device.memory_bandwidth_bytes_per_s;
     rates.floor_s = p.kernel_floor_s;
     return rates;
+}
+
+/// Changes the rates of a forward pass to those of one kernel that is timed again and again.
+template <class T>
+void time_one_by_one(const DeviceSpec& device, const T& governor_s, DeviceRates<T>& rates) {
+    rates.governor_s = governor_s;
+    rates.arithmetic_power_w = device.power_limit_w - base_power_w(device);
 }
 
 }  // namespace ftax::kernels

@@ -74,8 +74,8 @@ int main(int argc, char**) {
     rates.sms = 72;
     rates.l2_bytes = 6e6;
     rates.boost_clock_hz = 1.7e9;
-    rates.power_limit_w = 250;
-    rates.energy_per_flop_j = 17.7e-12;
+    rates.arithmetic_power_w = 210;
+    rates.energy_per_flop_j = 12e-12;
     rates.flops_per_s = rates.fp32_flops_per_s = 16e12;
     rates.bandwidth_bytes_per_s = 672e9;
     rates.floor_s = 2e-6;
