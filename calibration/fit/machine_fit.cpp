@@ -22,9 +22,9 @@ constexpr double prior_scale = 3;
 /// How far a measured host strays from itself between processes. Source: repetitions of framework_tax.csv, median host.
 constexpr double host_repeatability = 0.03;
 
-/// What a device may have of its own.
+/// What a device may have of its own. Where its power limit sets its rate, that is the energy of an operation.
 bool is_own(std::string_view name, const ParameterSpec& spec) {
-    return spec.scope == ParameterScope::device || name == "kernel_floor_s";
+    return spec.scope == ParameterScope::device || name == "kernel_floor_s" || name.ends_with(".energy_scale");
 }
 
 /// Values of all kernel parameters in the order of visit_parameters, and which of them the fit moves.
@@ -186,6 +186,7 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
     GpuFit fit{start, solved.summary, std::move(errors.in_fit), errors.left_out};
     const std::string source = source_of(used.size(), "device times", fit.left_out);
     for (const Unknown& u : solved.block) {
+        if (is_unseen(u)) continue;
         std::erase_if(fit.profile.parameters, [&](const ScopedParameter& p) {
             return p.parameter.name == u.name && p.scope == ParameterScope::device && p.key == device.slug;
         });

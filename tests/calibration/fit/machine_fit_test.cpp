@@ -99,6 +99,28 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
           doctest::Approx(cost(host, HostKind::conv)).epsilon(1e-6));
 }
 
+TEST_CASE("a card that its power limit holds back gets an energy per operation of its own, another one keeps it") {
+    const auto fitted_scale = [](std::string_view card, double energy_scale) {
+        const DeviceSpec device = device_spec(card);
+        KernelParameters<double> truth = kernel_parameters(device_profile(card));
+        const double expected = truth.gemm.energy_scale;
+        truth.gemm.energy_scale *= energy_scale;
+        const KernelModels<double> machine(device, truth);
+        std::vector<fit::DeviceRow> rows;
+        for (const std::int64_t size : {512, 768, 1024, 1536, 2048, 3072, 4096, 6144}) {
+            for (const std::int64_t k : {128, 256, 512, 1024, 2048}) {
+                const kernels::GemmShape product{.m = size, .n = 1024, .k = k, .linear = true};
+                rows.push_back({std::to_string(size), {{product, MathPath::fp32}}, 0});
+                rows.back().latency_s = sum_seconds(rows.back().kernels, machine);
+            }
+        }
+        const auto profile = fit::fit_gpu(rows, device, embedded_device_profile()).profile;
+        return kernel_parameters(compose(profile, device)).gemm.energy_scale / expected;
+    };
+    CHECK(fitted_scale("t4", 1.2) == doctest::Approx(1.2).epsilon(0.03));
+    CHECK(fitted_scale("v100-sxm2-32gb", 1.05) == 1);
+}
+
 TEST_CASE("too few rows, and rows of two machines, are refused") {
     const DeviceSpec device = device_spec(slug);
     CHECK_THROWS_AS(static_cast<void>(fit::fit_gpu({}, device, {})), Error);
