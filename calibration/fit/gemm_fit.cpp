@@ -121,7 +121,7 @@ LogFit::Block declared_shared() {
 /// Tells whether the power limit rather than the boost clock sets the rate of a stream of products.
 bool is_held_back(const DeviceSpec& device) {
     const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
-    return drawn_w > 1.2 * (device.power_limit_w - kernels::base_power_w(device));
+    return drawn_w > 1.2 * kernels::arithmetic_power_w(device);
 }
 
 /// Log standard deviation of the clock at which a kernel starts: the boost clock, give or take what a datasheet rounds.
@@ -389,8 +389,7 @@ void fix(LogFit::Block& block) {
     for (Unknown& u : block) u.fixed = true;
 }
 
-/// Leaves all but the sustained clock under load fixed, which is the energy of an operation where a power limit sets
-/// it.
+/// Fixes all but bandwidth and the sustained clock under load: the energy of an operation where a power limit sets it.
 void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
     const bool held_back = is_held_back(device);
     for (Unknown& u : unknowns.architectures.at(device.architecture)) {

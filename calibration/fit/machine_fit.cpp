@@ -34,22 +34,12 @@ struct DeviceUnknowns {
     LogFit::Block block;
 };
 
-bool uses_tensor_cores(std::span<const DeviceRow> rows) {
-    return std::any_of(rows.begin(), rows.end(), [](const DeviceRow& row) {
-        return std::any_of(row.kernels.begin(), row.kernels.end(),
-                           [](const CountedKernel& kernel) { return kernel.path >= MathPath::tf32; });
-    });
-}
-
-DeviceUnknowns device_unknowns(std::span<const DeviceRow> rows, const DeviceSpec& device,
-                               const DeviceProfileFile& start) {
+DeviceUnknowns device_unknowns(const DeviceSpec& device, const DeviceProfileFile& start) {
     KernelParameters<double> parameters = kernel_parameters(compose(start, device));
     DeviceUnknowns unknowns;
-    const bool tensor = uses_tensor_cores(rows);
     visit_parameters(parameters, device, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         unknowns.held.push_back(value);
-        const bool seen = name != "clock.tensor" || tensor;
-        if (!is_own(name, spec) || !seen) return unknowns.place.push_back(held_at_start);
+        if (!is_own(name, spec)) return unknowns.place.push_back(held_at_start);
         unknowns.place.push_back(static_cast<int>(unknowns.block.size()));
         Unknown u = unknown(std::string(name), spec);
         u.value = value;
@@ -176,7 +166,7 @@ std::string source_of(std::size_t rows, const char* what, const ErrorSummary& le
 GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                const FitOptions& options) {
     const std::vector<const DeviceRow*> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
-    const DeviceUnknowns unknowns = device_unknowns(rows, device, start);
+    const DeviceUnknowns unknowns = device_unknowns(device, start);
     const auto model = [&](const DeviceRow& row) { return DeviceTime{&row, &device, &unknowns}; };
     const auto measured = [](const DeviceRow& row) { return row.latency_s; };
     const Solved solved = solve(used, unknowns.block, options, model, measured);

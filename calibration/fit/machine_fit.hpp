@@ -30,9 +30,9 @@ struct GpuFit {
 };
 
 /// Fits what one device does differently from its generation: the clocks it sustains on CUDA cores and tensor cores,
-/// the bandwidth it reaches, the shortest time a kernel takes and, where its power limit holds it back, the energy of an
-/// operation. All others, and what no row speaks of, keep the values of `start`. The left-out error stands in the source of each parameter. Throws
-/// Error{usage} for fewer rows than it takes.
+/// the bandwidth it reaches, the shortest time a kernel takes and, where its power limit holds it back, the energy of
+/// an operation. All others, and what no row speaks of, keep the values of `start`. The left-out error stands in the
+/// source of each parameter. Throws Error{usage} for fewer rows than it takes.
 [[nodiscard]] GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                              const FitOptions& options = {});
 

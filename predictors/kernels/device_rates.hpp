@@ -15,7 +15,7 @@ struct DeviceRates {
     double shared_memory_per_sm_bytes = 0;
     double max_threads_per_sm = 0;
     double boost_clock_hz = 0;
-    double arithmetic_power_w = 0;      ///< what the power limit leaves beyond base_power_w
+    double arithmetic_power_w = 0;      ///< what the power limit leaves it, see power.hpp
     double energy_per_flop_j = 0;       ///< of `path` at boost clock, see power.hpp; 0: the card keeps its clock
     double fp32_energy_per_flop_j = 0;  ///< the same of CUDA cores
     T flops_per_s{};                    ///< sustained rate of `path`: datasheet × sustained-clock scalar

@@ -18,11 +18,11 @@ namespace ftax::kernels {
 }
 
 /// Returns the energy of one f32 operation at boost clock, beyond what the board draws anyway, in joules.
-/// Source: our fits to neusight_ops.csv: once base_power_w is taken off, a P4, T4, V100 and A100 all show 11 to 13 pJ;
-/// a P100 never reaches its limit. Others by what sgemm sustains under a power limit: A10 14 TFLOP/s at 150 W
-/// (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
-/// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell: what is left of the power limit /
-/// f32 peak of their boards in data/devices.
+/// Source: our fits to neusight_ops.csv: once base_power_w is taken off, a P4, T4 and A100 show 11 to 12 pJ; a P100 and
+/// a V100 stay below their limits with as much. Others by what sgemm sustains under a power limit: A10 14 TFLOP/s at
+/// 150 W (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
+/// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell, of which nothing was
+/// measured: nine tenths of the least arithmetic_power_w / f32 peak of their boards in data/devices, 5.9 and 4.2 pJ.
 [[nodiscard]] inline double core_energy_per_flop_j(const DeviceSpec& device) {
     switch (device.architecture) {
         case Architecture::cpu:
@@ -52,8 +52,13 @@ namespace ftax::kernels {
     return std::min(20 + 0.08 * device.power_limit_w, 0.4 * device.power_limit_w);
 }
 
-/// Power that arithmetic may draw in a forward pass against that in a stream of products, beyond base_power_w: kernels
-/// that wait for memory leave it some. Source: energy balance; a transformer's take a fifth of the time at about two
+/// Returns what its power limit leaves a stream of arithmetic, in watts.
+[[nodiscard]] inline double arithmetic_power_w(const DeviceSpec& device) {
+    return device.power_limit_w - base_power_w(device);
+}
+
+/// Power that arithmetic may draw in a forward pass against arithmetic_power_w: kernels that wait for memory leave it
+/// some. Source: energy balance; a transformer's take a fifth of the time at about two
 /// thirds of the power.
 constexpr double pass_power_share = 1.09;
 
@@ -62,6 +67,7 @@ constexpr double pass_power_share = 1.09;
 /// loop taking 0.8 of the clock: T4 24 TFLOP/s at 70 W (forums.developer.nvidia.com/t/264462), A100 PCIe 158 at 250 W
 /// (github.com/NVIDIA/cutlass/issues/956), H100 SXM 780 at 700 W (XLA, matmul_interpolator_data.h), A10 55 at 150 W
 /// (github.com/chsasank/device-benchmarks), L4 53 at 72 W (github.com/zzc0721/torch-performance-test-data/issues/120).
+/// Volta as Turing, Blackwell as Ada.
 [[nodiscard]] inline double tensor_energy_ratio(const DeviceSpec& device) {
     switch (device.architecture) {
         case Architecture::ampere:

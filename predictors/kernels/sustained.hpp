@@ -85,7 +85,7 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.shared_memory_per_sm_bytes = device.shared_memory_per_sm_bytes;
     rates.max_threads_per_sm = device.max_threads_per_sm;
     rates.boost_clock_hz = device.boost_clock_hz;
-    rates.arithmetic_power_w = pass_power_share * (device.power_limit_w - base_power_w(device));
+    rates.arithmetic_power_w = pass_power_share * arithmetic_power_w(device);
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
     rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);
     rates.flops_per_s = (cuda_cores ? p.clock_fp32 : p.clock_tensor) * device.peak(path).value_or(fp32);
@@ -101,7 +101,7 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
 template <class T>
 void time_one_by_one(const DeviceSpec& device, const T& governor_s, DeviceRates<T>& rates) {
     rates.governor_s = governor_s;
-    rates.arithmetic_power_w = device.power_limit_w - base_power_w(device);
+    rates.arithmetic_power_w = arithmetic_power_w(device);
 }
 
 }  // namespace ftax::kernels

@@ -214,6 +214,8 @@ TEST_CASE("products under a power limit sustain what was published") {
     CHECK(sustained("a10", MathPath::fp16_tensor) == doctest::Approx(55e12).epsilon(0.2));
     CHECK(sustained("h100-sxm5-80gb", MathPath::fp16_tensor) == doctest::Approx(780e12).epsilon(0.2));
     CHECK(sustained("l4", MathPath::fp16_tensor) == doctest::Approx(53e12).epsilon(0.2));
+    CHECK(sustained("l4", MathPath::fp16_tensor) > sustained("t4", MathPath::fp16_tensor));
+    CHECK(sustained("l4", MathPath::fp16_tensor) < sustained("a10", MathPath::fp16_tensor));
     CHECK(sustained("l4", MathPath::fp32) == doctest::Approx(11e12).epsilon(0.2));
     CHECK(sustained("a10", MathPath::fp32) == doctest::Approx(14e12).epsilon(0.2));
 }
