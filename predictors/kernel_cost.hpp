@@ -6,7 +6,8 @@
 namespace ftax {
 
 struct KernelCost {
-    double seconds = 0;
+    double seconds = 0;   ///< at boost clock
+    double energy_s = 0;  ///< see kernels::PoweredTime
     Bound bound = Bound::latency_floor;
     Residency residency;
 };

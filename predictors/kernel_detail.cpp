@@ -36,7 +36,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         return;
     }
     const bool batched = kernels::gemm::is_batched(s);
-    if (kernels::gemm::grid_rules(rates.architecture, path, batched).has_most_rows(s)) {
+    if (kernels::gemm::grid_rules(rates.architecture, batched).has_most_rows(s)) {
         detail.reason = "cuBLAS takes it for 65,536 rows and more";
         return;
     }
@@ -54,10 +54,9 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         least_s = seconds;
         next = tile.name;
     }
-    const bool by_work = kernels::gemm::is_chosen_by_work(rates.architecture, path, batched);
-    detail.reason =
-        fmt::format("least {} of {} tiles; as timed, {}", by_work ? "credited work" : "arithmetic and L2 traffic",
-                    tiles.size(), slower_by(next, least_s, plan.seconds));
+    detail.reason = fmt::format("least {} of {} tiles; as timed, {}",
+                                kernels::is_tensor(path) ? "arithmetic and L2 traffic" : "credited work", tiles.size(),
+                                slower_by(next, least_s, plan.seconds));
 }
 
 KernelDetail detail_of(const KernelModels<double>& models, const kernels::GemmShape& s, MathPath path) {
@@ -114,7 +113,7 @@ KernelDetail detail_of(const KernelModels<double>& models, const kernels::Attent
     const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
     const auto q = static_cast<double>(s.q_length), kv = static_cast<double>(s.kv_length),
                head = static_cast<double>(s.head_dim);
-    detail.flops = 4 * heads * q * kv * head * (s.causal ? 0.5 : 1);
+    detail.flops = kernels::attention::flops(s);
     detail.bytes = s.element_bytes * heads * 2 * (q + kv) * head;
     detail.compute_s = detail.flops / models.at(path).flops_per_s;
     detail.memory_s = detail.bytes / models.at(path).bandwidth_bytes_per_s;

@@ -20,13 +20,14 @@ struct CountedKernel {
 [[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
                                                       const BoundShapes& bound, bool engine_is_channels_last = false);
 
-/// Sums the time of listed kernels.
+/// Sums what listed kernels take.
 template <class T>
-T sum_seconds(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
-    T total(0.0);
+kernels::PoweredTime<T> sum_time(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
+    kernels::PoweredTime<T> total{T(0.0), T(0.0)};
     for (const CountedKernel& kernel : kernels) {
-        total += std::visit([&](const auto& shape) { return models.seconds(shape, kernel.path); }, kernel.shape) *
-                 kernel.count;
+        const auto one = std::visit([&](const auto& shape) { return models.time(shape, kernel.path); }, kernel.shape);
+        total.seconds += one.seconds * kernel.count;
+        total.energy_s += one.energy_s * kernel.count;
     }
     return total;
 }

@@ -48,17 +48,23 @@ struct KernelModels {
 
     [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
-    [[nodiscard]] T seconds(const kernels::GemmShape& shape, MathPath path) const {
-        return kernels::gemm_seconds(shape, at(path), parameters.gemm);
+    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::GemmShape& shape, MathPath path) const {
+        const auto plan = kernels::plan_gemm(shape, at(path), parameters.gemm);
+        return {plan.seconds, plan.energy_s};
     }
-    [[nodiscard]] T seconds(const kernels::ConvShape& shape, MathPath path) const {
-        return kernels::conv_seconds(shape, at(path), parameters.conv);
+    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::ConvShape& shape, MathPath path) const {
+        const auto plan = kernels::plan_conv(shape, at(path), parameters.conv);
+        return {plan.seconds, plan.energy_s};
     }
-    [[nodiscard]] T seconds(const kernels::MemoryShape& shape, MathPath) const {
-        return kernels::memory_seconds(shape, at(MathPath::fp32), parameters.memory);
+    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::MemoryShape& shape, MathPath) const {
+        const T seconds = kernels::memory_seconds(shape, at(MathPath::fp32), parameters.memory);
+        return {seconds, kernels::energy_seconds(seconds, T(0.0))};
     }
-    [[nodiscard]] T seconds(const kernels::AttentionShape& shape, MathPath path) const {
-        return kernels::attention_seconds(shape, at(path), parameters.attention);
+    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::AttentionShape& shape, MathPath path) const {
+        const T seconds = kernels::attention_seconds(shape, at(path), parameters.attention);
+        const T full_rate_s = kernels::attention::flops(shape) / at(path).flops_per_s;
+        const T arithmetic_s = full_rate_s * power_ratio(at(path), T(1.0));
+        return {seconds, kernels::energy_seconds(seconds, arithmetic_s)};
     }
 };
 

@@ -36,7 +36,7 @@ struct OperatorHostParameters {
     T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
     T conv_launch_share{};
     T conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
-    T governor_s{};                                        ///< see kernels::slowed_by_power
+    T governor_s{};                                        ///< see kernels::within_power
     T kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
     T spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
 };

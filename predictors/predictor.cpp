@@ -11,6 +11,7 @@
 #include "predictors/equal_kernels.hpp"
 #include "predictors/framework_model.hpp"
 #include "predictors/host_costs.hpp"
+#include "predictors/pass_power.hpp"
 #include "predictors/timeline.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
@@ -72,6 +73,7 @@ struct Predictor::State {
     std::vector<TimedLaunch> launches;
     std::vector<OpPrediction> operators;
     std::vector<Span> spans;
+    double slowdown = 0;    ///< of the last prediction, see PassPower
     bool simulated = true;  ///< spans are those of the last prediction: back to back only the sums are needed
 
     /// Times the kernels of the binding, equal ones once.
@@ -90,11 +92,13 @@ struct Predictor::State {
 
     std::vector<KernelDetail> details(const Launch& launch) const {
         std::vector<KernelDetail> result;
-        for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
-            const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
+        for (std::uint32_t i = launch.first_kernel; i < launch.first_kernel + launch.kernel_count; ++i) {
+            const Kernel& kernel = schedule.kernels[i];
             if (!is_launched(graph, kernel, bound)) continue;
             result.push_back(kernel_detail(
                 kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path));
+            const KernelCost& cost = *kernel_costs[i];
+            result.back().seconds = cost.seconds + slowdown * missing_seconds(cost.seconds, cost.energy_s);
         }
         return result;
     }
@@ -111,7 +115,9 @@ struct Predictor::State {
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
             const std::optional<KernelCost>& one = kernel_costs[launch.first_kernel + i];
             if (!one) continue;
-            prediction.device_s += one->seconds;
+            prediction.boost_s += one->seconds;
+            prediction.energy_s += one->energy_s;
+            prediction.missing_s += missing_seconds(one->seconds, one->energy_s);
             prediction.sm_active_s += one->seconds * one->residency.sms;
             prediction.warps_active_s += one->seconds * one->residency.warps;
             ++prediction.kernels;
@@ -131,7 +137,25 @@ struct Predictor::State {
         prediction.host_s = costs[prediction.host_kind] + launch.module_calls * costs[HostKind::module_call] +
                             launch.list_parts * costs[HostKind::list_part] +
                             (prediction.blas_call ? costs.blas_call_s : 0);
+        prediction.device_s = prediction.boost_s;
         timed = {prediction.host_s, prediction.device_s, prediction.kernels, launch.host_kind == HostKind::synchronize};
+    }
+
+    /// Slows the kernels of a pass whose energy exceeds what the board may draw meanwhile.
+    void limit_power() {
+        PassPower pass;
+        for (const OpPrediction& op : operators) {
+            pass.add({op.boost_s + op.kernels * costs.kernel_gap_s, op.energy_s, op.missing_s});
+        }
+        slowdown = pass.slowdown();
+        if (slowdown == 0) return;
+        for (std::size_t i = 0; i < operators.size(); ++i) {
+            OpPrediction& op = operators[i];
+            if (op.missing_s == 0) continue;
+            op.device_s = launches[i].device_s = op.boost_s + slowdown * op.missing_s;
+            op.sm_active_s *= op.device_s / op.boost_s;
+            op.warps_active_s *= op.device_s / op.boost_s;
+        }
     }
 
     /// Sequences of nested tensors are as long as their own tokens: on average the share that is not padding.
@@ -156,6 +180,7 @@ struct Predictor::State {
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
             time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
         }
+        limit_power();
         Prediction result;
         double compute_s = 0;
         double memory_s = 0;

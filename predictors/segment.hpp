@@ -32,6 +32,13 @@ struct Segment {
     /// The host waits until the device is idle, and pays for it.
     static Segment wait(double host_s) { return {host_s, host_s, 0, 0}; }
 
+    /// The segment between two whose launches differ in length alone: linear wherever one path stays the longest.
+    static Segment between(const Segment& shorter, const Segment& longer, double share) {
+        const auto mix = [share](double a, double b) { return a == never ? never : a + share * (b - a); };
+        return {mix(shorter.host_s, longer.host_s), mix(shorter.host_from_device_s, longer.host_from_device_s),
+                mix(shorter.from_host_s, longer.from_host_s), mix(shorter.from_device_s, longer.from_device_s)};
+    }
+
     /// This segment, then the other.
     [[nodiscard]] Segment then(const Segment& next) const {
         return {std::max(host_s + next.host_s, from_host_s + next.host_from_device_s),

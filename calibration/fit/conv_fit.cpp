@@ -46,14 +46,14 @@ struct ConvModel {
     template <class T>
     T operator()(T const* const* blocks) const {
         const auto p = parameters_of(blocks[0] + 1, blocks[1]);
-        auto rates = rates_of(*row->device, row->path, blocks[2]);
-        kernels::time_one_by_one(*row->device, T(governor_s), rates);
+        const auto rates = rates_of(*row->device, row->path, blocks[2]);
         const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
                                                *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
                                          : kernels::plan_conv(row->shape, rates, p);
         const T* host = blocks[3];
         const T host_s = conv_host_s(row->order, host[host_start], host[host_slope], host[host_curvature]);
-        return operator_latency_s(host_s, blocks[0][0], plan.seconds);
+        const T kernel_s = kernels::within_power<T>({plan.seconds, plan.energy_s}, T(governor_s));
+        return operator_latency_s(host_s, blocks[0][0], kernel_s);
     }
 };
 

@@ -37,12 +37,10 @@ enum CallUnknown : std::size_t { call_governor, call_launch_share, call_unknowns
 
 /// Moves `device` behind the sustained rates.
 template <class T>
-DeviceRates<T> rates_of(const GemmRow& row, const T* shared, const T*& device) {
+DeviceRates<T> rates_of(const GemmRow& row, const T*& device) {
     SustainedParameters<T> p;
     visit_parameters(p, *row.device, [&](std::string_view, T& value, const ParameterSpec&) { value = *device++; });
-    auto rates = kernels::device_rates(*row.device, row.path, p);
-    kernels::time_one_by_one(*row.device, shared[call_governor], rates);
-    return rates;
+    return kernels::device_rates(*row.device, row.path, p);
 }
 
 template <class T>
@@ -77,10 +75,12 @@ struct GemmModel {
     template <class T>
     T operator()(T const* const* blocks) const {
         const T* device = blocks[of_device];
-        const auto rates = rates_of(*row, blocks[of_shared], device);
+        const auto rates = rates_of(*row, device);
         const auto p = parameters_of(blocks[of_shared] + call_unknowns, blocks[of_architecture], device);
-        return operator_latency_s(host_of(*row, blocks[of_host]), blocks[of_shared][call_launch_share],
-                                  kernels::gemm::plan_choice(row->shape, choice, rates, p).seconds);
+        const auto plan = kernels::gemm::plan_choice(row->shape, choice, rates, p);
+        const T* call = blocks[of_shared];
+        return operator_latency_s(host_of(*row, blocks[of_host]), call[call_launch_share],
+                                  kernels::within_power<T>({plan.seconds, plan.energy_s}, call[call_governor]));
     }
 };
 
@@ -157,6 +157,11 @@ ScopedUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& option
     return unknowns;
 }
 
+/// The kernel that cuBLAS would take for a row; rows are of CUDA cores.
+kernels::gemm::Choice choose(const GemmRow& row) {
+    return kernels::gemm::choose_on_cores(row.shape, row.device->architecture, row.device->sms);
+}
+
 /// The values of one device's blocks, as a row sees them.
 struct DeviceValues {
     std::array<std::vector<double>, 4> blocks;
@@ -164,13 +169,6 @@ struct DeviceValues {
     DeviceValues(const ScopedUnknowns& unknowns, const DeviceSpec& device)
         : blocks{values(unknowns.shared), values(unknowns.architectures.at(device.architecture)),
                  values(unknowns.devices.at(device.slug)), values(unknowns.hosts.at(device.slug))} {}
-
-    [[nodiscard]] kernels::gemm::Choice choose(const GemmRow& row) const {
-        const double* device = blocks[of_device].data();
-        const auto rates = rates_of(row, blocks[of_shared].data(), device);
-        const auto p = parameters_of(blocks[of_shared].data() + call_unknowns, blocks[of_architecture].data(), device);
-        return kernels::gemm::choose(row.shape, rates, p);
-    }
 
     [[nodiscard]] double log_error(const GemmRow& row) const {
         const double* pointers[] = {blocks[0].data(), blocks[1].data(), blocks[2].data(), blocks[3].data()};
@@ -223,7 +221,7 @@ void centre_on_mean(std::map<Architecture, LogFit::Block>& centres,
     }
 }
 
-/// Fits what is not fixed in `unknowns`: in turns chooses the kernels that rows do not name and fits all times.
+/// Fits what is not fixed in `unknowns`: in turns fits all times and centres priors on what was found.
 FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const GemmFitOptions& options, bool hold_out) {
     FitSummary summary;
     ScopedUnknowns centres = unknowns;
@@ -241,9 +239,8 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Gemm
             const DeviceSpec& device = *of_device_rows.front()->device;
             const auto& [device_block, host_block] =
                 devices[slug] = {fit.add_block(centres.devices.at(slug)), fit.add_block(centres.hosts.at(slug))};
-            const DeviceValues current(unknowns, device);
             for (const GemmRow* row : selection(of_device_rows, options.rows_per_group, hold_out)) {
-                fit.add_row(GemmModel{row, row->ran ? *row->ran : current.choose(*row)}, row->latency_s,
+                fit.add_row(GemmModel{row, row->ran ? *row->ran : choose(*row)}, row->latency_s,
                             {shared, architectures.at(device.architecture), device_block, host_block});
             }
         }
@@ -302,8 +299,8 @@ std::string region_of(const GemmRow& row, const DeviceValues& current) {
     const double host = host_of(row, current.blocks[of_host].data());
     if (row.latency_s < 2 * host) return "mostly host";
     const double* device = current.blocks[of_device].data();
-    const auto rates = rates_of(row, current.blocks[of_shared].data(), device);
-    const auto plan = kernels::gemm::plan_choice(row.shape, current.choose(row), rates,
+    const auto rates = rates_of(row, device);
+    const auto plan = kernels::gemm::plan_choice(row.shape, choose(row), rates,
                                                  parameters_of(current.blocks[of_shared].data() + call_unknowns,
                                                                current.blocks[of_architecture].data(), device));
     if (plan.bound == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";

@@ -42,7 +42,7 @@ struct GemmRow {
 struct GemmFitOptions {
     FitOptions fit{.starts = 2, .iterations = 40, .row_log_stddev = 0.1, .seed = 1};
     std::size_t rows_per_group = 1200;  ///< per device and operator, spread evenly; errors are taken over all rows
-    int rounds = 3;                     ///< choice of kernels that rows do not name, then fit; it has no derivative
+    int rounds = 3;                     ///< fits, each with priors centred on what the last one found
     bool folds = true;                  ///< also hold out a quarter of the rows, and one device at a time
     /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
     std::map<std::string, double> host_scales{};

@@ -64,7 +64,7 @@ struct DeviceTime {
             value = place == held_at_start ? T(unknowns->held[next]) : blocks[0][place];
             ++next;
         });
-        return sum_seconds(row->kernels, KernelModels<T>(*device, parameters));
+        return kernels::within_power(sum_time(row->kernels, KernelModels<T>(*device, parameters)));
     }
 };
 

@@ -23,10 +23,12 @@ struct ModelRow {
     std::string group;  ///< for the report: "rtx-a6000 fp16"
 };
 
-/// Returns the device time of a row: its kernels and the gaps between them.
+/// Returns the device time of a row: its kernels and the gaps between them, within the power limit.
 template <class T>
 T device_seconds(const ModelRow& row, const KernelModels<T>& models) {
-    return row.gaps_s + sum_seconds(row.kernels, models);
+    auto total = sum_time(row.kernels, models);
+    total.seconds += row.gaps_s;
+    return kernels::within_power(total);
 }
 
 struct ModelFitOptions {

@@ -123,7 +123,9 @@ struct Calibration {
 /// Latency of architectures of one space on one device under one framework, for fixed batches.
 /// The timeline of a block is a linear map in the (max, +) algebra: the state is (host clock, device clock), and blocks
 /// compose like matrices. Each distinct block is timed once through Predictor; cost() then only composes, and equals
-/// the full predictor's timeline as long as the launch queue does not fill (1,024 launches ahead).
+/// the full predictor's timeline as long as the launch queue does not fill (1,024 launches ahead). A pass that the
+/// power limit slows interpolates between its blocks at boost clock and fully slowed: exact without waits inside, else
+/// at most a little long.
 class CostFunction {
   public:
     /// Throws Error{usage} when the device lacks the precision, a batch is below 1 or the space has no choices.

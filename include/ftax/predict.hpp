@@ -44,13 +44,17 @@ struct OpPrediction {
     std::int32_t list_parts = 0;    ///< tensors of the list it takes
     bool blas_call = false;         ///< its dispatch queries the BLAS library
     double host_s = 0;
-    double device_s = 0;
+    double device_s = 0;                 ///< of its kernels, under the power limit
+    double boost_s = 0;                  ///< the same at boost clock
+    double energy_s = 0;                 ///< their energy, as the time it takes at the power limit
+    double missing_s = 0;                ///< by how much it exceeds their time, each kernel by itself
     double sm_active_s = 0;              ///< Σ kernel time × share of the SMs that hold a thread block
     double warps_active_s = 0;           ///< Σ kernel time × share of the warps that the SMs can hold
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
 };
 
-/// How one kernel is timed and why. Times are those of the kernel's parts; seconds combines them.
+/// How one kernel is timed and why. Times are those of the kernel's parts at boost clock, which `reason` compares, too;
+/// seconds combines them, under the power limit of the forward pass.
 struct KernelDetail {
     std::string name;    ///< algorithm, tile (n × m) and parts of the reduction
     std::string path;    ///< units it runs on: "fp32", "fp16_tensor"…
@@ -92,8 +96,8 @@ struct Prediction {
 /// Predicts one graph on one device under one framework (predictors/predictor.cpp). Construction rewrites the graph as
 /// the framework does and lowers it to launches (predictors/frameworks, predictors/lowering.hpp): costly once, like a
 /// framework's own start. predict() binds shapes, times every kernel (predictors/kernels) and every dispatch
-/// (predictors/host_costs.hpp) and lets the two clocks run (predictors/timeline.hpp): microseconds, no allocation after
-/// the first call.
+/// (predictors/host_costs.hpp), keeps the kernels within the power limit (predictors/pass_power.hpp) and lets the two
+/// clocks run (predictors/timeline.hpp): microseconds, no allocation after the first call.
 class Predictor {
   public:
     /// Throws Error{usage} when the device lacks the precision.

@@ -49,6 +49,12 @@ constexpr double key_tile(AttentionPath path, double head) {
 /// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
 inline constexpr double blocks_per_sm = 2;
 
+/// Operations of both products; causal masks leave half of them.
+inline double flops(const AttentionShape& s) {
+    return 4 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length) *
+           static_cast<double>(s.kv_length) * static_cast<double>(s.head_dim) * (s.causal ? 0.5 : 1);
+}
+
 /// Head sizes for which kernels exist: multiples of 32.
 inline double padded_head(std::int64_t head_dim) {
     return static_cast<double>((head_dim + 31) / 32 * 32);

@@ -165,7 +165,8 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
 /// What was chosen for a convolution and why it takes as long as it does.
 template <class T>
 struct ConvPlan {
-    T seconds{};
+    T seconds{};    ///< at boost clock
+    T energy_s{};   ///< see PoweredTime
     T compute_s{};  ///< arithmetic of the main kernel
     T memory_s{};   ///< its traffic
     ConvAlgorithm algorithm = ConvAlgorithm::implicit_gemm;
@@ -373,16 +374,19 @@ ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s,
     const T main_s = equations::smooth_maximum(plan.compute_s, memory_s);
     const T floors = floor_s * static_cast<double>(kernels);
     plan.seconds = main_s + extra_s + floors;
+    plan.energy_s = energy_seconds(plan.seconds, T(0.0));
     plan.bound = plan.seconds < floors * 2.0           ? Bound::latency_floor
                  : memory_s + extra_s < plan.compute_s ? Bound::compute
                                                        : Bound::memory;
     return plan;
 }
 
-/// Slows a plan of matrix products down to what the board's power allows.
+/// Completes a plan of matrix products, whose arithmetic decides the energy.
 template <class T>
-ConvPlan<T> within_power(ConvPlan<T> plan, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    plan.seconds = slowed_by_power(plan.seconds, plan.compute_s, excess_power(rates, p.energy_scale), rates.governor_s);
+ConvPlan<T> finish_product(const ConvPlan<T>& product, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s,
+                           int kernels, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    ConvPlan<T> plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
+    plan.energy_s = energy_seconds(plan.seconds, T(plan.compute_s * power_ratio(rates, p.energy_scale)));
     return plan;
 }
 
@@ -394,7 +398,7 @@ ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const De
     const bool engine = s.library == ConvLibrary::tensorrt;
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
     const T memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
-    return within_power(finish(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates.floor_s), rates, p);
+    return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates, p);
 }
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
@@ -413,7 +417,7 @@ ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const D
     const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
     const T memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
     const T filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
-    return within_power(finish(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates.floor_s), rates, p);
+    return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates, p);
 }
 
 /// F(4×4, 3×3): 36 products for 16 outputs, each a matrix product of its own; the batch is padded to a multiple of 16.
@@ -432,8 +436,7 @@ ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, cons
     const T transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
                             5 * c.weight_bytes / p.filter4_bandwidth) /
                            rates.bandwidth_bytes_per_s;
-    return within_power(finish(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates.floor_s), rates,
-                        p);
+    return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back, but
@@ -456,14 +459,13 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) {
-        return within_power(finish(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates.floor_s), rates, p);
+        return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32;
     T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
                  (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
     if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
-    return within_power(
-        finish(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates.floor_s), rates, p);
+    return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
 }
 
 /// One narrow product per group; a group of few output channels leaves most of a tile empty.
@@ -570,23 +572,19 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
         s.element_bytes >= 4 && fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s)));
     auto best = has_nonfused ? convolution::plan_winograd_nonfused(c, s, rates, p)
                              : convolution::plan_winograd_fused(c, s, rates, p);
+    // The library knows how long each takes on the card, within its power limit.
+    const auto time = [](const ConvPlan<T>& plan) { return within_power<T>({plan.seconds, plan.energy_s}); };
     // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
     const T direct_s = 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * convolution::core_efficiency(s, p));
-    if (has_nonfused && direct_s * (16.0 / 36) < best.seconds * p.winograd2_efficiency) {
+    if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
         const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
-        if (fused.seconds < best.seconds) best = fused;
+        if (time(fused) < time(best)) best = fused;
     }
-    if (direct_s < best.seconds) {
+    if (direct_s < time(best)) {
         const auto implicit = convolution::plan_implicit_gemm(c, s, rates, p);
-        if (implicit.seconds < best.seconds) best = implicit;
+        if (time(implicit) < time(best)) best = implicit;
     }
     return best;
-}
-
-/// Time of the kernels of a convolution, in seconds.
-template <class T>
-T conv_seconds(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    return plan_conv(s, rates, p).seconds;
 }
 
 }  // namespace ftax::kernels

@@ -22,7 +22,6 @@ struct DeviceRates {
     T fp32_flops_per_s{};               ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
     T bandwidth_bytes_per_s{};          ///< sustained memory bandwidth: datasheet × bandwidth scalar
     T floor_s{};                        ///< shortest time of any kernel, start to end
-    T governor_s{};                     ///< see slowed_by_power; 0 in a forward pass whose host runs ahead
 };
 
 }  // namespace ftax::kernels

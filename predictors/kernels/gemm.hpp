@@ -12,14 +12,14 @@
 #include "ftax/parameter.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/kernels/device_rates.hpp"
-#include "predictors/kernels/gemm_choice.hpp"
+#include "predictors/kernels/gemm_credit.hpp"
 #include "predictors/kernels/gemm_tiles.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
 /// Time of a matrix product: the kernel cuBLAS would take, its blocks in waves over the SMs, its traffic behind an L2
-/// whose hits depend on how closely the blocks keep step, and a clock that may fall under the load.
+/// whose hits depend on how closely the blocks keep step; at boost clock, and the energy that it takes.
 namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
@@ -109,7 +109,8 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
 /// What was chosen for a matrix product and why it takes as long as it does.
 template <class T>
 struct GemmPlan {
-    T seconds{};
+    T seconds{};                     ///< at boost clock
+    T energy_s{};                    ///< see PoweredTime
     T compute_s{};                   ///< arithmetic in waves
     T memory_s{};                    ///< traffic
     const GemmTile* tile = nullptr;  ///< of a catalogue that lives as long as the program
@@ -141,13 +142,9 @@ inline double steps_ahead(Architecture architecture) {
     return architecture >= Architecture::hopper ? 4 : 1;
 }
 
-/// Parts of at least 64 values that a reduction can fall into. Source: grids of neusight_ops.csv.
-inline double most_parts(std::int64_t k) {
-    return std::min(32.0, static_cast<double>(k / 64));
-}
-
-/// Chooses how many they are: more than one while the grid does not fill the SMs' residency; from Ampere on hardly more
-/// than one block per SM is enough to leave the reduction whole. Source: grids of neusight_ops.csv.
+/// Chooses how many parts a tensor-core product's reduction falls into: more than one while the grid does not fill the
+/// SMs' residency; from Ampere on hardly more than one block per SM is enough to leave it whole.
+/// Source: by analogy, grids of neusight_ops.csv; there are no rows of tensor cores.
 inline double split_for(const GemmTile& tile, double blocks_per_sm, double most_parts, Architecture architecture) {
     const double enough = architecture >= Architecture::ampere && tile.resident > 1 ? 1.5 : tile.resident;
     if (blocks_per_sm >= enough) return 1;
@@ -222,60 +219,12 @@ T compute_time(const GemmTile& tile, double blocks_per_sm, const T& block_s, con
                                                   squared_latency(tile, r), p.wave_sharpness);
 }
 
-/// Tells whether cuBLAS's choice follows credited_work.
-inline bool is_chosen_by_credit(Architecture architecture, MathPath path) {
-    return !is_tensor(path) && architecture >= Architecture::ampere;
-}
-
-/// Tells whether padded work decides rather than the time.
-inline bool is_chosen_by_work(Architecture architecture, MathPath path, bool batched) {
-    return is_chosen_by_credit(architecture, path) || !grid_rules(architecture, path, batched).rules.empty();
-}
-
-/// cuBLAS's estimate of a candidate: padded arithmetic, partly in whole waves, divided by a credit for the tile.
-/// Source: kernel column of neusight_ops.csv linear: agrees in 61 % of an A100's rows; the others run about as long,
-/// which costs 0.9 points of error.
-inline double credited_work(const GemmTile& tile, double blocks_per_sm, double split, double part) {
-    constexpr double whole = 0.62, latency = 0.6 * 4096, narrow_credit = 0.95, sliced_credit = 0.825;
-    constexpr double split_penalty = 1.35;
-    const double credit = tile.loop == GemmLoop::wide     ? 1
-                          : tile.loop == GemmLoop::narrow ? narrow_credit
-                                                          : sliced_credit;
-    const double waves = (1 - whole) * blocks_per_sm + whole * round_up(blocks_per_sm) + latency * tile.inverse_work;
-    return tile.area * waves * (part + 72) * (split > 1 ? split_penalty : 1) / credit;
-}
-
-/// Takes the least credited work.
-inline Choice choose_by_credit(const GemmShape& s, std::span<const GemmTile> tiles, Architecture architecture,
-                               double inverse_sms, const BlockRates<double>& r) {
-    const double longest = most_parts(s.k);
-    const double whole = r.part(s.k, 1);
-    Choice best{&tiles.front(), 1};
-    double least = std::numeric_limits<double>::infinity();
-    const auto consider = [&](const GemmTile& tile, double blocks_per_sm, double split, double part) {
-        const double work = credited_work(tile, blocks_per_sm * split, split, part);
-        if (work >= least) return;
-        least = work;
-        best = {&tile, split};
-    };
-    for (const GemmTile& tile : tiles) {
-        const double blocks_per_sm = blocks_of(s, tile) * inverse_sms;
-        const double most = is_batched(s) ? 1 : split_for(tile, blocks_per_sm, longest, architecture);
-        consider(tile, blocks_per_sm, 1, whole);
-        if (most > 1) consider(tile, blocks_per_sm, most, r.part(s.k, most));
-    }
-    best.summed_apart = is_summed_apart(s, best.split);
-    return best;
-}
-
-/// Takes the least arithmetic time plus traffic through the L2 at twice the memory bandwidth, hits and drift left
-/// aside as cuBLAS does. Layers in f32 also fall into two or three parts that fill the last wave. Source: grids of
-/// neusight_ops.csv linear, V100 and T4: parts beside several waves of blocks.
+/// Takes the least arithmetic time plus traffic through the L2 at twice the memory bandwidth, hits left aside as cuBLAS
+/// does: tensor cores, of whose choice no rows tell.
 inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles, const DeviceRates<double>& rates,
                              const GemmParameters<double>& p, const BlockRates<double>& r) {
     const double inverse_sms = 1 / rates.sms;
     const double l2_s_per_value = s.element_bytes / (2 * rates.bandwidth_bytes_per_s);
-    const bool may_fill_last_wave = s.linear && !is_tensor(rates.path);
     const double longest = most_parts(s.k);
     const double whole = r.part(s.k, 1);
     Choice best{&tiles.front(), 1};
@@ -295,14 +244,10 @@ inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles
         const double most = is_batched(s) ? 1 : split_for(tile, blocks * inverse_sms, longest, rates.architecture);
         if (most > 1) consider(tile, blocks, most, r.part(s.k, most));
         consider(tile, blocks, 1, whole);
-        if (!may_fill_last_wave || blocks * inverse_sms < 1) return;
-        for (const double split : {2.0, 3.0}) {
-            if (split != most && 2 * split <= longest) consider(tile, blocks, split, r.part(s.k, split));
-        }
     };
     // However split, a tile takes no less than its arithmetic at the SMs' full rate and its traffic: the tile of least
     // bound goes first, and most others fail.
-    std::array<double, sgemm::all.size()> blocks{}, bound_s{};
+    std::array<double, tensor_gemm_tiles.size()> blocks{}, bound_s{};
     std::size_t first = 0;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
         const GemmTile& tile = tiles[i];
@@ -322,17 +267,8 @@ inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles
 /// Chooses kernel and split as cuBLAS does.
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p,
                      const BlockRates<double>& r) {
-    const bool batched = is_batched(s);
-    const double inverse_sms = 1 / rates.sms;
-    if (const GridRules rules = grid_rules(rates.architecture, rates.path, batched); !rules.rules.empty()) {
-        return choose_by_grid(s, rules, inverse_sms);
-    }
-    const auto tiles = gemm_tiles(rates.architecture, rates.path, batched);
-    if (tiles.size() == 1 && batched) return {&tiles.front(), 1};
-    if (is_chosen_by_credit(rates.architecture, rates.path)) {
-        return choose_by_credit(s, tiles, rates.architecture, inverse_sms, r);
-    }
-    return choose_by_time(s, tiles, rates, p, r);
+    if (!is_tensor(rates.path)) return choose_on_cores(s, rates.architecture, rates.sms);
+    return choose_by_time(s, gemm_tiles(rates.architecture, rates.path, is_batched(s)), rates, p, r);
 }
 
 inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
@@ -354,8 +290,7 @@ DeviceRates<double> values_of(const DeviceRates<T>& rates) {
             value_of(rates.flops_per_s),
             value_of(rates.fp32_flops_per_s),
             value_of(rates.bandwidth_bytes_per_s),
-            value_of(rates.floor_s),
-            value_of(rates.governor_s)};
+            value_of(rates.floor_s)};
 }
 
 template <class T>
@@ -488,9 +423,9 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
         // The parts are f32; one reduction reads them and writes the result.
         if (c.summed_apart) whole_s += (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
     }
-    const T energy = p.energy_scale * tile_energy(*c.tile, p);
-    whole_s = slowed_by_power(whole_s, powered_s, excess_power(rates, energy), rates.governor_s);
     plan.seconds = rates.floor_s + whole_s;
+    const T arithmetic_s = powered_s * power_ratio(rates, T(p.energy_scale * tile_energy(*c.tile, p)));
+    plan.energy_s = energy_seconds(plan.seconds, arithmetic_s);
     plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute
                                                   : Bound::memory;
@@ -521,6 +456,7 @@ GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
     plan.memory_s = s.element_bytes * (n * k + m * k + m * n) / rates.bandwidth_bytes_per_s;
     const T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
     plan.seconds = rates.floor_s + whole_s;
+    plan.energy_s = energy_seconds(plan.seconds, T(0.0));
     plan.bound = whole_s < rates.floor_s ? Bound::latency_floor : Bound::memory;
     return plan;
 }
@@ -532,17 +468,14 @@ template <class T>
 GemmPlan<T> plan_gemm(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     if (gemm::is_skinny(s, rates.architecture, rates.path)) return gemm::plan_skinny(s, rates);
     const auto block = gemm::block_rates(s, rates, p);
+    if (!is_tensor(rates.path)) {
+        return gemm::plan_choice(s, gemm::choose_on_cores(s, rates.architecture, rates.sms), rates, p, block);
+    }
     if constexpr (std::is_same_v<T, double>) {
         return gemm::plan_choice(s, gemm::choose(s, rates, p, block), rates, p, block);
     } else {
         return gemm::plan_choice(s, gemm::choose(s, gemm::values_of(rates), gemm::values_of(p)), rates, p, block);
     }
-}
-
-/// Returns the time of a matrix product's kernels, host time excluded.
-template <class T>
-T gemm_seconds(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    return plan_gemm(s, rates, p).seconds;
 }
 
 }  // namespace ftax::kernels

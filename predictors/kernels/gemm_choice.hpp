@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <span>
 
 #include "ftax/device.hpp"
-#include "ftax/types.hpp"
 #include "predictors/kernels/gemm_tiles.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
@@ -48,6 +48,11 @@ inline bool is_summed_apart(const GemmShape& s, double split) {
     return split > 1 && split * static_cast<double>(s.m) * static_cast<double>(s.n) <= workspace_values;
 }
 
+/// Parts of at least 64 values that a reduction can fall into. Source: grids of neusight_ops.csv.
+inline double most_parts(std::int64_t k) {
+    return std::min(32.0, static_cast<double>(k / 64));
+}
+
 /// How cuBLAS weighs a kernel: padded work and a share of the slots that the last wave leaves idle, over a credit.
 /// Grids of less than `slots` blocks per SM split the reduction until they fill them: into as many parts as fit the
 /// workspace, of 64 values and more, or else into parts of 128 values and more.
@@ -76,24 +81,22 @@ struct GridRules {
     }
 };
 
-/// Returns the rules of an architecture, none where the time decides.
-/// Source: kernel and grid columns of neusight_ops.csv. The rules take the row's kernel in 98 % of a P4's layers, 97 %
-/// of a P100's and 97 % of a V100's and T4's batches. Parts are right in 98 % of the P4's rows and in 90 to 95 % of the
-/// P100's, whose SM holds seven 64x64 blocks.
-/// Volta's choice of a layer's kernel depends on k as well. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a
-/// Titan X takes half the time per token for 65,536 tokens (bert, distilbert, longformer) that it takes for less, as
-/// 128x128 blocks would; a P100 keeps its 32x128 ones.
-[[nodiscard]] inline GridRules grid_rules(Architecture architecture, MathPath path, bool batched) {
+/// Returns the rules of an architecture, none where one kernel is all there is or credited work decides.
+/// Source: kernel and grid columns of neusight_ops.csv. The rules take the row's kernel in 98 % of a P4's and a
+/// P100's layers and in 97 % of a V100's and T4's batches. Parts are right in 98 % of the P4's rows and in 90 to 95 %
+/// of the P100's, whose SM holds seven 64x64 blocks. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a Titan X
+/// takes half the time per token for 65,536 tokens (bert, distilbert, longformer) that it takes for less, as 128x128
+/// blocks would; a P100 keeps its 32x128 ones.
+[[nodiscard]] inline GridRules grid_rules(Architecture architecture, bool batched) {
     using namespace sgemm;
     static constexpr std::array<GridRule, 3> gp100 = {GridRule{t128x32, 0, 1, 4}, GridRule{t32x128, 3, 1, 4},
-                                                      GridRule{t64x64, 0.45, 0.935, 7}};
+                                                      GridRule{t64x64_gp100, 0.65, 0.93, 7}};
     static constexpr std::array<GridRule, 3> pascal = {GridRule{t128x32, 0, 1, 4}, GridRule{t32x128, 2.5, 1, 4},
                                                        GridRule{t64x64, 0.5, 1, 8}};
     static constexpr std::array<GridRule, 3> volta_batched = {GridRule{t128x32}, GridRule{t32x128, 2.5},
                                                               GridRule{t64x64, 0.5}};
     static constexpr std::array<GridRule, 3> turing_batched = {GridRule{t128x64, 0.3}, GridRule{t64x64, 0, 0.82},
                                                                GridRule{t128x32, 0.44, 0.84}};
-    if (is_tensor(path)) return {};
     if (architecture == Architecture::gp100 && !batched) return {gp100, true};
     if (architecture < Architecture::volta && !batched) return {pascal, true, &t128x128};
     if (architecture == Architecture::volta && batched) return {volta_batched, true};

@@ -49,6 +49,9 @@ namespace sgemm {
 inline constexpr GemmTile t128x128 = gemm_tile("128x128", GemmLoop::wide, 7, 7, 256, 2);
 inline constexpr GemmTile t128x64 = gemm_tile("128x64", GemmLoop::wide, 7, 6, 128, 4);
 inline constexpr GemmTile t64x64 = gemm_tile("64x64", GemmLoop::wide, 6, 6, 64, 8);
+/// Of these a GP100's SM holds seven: with eight its cuBLAS would take others. Source: kernel and grid columns of a
+/// P100.
+inline constexpr GemmTile t64x64_gp100 = gemm_tile("64x64", GemmLoop::wide, 6, 6, 64, 7);
 inline constexpr GemmTile t32x128 = gemm_tile("32x128", GemmLoop::narrow, 5, 7, 256, 4);
 inline constexpr GemmTile t128x32 = gemm_tile("128x32", GemmLoop::narrow, 7, 5, 256, 4);
 inline constexpr GemmTile t32x32 = gemm_tile("32x32 sliced", GemmLoop::sliced, 5, 5, 128, 4);
@@ -78,6 +81,7 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
 [[nodiscard]] inline std::span<const GemmTile> gemm_tiles(Architecture architecture, MathPath path, bool batched) {
     using namespace sgemm;
     static constexpr std::array<GemmTile, 3> pascal = {t64x64, t32x128, t128x32};
+    static constexpr std::array<GemmTile, 3> gp100 = {t64x64_gp100, t32x128, t128x32};
     static constexpr std::array<GemmTile, 7> volta = {t128x128, t128x64, t32x128,       t128x32,
                                                       t32x32,   t64x32,  t128x32_sliced};
     static constexpr std::array<GemmTile, 6> ampere = {t128x64, t32x128, t128x32, t32x32, t64x32, t128x32_sliced};
@@ -86,7 +90,9 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     static constexpr std::array<GemmTile, 3> turing_batched = {t128x64, t64x64, t128x32};
     static constexpr std::array<GemmTile, 1> ampere_batched = {t128x128};
     if (is_tensor(path)) return tensor_gemm_tiles;
-    if (architecture < Architecture::volta) return batched ? std::span<const GemmTile>(pascal_batched) : pascal;
+    if (architecture < Architecture::volta && batched) return pascal_batched;
+    if (architecture == Architecture::gp100) return gp100;
+    if (architecture < Architecture::volta) return pascal;
     if (architecture == Architecture::volta) return batched ? std::span<const GemmTile>(volta_batched) : volta;
     if (architecture == Architecture::turing) return batched ? std::span<const GemmTile>(turing_batched) : all;
     return batched ? std::span<const GemmTile>(ampere_batched) : ampere;

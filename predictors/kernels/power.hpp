@@ -57,10 +57,10 @@ namespace ftax::kernels {
     return device.power_limit_w - base_power_w(device);
 }
 
-/// Power that arithmetic may draw in a forward pass against arithmetic_power_w: kernels that wait for memory leave it
-/// some. Source: energy balance; a transformer's take a fifth of the time at about two
-/// thirds of the power.
-constexpr double pass_power_share = 1.09;
+/// Power of a kernel that waits for memory, as a share of arithmetic_power_w. Source: a V100 SXM2 draws 180 to 200 of
+/// its 300 W while a language model decodes, which reads weights and computes little
+/// (github.com/1CatAI/1Cat-vLLM/issues/535): 0.53 to 0.61.
+constexpr double traffic_power_share = 0.6;
 
 /// Energy of one operation on a tensor core (f16 inputs) against one on a CUDA core; TF32 takes twice as much. Where
 /// f32 lanes are doubled and cheap, tensor cores are not. Source: sustained f16 products under power limits, the main
@@ -87,24 +87,43 @@ constexpr double pass_power_share = 1.09;
     return core_j * tensor_energy_ratio(device) * (path == MathPath::tf32 ? 2 : 1);
 }
 
-/// Returns by how much a stream of arithmetic exceeds what the power limit leaves it: 0 on a card that keeps its clock,
-/// 1 when it would draw twice as much. `energy_scale` corrects energy_per_flop_j.
+/// Returns the power of a stream of arithmetic against what the power limit leaves it: 2 on a card that would have to
+/// halve its clock. `energy_scale` corrects energy_per_flop_j.
 template <class T>
-T excess_power(const DeviceRates<T>& rates, const T& energy_scale) {
+T power_ratio(const DeviceRates<T>& rates, const T& energy_scale) {
     if (!(rates.arithmetic_power_w > 0)) return T(0.0);
-    const T excess = rates.flops_per_s * energy_scale * (rates.energy_per_flop_j / rates.arithmetic_power_w) - 1.0;
-    return excess > 0.0 ? excess : T(0.0);
+    return rates.flops_per_s * energy_scale * (rates.energy_per_flop_j / rates.arithmetic_power_w);
 }
 
-/// Returns the time of a kernel of `seconds` at boost clock, `powered_s` of them at the power of arithmetic on all
-/// multiprocessors, once the board has lowered its clock so that its energy stays within the power limit. `governor_s`
-/// is the time of a kernel that feels half of that, when calls are timed one by one with pauses between them; in a
-/// forward pass it is 0. Source: energy balance; a T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms
-/// to 0.41 beyond 10 ms, an A100's from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
+/// Returns the energy of a kernel of `seconds`, as the time that it takes at arithmetic_power_w: that of its
+/// arithmetic, `arithmetic_s`, or what it draws while it waits for memory.
 template <class T>
-T slowed_by_power(const T& seconds, const T& powered_s, const T& excess, const T& governor_s) {
-    const T limited_s = (1.0 + excess) * powered_s;
-    return seconds < limited_s ? T(seconds + (limited_s - seconds) * (seconds / (seconds + governor_s))) : seconds;
+T energy_seconds(const T& seconds, const T& arithmetic_s) {
+    const T waiting_s = traffic_power_share * seconds;
+    return arithmetic_s < waiting_s ? waiting_s : arithmetic_s;
+}
+
+/// What kernels take of a device.
+template <class T>
+struct PoweredTime {
+    T seconds{};   ///< at boost clock
+    T energy_s{};  ///< their energy, as the time that it takes at arithmetic_power_w
+};
+
+/// Returns the time of kernels that follow one another: the board lowers its clock until their energy stays within the
+/// power limit, and what waits for memory leaves power to arithmetic. Source: energy balance.
+template <class T>
+T within_power(const PoweredTime<T>& kernels) {
+    return kernels.seconds < kernels.energy_s ? kernels.energy_s : kernels.seconds;
+}
+
+/// Returns the time of a kernel that is timed again and again with pauses between. `governor_s` is the time of one that
+/// feels half of the limit. Source: a T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms to 0.41
+/// beyond 10 ms, an A100's from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
+template <class T>
+T within_power(const PoweredTime<T>& kernel, const T& governor_s) {
+    const T missing_s = within_power(kernel) - kernel.seconds;
+    return kernel.seconds + missing_s * (kernel.seconds / (kernel.seconds + governor_s));
 }
 
 }  // namespace ftax::kernels

@@ -85,7 +85,7 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.shared_memory_per_sm_bytes = device.shared_memory_per_sm_bytes;
     rates.max_threads_per_sm = device.max_threads_per_sm;
     rates.boost_clock_hz = device.boost_clock_hz;
-    rates.arithmetic_power_w = pass_power_share * arithmetic_power_w(device);
+    rates.arithmetic_power_w = arithmetic_power_w(device);
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
     rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);
     rates.flops_per_s = (cuda_cores ? p.clock_fp32 : p.clock_tensor) * device.peak(path).value_or(fp32);
@@ -95,13 +95,6 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.bandwidth_bytes_per_s = p.bandwidth * device.memory_bandwidth_bytes_per_s;
     rates.floor_s = p.kernel_floor_s;
     return rates;
-}
-
-/// Changes the rates of a forward pass to those of one kernel that is timed again and again.
-template <class T>
-void time_one_by_one(const DeviceSpec& device, const T& governor_s, DeviceRates<T>& rates) {
-    rates.governor_s = governor_s;
-    rates.arithmetic_power_w = arithmetic_power_w(device);
 }
 
 }  // namespace ftax::kernels

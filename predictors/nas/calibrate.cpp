@@ -71,8 +71,11 @@ class Posterior {
         const SegmentMaker maker(costs_, with(campaign_, at), space_, synchronized_);
         std::vector<double> result;
         for (const auto& [network, log_measured] : networks_) {
-            Segment total = maker.run(network.beginning);
-            for (const auto& block : network.blocks) total = total.then(maker.block(block));
+            PassPower power;
+            for (const auto& block : network.blocks) power.add(maker.power(block));
+            const double slowdown = power.slowdown();
+            Segment total = maker.run(network.beginning, 0);
+            for (const auto& block : network.blocks) total = total.then(maker.block(block, slowdown));
             result.push_back(std::log(maker.latency_s(total)) - log_measured);
         }
         return result;

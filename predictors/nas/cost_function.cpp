@@ -20,6 +20,12 @@ struct BlockHash {
     }
 };
 
+/// A block as any pass may run it, however much the power limit slows that pass.
+struct TimedBlock {
+    Segment at_boost, slowest;
+    PassPower power;
+};
+
 }  // namespace
 
 struct CostFunction::State {
@@ -45,42 +51,68 @@ struct CostFunction::State {
 
     std::shared_mutex mutex;  // guards what follows
     std::unordered_map<Block, std::uint32_t, BlockHash> known;
-    std::vector<Segment> segments;    // known block × batch
-    std::vector<Segment> beginnings;  // once per forward pass, per batch
+    std::vector<TimedBlock> timed_blocks;  // known block × batch
+    std::vector<Segment> beginnings;       // once per forward pass, per batch
+    bool may_be_slowed = false;            // whether a known block exceeds the power limit by itself
 
     /// Times one whole network and remembers each of its blocks. The caller holds the mutex for writing.
     void learn(std::span<const int> choices, std::span<const Block> chain) {
         const BuiltNetwork built = build_network(*space, choices, chain);
         Predictor predictor(built.graph, device, framework, options);
-        std::vector<Segment> timed(chain.size() * batches.size());
+        std::vector<TimedBlock> timed(chain.size() * batches.size());
         beginnings.assign(batches.size(), {});
         for (std::size_t b = 0; b < batches.size(); ++b) {
             static_cast<void>(predictor.predict({{"batch", batches[b]}}));
             const TimedNetwork network = timed_network(built, predictor);
-            beginnings[b] = segment_of.run(network.beginning);
+            beginnings[b] = segment_of.run(network.beginning, 0);
             for (std::size_t block = 0; block < chain.size(); ++block) {
-                timed[block * batches.size() + b] = segment_of.block(network.blocks[block]);
+                const std::span<const TimedOperation> operations = network.blocks[block];
+                timed[block * batches.size() + b] = {segment_of.block(operations, 0), segment_of.block(operations, 1),
+                                                     segment_of.power(operations)};
             }
         }
         for (std::size_t block = 0; block < chain.size(); ++block) {
             const auto [position, added] = known.try_emplace(chain[block], static_cast<std::uint32_t>(known.size()));
             if (!added) continue;
+            for (std::size_t b = 0; b < batches.size(); ++b) {
+                may_be_slowed = may_be_slowed || timed[block * batches.size() + b].power.missing_s > 0;
+            }
             const auto first = timed.begin() + static_cast<std::ptrdiff_t>(block * batches.size());
-            segments.insert(segments.end(), first, first + static_cast<std::ptrdiff_t>(batches.size()));
+            timed_blocks.insert(timed_blocks.end(), first, first + static_cast<std::ptrdiff_t>(batches.size()));
         }
     }
 
+    struct Scratch {
+        std::vector<Block> chain;
+        std::vector<const TimedBlock*> timed;  // of each block of the chain, all batches
+        std::vector<Segment> total;
+    };
+
     /// Composes the chain from blocks already known; false when one is missing. The caller holds the mutex.
-    [[nodiscard]] bool compose(std::span<const Block> chain, std::vector<Segment>& total) const {
+    [[nodiscard]] bool compose(Scratch& scratch) const {
         if (beginnings.empty()) return false;
-        total.assign(beginnings.begin(), beginnings.end());
-        for (const Block& block : chain) {
+        scratch.timed.clear();
+        for (const Block& block : scratch.chain) {
             const auto found = known.find(block);
             if (found == known.end()) return false;
-            const Segment* next = &segments[found->second * batches.size()];
-            for (std::size_t b = 0; b < batches.size(); ++b) total[b] = total[b].then(next[b]);
+            scratch.timed.push_back(&timed_blocks[found->second * batches.size()]);
+        }
+        scratch.total.assign(beginnings.begin(), beginnings.end());
+        for (std::size_t b = 0; b < batches.size(); ++b) {
+            const double slowdown = may_be_slowed ? slowdown_of(scratch.timed, b) : 0;
+            Segment& total = scratch.total[b];
+            for (const TimedBlock* block : scratch.timed) {
+                total = total.then(slowdown == 0 ? block[b].at_boost
+                                                 : Segment::between(block[b].at_boost, block[b].slowest, slowdown));
+            }
         }
         return true;
+    }
+
+    [[nodiscard]] static double slowdown_of(std::span<const TimedBlock* const> chain, std::size_t b) {
+        PassPower pass;
+        for (const TimedBlock* block : chain) pass.add(block[b].power);
+        return pass.slowdown();
     }
 
     void check(std::span<const int> choices, std::size_t row) const {
@@ -91,11 +123,6 @@ struct CostFunction::State {
         }
     }
 
-    struct Scratch {
-        std::vector<Block> chain;
-        std::vector<Segment> total;
-    };
-
     /// Costs a run of architectures with one lock for as long as every block is known.
     void cost_rows(std::span<const int> choices, std::span<double> latency_s, Scratch& scratch) {
         std::shared_lock reading(mutex);
@@ -104,7 +131,7 @@ struct CostFunction::State {
             check(architecture, row);
             scratch.chain.clear();
             space->blocks(architecture, scratch.chain);
-            while (!compose(scratch.chain, scratch.total)) {
+            while (!compose(scratch)) {
                 reading.unlock();
                 {
                     const std::unique_lock writing(mutex);

@@ -4,6 +4,7 @@
 
 #include "ftax/nas.hpp"
 #include "predictors/host_costs.hpp"
+#include "predictors/pass_power.hpp"
 #include "predictors/segment.hpp"
 
 namespace ftax::nas {
@@ -20,7 +21,8 @@ struct BuiltNetwork {
 
 /// One scheduled operation of a network before a campaign scales it.
 struct TimedOperation {
-    double host_s = 0, device_s = 0;
+    double host_s = 0;
+    PassPower device;  ///< its part of the pass
     int kernels = 0;
     KernelGroup group = KernelGroup::traffic;
 };
@@ -53,17 +55,29 @@ struct SegmentMaker {
         for (double& scale : device_scale) scale *= campaign.device_scale;
     }
 
-    [[nodiscard]] Segment run(std::span<const TimedOperation> operations) const {
+    [[nodiscard]] double scale_of(const TimedOperation& op) const {
+        return device_scale[static_cast<std::size_t>(op.group)];
+    }
+    [[nodiscard]] PassPower power(std::span<const TimedOperation> operations) const {
+        PassPower sum;
+        for (const TimedOperation& op : operations) {
+            sum.add(op.device, scale_of(op));
+            sum.seconds += op.kernels * kernel_gap_s;
+        }
+        return sum;
+    }
+    /// `slowdown` is that of the whole pass (PassPower::slowdown).
+    [[nodiscard]] Segment run(std::span<const TimedOperation> operations, double slowdown) const {
         Segment segment;
         for (const TimedOperation& op : operations) {
-            const double device_s = op.device_s * device_scale[static_cast<std::size_t>(op.group)];
+            const double device_s = (op.device.seconds + slowdown * op.device.missing_s) * scale_of(op);
             segment = segment.then(
                 Segment::launch(op.host_s * host_scale, device_s, op.kernels, launch_latency_s, kernel_gap_s));
         }
         return segment;
     }
-    [[nodiscard]] Segment block(std::span<const TimedOperation> operations) const {
-        const Segment segment = run(operations);
+    [[nodiscard]] Segment block(std::span<const TimedOperation> operations, double slowdown) const {
+        const Segment segment = run(operations, slowdown);
         return waits ? segment.then(Segment::wait(wait_s * host_scale)) : segment;
     }
     /// Latency of a whole network, all its blocks composed.

@@ -111,7 +111,7 @@ TEST_CASE("a card that its power limit holds back gets an energy per operation o
             for (const std::int64_t k : {128, 256, 512, 1024, 2048}) {
                 const kernels::GemmShape product{.m = size, .n = 1024, .k = k, .linear = true};
                 rows.push_back({std::to_string(size), {{product, MathPath::fp32}}, 0});
-                rows.back().latency_s = sum_seconds(rows.back().kernels, machine);
+                rows.back().latency_s = kernels::within_power(sum_time(rows.back().kernels, machine));
             }
         }
         const auto profile = fit::fit_gpu(rows, device, embedded_device_profile()).profile;

@@ -150,9 +150,9 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
     // them.
     auto own = square(64, 96, 96, 56, 3, 1, 96);
     const double narrow_s = 2.0 * 64 * 96 * 56 * 56 * 9 / (14e12 * p.depthwise_rate);
-    CHECK(conv_seconds(own, rates, p) == doctest::Approx(narrow_s));
+    CHECK(plan_conv(own, rates, p).seconds == doctest::Approx(narrow_s));
     own.kernel_h = own.kernel_w = 7;
-    CHECK(conv_seconds(own, rates, p) == doctest::Approx(narrow_s * 56 / 16));
+    CHECK(plan_conv(own, rates, p).seconds == doctest::Approx(narrow_s * 56 / 16));
 }
 
 TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
@@ -162,7 +162,7 @@ TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
         auto half = square(64, 96, 96, side, 3, 1, 96);
         half.element_bytes = 2;
         half.channels_last = channels_last;
-        return conv_seconds(half, rates, p) / static_cast<double>(side * side);
+        return plan_conv(half, rates, p).seconds / static_cast<double>(side * side);
     };
     CHECK(seconds_per_output(7, false) == doctest::Approx(seconds_per_output(16, false) * 16 / 7));
     CHECK(seconds_per_output(32, false) == doctest::Approx(seconds_per_output(16, false)));
@@ -185,21 +185,21 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     nchw.element_bytes = 2;
     auto nhwc = nchw;
     nhwc.channels_last = true;
-    const double saved_s = conv_seconds(nchw, rates, p) - conv_seconds(nhwc, rates, p);
+    const double saved_s = plan_conv(nchw, rates, p).seconds - plan_conv(nhwc, rates, p).seconds;
     // Input and output are each read and written once more, in two more kernels.
     CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
     auto tf32 = square(64, 256, 256, 28, 1);
-    const double copied_s = conv_seconds(tf32, rates_of(Architecture::ampere, MathPath::tf32), p);
+    const double copied_s = plan_conv(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds;
     tf32.channels_last = true;
     // TF32 kernels read NHWC but write NCHW: only the input is copied.
-    CHECK(copied_s - conv_seconds(tf32, rates_of(Architecture::ampere, MathPath::tf32), p) ==
+    CHECK(copied_s - plan_conv(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
           doctest::Approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
     padded.in_channels = 264;
     const auto fast = compute_only(Architecture::ampere, MathPath::fp16_tensor);
-    CHECK(conv_seconds(odd, fast, p) == conv_seconds(padded, fast, p));
+    CHECK(plan_conv(odd, fast, p).seconds == plan_conv(padded, fast, p).seconds);
 }
 
 TEST_CASE("more work never takes less time") {
@@ -211,7 +211,7 @@ TEST_CASE("more work never takes less time") {
             for (const std::int64_t kernel : {1, 3, 7}) {
                 double last = 0;
                 for (std::int64_t batch = 16; batch <= 1024; batch *= 2) {
-                    const double time = conv_seconds(square(batch, 64, 192, 28, kernel), rates, p);
+                    const double time = plan_conv(square(batch, 64, 192, 28, kernel), rates, p).seconds;
                     CHECK(time > last);
                     last = time;
                 }
@@ -231,8 +231,8 @@ TEST_CASE("a faster device is never slower") {
             faster.fp32_flops_per_s *= 1.1;
             auto wider = rates;
             wider.bandwidth_bytes_per_s *= 1.1;
-            CHECK(conv_seconds(shape, faster, p) <= conv_seconds(shape, rates, p));
-            CHECK(conv_seconds(shape, wider, p) <= conv_seconds(shape, rates, p));
+            CHECK(plan_conv(shape, faster, p).seconds <= plan_conv(shape, rates, p).seconds);
+            CHECK(plan_conv(shape, wider, p).seconds <= plan_conv(shape, rates, p).seconds);
         }
     }
 }

@@ -54,6 +54,16 @@ TEST_CASE("a tile name gives its columns first") {
     CHECK(sgemm::t32x32.inverse_work == 1.0 / (32 * 32 * 4));
 }
 
+TEST_CASE("the reduction decides between the kernels of large layers") {
+    const auto tile = [](const char* device, std::int64_t k) {
+        return plan_gemm({.m = 4096, .n = 4096, .k = k, .linear = true}, rates_of(device), declared()).tile;
+    };
+    CHECK(tile("v100-pcie-32gb", 14336)->name == "128x64");
+    CHECK(tile("v100-pcie-32gb", 14337)->name == "128x128");
+    CHECK(tile("a100-pcie-40gb", 32768)->loop == GemmLoop::wide);
+    CHECK(tile("a100-pcie-40gb", 32769)->loop == GemmLoop::sliced);
+}
+
 TEST_CASE("products beyond any memory have a kernel and a time") {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     CHECK(gemm::block_rows({.m = most}, sgemm::t128x128) == std::ldexp(1.0, 56));
@@ -96,10 +106,8 @@ TEST_CASE("a P4 splits reductions until its SMs are full; a second kernel adds u
     CHECK(beyond.tile->name == "64x64");                                          // an SM holds 8
     CHECK(beyond.split == 4);
     CHECK_FALSE(beyond.summed_apart);
-    auto cool = rates;
-    cool.arithmetic_power_w = 1000;  // else the limit hides the second kernel
-    CHECK(gemm::plan_choice(s, {full.tile, 2, true}, cool, declared()).seconds >
-          gemm::plan_choice(s, {full.tile, 2, false}, cool, declared()).seconds);
+    CHECK(gemm::plan_choice(s, {full.tile, 2, true}, rates, declared()).seconds >
+          gemm::plan_choice(s, {full.tile, 2, false}, rates, declared()).seconds);
 }
 
 TEST_CASE("blocks drift apart before Ampere, but not in sliced kernels nor on tensor cores") {
@@ -140,7 +148,7 @@ TEST_CASE("no product beats its arithmetic at the best efficiency, the floor, or
             CAPTURE(s.m);
             const double flops = 2.0 * s.batch * s.m * s.n * s.k;
             const double result_bytes = 4.0 * s.batch * s.m * s.n;
-            const double seconds = gemm_seconds(s, rates, p);
+            const double seconds = plan_gemm(s, rates, p).seconds;
             CHECK(seconds >= flops / rates.flops_per_s);
             CHECK(seconds >= result_bytes / rates.bandwidth_bytes_per_s);
             CHECK(seconds >= rates.floor_s);
@@ -203,11 +211,10 @@ TEST_CASE("tensor cores want rows of 16 bytes") {
 TEST_CASE("products under a power limit sustain what was published") {
     // Sources: power.hpp.
     const auto sustained = [](std::string_view device, MathPath path) {
-        auto rates = rates_of(device, path);
-        time_one_by_one(device_spec(device), 0.0, rates);
         const GemmShape s{
             .m = 8192, .n = 8192, .k = 8192, .element_bytes = path == MathPath::fp32 ? 4 : 2, .linear = true};
-        return 2.0 * 8192 * 8192 * 8192 / plan_gemm(s, rates, declared()).seconds;
+        const auto plan = plan_gemm(s, rates_of(device, path), declared());
+        return 2.0 * 8192 * 8192 * 8192 / within_power<double>({plan.seconds, plan.energy_s});
     };
     CHECK(sustained("t4", MathPath::fp16_tensor) == doctest::Approx(24e12).epsilon(0.2));
     CHECK(sustained("a100-pcie-40gb", MathPath::fp16_tensor) == doctest::Approx(158e12).epsilon(0.2));
@@ -222,39 +229,38 @@ TEST_CASE("products under a power limit sustain what was published") {
 
 TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the same rate class does not") {
     const auto p = declared();
-    CHECK(excess_power(rates_of("v100-pcie-32gb"), p.energy_scale) == 0);
-    CHECK(excess_power(rates_of("v100-sxm2-16gb"), p.energy_scale) == 0);
-    CHECK(excess_power(rates_of("a100-sxm4-40gb"), p.energy_scale) == 0);
-    const double t4 = excess_power(rates_of("t4"), p.energy_scale);
+    CHECK(power_ratio(rates_of("v100-pcie-32gb"), p.energy_scale) < 1);
+    CHECK(power_ratio(rates_of("v100-sxm2-16gb"), p.energy_scale) < 1);
+    CHECK(power_ratio(rates_of("a100-sxm4-40gb"), p.energy_scale) < 1);
+    const double t4 = power_ratio(rates_of("t4"), p.energy_scale);
     const double left_w = 70 - (20 + 0.08 * 70);  // of its limit, once the idle board has its share
-    CHECK(t4 == doctest::Approx(12e-12 * 8.1408e12 / (1.09 * left_w) - 1));
-    CHECK(slowed_by_power(1.0, 1.0, t4, 0.0) == doctest::Approx(1 + t4));
+    CHECK(t4 == doctest::Approx(12e-12 * 8.1408e12 / left_w));
+    CHECK(within_power<double>({1.0, t4}) == t4);
+    CHECK(within_power<double>({1.0, 0.6}) == 1.0);  // traffic alone does not slow the clock
     // A kernel a tenth as long as the governor takes feels an eleventh of the limit, one as long half of it.
-    CHECK(slowed_by_power(1e-4, 1e-4, t4, 1e-3) == doctest::Approx(1e-4 * (1 + t4 / 11)));
-    CHECK(slowed_by_power(1e-3, 1e-3, t4, 1e-3) == doctest::Approx(1e-3 * (1 + t4 / 2)));
-    CHECK(slowed_by_power(1.0, 0.0, t4, 0.0) == 1.0);  // traffic alone does not slow the clock
+    CHECK(within_power({1.0, t4}, 0.0) == doctest::Approx(t4));
+    CHECK(within_power({1.0, t4}, 10.0) == doctest::Approx(1 + (t4 - 1) / 11));
+    CHECK(within_power({1.0, t4}, 1.0) == doctest::Approx(1 + (t4 - 1) / 2));
+    CHECK(within_power({1.0, 0.6}, 1.0) == 1.0);
 }
 
-TEST_CASE("products timed alone have less power than those of a forward pass, whose other kernels leave them some") {
-    const DeviceSpec a100 = device_spec("a100-pcie-40gb");
-    const auto p = declared();
-    auto alone = rates_of(a100.slug);
-    const double in_a_pass = excess_power(alone, p.energy_scale);
-    time_one_by_one(a100, 1e-3, alone);
-    CHECK(alone.governor_s == 1e-3);
-    CHECK(excess_power(alone, p.energy_scale) == doctest::Approx(1.09 * (1 + in_a_pass) - 1));
+TEST_CASE("a product that waits for its weights draws the power of traffic") {
+    const auto rates = rates_of("t4");
+    const auto decode = plan_gemm({.m = 1, .n = 8192, .k = 8192, .linear = true}, rates, declared());
+    CHECK(decode.energy_s == doctest::Approx(traffic_power_share * decode.seconds).scale(0));
+    const auto prefill = plan_gemm({.m = 8192, .n = 8192, .k = 8192, .linear = true}, rates, declared());
+    CHECK(prefill.energy_s > prefill.seconds);
 }
 
 TEST_CASE("a multiprocessor that waits draws part of its power") {
-    auto rates = rates_of("t4");
+    const auto rates = rates_of("t4");
     const GemmShape s{.m = 128 * 40, .n = 128 * 3, .k = 8192, .linear = true};  // three blocks on each SM, room for two
     const gemm::Choice choice{&sgemm::all.front(), 1};
     GemmParameters<double> frugal = declared(), idle = declared();
     frugal.idle_energy = 0.1;
     idle.idle_energy = 0.9;
-    const double of_frugal = gemm::plan_choice(s, choice, rates, frugal).seconds;
-    const double of_idle = gemm::plan_choice(s, choice, rates, idle).seconds;
-    CHECK(of_idle > of_frugal);
-    rates.arithmetic_power_w = 1e4;
-    CHECK(gemm::plan_choice(s, choice, rates, idle).seconds == gemm::plan_choice(s, choice, rates, frugal).seconds);
+    const auto of_frugal = gemm::plan_choice(s, choice, rates, frugal);
+    const auto of_idle = gemm::plan_choice(s, choice, rates, idle);
+    CHECK(of_idle.energy_s > of_frugal.energy_s);
+    CHECK(of_idle.seconds == of_frugal.seconds);
 }
