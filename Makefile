@@ -92,7 +92,7 @@ coverage:
 	$(GCOVR) --add-tracefile $(COVERED) --html $(BUILD)/coverage/report.html --txt -
 	@failed=; for folder in graphs predictors src/core src/io; do \
 	    lines=$$($(GCOVR) --add-tracefile $(COVERED) --filter $$folder/ --fail-under-line 90 --print-summary \
-	             --output /dev/null 2>/dev/null) || failed=1; \
+	             --output $(BUILD)/coverage/folder.txt 2>/dev/null) || failed=1; \
 	    printf '%-10s %s\n' $$folder "$$(echo "$$lines" | grep '^lines')"; \
 	done; [ -z "$$failed" ] || { echo 'coverage: less than 90 % of the lines of a folder'; exit 1; }
 
