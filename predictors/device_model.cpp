@@ -67,7 +67,7 @@ KernelCost kernel_cost(const DeviceModel& model, const KernelShape& shape, MathP
     return std::visit(
         [&](const auto& s) {
             const double seconds = cpu.seconds(s);
-            return KernelCost{seconds, 0, bound_of(cpu, s, seconds)};
+            return KernelCost{{seconds, 0}, bound_of(cpu, s, seconds)};
         },
         shape);
 }

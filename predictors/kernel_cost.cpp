@@ -6,7 +6,7 @@ namespace {
 /// A kernel that takes less than twice the floor is bound by it.
 KernelCost with_floor(const kernels::PoweredTime<double>& time, double floor_s, Bound otherwise,
                       const Residency& residency) {
-    return {time.seconds, time.energy_s, time.seconds < 2 * floor_s ? Bound::latency_floor : otherwise, residency};
+    return {time, time.seconds < 2 * floor_s ? Bound::latency_floor : otherwise, residency};
 }
 
 }  // namespace
@@ -21,13 +21,12 @@ KernelCost kernel_cost(const KernelModels<double>& models, const kernels::GemmSh
         static_cast<double>(shape.linear ? 1 : shape.batch) * static_cast<double>(shape.k) *
             static_cast<double>(shape.n);
     const bool compute = flops / rates.flops_per_s > elements * shape.element_bytes / rates.bandwidth_bytes_per_s;
-    return with_floor({plan.seconds, plan.energy_s}, rates.floor_s, compute ? Bound::compute : Bound::memory,
-                      residency(plan, rates));
+    return with_floor(plan, rates.floor_s, compute ? Bound::compute : Bound::memory, residency(plan, rates));
 }
 
 KernelCost kernel_cost(const KernelModels<double>& models, const kernels::ConvShape& shape, MathPath path) {
     const auto plan = kernels::plan_conv(shape, models.at(path), models.parameters.conv);
-    return {plan.seconds, plan.energy_s, plan.bound, residency(shape, plan, models.at(path))};
+    return {plan, plan.bound, residency(shape, plan, models.at(path))};
 }
 
 KernelCost kernel_cost(const KernelModels<double>& models, const kernels::MemoryShape& shape, MathPath path) {

@@ -5,9 +5,7 @@
 
 namespace ftax {
 
-struct KernelCost {
-    double seconds = 0;   ///< at boost clock
-    double energy_s = 0;  ///< see kernels::PoweredTime
+struct KernelCost : kernels::PoweredTime<double> {
     Bound bound = Bound::latency_floor;
     Residency residency;
 };

@@ -49,12 +49,10 @@ struct KernelModels {
     [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
     [[nodiscard]] kernels::PoweredTime<T> time(const kernels::GemmShape& shape, MathPath path) const {
-        const auto plan = kernels::plan_gemm(shape, at(path), parameters.gemm);
-        return {plan.seconds, plan.energy_s};
+        return kernels::plan_gemm(shape, at(path), parameters.gemm);
     }
     [[nodiscard]] kernels::PoweredTime<T> time(const kernels::ConvShape& shape, MathPath path) const {
-        const auto plan = kernels::plan_conv(shape, at(path), parameters.conv);
-        return {plan.seconds, plan.energy_s};
+        return kernels::plan_conv(shape, at(path), parameters.conv);
     }
     [[nodiscard]] kernels::PoweredTime<T> time(const kernels::MemoryShape& shape, MathPath) const {
         const T seconds = kernels::memory_seconds(shape, at(MathPath::fp32), parameters.memory);

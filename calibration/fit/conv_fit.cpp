@@ -52,7 +52,7 @@ struct ConvModel {
                                          : kernels::plan_conv(row->shape, rates, p);
         const T* host = blocks[3];
         const T host_s = conv_host_s(row->order, host[host_start], host[host_slope], host[host_curvature]);
-        const T kernel_s = kernels::within_power<T>({plan.seconds, plan.energy_s}, T(governor_s));
+        const T kernel_s = kernels::within_power<T>(plan, T(governor_s));
         return operator_latency_s(host_s, blocks[0][0], kernel_s);
     }
 };

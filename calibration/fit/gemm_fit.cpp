@@ -80,7 +80,7 @@ struct GemmModel {
         const auto plan = kernels::gemm::plan_choice(row->shape, choice, rates, p);
         const T* call = blocks[of_shared];
         return operator_latency_s(host_of(*row, blocks[of_host]), call[call_launch_share],
-                                  kernels::within_power<T>({plan.seconds, plan.energy_s}, call[call_governor]));
+                                  kernels::within_power<T>(plan, call[call_governor]));
     }
 };
 

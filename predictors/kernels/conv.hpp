@@ -164,9 +164,7 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
 
 /// What was chosen for a convolution and why it takes as long as it does.
 template <class T>
-struct ConvPlan {
-    T seconds{};    ///< at boost clock
-    T energy_s{};   ///< see PoweredTime
+struct ConvPlan : PoweredTime<T> {
     T compute_s{};  ///< arithmetic of the main kernel
     T memory_s{};   ///< its traffic
     ConvAlgorithm algorithm = ConvAlgorithm::implicit_gemm;
@@ -573,7 +571,7 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
     auto best = has_nonfused ? convolution::plan_winograd_nonfused(c, s, rates, p)
                              : convolution::plan_winograd_fused(c, s, rates, p);
     // The library knows how long each takes on the card, within its power limit.
-    const auto time = [](const ConvPlan<T>& plan) { return within_power<T>({plan.seconds, plan.energy_s}); };
+    const auto time = [](const ConvPlan<T>& plan) { return within_power<T>(plan); };
     // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
     const T direct_s = 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * convolution::core_efficiency(s, p));
     if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {

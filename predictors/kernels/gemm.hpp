@@ -108,9 +108,7 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
 
 /// What was chosen for a matrix product and why it takes as long as it does.
 template <class T>
-struct GemmPlan {
-    T seconds{};                     ///< at boost clock
-    T energy_s{};                    ///< see PoweredTime
+struct GemmPlan : PoweredTime<T> {
     T compute_s{};                   ///< arithmetic in waves
     T memory_s{};                    ///< traffic
     const GemmTile* tile = nullptr;  ///< of a catalogue that lives as long as the program
@@ -264,17 +262,6 @@ inline Choice choose_by_time(const GemmShape& s, std::span<const GemmTile> tiles
     return best;
 }
 
-/// Chooses kernel and split as cuBLAS does.
-inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p,
-                     const BlockRates<double>& r) {
-    if (!is_tensor(rates.path)) return choose_on_cores(s, rates.architecture, rates.sms);
-    return choose_by_time(s, gemm_tiles(rates.architecture, rates.path, is_batched(s)), rates, p, r);
-}
-
-inline Choice choose(const GemmShape& s, const DeviceRates<double>& rates, const GemmParameters<double>& p) {
-    return choose(s, rates, p, block_rates(s, rates, p));
-}
-
 template <class T>
 DeviceRates<double> values_of(const DeviceRates<T>& rates) {
     return {rates.architecture,
@@ -301,6 +288,20 @@ GemmParameters<double> values_of(GemmParameters<T> p) {
     visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { list[count++] = value_of(value); });
     visit_parameters(values, [&](std::string_view, double& value, const ParameterSpec&) { value = list[next++]; });
     return values;
+}
+
+/// Chooses kernel and split as cuBLAS does. The choice has no derivative.
+template <class T>
+Choice choose(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p, const BlockRates<T>& r) {
+    if (!is_tensor(rates.path)) return choose_on_cores(s, rates.architecture, rates.sms);
+    const auto tiles = gemm_tiles(rates.architecture, rates.path, is_batched(s));
+    if constexpr (std::is_same_v<T, double>) {
+        return choose_by_time(s, tiles, rates, p, r);
+    } else {
+        const auto rate_values = values_of(rates);
+        const auto values = values_of(p);
+        return choose_by_time(s, tiles, rate_values, values, block_rates(s, rate_values, values));
+    }
 }
 
 template <class T>
@@ -463,19 +464,12 @@ GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
 
 }  // namespace gemm
 
-/// Chooses and times the kernel of a matrix product, without host time. The choice itself has no derivative.
+/// Chooses and times the kernel of a matrix product, without host time.
 template <class T>
 GemmPlan<T> plan_gemm(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     if (gemm::is_skinny(s, rates.architecture, rates.path)) return gemm::plan_skinny(s, rates);
     const auto block = gemm::block_rates(s, rates, p);
-    if (!is_tensor(rates.path)) {
-        return gemm::plan_choice(s, gemm::choose_on_cores(s, rates.architecture, rates.sms), rates, p, block);
-    }
-    if constexpr (std::is_same_v<T, double>) {
-        return gemm::plan_choice(s, gemm::choose(s, rates, p, block), rates, p, block);
-    } else {
-        return gemm::plan_choice(s, gemm::choose(s, gemm::values_of(rates), gemm::values_of(p)), rates, p, block);
-    }
+    return gemm::plan_choice(s, gemm::choose(s, rates, p, block), rates, p, block);
 }
 
 }  // namespace ftax::kernels

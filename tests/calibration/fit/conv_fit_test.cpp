@@ -51,7 +51,7 @@ std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks,
             const auto plan = kernels::plan_conv(row.shape, rates, p);
             row.algorithm = plan.algorithm;
             const double noise = std::exp(std::normal_distribution<>(0, 0.02)(random));
-            const double kernel_s = kernels::within_power<double>({plan.seconds, plan.energy_s});
+            const double kernel_s = kernels::within_power<double>(plan);
             row.latency_s = (kernel_s + 5e-5 + 3e-8 * static_cast<double>(i)) * noise;
             rows.push_back(row);
         }

@@ -46,7 +46,7 @@ void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vec
         if (!row.shape.linear) row.shape.batch = 1 + i % 40;
         const double host_s = row.shape.linear ? 40e-6 : 25e-6;
         const auto plan = plan_gemm(row.shape, rates, p);
-        const double kernel_s = kernels::within_power<double>({plan.seconds, plan.energy_s}, 1e-3);
+        const double kernel_s = kernels::within_power<double>(plan, 1e-3);
         row.latency_s = (host_s + kernel_s) * std::exp(noise(random));
         rows.push_back(row);
     }

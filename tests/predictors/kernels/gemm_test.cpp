@@ -90,7 +90,9 @@ TEST_CASE("the reduction is split only while the grid leaves SMs empty, into par
 TEST_CASE("a P4 splits reductions until its SMs are full; a second kernel adds up what parts fit its workspace") {
     const auto rates = rates_of("p4");
     const GemmShape s{.m = 512, .n = 448, .k = 4096, .linear = true};
-    const auto choice = [&](const GemmShape& shape) { return gemm::choose(shape, rates, declared()); };
+    const auto choice = [&](const GemmShape& shape) {
+        return gemm::choose_on_cores(shape, rates.architecture, rates.sms);
+    };
     const auto full = choice(s);  // 56 blocks, 2.8 of the 4 that an SM holds
     CHECK(full.tile->name == "32x128");
     CHECK(full.split == 2);
@@ -214,7 +216,7 @@ TEST_CASE("products under a power limit sustain what was published") {
         const GemmShape s{
             .m = 8192, .n = 8192, .k = 8192, .element_bytes = path == MathPath::fp32 ? 4 : 2, .linear = true};
         const auto plan = plan_gemm(s, rates_of(device, path), declared());
-        return 2.0 * 8192 * 8192 * 8192 / within_power<double>({plan.seconds, plan.energy_s});
+        return 2.0 * 8192 * 8192 * 8192 / within_power<double>(plan);
     };
     CHECK(sustained("t4", MathPath::fp16_tensor) == doctest::Approx(24e12).epsilon(0.2));
     CHECK(sustained("a100-pcie-40gb", MathPath::fp16_tensor) == doctest::Approx(158e12).epsilon(0.2));
