@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,8 +35,9 @@ struct RowTime {
     double kernel_s = 0;
 };
 
-/// Mean over the campaign of the medians of ten spans of it: neither slow rows nor where the usable rows lie count.
-double campaign_mean(const std::vector<HostTime>& times) {
+/// Median of the medians of ten spans of the campaign: neither slow rows, nor a stretch in which the host is slow, nor
+/// where the usable rows lie count.
+double campaign_median(const std::vector<HostTime>& times) {
     const auto by_order = [](const HostTime& a, const HostTime& b) { return a.order < b.order; };
     const double last = std::max_element(times.begin(), times.end(), by_order)->order;
     constexpr std::size_t spans = 10;
@@ -43,13 +46,18 @@ double campaign_mean(const std::vector<HostTime>& times) {
         const auto span = static_cast<std::size_t>(time.order / (last + 1) * spans);
         hosts[std::min(span, spans - 1)].push_back(time.host_s);
     }
-    double sum = 0, used = 0;
+    std::vector<double> medians;
     for (auto& of_span : hosts) {
-        if (of_span.empty()) continue;
-        sum += quantile(std::move(of_span), 0.5);
-        used += 1;
+        if (!of_span.empty()) medians.push_back(quantile(std::move(of_span), 0.5));
     }
-    return sum / used;
+    return quantile(std::move(medians), 0.5);
+}
+
+/// The spread that these rows show; the fit of the memory-bound operators has its own.
+std::optional<std::string_view> spread_of(std::string_view op) {
+    if (op == "conv") return "operator.conv_spread";
+    if (op == "linear" || op == "bmm") return "operator.product_spread";
+    return std::nullopt;
 }
 
 }  // namespace
@@ -75,8 +83,10 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
         const auto predicted = known->second.model.predict(*row.measured);
         if (!predicted) continue;
         all[{row.measured->op, slug}].push_back({row.measured->latency_s, predicted->kernel_s});
-        if (predicted->kernel_s > std::min(longest_kernel_s, host_counts * row.measured->latency_s)) continue;
         const double share = launch_share(row.measured->op, known->second.host);
+        const double longest_s = row.at_idle_clock ? 0.5 * (1 - share) * row.measured->latency_s
+                                                   : std::min(longest_kernel_s, host_counts * row.measured->latency_s);
+        if (predicted->kernel_s > longest_s) continue;
         times[{row.measured->op, slug}].push_back(
             {row.order, host_of_latency_s(row.measured->latency_s, share, predicted->kernel_s)});
     }
@@ -92,10 +102,12 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
         const OperatorHostParameters<double>& host = devices.at(slug).host;
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
         const std::string name = std::string(dispatch_prefix) + op;
-        const double host_s = campaign_mean(of_device);
+        const double host_s = campaign_median(of_device);
         by_name[name].push_back(host_s / host.scale);
         report.nuisance.push_back({{name, host_s / host.scale, 0, source}, ParameterScope::device, slug});
-        auto& of_spread = errors[{op == "conv" ? "operator.conv_spread" : "operator.product_spread", slug}];
+        const auto spread = spread_of(op);
+        if (!spread) continue;
+        auto& of_spread = errors[{std::string(*spread), slug}];
         for (const RowTime& row : all.at(key)) {
             const double predicted_s = operator_latency_s(host_s, launch_share(op, host), row.kernel_s);
             of_spread.push_back(std::abs(std::log(predicted_s / row.latency_s)));

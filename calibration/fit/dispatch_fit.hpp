@@ -9,17 +9,18 @@
 
 namespace ftax::fit {
 
-/// One measured matrix product or convolution.
+/// One measured operator.
 struct DispatchRow {
     const DeviceSpec* device = nullptr;
     const OperatorMeasurement* measured = nullptr;
-    double order = 0;  ///< rows of the campaign before it
+    double order = 0;            ///< rows of the campaign before it
+    bool at_idle_clock = false;  ///< tells of the host only where the kernel hides behind it, at half the clock, too
 };
 
-/// Estimates what the host adds to matrix products and convolutions (latency = host + kernel: each call is timed
-/// alone), the kernel models held as `kernels` has them: the median of latency − kernel over rows in which the host
-/// counts; for convolutions a line along `order`. Each device gets its own dispatch times, a device nobody measured
-/// what most of the others show. The profile must hold the devices' host scales (fit_memory).
+/// Estimates what the host adds to operators (latency = host + kernel: each call is timed alone), the kernel models
+/// held as `kernels` has them: the median of latency − kernel over rows in which the host counts, over the campaign.
+/// Each device gets its own dispatch times, a device nobody measured what most of the others show. The profile must
+/// hold the devices' host scales (fit_memory).
 [[nodiscard]] FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels);
 
 }  // namespace ftax::fit

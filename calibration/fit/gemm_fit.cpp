@@ -101,16 +101,6 @@ bool may_be_bounded(const Unknown& u) {
     return u.name == "gemm.energy_scale";
 }
 
-/// What an architecture's rows say nothing about stays as declared.
-LogFit::Block declared_architecture(Architecture architecture) {
-    LogFit::Block block = declared(ParameterScope::architecture);
-    for (Unknown& u : block) {
-        if (u.name == "gemm.skew" && !kernels::gemm::blocks_drift(architecture, kernels::GemmLoop::wide))
-            u.fixed = true;
-    }
-    return block;
-}
-
 LogFit::Block declared_shared() {
     LogFit::Block block = {{"operator.governor_s", 1e-3, 1e-5, 1e-1, 1.0},
                            {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
@@ -149,7 +139,7 @@ ScopedUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& option
     ScopedUnknowns unknowns{.shared = declared_shared()};
     for (const auto& [slug, of_device_rows] : rows) {
         const DeviceSpec& device = *of_device_rows.front()->device;
-        unknowns.architectures[device.architecture] = declared_architecture(device.architecture);
+        unknowns.architectures[device.architecture] = declared(ParameterScope::architecture);
         unknowns.devices[slug] = declared_device(device);
         hold(unknowns.devices[slug], options.held, slug);
         unknowns.hosts[slug] = declared_host();
@@ -340,7 +330,7 @@ LogFit::Block expected_architecture(Architecture wanted, const std::map<Architec
     for (const auto& [architecture, other] : fitted) {
         if (runs_kernels_of(wanted, architecture)) return other;
     }
-    LogFit::Block block = declared_architecture(wanted);
+    LogFit::Block block = declared(ParameterScope::architecture);
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0, weights = 0;
         for (const auto& [architecture, other] : fitted) {
@@ -487,8 +477,8 @@ std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& s
 }  // namespace
 
 bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug, std::string_view split,
-                            std::int64_t order, std::string_view kernel_names) {
-    if (split == "test" || kernel_names.find("sgemm_128x128x8") != kernel_names.npos) return true;
+                            std::int64_t order) {
+    if (split == "test") return true;
     if (measured.op != "bmm") return false;
     if (device_slug == "a100-pcie-40gb") return order < 600;
     if (device_slug == "t4") return order < 1650;
@@ -505,7 +495,7 @@ std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const Devic
     return GemmRow{.device = &device,
                    .shape = product,
                    .latency_s = measured.latency_s,
-                   .scored_only = is_unlike_its_campaign(measured, device.slug, split, order, kernel_names),
+                   .scored_only = is_unlike_its_campaign(measured, device.slug, split, order),
                    .ran = recorded_kernel(product, kernel_names, grid)};
 }
 

@@ -8,15 +8,18 @@
 namespace ftax::fit {
 namespace {
 
+bool is_product(std::string_view op) {
+    return op == "linear" || op == "bmm";
+}
+
 Conditions conditions_of(const OperatorMeasurement& measured, std::string_view slug, std::string_view split,
-                         std::string_view kernel) {
-    const std::int64_t order = measured.order.value_or(0);
+                         std::int64_t order) {
     if (measured.op == "conv") return Conditions::usual;
-    if (measured.op != "linear" && measured.op != "bmm") {
+    if (!is_product(measured.op)) {
         return ran_at_idle_clock(slug, split, order) ? Conditions::campaign_start : Conditions::usual;
     }
-    if (!is_unlike_its_campaign(measured, slug, split, order, kernel)) return Conditions::usual;
-    if (kernel.find("sgemm_128x128x8") != kernel.npos) return Conditions::other_library;
+    if (!is_unlike_its_campaign(measured, slug, split, order)) return Conditions::usual;
+    if (slug == "p4" && split == "test") return Conditions::other_cublas;
     return split == "test" ? Conditions::second_campaign : Conditions::campaign_start;
 }
 
@@ -26,8 +29,8 @@ std::string_view name_of(Conditions conditions) {
     switch (conditions) {
         case Conditions::usual:
             return "usual";
-        case Conditions::other_library:
-            return "another library than cuBLAS";
+        case Conditions::other_cublas:
+            return "another version of cuBLAS";
         case Conditions::second_campaign:
             return "second campaign, other clocks";
         case Conditions::campaign_start:
@@ -53,13 +56,13 @@ OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_
         const std::string_view split = text_of(i, "split");
         const std::string_view kernel = text_of(i, "kernel");
         const std::int64_t order = measured.order.value_or(0);
-        rows.conditions[i] = conditions_of(measured, device.slug, split, kernel);
+        rows.conditions[i] = conditions_of(measured, device.slug, split, order);
         if (auto row = memory_row(measured, device, split, order)) rows.memory.push_back(*row);
         if (auto row = gemm_row(measured, device, split, order, kernel, text_of(i, "grid"))) rows.gemm.push_back(*row);
         if (measured.op == "conv") rows.conv.push_back(conv_row(measured, device, static_cast<double>(order), kernel));
-        const bool dispatched = measured.op == "conv" || measured.op == "linear" || measured.op == "bmm";
-        if (dispatched && rows.conditions[i] == Conditions::usual) {
-            rows.dispatch.push_back({&device, &measured, static_cast<double>(order)});
+        const bool at_idle_clock = rows.conditions[i] == Conditions::campaign_start;
+        if (rows.conditions[i] == Conditions::usual || at_idle_clock) {
+            rows.dispatch.push_back({&device, &measured, static_cast<double>(order), at_idle_clock});
         }
     }
     return rows;

@@ -19,7 +19,7 @@ namespace ftax::fit {
 /// Under which conditions a row of neusight_ops.csv was measured.
 enum class Conditions {
     usual,
-    other_library,    ///< a kernel that is not cuBLAS's
+    other_cublas,     ///< another version of cuBLAS than the rest, with other kernels
     second_campaign,  ///< `split` test: other clocks
     campaign_start,   ///< before the card had left its idle clock
 };

@@ -27,9 +27,10 @@ template <class T>
 struct GemmParameters {
     T wave_sharpness{}, fill{}, linear_fill{}, latency_cycles{}, issue_latency{};
     T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
-    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{}, linear_strided_reduction{};
-    T misaligned_write{};
-    T reread{}, first_skew{}, skew_waves{}, skew{};
+    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{};
+    T linear_strided_bandwidth{}, linear_strided_reduction{};
+    T page_loss{}, page_reduction{}, misaligned_read{}, misaligned_write{};
+    T reread{}, skew_waves{}, skew{};
     T split_s{}, energy_scale{}, operand_energy{}, idle_energy{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
 };
@@ -64,22 +65,31 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     visit("gemm.read_bandwidth", p.read_bandwidth,
           ParameterSpec{1.1, 0.3, 1.8, 0.15, architecture, "operand whose rows are contiguous, likewise"});
     visit("gemm.strided_bandwidth", p.strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture,
-                        "operand read 32 bytes per row at a time, likewise; a DRAM page per row"});
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "operand read 32 bytes per row at a time, likewise"});
     visit("gemm.strided_reduction", p.strided_reduction,
           ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
+    visit("gemm.linear_strided_bandwidth", p.linear_strided_bandwidth,
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "the same two of x·Wᵀ, both of whose operands are so read"});
     visit("gemm.linear_strided_reduction", p.linear_strided_reduction,
-          ParameterSpec{300, 1, 5000, 0.5, architecture, "the same of x·Wᵀ"});
+          ParameterSpec{120, 1, 2000, 0.5, architecture, "see linear_strided_bandwidth"});
+    visit("gemm.page_loss", p.page_loss,
+          ParameterSpec{0.8, 0.01, 5, 0.5, shared, "further loss when neighbouring rows share no DRAM page"});
+    visit("gemm.page_reduction", p.page_reduction,
+          ParameterSpec{15000, 1000, 100000, 0.5, shared, "length of rows at which half of that is felt"});
+    visit("gemm.misaligned_read", p.misaligned_read,
+          ParameterSpec{0.05, 0.005, 0.5, 0.5, shared,
+                        "extra reads when such rows do not start on a sector of 32 bytes, and on a line of 128"});
     visit("gemm.misaligned_write", p.misaligned_write,
           ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
     visit("gemm.reread", p.reread,
           ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
-    visit("gemm.first_skew", p.first_skew,
-          ParameterSpec{0.1, 0.001, 0.5, 1.0, shared, "drift within the first wave, in parts of the reduction"});
     visit("gemm.skew_waves", p.skew_waves,
-          ParameterSpec{12, 0.5, 500, 0.7, shared, "waves after which blocks have lost a quarter of their step"});
+          ParameterSpec{19, 0.5, 500, 0.7, shared,
+                        "waves after which blocks have drifted half as far apart as they will, on 40 SMs"});
     visit("gemm.skew", p.skew,
-          ParameterSpec{1, 0.01, 30, 1.0, architecture, "how far blocks drift apart against other architectures"});
+          ParameterSpec{17, 0.5, 500, 1.0, shared,
+                        "rows that each resident block reads between two that share one, four warps each, once they "
+                        "have drifted apart"});
     visit("gemm.split_s", p.split_s,
           ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared, "adding up the parts of a split reduction, besides traffic"});
     visit("gemm.energy_scale", p.energy_scale,
@@ -321,19 +331,48 @@ struct Traffic {
     T columns{};  ///< B, k × n, shared by the blocks of a column
 };
 
+/// Cost of an operand whose rows run along the reduction, which a block reads 32 bytes of a row at a time: against rows
+/// read in a piece.
+/// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
+/// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
+/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. Where memory decides, rows of a multiple of 8 values
+/// take 4 (P4) to 6 % (P100) less time than others, of a multiple of 32 values 4 to 12 %.
+template <class T>
+T strided_cost(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+    if (is_tensor(rates.path)) return T(1.0);  // 64 bytes of a row at a time
+    const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
+    const T bandwidth = s.linear ? p.linear_strided_bandwidth : p.strided_bandwidth;
+    const T half = s.linear ? p.linear_strided_reduction : p.strided_reduction;
+    const double length2 = length * length;
+    const T cost = 1.0 + (1.0 / bandwidth - 1.0) * (length2 / (length2 + half * half)) +
+                   p.page_loss * (length / (length + p.page_reduction));
+    const std::int64_t row_bytes = s.k % 128 * s.element_bytes;
+    const double straddled = (row_bytes % 32 != 0 ? 1.0 : 0.0) + (row_bytes % 128 != 0 ? 1.0 : 0.0);
+    return cost * (1.0 + p.misaligned_read * straddled);
+}
+
+/// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the drift
+/// of all over their number, and the L2 may have lost by then what that one read.
+template <class T>
+T lost_share(const T& drift, double sharers) {
+    const double spread = std::sqrt(sharers);
+    return miss_share(drift, spread * std::sqrt(spread));
+}
+
 /// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n
 /// on CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step;
 /// later bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and
-/// more, by a share of their reduction that grows with the square of the number of SMs and falls with the warps that
-/// hold a block together; sliced kernels keep step. What the band reads between two of the blocks that share a row is
-/// its reads over the drift, divided by these blocks: where that exceeds the L2, the second reads for itself, and the
-/// band reads more. Source: our fits to neusight_ops.csv linear: at k = 32,768 a P100 keeps 4.6 TFLOP/s on 256 × 8,192
-/// outputs, whose rows 112 blocks share, and 2.5 on 2,048 × 256, where 8 do; its kernel of two warps drifts about four
-/// times as far as that of eight, a P4's (20 SMs) a seventh as far as a P100's (56), in equal shares of the L2; a fit
-/// of both takes SMs^1.8; an A100 keeps its rate up to k = 65,536. Public f16 results of square products, 8,192 and
-/// more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md),
-/// a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift
-/// (github.com/zzc0721/torch-performance-test-data).
+/// more until they are spread over a whole block's time, the faster the more SMs and the slower the more warps hold a
+/// block together; sliced kernels keep step. Between two blocks that share a row of the operands the resident blocks
+/// read as much as they drifted, over the number of blocks that share it to the power of 3/4: once that exceeds the L2,
+/// the second reads for itself.
+/// Source: our fits to neusight_ops.csv linear. A P4's 64x64 kernel reads the columns of the weights for each block row
+/// anew in 10 % of the cases after two waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from
+/// the start: the drift goes with the waves and the square of the SMs. One set of three numbers (skew, skew_waves and
+/// the power) holds for P4, P100, V100 and T4 in both kinds of operands and kernels; an A100's rows do not tell. Public
+/// f16 results of square products, 8,192 and more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s at 288 GB/s
+/// (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in f32 leave no
+/// room for drift (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
@@ -345,7 +384,6 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double inverse_l2 = 1 / rates.l2_bytes;
     const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n);
     double across = grid_columns, down = grid_rows;  // one band
-    double band_rows = m, band_columns = n;
     T rows_once(m * depth_bytes), columns_once(n * depth_bytes);
     if (grid > resident) {
         const double widest = is_tensor(rates.path) ? std::max(std::sqrt(resident * tile.rows * tile.inverse_columns),
@@ -353,8 +391,8 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
                                                     : resident;
         across = std::clamp(widest, 1.0, grid_columns);
         down = std::clamp(resident / across, 1.0, grid_rows);
-        band_rows = std::min(down * tile.rows, m);
-        band_columns = std::min(across * tile.columns, n);
+        const double band_rows = std::min(down * tile.rows, m);
+        const double band_columns = std::min(across * tile.columns, n);
         const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
         const T column_miss = miss_share(T(p.reread * (n * depth_bytes * inverse_l2)));
         rows_once *= 1.0 + row_miss * (grid_columns / across - 1);
@@ -362,17 +400,11 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     }
 
     if (!blocks_drift(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
-    const double waves = grid / resident;
-    const T late = waves / (p.skew_waves + waves);
-    const T drift = p.skew * (rates.sms * rates.sms * (1.0 / 1600)) * (p.first_skew + late * late) *
-                    (depth_bytes * inverse_l2 * 0.5 * tile.idle_schedulers);
-    T row_reads(1.0), column_reads(1.0);
-    for (int i = 0; i < 2; ++i) {
-        const T drifting = drift * (band_rows * row_reads + band_columns * column_reads);
-        row_reads = 1.0 + (across - 1) * miss_share(drifting, across);
-        column_reads = 1.0 + (down - 1) * miss_share(drifting, down);
-    }
-    return {batches * rows_once * row_reads, batches * columns_once * column_reads};
+    const double waves = batches * grid / resident * (rates.sms * rates.sms * (1.0 / 1600));
+    const T drift =
+        p.skew * (waves / (p.skew_waves + waves)) * (resident * depth_bytes * inverse_l2) * tile.idle_schedulers;
+    return {batches * rows_once * (1.0 + (across - 1) * lost_share(drift, across)),
+            batches * columns_once * (1.0 + (down - 1) * lost_share(drift, down))};
 }
 
 /// Energy per operation against that of a 128 × 128 block: each operand value serves a row or column of the block.
@@ -402,19 +434,12 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     const T powered_s = is_tensor(rates.path) ? busy_s : T(busy_s + p.idle_energy * (plan.compute_s - busy_s));
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const auto stride = static_cast<double>(s.k);
-    // A tensor-core kernel reads 64 bytes of a row at a time.
-    const T strided_cost =
-        is_tensor(rates.path)
-            ? T(1.0)
-            : 1.0 + (1.0 / p.strided_bandwidth - 1.0) *
-                        (stride / (stride + (s.linear ? p.linear_strided_reduction : p.strided_reduction)));
+    const T strided = strided_cost(s, rates, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const bool aligned = s.n % 32 * s.element_bytes % 32 == 0;
     const T write_cost = 1.0 / p.write_bandwidth;
-    const T read_s =
-        operands.rows * strided_cost + operands.columns * (s.linear ? strided_cost : T(1.0 / p.read_bandwidth));
+    const T read_s = operands.rows * strided + operands.columns * (s.linear ? strided : T(1.0 / p.read_bandwidth));
     const T write_s = results * s.element_bytes * (aligned ? write_cost : T(write_cost * (1.0 + p.misaligned_write)));
     plan.memory_s = (read_s + write_s) * per_byte_s;
 

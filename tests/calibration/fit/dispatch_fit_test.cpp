@@ -3,11 +3,25 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "predictors/operator.hpp"
+#include "predictors/operator_host.hpp"
 
 using namespace ftax;
+
+namespace {
+
+double value_of(const fit::FitReport& report, std::string_view name, std::string_view key) {
+    const auto at = std::find_if(report.nuisance.begin(), report.nuisance.end(),
+                                 [&](const ScopedParameter& p) { return p.parameter.name == name && p.key == key; });
+    REQUIRE(at != report.nuisance.end());
+    return at->parameter.value;
+}
+
+}  // namespace
 
 TEST_CASE("host time of matrix products and convolutions is recovered from synthetic rows") {
     const DeviceSpec t4 = device_spec("t4");
@@ -30,14 +44,31 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
         rows.push_back({&t4, &m, order});
     }
     const fit::FitReport report = fit::fit_dispatch(rows, file);
-    const auto value = [&](std::string_view name, std::string_view key) {
-        const auto at = std::find_if(report.nuisance.begin(), report.nuisance.end(), [&](const ScopedParameter& p) {
-            return p.parameter.name == name && p.key == key;
-        });
-        REQUIRE(at != report.nuisance.end());
-        return at->parameter.value;
-    };
-    CHECK(value("operator.dispatch_s.bmm", "t4") == doctest::Approx(40e-6).epsilon(0.01));
-    CHECK(value("operator.dispatch_s.bmm", "") == doctest::Approx(40e-6).epsilon(0.01));
-    CHECK(value("operator.dispatch_s.conv", "t4") == doctest::Approx((100e-6 + 0.2e-6 * 400) / 1.25).epsilon(0.03));
+    CHECK(value_of(report, "operator.dispatch_s.bmm", "t4") == doctest::Approx(40e-6).epsilon(0.01));
+    CHECK(value_of(report, "operator.dispatch_s.bmm", "") == doctest::Approx(40e-6).epsilon(0.01));
+    CHECK(value_of(report, "operator.dispatch_s.conv", "t4") ==
+          doctest::Approx((100e-6 + 0.2e-6 * 400) / 1.25).epsilon(0.03));
+}
+
+TEST_CASE(
+    "a card at its idle clock tells of its host where the kernel hides, a slow stretch of the host does not count") {
+    const DeviceSpec t4 = device_spec("t4");
+    const DeviceProfileFile file{.version = "test"};
+    const OperatorModel model(compose(file, t4));
+    constexpr double host_s = 60e-6, launch_share = 0.7;
+
+    std::vector<OperatorMeasurement> measured(1000);
+    std::vector<fit::DispatchRow> rows;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+        OperatorMeasurement& m = measured[i];
+        m.op = "ln";
+        m.shape = {{"b", static_cast<std::int64_t>(i % 50 + 1)}, {"h", 1024}};
+        const double stretch = i >= 300 && i < 500 ? 1.2 : 1;
+        m.latency_s = operator_latency_s(stretch * host_s, launch_share, 2 * model.predict(m)->kernel_s);
+        rows.push_back({&t4, &m, static_cast<double>(i), true});
+    }
+    const fit::FitReport report = fit::fit_dispatch(rows, file);
+    CHECK(value_of(report, "operator.dispatch_s.ln", "t4") == doctest::Approx(host_s).epsilon(0.01).scale(0));
+    CHECK(std::none_of(report.nuisance.begin(), report.nuisance.end(),
+                       [](const ScopedParameter& p) { return p.parameter.name.ends_with("spread"); }));
 }

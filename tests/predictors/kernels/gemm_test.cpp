@@ -188,6 +188,44 @@ TEST_CASE("blocks that keep step read a shared operand once, alone each reads it
     CHECK(traffic.columns == doctest::Approx(16 * 4.0 * 1024 * 65536));
 }
 
+TEST_CASE("blocks lose step over the waves, the sooner the more SMs a GPU has") {
+    // Grids of 40 columns: of a wave two rows on a P4 (80 blocks of 32x128), a part of each more.
+    const auto reads_per_column = [](const char* device, double waves) {
+        const auto rates = rates_of(device);
+        const double rows = std::round(waves * rates.sms * sgemm::t32x128.resident / 40);
+        const GemmShape s{.m = static_cast<std::int64_t>(128 * rows), .n = 32 * 40, .k = 4096, .linear = true};
+        const auto traffic = gemm::shared_traffic(s, {&sgemm::t32x128, 1}, 40, rows, 4096, rates, declared());
+        const double down = rates.sms * sgemm::t32x128.resident / 40;
+        return (traffic.columns / (4.0 * s.n * s.k) - rows / down) / (rows - rows / down);  // 0: shared, 1: not at all
+    };
+    CHECK(reads_per_column("p4", 2) < 0.1);
+    CHECK(reads_per_column("p4", 32) > 2 * reads_per_column("p4", 2));
+    CHECK(reads_per_column("p100-pcie-16gb", 2) > 2 * reads_per_column("p4", 2));
+    CHECK(reads_per_column("p100-pcie-16gb", 1e6) < 1);
+}
+
+TEST_CASE("rows along the reduction cost more the longer they are, up to a bound") {
+    const auto rates = rates_of("p4");
+    const auto p = declared();
+    const auto cost = [&](std::int64_t k, int bytes) {
+        return gemm::strided_cost({.m = 512, .n = 512, .k = k, .element_bytes = bytes, .linear = true}, rates, p);
+    };
+    CHECK(cost(8, 4) == doctest::Approx(1 + p.misaligned_read).epsilon(0.01));  // a sector: nothing is strided
+    double before = 1;
+    for (std::int64_t k = 64; k <= 1 << 20; k *= 2) {
+        CAPTURE(k);
+        CHECK(cost(k, 4) > before);
+        CHECK(cost(k, 2) == cost(k / 2, 4));
+        before = cost(k, 4);
+    }
+    CHECK(before < 1 / p.linear_strided_bandwidth + p.page_loss);
+    // Pieces that fall into two sectors, rows that fall into one more line.
+    CHECK(cost(4097, 4) == doctest::Approx(cost(4096, 4) * (1 + 2 * p.misaligned_read)).epsilon(1e-3));
+    CHECK(cost(4104, 4) == doctest::Approx(cost(4096, 4) * (1 + p.misaligned_read)).epsilon(1e-3));
+    CHECK(cost(4104, 2) == doctest::Approx(cost(4096, 2) * (1 + 2 * p.misaligned_read)).epsilon(1e-3));
+    CHECK(gemm::strided_cost({.k = 4096, .linear = true}, rates_of("t4", MathPath::fp16_tensor), p) == 1);
+}
+
 TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithmetic") {
     const auto rates = rates_of("p100-pcie-16gb");
     GemmShape s{.batch = 64, .m = 512, .n = 512, .k = 16};
