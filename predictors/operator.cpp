@@ -98,7 +98,7 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
         if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
         return conv_shape(row);
     }
-    if (row.op == "linear" || row.op == "bmm") {
+    if (is_product(row.op)) {
         if (!has_dimensions(row, {"m", "n", "k"})) return std::nullopt;
         return gemm_shape(row);
     }

@@ -112,11 +112,16 @@ T conv_host_s(double order, const T& start_s, const T& slope_s, const T& curvatu
     return start_s + slope_s * thousands + curvature_s * (thousands * thousands);
 }
 
+/// Tells whether that operator is a matrix product.
+inline bool is_product(std::string_view name) {
+    return name == "linear" || name == "bmm";
+}
+
 /// Share of the host's time that passes before the kernel starts.
 template <class T>
 T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
     if (name == "conv") return p.conv_launch_share;
-    if (name == "linear" || name == "bmm") return p.product_launch_share;
+    if (is_product(name)) return p.product_launch_share;
     if (name == "softmax") return p.softmax_launch_share;
     if (name == "ln") return p.layer_norm_launch_share;
     return p.pointwise_launch_share;
@@ -125,7 +130,7 @@ T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
 template <class T>
 const T& spread(std::string_view name, const OperatorHostParameters<T>& p) {
     if (name == "conv") return p.conv_spread;
-    return name == "linear" || name == "bmm" ? p.product_spread : p.spread;
+    return is_product(name) ? p.product_spread : p.spread;
 }
 
 }  // namespace ftax

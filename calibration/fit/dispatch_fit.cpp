@@ -12,6 +12,7 @@
 
 #include "calibration/fit/memory_fit.hpp"
 #include "predictors/operator.hpp"
+#include "predictors/operator_host.hpp"
 #include "predictors/profile_parameters.hpp"
 #include "src/core/statistics.hpp"
 
@@ -56,7 +57,7 @@ double campaign_median(const std::vector<HostTime>& times) {
 /// The spread that these rows show; the fit of the memory-bound operators has its own.
 std::optional<std::string_view> spread_of(std::string_view op) {
     if (op == "conv") return "operator.conv_spread";
-    if (op == "linear" || op == "bmm") return "operator.product_spread";
+    if (is_product(op)) return "operator.product_spread";
     return std::nullopt;
 }
 

@@ -4,13 +4,10 @@
 #include <utility>
 
 #include "calibration/fit/operator_profile.hpp"
+#include "predictors/operator_host.hpp"
 
 namespace ftax::fit {
 namespace {
-
-bool is_product(std::string_view op) {
-    return op == "linear" || op == "bmm";
-}
 
 Conditions conditions_of(const OperatorMeasurement& measured, std::string_view slug, std::string_view split,
                          std::int64_t order) {

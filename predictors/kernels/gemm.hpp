@@ -187,8 +187,7 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     r.inverse_step = 1 / r.step;
     if (is_tensor(rates.path)) {
         const std::int64_t copy_bytes = rates.architecture >= Architecture::ampere ? 8 : 16;
-        const bool fits = s.n % copy_bytes * s.element_bytes % copy_bytes == 0 &&
-                          s.k % copy_bytes * s.element_bytes % copy_bytes == 0;
+        const bool fits = is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes);
         const T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
         r.s_per_flop.fill(sm_s_per_flop / efficiency);
         r.fill = is_batched(s) ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
@@ -346,8 +345,8 @@ T strided_cost(const GemmShape& s, const DeviceRates<T>& rates, const GemmParame
     const double length2 = length * length;
     const T cost = 1.0 + (1.0 / bandwidth - 1.0) * (length2 / (length2 + half * half)) +
                    p.page_loss * (length / (length + p.page_reduction));
-    const std::int64_t row_bytes = s.k % 128 * s.element_bytes;
-    const double straddled = (row_bytes % 32 != 0 ? 1.0 : 0.0) + (row_bytes % 128 != 0 ? 1.0 : 0.0);
+    const double straddled =
+        (is_aligned(s.k, s.element_bytes, 32) ? 0.0 : 1.0) + (is_aligned(s.k, s.element_bytes, 128) ? 0.0 : 1.0);
     return cost * (1.0 + p.misaligned_read * straddled);
 }
 
@@ -438,7 +437,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     const T strided = strided_cost(s, rates, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
-    const bool aligned = s.n % 32 * s.element_bytes % 32 == 0;
+    const bool aligned = is_aligned(s.n, s.element_bytes, 32);
     const T write_cost = 1.0 / p.write_bandwidth;
     const T read_s = operands.rows * strided + operands.columns * (s.linear ? strided : T(1.0 / p.read_bandwidth));
     const T write_s = results * s.element_bytes * (aligned ? write_cost : T(write_cost * (1.0 + p.misaligned_write)));

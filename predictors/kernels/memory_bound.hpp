@@ -234,7 +234,7 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
         const T slowdown = memory_bound::issue_slowdown(device);
         const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, slowdown, p);
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
-        if (is_softmax && (shape.row_length * shape.element_bytes) % 32 != 0)
+        if (is_softmax && !is_aligned(shape.row_length, shape.element_bytes, 32))
             traffic_bytes *= 1.0 + p.misaligned_traffic;
         if (kernel.extra_passes > 0) {
             const double rows_in_flight = std::min(rows, device.sms * device.max_threads_per_sm / kernel.block_threads);

@@ -5,6 +5,11 @@
 /// What the kernel models see of an operator: numbers only, filled for each binding of the graph's symbols.
 namespace ftax::kernels {
 
+/// Tells whether rows of that many elements, one after the other, all start on `bytes`. No product leaves 64 bits.
+constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64_t bytes) {
+    return row_length % bytes * element_bytes % bytes == 0;
+}
+
 /// batch × (m × k)·(k × n); row-major C, as in neusight_ops.csv: n is the number of output columns.
 struct GemmShape {
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
