@@ -29,8 +29,8 @@ void gemm_seconds_of(benchmark::State& state, GemmShape shape, Architecture arch
     }
 }
 
-constexpr GemmShape linear{.m = 4096, .n = 3072, .k = 768, .bias = true, .linear = true};
-constexpr GemmShape narrow{.m = 32, .n = 1000, .k = 2048, .bias = true, .linear = true};
+constexpr GemmShape linear{.m = 4096, .n = 3072, .k = 768, .linear = true};
+constexpr GemmShape narrow{.m = 32, .n = 1000, .k = 2048, .linear = true};
 constexpr GemmShape attention{.batch = 384, .m = 128, .n = 128, .k = 64};
 
 BENCHMARK_CAPTURE(gemm_seconds_of, linear_turing, linear, Architecture::turing, MathPath::fp32);

@@ -36,8 +36,8 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
         return;
     }
     const bool batched = kernels::gemm::is_batched(s);
-    if (kernels::gemm::grid_rules(rates.architecture, batched).has_most_rows(s)) {
-        detail.reason = "cuBLAS takes it for 65,536 rows and more";
+    if (kernels::gemm::has_kernel_without_lt(s, rates.architecture, rates.sms)) {
+        detail.reason = "cuBLAS takes it for layers that do not go through cublasLt";
         return;
     }
     const auto tiles = kernels::gemm_tiles(rates.architecture, path, batched);

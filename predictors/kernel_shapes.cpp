@@ -142,13 +142,17 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.n = dim(c, bound, -1);
     shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
     const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);
+    const bool has_bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+    const auto choose_library = [&] {
+        shape.through_lt = has_bias && std::max({shape.m, shape.n, shape.k}) < kernel.cublas_lt_limit;
+        shape.separate_bias = has_bias && !shape.through_lt && kernel.cublas_lt_limit > 0;
+    };
     if (op.kind == OpKind::linear) {
         shape.linear = true;
-        shape.bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
         shape.m = rows;
+        choose_library();
         return shape;
     }
-    shape.bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
     if (op.kind == OpKind::recurrent) {  // one product per step
         shape.m = dim(c, bound, -2);
         shape.batch = std::max<std::int64_t>(1, rows / shape.m);
@@ -160,6 +164,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.linear = shared_right && b.role == TensorRole::weight;
     shape.m = shared_right ? rows : dim(c, bound, -2);
     shape.batch = std::max<std::int64_t>(1, rows / shape.m);
+    if (shape.linear) choose_library();
     return shape;
 }
 

@@ -243,11 +243,17 @@ class Lowering {
                       .fused_layout = options_.cudnn9,
                       .conv_library = traits_.conv_library,
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
+                      .cublas_lt_limit = cublas_lt_limit(),
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
         add_kernel(std::move(kernel));
         add_bias(id, convolution);
+    }
+
+    /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), which most builds with cuDNN 9 have.
+    std::int64_t cublas_lt_limit() const {
+        return options_.cudnn9 && traits_.cublas_lt_limit > 0 ? no_cublas_lt_limit : traits_.cublas_lt_limit;
     }
 
     /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a

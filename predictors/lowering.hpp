@@ -24,9 +24,12 @@ struct LoweringTraits {
     bool channels_last = false;      ///< the engine keeps half-precision activations in NHWC
     bool pools_stream = false;       ///< pooling kernels run at memory speed and keep no indices
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
-    bool batched_matmul_copies = true;      ///< operands whose leading dimensions do not merge are copied first
-    bool synchronizes_runs = false;         ///< every run ends by waiting for the device
-    std::optional<HostKind> host_kind{};    ///< one host cost for everything (a compiled engine, a CUDA graph)
+    /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does. Source: PyTorch 1.12,
+    /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
+    std::int64_t cublas_lt_limit = 65535;
+    bool batched_matmul_copies = true;    ///< operands whose leading dimensions do not merge are copied first
+    bool synchronizes_runs = false;       ///< every run ends by waiting for the device
+    std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
 
 /// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.

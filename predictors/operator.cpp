@@ -62,6 +62,13 @@ kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
     return shape;
 }
 
+/// Tells whether a kernel of a layer before Volta is one that cuBLAS takes itself, never through cublasLt: nothing else
+/// in neusight_ops.csv says that a layer has no bias.
+bool is_without_lt(std::string_view kernel) {
+    return kernel.starts_with("sgemm_128x128x8_NT") || kernel == "maxwell_sgemm_128x64_tn" ||
+           kernel == "maxwell_sgemm_128x128_tn";
+}
+
 kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     kernels::GemmShape shape;
     shape.batch = dimension_or(row, "b", 1);
@@ -69,7 +76,8 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.n = dimension_or(row, "n", 1);
     shape.k = dimension_or(row, "k", 1);
     shape.element_bytes = element_bytes(row.precision);
-    shape.linear = shape.bias = row.op == "linear";
+    shape.linear = row.op == "linear";
+    shape.through_lt = dimension_or(row, "bias", 1) != 0 && !is_without_lt(row.kernel);
     return shape;
 }
 

@@ -16,8 +16,9 @@ namespace ftax {
 
 using OperatorShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape>;
 
-/// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k; b, cin, cout, kernel, hw,
-/// stride, pad (groups and dilation optional). Returns nullopt for an operator without a model or a missing dimension.
+/// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a
+/// layer without one, which the kernel's name may tell, too); b, cin, cout, kernel, hw, stride, pad (groups and
+/// dilation optional). Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
 struct OperatorRowPrediction {

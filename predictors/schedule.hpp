@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,8 @@ enum class LaunchCondition : std::uint8_t {
     unless_in_format_of_result,  ///< `reads[0]` is not dense in the memory format (NCHW or NHWC) of the result
 };
 
+inline constexpr std::int64_t no_cublas_lt_limit = std::numeric_limits<std::int64_t>::max();
+
 /// One kernel: which model times it and which tensors it touches. Dimensions are read when shapes are bound.
 struct Kernel {
     KernelClass cls = KernelClass::memory;
@@ -31,8 +34,10 @@ struct Kernel {
     bool fused_layout = false;  ///< see kernels::ConvShape
     kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
-    bool lookup = false;                    ///< reads[0] is a table of which only as much is read as is written
-    OpId op = no_op;                        ///< whose dimensions and attributes a contraction takes
+    /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does.
+    std::int64_t cublas_lt_limit = 0;
+    bool lookup = false;  ///< reads[0] is a table of which only as much is read as is written
+    OpId op = no_op;      ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
     std::optional<DType> written_type{};  ///< of `writes`, where it is not the type the tensors are kept in: a cast
 };

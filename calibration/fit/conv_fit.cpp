@@ -226,8 +226,7 @@ std::optional<ConvAlgorithm> conv_algorithm_from_kernel(std::string_view names) 
     return std::nullopt;
 }
 
-ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order,
-                 std::string_view kernel_names) {
+ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order) {
     const auto dimension = [&](const std::string& name) {
         const auto found = measured.shape.find(name);
         if (found == measured.shape.end() || found->second < (name == "pad" ? 0 : 1)) {
@@ -250,7 +249,7 @@ ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, 
                     "line " + std::to_string(measured.line) + ": the kernel is larger than the padded input");
     }
     s.out_height = s.out_width = (padded - s.kernel_h) / s.stride_h + 1;
-    row.algorithm = conv_algorithm_from_kernel(kernel_names);
+    row.algorithm = conv_algorithm_from_kernel(measured.kernel);
     return row;
 }
 

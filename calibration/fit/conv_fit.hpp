@@ -30,8 +30,7 @@ struct ConvRow {
 
 /// Builds a row from an operator measurement with the shape of NeuSight's conv rows (b, cin, cout, kernel, hw, stride,
 /// pad). Throws Error{profile} for a shape that lacks one of them or is no convolution.
-[[nodiscard]] ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order,
-                               std::string_view kernel_names);
+[[nodiscard]] ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order);
 
 struct ConvFitOptions {
     FitOptions fit;

@@ -260,7 +260,7 @@ struct OperatorErrors {
             const std::string op = rows[i]->shape.linear ? "linear" : "bmm";
             const double error = current.log_error(*rows[i]);
             all[op][device.slug].push_back(error);
-            if (!rows[i]->scored_only) clean[op][device.slug].push_back(error);
+            if (!rows[i]->scored_only && rows[i]->shape.through_lt) clean[op][device.slug].push_back(error);
         }
     }
 
@@ -303,7 +303,9 @@ void add_regions(const DeviceRows& rows, const ScopedUnknowns& unknowns, FitRepo
         const DeviceValues current(unknowns, *of_device_rows.front()->device);
         for (const GemmRow* row : of_device_rows) {
             const std::string name = slug + (row->shape.linear ? " linear, " : " bmm, ");
-            const std::string region = row->scored_only ? "other conditions" : region_of(*row, current);
+            const std::string region = row->scored_only         ? "other conditions"
+                                       : !row->shape.through_lt ? "without cublasLt"
+                                                                : region_of(*row, current);
             regions[name + region].push_back(current.log_error(*row));
         }
     }
@@ -460,12 +462,13 @@ void add_all_parameters(const ScopedUnknowns& unknowns, const GemmFitOptions& op
 /// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt for a kernel not in our list.
 std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& shape, std::string_view kernel_names,
                                                      std::string_view grid) {
-    constexpr std::string_view family = "_sgemm_";
+    constexpr std::string_view family = "sgemm_";
     const std::size_t begin = kernel_names.find(family);
     if (begin == kernel_names.npos) return std::nullopt;
     const std::string_view name = kernel_names.substr(begin + family.size());
     std::string tile(name.substr(0, name.find('_')));
     if (name.find("sliced") != name.npos) tile += " sliced";
+    if (tile == kernels::sgemm::t128x128x8.name) return kernels::gemm::Choice{&kernels::sgemm::t128x128x8};
     const auto ran = std::ranges::find(kernels::sgemm::all, tile, &kernels::GemmTile::name);
     if (ran == kernels::sgemm::all.end()) return std::nullopt;
     const std::string_view depth = grid.substr(grid.rfind('x') + 1);
@@ -488,15 +491,15 @@ bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_vie
 }
 
 std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device, std::string_view split,
-                                std::int64_t order, std::string_view kernel_names, std::string_view grid) {
+                                std::int64_t order, std::string_view grid) {
     const auto shape = operator_shape(measured);
     if (!shape || !std::holds_alternative<kernels::GemmShape>(*shape)) return std::nullopt;
     const auto& product = std::get<kernels::GemmShape>(*shape);
     return GemmRow{.device = &device,
                    .shape = product,
                    .latency_s = measured.latency_s,
-                   .scored_only = is_unlike_its_campaign(measured, device.slug, split, order),
-                   .ran = recorded_kernel(product, kernel_names, grid)};
+                   .scored_only = product.through_lt && is_unlike_its_campaign(measured, device.slug, split, order),
+                   .ran = recorded_kernel(product, measured.kernel, grid)};
 }
 
 FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options) {

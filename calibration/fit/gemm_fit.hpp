@@ -29,17 +29,14 @@ struct GemmRow {
 };
 
 /// Tells whether a row of neusight_ops.csv was measured under other conditions than most: the first batched products of
-/// a campaign, before the card left its idle clock, or the second campaign (`split` test), at clocks 6 to 14 % lower
-/// and on a P4 with another version of cuBLAS. Source: residuals along `order`; the P4's second campaign has none of
-/// the kernels of its first one, but in 941 of 974 layers sgemm_128x128x8_NT, which cuBLAS 12 runs for the layers of a
-/// transformer on a GTX 1060, too (PyTorch 2.11, cu126).
+/// a campaign, before the card left its idle clock, or the second campaign (`split` test), at clocks 6 to 14 % lower.
+/// Source: residuals along `order`.
 [[nodiscard]] bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug,
                                           std::string_view split, std::int64_t order);
 
 /// Builds a row from a linear or bmm measurement; nullopt for another operator.
 [[nodiscard]] std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device,
-                                              std::string_view split, std::int64_t order, std::string_view kernel_names,
-                                              std::string_view grid);
+                                              std::string_view split, std::int64_t order, std::string_view grid);
 
 struct GemmFitOptions {
     FitOptions fit{.starts = 2, .iterations = 40, .row_log_stddev = 0.1, .seed = 1};

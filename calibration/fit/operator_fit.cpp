@@ -16,7 +16,6 @@ Conditions conditions_of(const OperatorMeasurement& measured, std::string_view s
         return ran_at_idle_clock(slug, split, order) ? Conditions::campaign_start : Conditions::usual;
     }
     if (!is_unlike_its_campaign(measured, slug, split, order)) return Conditions::usual;
-    if (slug == "p4" && split == "test") return Conditions::other_cublas;
     return split == "test" ? Conditions::second_campaign : Conditions::campaign_start;
 }
 
@@ -26,8 +25,8 @@ std::string_view name_of(Conditions conditions) {
     switch (conditions) {
         case Conditions::usual:
             return "usual";
-        case Conditions::other_cublas:
-            return "another version of cuBLAS";
+        case Conditions::without_lt:
+            return "layers without cublasLt";
         case Conditions::second_campaign:
             return "second campaign, other clocks";
         case Conditions::campaign_start:
@@ -51,12 +50,14 @@ OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_
         const DeviceSpec& device = known->second;
         if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
         const std::string_view split = text_of(i, "split");
-        const std::string_view kernel = text_of(i, "kernel");
         const std::int64_t order = measured.order.value_or(0);
         rows.conditions[i] = conditions_of(measured, device.slug, split, order);
         if (auto row = memory_row(measured, device, split, order)) rows.memory.push_back(*row);
-        if (auto row = gemm_row(measured, device, split, order, kernel, text_of(i, "grid"))) rows.gemm.push_back(*row);
-        if (measured.op == "conv") rows.conv.push_back(conv_row(measured, device, static_cast<double>(order), kernel));
+        if (auto row = gemm_row(measured, device, split, order, text_of(i, "grid"))) {
+            if (row->shape.linear && !row->shape.through_lt) rows.conditions[i] = Conditions::without_lt;
+            rows.gemm.push_back(*row);
+        }
+        if (measured.op == "conv") rows.conv.push_back(conv_row(measured, device, static_cast<double>(order)));
         const bool at_idle_clock = rows.conditions[i] == Conditions::campaign_start;
         if (rows.conditions[i] == Conditions::usual || at_idle_clock) {
             rows.dispatch.push_back({&device, &measured, static_cast<double>(order), at_idle_clock});

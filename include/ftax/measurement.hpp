@@ -35,6 +35,7 @@ struct OperatorMeasurement {
     Precision precision = Precision::fp32;
     std::map<std::string, std::int64_t> shape;  ///< {"b": 6, "m": 27, "n": 390, "k": 21}
     std::optional<std::int64_t> order{};        ///< shapes run before it in its campaign, where the file says
+    std::string kernel{};                       ///< that ran, where the file names it
     double latency_s = 0;
     std::size_t line = 0;
 };

@@ -27,7 +27,8 @@ enum class Bound : std::uint8_t {
 struct PredictOptions {
     Precision precision = Precision::fp32;
     bool channels_last = false;  ///< convolutions get NHWC activations
-    /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies (PyTorch from 2.4 on).
+    /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies (PyTorch from 2.4 on, which adds
+    /// the bias of layers of 65,535 rows and more in the product, too).
     bool cudnn9 = false;
     double padding = 0;  ///< share of padded tokens that frameworks with nested tensors skip
     /// Each run waits until the one before has left the GPU, as single requests do; else runs follow one another

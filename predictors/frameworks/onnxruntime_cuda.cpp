@@ -28,6 +28,7 @@ constexpr LoweringTraits nodes{
     .concat_copies_tables = true,
     .conv_library = kernels::ConvLibrary::cudnn_timed,  // cudnn_conv_algo_search = EXHAUSTIVE, the default
     .conv_workspace_bytes = 32 << 20,                   // cudnn_conv_use_max_workspace = 0, default until 1.14
+    .cublas_lt_limit = 0,                               // cublasGemmHelper (shared_inc/fpgeneric.h)
     .batched_matmul_copies = false,
     .synchronizes_runs = true,  // InferenceSession::Run ends with a synchronisation of the stream
     .host_kind = HostKind::engine};

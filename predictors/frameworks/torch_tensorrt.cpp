@@ -16,6 +16,7 @@ constexpr LoweringTraits engine{.views_cost_host = false,
                                 .half_accumulation = true,
                                 .channels_last = true,
                                 .pools_stream = true,
+                                .cublas_lt_limit = no_cublas_lt_limit,
                                 .batched_matmul_copies = false,
                                 .host_kind = HostKind::engine};
 

@@ -29,7 +29,7 @@ struct GemmParameters {
     T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
     T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{};
     T linear_strided_bandwidth{}, linear_strided_reduction{};
-    T page_loss{}, page_reduction{}, misaligned_read{}, misaligned_write{};
+    T vector_strided_loss{}, page_loss{}, page_reduction{}, misaligned_read{}, misaligned_write{};
     T reread{}, skew_waves{}, skew{};
     T split_s{}, energy_scale{}, operand_energy{}, idle_energy{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
@@ -72,6 +72,8 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "the same two of x·Wᵀ, both of whose operands are so read"});
     visit("gemm.linear_strided_reduction", p.linear_strided_reduction,
           ParameterSpec{120, 1, 2000, 0.5, architecture, "see linear_strided_bandwidth"});
+    visit("gemm.vector_strided_loss", p.vector_strided_loss,
+          ParameterSpec{0.5, 0.1, 1, 0.3, shared, "share of the loss to strided reads that 128x128x8 kernels have"});
     visit("gemm.page_loss", p.page_loss,
           ParameterSpec{0.8, 0.01, 5, 0.5, shared, "further loss when neighbouring rows share no DRAM page"});
     visit("gemm.page_reduction", p.page_reduction,
@@ -197,8 +199,10 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
         return r;
     }
     r.fill = s.linear ? p.linear_fill : p.fill;
+    // 128x128x8 kernels compute x·Wᵀ at the rate of A·B.
     const T base = s.linear ? T(sm_s_per_flop / p.linear_efficiency) : sm_s_per_flop;
-    r.s_per_flop = {base / p.wide_efficiency, base / p.narrow_efficiency, base / p.sliced_efficiency, T(0.0)};
+    r.s_per_flop = {base / p.wide_efficiency, sm_s_per_flop / p.wide_efficiency, base / p.narrow_efficiency,
+                    base / p.sliced_efficiency, T(0.0)};
     r.memory_latency = p.latency_cycles * flops_per_cycle * (0.5 / r.step);
     r.issue_latency = p.issue_latency * flops_per_cycle * (1.0 / 128);
     return r;
@@ -292,7 +296,7 @@ DeviceRates<double> values_of(const DeviceRates<T>& rates) {
 template <class T>
 GemmParameters<double> values_of(GemmParameters<T> p) {
     GemmParameters<double> values;
-    std::array<double, 32> list{};
+    std::array<double, 40> list{};
     std::size_t count = 0, next = 0;
     visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { list[count++] = value_of(value); });
     visit_parameters(values, [&](std::string_view, double& value, const ParameterSpec&) { value = list[next++]; });
@@ -320,7 +324,31 @@ T miss_share(const T& working_set, double room = 1) {
 
 /// Tells whether blocks that share operands lose step, see shared_traffic.
 inline bool blocks_drift(Architecture architecture, GemmLoop loop) {
-    return architecture < Architecture::ampere && (loop == GemmLoop::wide || loop == GemmLoop::narrow);
+    const bool drifts = loop == GemmLoop::wide || loop == GemmLoop::vector || loop == GemmLoop::narrow;
+    return architecture < Architecture::ampere && drifts;
+}
+
+/// Blocks along n and m that are on the GPU at one time.
+struct Band {
+    double across = 1, down = 1;
+};
+
+/// Returns the band of a grid: its blocks are launched along n on CUDA cores, as square as the grid allows on tensor
+/// cores, and in rows of two by two by the 128x128x8 kernels (in columns where the rows of blocks are odd in number).
+/// Source: grid column of neusight_ops.csv, where x, y, z of these are 4, columns / 2 and rows / 2 for even numbers in
+/// all 941 rows. On tensor cores, public f16 results of square products, 8,192 and more, need square bands: an RTX
+/// 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s.
+inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows, double resident) {
+    if (grid_columns * grid_rows <= resident) return {grid_columns, grid_rows};
+    double widest = resident;
+    if (tile.loop == GemmLoop::tensor) {
+        widest = std::max(std::sqrt(resident * tile.rows * tile.inverse_columns), resident / grid_rows);
+    } else if (tile.loop == GemmLoop::vector) {
+        const bool is_even = whole_part(0.5 * grid_rows) * 2 == grid_rows;
+        widest = resident / (is_even ? 2 : grid_rows);
+    }
+    const double across = std::clamp(widest, 1.0, grid_columns);
+    return {across, std::clamp(resident / across, 1.0, grid_rows)};
 }
 
 /// Bytes of both operands that come from memory.
@@ -335,9 +363,10 @@ struct Traffic {
 /// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
 /// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
 /// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. Where memory decides, rows of a multiple of 8 values
-/// take 4 (P4) to 6 % (P100) less time than others, of a multiple of 32 values 4 to 12 %.
+/// take 4 (P4) to 6 % (P100) less time than others, of a multiple of 32 values 4 to 12 %. 128x128x8 kernels lose about
+/// half as much (a P4's layers).
 template <class T>
-T strided_cost(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+T strided_cost(const GemmShape& s, GemmLoop loop, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     if (is_tensor(rates.path)) return T(1.0);  // 64 bytes of a row at a time
     const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
     const T bandwidth = s.linear ? p.linear_strided_bandwidth : p.strided_bandwidth;
@@ -347,7 +376,8 @@ T strided_cost(const GemmShape& s, const DeviceRates<T>& rates, const GemmParame
                    p.page_loss * (length / (length + p.page_reduction));
     const double straddled =
         (is_aligned(s.k, s.element_bytes, 32) ? 0.0 : 1.0) + (is_aligned(s.k, s.element_bytes, 128) ? 0.0 : 1.0);
-    return cost * (1.0 + p.misaligned_read * straddled);
+    const T whole = cost * (1.0 + p.misaligned_read * straddled);
+    return loop == GemmLoop::vector ? T(1.0 + p.vector_strided_loss * (whole - 1.0)) : whole;
 }
 
 /// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the drift
@@ -359,20 +389,17 @@ T lost_share(const T& drift, double sharers) {
     return miss_share(drift, spread * std::sqrt(spread));
 }
 
-/// Counts operand traffic. The blocks on the GPU at one time form a band of `across` × `down` blocks: launched along n
-/// on CUDA cores, as square as the grid allows on tensor cores. What they share is read once while they keep step;
-/// later bands re-read what has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and
-/// more until they are spread over a whole block's time, the faster the more SMs and the slower the more warps hold a
-/// block together; sliced kernels keep step. Between two blocks that share a row of the operands the resident blocks
-/// read as much as they drifted, over the number of blocks that share it to the power of 3/4: once that exceeds the L2,
-/// the second reads for itself.
+/// Counts operand traffic. What the blocks of a band share is read once while they keep step; later bands re-read what
+/// has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and more until they are spread
+/// over a whole block's time, the faster the more SMs and the slower the more warps hold a block together; sliced
+/// kernels keep step. Between two blocks that share a row of the operands the resident blocks read as much as they
+/// drifted, over the number of blocks that share it to the power of 3/4: once that exceeds the L2, the second reads for
+/// itself.
 /// Source: our fits to neusight_ops.csv linear. A P4's 64x64 kernel reads the columns of the weights for each block row
 /// anew in 10 % of the cases after two waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from
 /// the start: the drift goes with the waves and the square of the SMs. One set of three numbers (skew, skew_waves and
-/// the power) holds for P4, P100, V100 and T4 in both kinds of operands and kernels; an A100's rows do not tell. Public
-/// f16 results of square products, 8,192 and more, need square bands: an RTX 4060 Ti reaches 72 TFLOP/s at 288 GB/s
-/// (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s; an RTX 3090's 24.5 TFLOP/s in f32 leave no
-/// room for drift (github.com/zzc0721/torch-performance-test-data).
+/// the power) holds for P4, P100, V100 and T4 in both kinds of operands and kernels; an A100's rows do not tell; an
+/// RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
@@ -383,14 +410,9 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double depth_bytes = part * s.element_bytes;
     const double inverse_l2 = 1 / rates.l2_bytes;
     const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n);
-    double across = grid_columns, down = grid_rows;  // one band
+    const auto [across, down] = band_of(tile, grid_columns, grid_rows, resident);
     T rows_once(m * depth_bytes), columns_once(n * depth_bytes);
     if (grid > resident) {
-        const double widest = is_tensor(rates.path) ? std::max(std::sqrt(resident * tile.rows * tile.inverse_columns),
-                                                               resident / grid_rows)
-                                                    : resident;
-        across = std::clamp(widest, 1.0, grid_columns);
-        down = std::clamp(resident / across, 1.0, grid_rows);
         const double band_rows = std::min(down * tile.rows, m);
         const double band_columns = std::min(across * tile.columns, n);
         const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
@@ -415,10 +437,10 @@ T tile_energy(const GemmTile& tile, const GemmParameters<T>& p) {
     return 1.0 + p.operand_energy * (64 * (tile.inverse_columns + tile.inverse_rows) - 1);
 }
 
-/// Times one choice.
+/// Times one choice. GCC would not inline it, at 17 % more instructions for an evaluation.
 template <class T>
-GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates, const GemmParameters<T>& p,
-                        const BlockRates<T>& block) {
+[[gnu::always_inline]] inline GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates,
+                                                      const GemmParameters<T>& p, const BlockRates<T>& block) {
     const double grid_columns = block_columns(s, *c.tile);
     const double grid_rows = block_rows(s, *c.tile);
     const double part = block.part(s.k, c.split);
@@ -434,7 +456,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
     const T powered_s = is_tensor(rates.path) ? busy_s : T(busy_s + p.idle_energy * (plan.compute_s - busy_s));
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const T strided = strided_cost(s, rates, p);
+    const T strided = strided_cost(s, c.tile->loop, rates, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const bool aligned = is_aligned(s.n, s.element_bytes, 32);
@@ -449,6 +471,7 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
         // The parts are f32; one reduction reads them and writes the result.
         if (c.summed_apart) whole_s += (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
     }
+    if (s.separate_bias) whole_s += 2 * results * s.element_bytes * per_byte_s;
     plan.seconds = rates.floor_s + whole_s;
     const T arithmetic_s = powered_s * power_ratio(rates, T(p.energy_scale * tile_energy(*c.tile, p)));
     plan.energy_s = energy_seconds(plan.seconds, arithmetic_s);

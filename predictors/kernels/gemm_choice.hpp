@@ -73,20 +73,12 @@ inline constexpr double many_blocks_per_sm = 48;
 struct GridRules {
     std::span<const GridRule> rules;
     bool first_if_few = false;
-    const GemmTile* for_most_rows = nullptr;  ///< where there is one, see has_most_rows
-
-    /// Tells whether a shape has the 65,536 rows of f32 for which that kernel is taken outright.
-    [[nodiscard]] bool has_most_rows(const GemmShape& s) const {
-        return for_most_rows != nullptr && s.m >= 65536 && s.element_bytes >= 4;
-    }
 };
 
 /// Returns the rules of an architecture, none where one kernel is all there is or credited work decides.
 /// Source: kernel and grid columns of neusight_ops.csv. The rules take the row's kernel in 98 % of a P4's and a
 /// P100's layers and in 97 % of a V100's and T4's batches. Parts are right in 98 % of the P4's rows and in 90 to 95 %
-/// of the P100's, whose SM holds seven 64x64 blocks. Most rows: framework_tax.csv in f32 on a GTX 1080 Ti and a Titan X
-/// takes half the time per token for 65,536 tokens (bert, distilbert, longformer) that it takes for less, as 128x128
-/// blocks would; a P100 keeps its 32x128 ones.
+/// of the P100's, whose SM holds seven 64x64 blocks.
 [[nodiscard]] inline GridRules grid_rules(Architecture architecture, bool batched) {
     using namespace sgemm;
     static constexpr std::array<GridRule, 3> gp100 = {GridRule{t128x32, 0, 1, 4}, GridRule{t32x128, 3, 1, 4},
@@ -98,7 +90,7 @@ struct GridRules {
     static constexpr std::array<GridRule, 3> turing_batched = {GridRule{t128x64, 0.3}, GridRule{t64x64, 0, 0.82},
                                                                GridRule{t128x32, 0.44, 0.84}};
     if (architecture == Architecture::gp100 && !batched) return {gp100, true};
-    if (architecture < Architecture::volta && !batched) return {pascal, true, &t128x128};
+    if (architecture < Architecture::volta && !batched) return {pascal, true};
     if (architecture == Architecture::volta && batched) return {volta_batched, true};
     if (architecture == Architecture::turing && batched) return {turing_batched};
     return {};
@@ -106,7 +98,6 @@ struct GridRules {
 
 /// Takes the kernel of least weight, of equals that whose last wave is the fullest, of these the first.
 [[nodiscard]] inline Choice choose_by_grid(const GemmShape& s, const GridRules& rules, double inverse_sms) {
-    if (rules.has_most_rows(s)) return {rules.for_most_rows, 1};
     const auto blocks_per_sm = [&](const GemmTile& tile) { return blocks_of(s, tile) * inverse_sms; };
     const auto choice = [&](const GridRule& rule, double blocks) {
         if (blocks >= rule.slots) return Choice{&rule.tile, 1};
@@ -139,6 +130,27 @@ struct GridRules {
         least_idle = idle;
     }
     return choice(*best, best_blocks);
+}
+
+/// Tells whether cuBLAS itself takes another kernel than cublasLt: for f32 layers before Volta. Grids smaller than any
+/// that was measured go by cublasLt's rules.
+inline bool has_kernel_without_lt(const GemmShape& s, Architecture architecture, double sms) {
+    constexpr double least_blocks_per_sm = 1.2;
+    return s.linear && !s.through_lt && s.element_bytes >= 4 && architecture < Architecture::volta &&
+           blocks_of(s, sgemm::t128x128x8) >= least_blocks_per_sm * sms;
+}
+
+/// Takes the 128x128x8 kernel for grids beyond one wave of it, 128x64 in parts of 512 values for smaller grids.
+/// Source: kernel and grid columns of 974 layers of a P4, m from 512 up (neusight_ops.csv, the card's second campaign),
+/// right in all but five. These had no bias: no time is left for it at k = 512. A GTX 1060 runs the layers of a
+/// transformer without biases so, in the same grids (sgemm_128x128x8_NT_vec, a public trace of PyTorch 2.11); a GTX
+/// 1080 Ti and a Titan X take half the time per token for 65,536 tokens, the first that PyTorch 1.12 does not give to
+/// cublasLt (framework_tax.csv; github.com/pytorch/pytorch/pull/82922). In f16 the Titan X does not.
+[[nodiscard]] inline Choice choose_without_lt(const GemmShape& s, double sms) {
+    constexpr double part = 512;
+    if (blocks_of(s, sgemm::t128x128x8) > sgemm::t128x128x8.resident * sms) return {&sgemm::t128x128x8, 1};
+    const double split = ceil_div(static_cast<double>(s.k), part);
+    return {&sgemm::t128x64, split, is_summed_apart(s, split)};
 }
 
 }  // namespace ftax::kernels::gemm

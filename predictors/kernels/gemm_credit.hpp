@@ -125,6 +125,7 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
 
 /// Chooses kernel and parts of a product on CUDA cores as cuBLAS does: no fitted value decides.
 [[nodiscard]] inline Choice choose_on_cores(const GemmShape& s, Architecture architecture, double sms) {
+    if (has_kernel_without_lt(s, architecture, sms)) return choose_without_lt(s, sms);
     const bool batched = is_batched(s);
     if (const GridRules rules = grid_rules(architecture, batched); !rules.rules.empty()) {
         return choose_by_grid(s, rules, 1 / sms);

@@ -14,11 +14,12 @@ namespace ftax::kernels {
 /// How a kernel computes: decides the efficiency of its main loop.
 enum class GemmLoop : std::uint8_t {
     wide,    ///< 64 outputs per thread
+    vector,  ///< 64 outputs per thread, operands read 16 bytes at a time
     narrow,  ///< 16 outputs per thread
     sliced,  ///< groups of threads share the reduction ("sliced1x4")
     tensor,
 };
-inline constexpr int gemm_loop_count = 4;
+inline constexpr int gemm_loop_count = 5;
 
 /// Output tile of one thread block, in the order of cuBLAS's kernel names: columns (n) first. Sizes are powers of two.
 struct GemmTile {
@@ -59,6 +60,8 @@ inline constexpr GemmTile t64x32 = gemm_tile("64x32 sliced", GemmLoop::sliced, 6
 inline constexpr GemmTile t128x32_sliced = gemm_tile("128x32 sliced", GemmLoop::sliced, 7, 5, 256, 4);
 inline constexpr std::array<GemmTile, 8> all = {t128x128, t128x64, t64x64, t32x128,
                                                 t128x32,  t32x32,  t64x32, t128x32_sliced};
+/// In full sgemm_128x128x8_NT_vec, see choose_without_lt.
+inline constexpr GemmTile t128x128x8 = gemm_tile("128x128x8", GemmLoop::vector, 7, 7, 256, 2);
 /// No tile of a product at all: each block streams its share of the weights once past the few rows of the input.
 inline constexpr GemmTile gemv = gemm_tile("gemv", GemmLoop::wide, 7, 4, 128, 8);
 }  // namespace sgemm

@@ -14,8 +14,9 @@ constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64
 struct GemmShape {
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
     int element_bytes = 4;
-    bool bias = false;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
+    bool through_lt = true;  ///< of layers: cublasLt chooses the kernel, which adds the bias; else cuBLAS itself does
+    bool separate_bias = false;  ///< the bias is copied into the result first, which the product reads then
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 

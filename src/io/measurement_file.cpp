@@ -130,6 +130,7 @@ OperatorMeasurement read_operator(RowReader& reader) {
     row.precision = reader.precision();
     row.shape = parse_shape(reader);
     row.order = reader.count("order", 0);
+    row.kernel = reader.text("kernel");
     row.latency_s = reader.latency_s();
     return row;
 }

@@ -41,7 +41,7 @@ extern "C" {
 [[gnu::noinline]] double gate_kernel(const DeviceRates<double>& rates, const GemmParameters<double>& p) {
     double total_s = 0;
     for (int m = 1; m <= repetitions; ++m) {
-        const GemmShape shape{.m = 32 * m, .n = 3072, .k = 768, .bias = true, .linear = true};
+        const GemmShape shape{.m = 32 * m, .n = 3072, .k = 768, .linear = true};
         total_s += plan_gemm(shape, rates, p).seconds;
     }
     return total_s;

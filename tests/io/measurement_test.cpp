@@ -63,6 +63,15 @@ TEST_CASE("a missing column is named") {
     CHECK_THROWS_AS(static_cast<void>(read_operator_measurements(CsvTable("gpu,op,latency_ms\n", "rows.csv"))), Error);
 }
 
+TEST_CASE("operator rows carry the kernel that ran, where a column names it") {
+    const auto named = read_operator_measurements(
+        CsvTable("gpu,op,shape,latency_ms,kernel\ng,linear,m=1 n=2 k=3,0.5,volta_sgemm_64x64_tn\n", "rows.csv"));
+    CHECK(named.rows[0].kernel == "volta_sgemm_64x64_tn");
+    const auto unnamed =
+        read_operator_measurements(CsvTable("gpu,op,shape,latency_ms\ng,linear,m=1 n=2 k=3,0.5\n", "rows.csv"));
+    CHECK(unnamed.rows[0].kernel.empty());
+}
+
 TEST_CASE("operator rows carry their shape as numbers") {
     const auto file =
         read_operator_measurements(CsvTable("gpu,op,precision,shape,latency_ms\n"

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ftax/device.hpp"
 #include "ftax/error.hpp"
 
 namespace {
@@ -60,6 +61,30 @@ TEST_CASE("a short pointwise kernel hides in the host's time, a matrix product a
     CHECK(add.high_s > add.latency_s);
     const auto bmm = *model.predict(row("bmm", {{"b", 10}, {"m", 32}, {"n", 32}, {"k", 32}}));
     CHECK(bmm.latency_s == doctest::Approx(bmm.host_s + bmm.kernel_s));
+}
+
+TEST_CASE("a layer's shape or its kernel tells that it has no bias") {
+    const auto layer = [&](const char* kernel, std::int64_t bias = 1) {
+        auto measured = row("linear", {{"b", 1}, {"m", 4096}, {"n", 4096}, {"k", 1024}, {"bias", bias}});
+        measured.kernel = kernel;
+        return std::get<kernels::GemmShape>(*operator_shape(measured));
+    };
+    CHECK(layer("").through_lt);
+    CHECK(layer("maxwell_sgemm_64x64_tn").through_lt);
+    CHECK(layer("volta_sgemm_128x64_tn").through_lt);
+    CHECK_FALSE(layer("maxwell_sgemm_128x64_tn").through_lt);
+    CHECK_FALSE(layer("sgemm_128x128x8_NT_vec").through_lt);
+    CHECK_FALSE(layer("", 0).through_lt);
+}
+
+TEST_CASE("a GTX 1080 Ti runs a large layer without a bias as published, one with a bias in more than twice the time") {
+    // 128 GFLOP at 10.5 TFLOPS. Source: gist.github.com/ypwhs/a156353cb19e780e323be054821af015 (PyTorch 1.0).
+    const OperatorModel model(device_profile("gtx-1080-ti"));
+    const auto layer_s = [&](std::int64_t bias) {
+        return model.predict(row("linear", {{"m", 4096}, {"n", 4096}, {"k", 4096}, {"bias", bias}}))->kernel_s;
+    };
+    CHECK(layer_s(0) == doctest::Approx(12.2e-3).epsilon(0.2).scale(0));
+    CHECK(layer_s(1) > 2 * layer_s(0));
 }
 
 TEST_CASE("large rows take half the time in half precision, also without tensor cores") {

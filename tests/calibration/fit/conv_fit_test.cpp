@@ -122,18 +122,18 @@ TEST_CASE("conv rows are read with their output size, and refused when a dimensi
     measured.line = 12;
     measured.latency_s = 1e-3;
     measured.shape = {{"b", 8}, {"cin", 3}, {"cout", 64}, {"kernel", 7}, {"hw", 224}, {"stride", 2}, {"pad", 3}};
-    const auto row = conv_row(measured, datasheet("t4"), 40, "");
+    const auto row = conv_row(measured, datasheet("t4"), 40);
     CHECK(row.shape.out_height == 112);
     CHECK(row.shape.kernel_w == 7);
     CHECK(row.order == 40);
     measured.shape.erase("stride");
-    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0, ""), Error);
+    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0), Error);
     measured.shape["stride"] = 1;
     measured.shape["hw"] = 0;
-    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0, ""), Error);
+    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0), Error);
     measured.shape["hw"] = 4;
     measured.shape["pad"] = 0;
-    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0, ""), Error);
+    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0), Error);
 }
 
 TEST_CASE("no rows give an empty report") {

@@ -128,7 +128,8 @@ TEST_CASE("a row's kernel and parts are read from the names and the grid of a pr
     OperatorMeasurement row{
         .op = "linear", .shape = {{"b", 1}, {"m", 500}, {"n", 900}, {"k", 3000}}, .latency_s = 1e-3};
     const auto ran = [&](const char* kernel, const char* grid) {
-        const auto read = gemm_row(row, v100, "train", 0, kernel, grid);
+        row.kernel = kernel;
+        const auto read = gemm_row(row, v100, "train", 0, grid);
         REQUIRE(read);
         return read->ran;
     };
@@ -141,7 +142,11 @@ TEST_CASE("a row's kernel and parts are read from the names and the grid of a pr
     REQUIRE(apart);
     CHECK(apart->tile->name == "32x32 sliced");
     CHECK(apart->summed_apart);
-    CHECK_FALSE(ran("sgemm_128x128x8_NT_vec", "8x4x1"));
+    const auto swizzled = ran("sgemm_128x128x8_NT_vec", "4x4x2");
+    REQUIRE(swizzled);
+    CHECK(swizzled->tile->name == "128x128x8");
+    CHECK(swizzled->split == 1);  // the grid's depth is its pairs of rows
+    CHECK_FALSE(ran("sgemm_32x32x32_NN_vec", "8x4x1"));
     CHECK_FALSE(ran("", ""));
     row.op = "bmm";
     row.shape["b"] = 7;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "ftax/device.hpp"
@@ -115,6 +116,7 @@ TEST_CASE("a P4 splits reductions until its SMs are full; a second kernel adds u
 TEST_CASE("blocks drift apart before Ampere, but not in sliced kernels nor on tensor cores") {
     CHECK(gemm::blocks_drift(Architecture::gp100, GemmLoop::narrow));
     CHECK(gemm::blocks_drift(Architecture::turing, GemmLoop::wide));
+    CHECK(gemm::blocks_drift(Architecture::pascal, GemmLoop::vector));
     CHECK_FALSE(gemm::blocks_drift(Architecture::volta, GemmLoop::sliced));
     CHECK_FALSE(gemm::blocks_drift(Architecture::volta, GemmLoop::tensor));
     CHECK_FALSE(gemm::blocks_drift(Architecture::ampere, GemmLoop::wide));
@@ -130,15 +132,46 @@ TEST_CASE("of kernels of equal work Pascal's cuBLAS takes the one whose last wav
     CHECK(tile(20, 14) == "32x128");  // 56: none
 }
 
-TEST_CASE("65,536 rows of f32 take large blocks on Pascal's SMs of 128 lanes") {
-    const auto tile = [](std::string_view device, std::int64_t rows, int bytes) {
-        const GemmShape s{.m = rows, .n = 768, .k = 768, .element_bytes = bytes, .linear = true};
-        return plan_gemm(s, rates_of(device), declared()).tile->name;
+TEST_CASE("f32 layers that cublasLt does not get have other kernels before Volta") {
+    GemmShape s{.m = 1024, .n = 768, .k = 768, .linear = true, .through_lt = false};  // 48 blocks of 128x128
+    const auto choice = [&](const char* device) {
+        const auto rates = rates_of(device);
+        return gemm::choose_on_cores(s, rates.architecture, rates.sms);
     };
-    CHECK(tile("gtx-1080-ti", 65536, 4) == "128x128");
-    CHECK(tile("gtx-1080-ti", 65535, 4) != "128x128");
-    CHECK(tile("gtx-1080-ti", 65536, 2) != "128x128");
-    CHECK(tile("p100-pcie-16gb", 65536, 4) == "32x128");
+    CHECK(choice("p4").tile->name == "128x128x8");  // 20 SMs hold 40
+    CHECK(choice("p4").split == 1);
+    const auto few = choice("gtx-1080-ti");  // 28 SMs hold 56
+    CHECK(few.tile->name == "128x64");
+    CHECK(few.split == 2);                                   // parts of 512
+    CHECK(choice("p100-pcie-16gb").tile->name == "32x128");  // less than 1.2 for each of 56 SMs
+    CHECK(choice("v100-pcie-32gb").tile->name != "128x128x8");
+    s.through_lt = true;
+    CHECK(choice("p4").tile->name == "32x128");
+    s.through_lt = false;
+    s.element_bytes = 2;
+    CHECK(choice("p4").tile->name == "32x128");
+}
+
+TEST_CASE("128x128x8 blocks are launched two by two along n, and along m where their rows are odd in number") {
+    const auto band = [](const GemmTile& tile, double columns, double rows) {
+        const gemm::Band b = gemm::band_of(tile, columns, rows, 40);
+        return std::pair{b.across, b.down};
+    };
+    CHECK(band(sgemm::t128x128x8, 5, 8) == std::pair{5.0, 8.0});
+    CHECK(band(sgemm::t128x128x8, 64, 8) == std::pair{20.0, 2.0});
+    CHECK(band(sgemm::t128x128x8, 10, 8) == std::pair{10.0, 4.0});
+    CHECK(band(sgemm::t128x128x8, 64, 5) == std::pair{8.0, 5.0});
+    CHECK(band(sgemm::t128x128x8, 64, 101) == std::pair{1.0, 40.0});
+    CHECK(band(sgemm::t128x128, 64, 8) == std::pair{40.0, 1.0});
+}
+
+TEST_CASE("a bias of its own is written and read once more") {
+    GemmShape s{.m = 65536, .n = 768, .k = 768, .linear = true, .through_lt = false};
+    const auto rates = rates_of("v100-pcie-32gb");
+    const double fused_s = plan_gemm(s, rates, declared()).seconds;
+    s.separate_bias = true;
+    const double traffic_s = 2 * 4.0 * 65536 * 768 / rates.bandwidth_bytes_per_s;
+    CHECK(plan_gemm(s, rates, declared()).seconds == doctest::Approx(fused_s + traffic_s));
 }
 
 TEST_CASE("no product beats its arithmetic at the best efficiency, the floor, or its result's traffic") {
@@ -208,7 +241,8 @@ TEST_CASE("rows along the reduction cost more the longer they are, up to a bound
     const auto rates = rates_of("p4");
     const auto p = declared();
     const auto cost = [&](std::int64_t k, int bytes) {
-        return gemm::strided_cost({.m = 512, .n = 512, .k = k, .element_bytes = bytes, .linear = true}, rates, p);
+        const GemmShape s{.m = 512, .n = 512, .k = k, .element_bytes = bytes, .linear = true};
+        return gemm::strided_cost(s, GemmLoop::wide, rates, p);
     };
     CHECK(cost(8, 4) == doctest::Approx(1 + p.misaligned_read).epsilon(0.01));  // a sector: nothing is strided
     double before = 1;
@@ -223,7 +257,10 @@ TEST_CASE("rows along the reduction cost more the longer they are, up to a bound
     CHECK(cost(4097, 4) == doctest::Approx(cost(4096, 4) * (1 + 2 * p.misaligned_read)).epsilon(1e-3));
     CHECK(cost(4104, 4) == doctest::Approx(cost(4096, 4) * (1 + p.misaligned_read)).epsilon(1e-3));
     CHECK(cost(4104, 2) == doctest::Approx(cost(4096, 2) * (1 + 2 * p.misaligned_read)).epsilon(1e-3));
-    CHECK(gemm::strided_cost({.k = 4096, .linear = true}, rates_of("t4", MathPath::fp16_tensor), p) == 1);
+    const GemmShape half{.k = 4096, .linear = true};
+    CHECK(gemm::strided_cost(half, GemmLoop::vector, rates, p) ==
+          doctest::Approx(1 + p.vector_strided_loss * (cost(4096, 4) - 1)));
+    CHECK(gemm::strided_cost(half, GemmLoop::tensor, rates_of("t4", MathPath::fp16_tensor), p) == 1);
 }
 
 TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithmetic") {
