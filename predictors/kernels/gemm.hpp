@@ -13,7 +13,9 @@
 #include "ftax/predict.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/gemm_credit.hpp"
+#include "predictors/kernels/gemm_parameters.hpp"
 #include "predictors/kernels/gemm_tiles.hpp"
+#include "predictors/kernels/gemm_traffic.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
@@ -21,102 +23,6 @@
 /// Time of a matrix product: the kernel cuBLAS would take, its blocks in waves over the SMs, its traffic behind an L2
 /// whose hits depend on how closely the blocks keep step; at boost clock, and the energy that it takes.
 namespace ftax::kernels {
-
-/// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
-template <class T>
-struct GemmParameters {
-    T wave_sharpness{}, fill{}, linear_fill{}, latency_cycles{}, issue_latency{};
-    T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
-    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{};
-    T linear_strided_bandwidth{}, linear_strided_reduction{};
-    T vector_strided_loss{}, page_loss{}, page_reduction{}, misaligned_read{}, misaligned_write{};
-    T reread{}, skew_waves{}, skew{};
-    T split_s{}, energy_scale{}, operand_energy{}, idle_energy{};
-    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
-};
-
-/// Calls visit(name, field, ParameterSpec) for each parameter.
-/// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs; where a
-/// specification names something else, that.
-template <class T, class Visit>
-void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
-    using enum ParameterScope;
-    visit("gemm.wave_sharpness", p.wave_sharpness,
-          ParameterSpec{0.86, 0.05, 1, 0.3, architecture, "share of blocks that start in whole waves, see wave_time"});
-    visit("gemm.fill", p.fill,
-          ParameterSpec{8, 0.5, 80, 0.5, architecture, "start and end of a block, in values of the reduction"});
-    visit("gemm.linear_fill", p.linear_fill,
-          ParameterSpec{20, 0.5, 80, 0.5, architecture, "the same of x·Wᵀ on CUDA cores, see linear_efficiency"});
-    visit("gemm.latency_cycles", p.latency_cycles,
-          ParameterSpec{500, 40, 2500, 0.4, architecture, "cycles of one 8-deep main-loop step of a lone block"});
-    visit("gemm.issue_latency", p.issue_latency,
-          ParameterSpec{0.6, 0.02, 3, 0.4, architecture,
-                        "the same of a block with one warp per scheduler, in units of its arithmetic"});
-    visit("gemm.wide_efficiency", p.wide_efficiency,
-          ParameterSpec{0.92, 0.5, 1.3, 0.1, architecture, "main loop, 64 outputs per thread"});
-    visit("gemm.narrow_efficiency", p.narrow_efficiency,
-          ParameterSpec{0.85, 0.4, 1.3, 0.12, architecture, "main loop, 16 outputs per thread"});
-    visit("gemm.sliced_efficiency", p.sliced_efficiency,
-          ParameterSpec{0.78, 0.3, 1.3, 0.1, architecture, "main loop, kernels whose threads share the reduction"});
-    visit("gemm.linear_efficiency", p.linear_efficiency,
-          ParameterSpec{1, 0.6, 1.5, 0.1, architecture, "x·Wᵀ against A·B: both operands run along the reduction"});
-    visit("gemm.write_bandwidth", p.write_bandwidth,
-          ParameterSpec{0.85, 0.3, 1.8, 0.15, architecture, "result, share of the sustained bandwidth"});
-    visit("gemm.read_bandwidth", p.read_bandwidth,
-          ParameterSpec{1.1, 0.3, 1.8, 0.15, architecture, "operand whose rows are contiguous, likewise"});
-    visit("gemm.strided_bandwidth", p.strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "operand read 32 bytes per row at a time, likewise"});
-    visit("gemm.strided_reduction", p.strided_reduction,
-          ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
-    visit("gemm.linear_strided_bandwidth", p.linear_strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "the same two of x·Wᵀ, both of whose operands are so read"});
-    visit("gemm.linear_strided_reduction", p.linear_strided_reduction,
-          ParameterSpec{120, 1, 2000, 0.5, architecture, "see linear_strided_bandwidth"});
-    visit("gemm.vector_strided_loss", p.vector_strided_loss,
-          ParameterSpec{0.5, 0.1, 1, 0.3, shared, "share of the loss to strided reads that 128x128x8 kernels have"});
-    visit("gemm.page_loss", p.page_loss,
-          ParameterSpec{0.8, 0.01, 5, 0.5, shared, "further loss when neighbouring rows share no DRAM page"});
-    visit("gemm.page_reduction", p.page_reduction,
-          ParameterSpec{15000, 1000, 100000, 0.5, shared, "length of rows at which half of that is felt"});
-    visit("gemm.misaligned_read", p.misaligned_read,
-          ParameterSpec{0.05, 0.005, 0.5, 0.5, shared,
-                        "extra reads when such rows do not start on a sector of 32 bytes, and on a line of 128"});
-    visit("gemm.misaligned_write", p.misaligned_write,
-          ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
-    visit("gemm.reread", p.reread,
-          ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
-    visit("gemm.skew_waves", p.skew_waves,
-          ParameterSpec{19, 0.5, 500, 0.7, shared,
-                        "waves after which blocks have drifted half as far apart as they will, on 40 SMs"});
-    visit("gemm.skew", p.skew,
-          ParameterSpec{17, 0.5, 500, 1.0, shared,
-                        "rows that each resident block reads between two that share one, four warps each, once they "
-                        "have drifted apart"});
-    visit("gemm.split_s", p.split_s,
-          ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared, "adding up the parts of a split reduction, besides traffic"});
-    visit("gemm.energy_scale", p.energy_scale,
-          ParameterSpec{1, 0.3, 3, 0.15, architecture, "energy per operation against energy_per_flop_j"});
-    visit("gemm.operand_energy", p.operand_energy,
-          ParameterSpec{0.2, 0.01, 1, 0.5, shared,
-                        "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "
-                        "64x64 kernel is 20 % slower than its 128x64 kernel, beyond 3 ms only (neusight_ops.csv)"});
-    visit("gemm.idle_energy", p.idle_energy,
-          ParameterSpec{0.4, 0.01, 1, 0.5, shared,
-                        "share of its power that a multiprocessor draws while it waits, CUDA cores"});
-    visit("gemm.tensor_efficiency", p.tensor_efficiency,
-          ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
-                        "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
-    visit("gemm.tensor_latency_cycles", p.tensor_latency_cycles,
-          ParameterSpec{400, 50, 3000, 0.5, architecture,
-                        "as latency_cycles, step of 32; prior: global-memory latency, Jia et al., arXiv 1804.06826"});
-    visit("gemm.tensor_misaligned", p.tensor_misaligned,
-          ParameterSpec{0.4, 0.05, 1, 0.5, architecture,
-                        "rate when n or k is no multiple of 16 bytes (8 from Ampere on, whose asynchronous copies take "
-                        "less); prior: cuBLAS kernels for 2-byte alignment"});
-    visit("gemm.tensor_fill", p.tensor_fill, ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
-    visit("gemm.tensor_batched_fill", p.tensor_batched_fill,
-          ParameterSpec{64, 2, 600, 0.5, shared, "the same of strided batches, in addition; framework_tax.csv fp16"});
-}
 
 /// What was chosen for a matrix product and why it takes as long as it does.
 template <class T>
@@ -315,118 +221,6 @@ Choice choose(const GemmShape& s, const DeviceRates<T>& rates, const GemmParamet
         const auto values = values_of(p);
         return choose_by_time(s, tiles, rate_values, values, block_rates(s, rate_values, values));
     }
-}
-
-template <class T>
-T miss_share(const T& working_set, double room = 1) {
-    return working_set / (room + working_set);
-}
-
-/// Tells whether blocks that share operands lose step, see shared_traffic.
-inline bool blocks_drift(Architecture architecture, GemmLoop loop) {
-    const bool drifts = loop == GemmLoop::wide || loop == GemmLoop::vector || loop == GemmLoop::narrow;
-    return architecture < Architecture::ampere && drifts;
-}
-
-/// Blocks along n and m that are on the GPU at one time.
-struct Band {
-    double across = 1, down = 1;
-};
-
-/// Returns the band of a grid: its blocks are launched along n on CUDA cores, as square as the grid allows on tensor
-/// cores, and in rows of two by two by the 128x128x8 kernels (in columns where the rows of blocks are odd in number).
-/// Source: grid column of neusight_ops.csv, where x, y, z of these are 4, columns / 2 and rows / 2 for even numbers in
-/// all 941 rows. On tensor cores, public f16 results of square products, 8,192 and more, need square bands: an RTX
-/// 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s.
-inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows, double resident) {
-    if (grid_columns * grid_rows <= resident) return {grid_columns, grid_rows};
-    double widest = resident;
-    if (tile.loop == GemmLoop::tensor) {
-        widest = std::max(std::sqrt(resident * tile.rows * tile.inverse_columns), resident / grid_rows);
-    } else if (tile.loop == GemmLoop::vector) {
-        const bool is_even = whole_part(0.5 * grid_rows) * 2 == grid_rows;
-        widest = resident / (is_even ? 2 : grid_rows);
-    }
-    const double across = std::clamp(widest, 1.0, grid_columns);
-    return {across, std::clamp(resident / across, 1.0, grid_rows)};
-}
-
-/// Bytes of both operands that come from memory.
-template <class T>
-struct Traffic {
-    T rows{};     ///< A, m × k, shared by the blocks of a row
-    T columns{};  ///< B, k × n, shared by the blocks of a column
-};
-
-/// Cost of an operand whose rows run along the reduction, which a block reads 32 bytes of a row at a time: against rows
-/// read in a piece.
-/// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
-/// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
-/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. Where memory decides, rows of a multiple of 8 values
-/// take 4 (P4) to 6 % (P100) less time than others, of a multiple of 32 values 4 to 12 %. 128x128x8 kernels lose about
-/// half as much (a P4's layers).
-template <class T>
-T strided_cost(const GemmShape& s, GemmLoop loop, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    if (is_tensor(rates.path)) return T(1.0);  // 64 bytes of a row at a time
-    const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
-    const T bandwidth = s.linear ? p.linear_strided_bandwidth : p.strided_bandwidth;
-    const T half = s.linear ? p.linear_strided_reduction : p.strided_reduction;
-    const double length2 = length * length;
-    const T cost = 1.0 + (1.0 / bandwidth - 1.0) * (length2 / (length2 + half * half)) +
-                   p.page_loss * (length / (length + p.page_reduction));
-    const double straddled =
-        (is_aligned(s.k, s.element_bytes, 32) ? 0.0 : 1.0) + (is_aligned(s.k, s.element_bytes, 128) ? 0.0 : 1.0);
-    const T whole = cost * (1.0 + p.misaligned_read * straddled);
-    return loop == GemmLoop::vector ? T(1.0 + p.vector_strided_loss * (whole - 1.0)) : whole;
-}
-
-/// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the drift
-/// of all over their number to the power of 3/4 (fits prefer 0.64 to 0.75, this takes two square roots), and the L2 may
-/// have lost by then what that one read.
-template <class T>
-T lost_share(const T& drift, double sharers) {
-    const double spread = std::sqrt(sharers);
-    return miss_share(drift, spread * std::sqrt(spread));
-}
-
-/// Counts operand traffic. What the blocks of a band share is read once while they keep step; later bands re-read what
-/// has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and more until they are spread
-/// over a whole block's time, the faster the more SMs and the slower the more warps hold a block together; sliced
-/// kernels keep step. Between two blocks that share a row of the operands the resident blocks read as much as they
-/// drifted, over the number of blocks that share it to the power of 3/4: once that exceeds the L2, the second reads for
-/// itself.
-/// Source: our fits to neusight_ops.csv linear. A P4's 64x64 kernel reads the columns of the weights for each block row
-/// anew in 10 % of the cases after two waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from
-/// the start: the drift goes with the waves and the square of the SMs. One set of three numbers (skew, skew_waves and
-/// the power) holds for P4, P100, V100 and T4 in both kinds of operands and kernels; an A100's rows do not tell; an
-/// RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
-template <class T>
-Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
-                          const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    const GemmTile& tile = *c.tile;
-    const double batches = static_cast<double>(s.batch) * c.split;
-    const double grid = grid_columns * grid_rows;
-    const double resident = rates.sms * tile.resident;
-    const double depth_bytes = part * s.element_bytes;
-    const double inverse_l2 = 1 / rates.l2_bytes;
-    const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n);
-    const auto [across, down] = band_of(tile, grid_columns, grid_rows, resident);
-    T rows_once(m * depth_bytes), columns_once(n * depth_bytes);
-    if (grid > resident) {
-        const double band_rows = std::min(down * tile.rows, m);
-        const double band_columns = std::min(across * tile.columns, n);
-        const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
-        const T column_miss = miss_share(T(p.reread * (n * depth_bytes * inverse_l2)));
-        rows_once *= 1.0 + row_miss * (grid_columns / across - 1);
-        columns_once *= 1.0 + column_miss * (grid_rows / down - 1);
-    }
-
-    if (!blocks_drift(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
-    const double waves = batches * grid / resident * (rates.sms * rates.sms * (1.0 / 1600));
-    const T drift =
-        p.skew * (waves / (p.skew_waves + waves)) * (resident * depth_bytes * inverse_l2) * tile.idle_schedulers;
-    return {batches * rows_once * (1.0 + (across - 1) * lost_share(drift, across)),
-            batches * columns_once * (1.0 + (down - 1) * lost_share(drift, down))};
 }
 
 /// Energy per operation against that of a 128 × 128 block: each operand value serves a row or column of the block.

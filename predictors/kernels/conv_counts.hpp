@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ftax/device.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tiles.hpp"
+
+/// What a convolution computes and moves, and the blocks into which kernels cut it.
+namespace ftax::kernels {
+
+/// Counts of one convolution in which the algorithms are written.
+struct ConvCounts {
+    double rows = 0;       ///< batch · output pixels
+    double columns = 0;    ///< output channels of one group
+    double reduction = 0;  ///< input channels of one group · taps
+    double taps = 0;
+    double in_bytes = 0;  ///< rows of the input that are read
+    double out_bytes = 0;
+    double weight_bytes = 0;
+};
+
+/// Counts the equivalent matrix product. A transposed convolution is the data gradient of the convolution with swapped
+/// sides: each input pixel gives taps · out_channels products.
+/// Source: Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", arXiv 1410.0759, section 3.
+inline ConvCounts conv_counts(const ConvShape& s) {
+    const auto d = [](std::int64_t v) { return static_cast<double>(v); };
+    ConvCounts c;
+    const double groups = d(s.groups);
+    const double in_pixels = d(s.batch) * d(s.in_depth) * d(s.in_height) * d(s.in_width);
+    const double out_pixels = d(s.batch) * d(s.out_depth) * d(s.out_height) * d(s.out_width);
+    c.taps = d(s.kernel_d) * d(s.kernel_h) * d(s.kernel_w);
+    if (s.transposed) {
+        c.rows = in_pixels;
+        c.columns = d(s.out_channels) / groups * c.taps;
+        c.reduction = d(s.in_channels) / groups;
+    } else {
+        c.rows = out_pixels;
+        c.columns = d(s.out_channels) / groups;
+        c.reduction = d(s.in_channels) / groups * c.taps;
+    }
+    const double rows_read = s.transposed || s.stride_h <= s.kernel_h ? 1.0 : d(s.kernel_h) / d(s.stride_h);
+    c.in_bytes = s.element_bytes * in_pixels * d(s.in_channels) * rows_read;
+    c.out_bytes = s.element_bytes * out_pixels * d(s.out_channels);
+    c.weight_bytes = s.element_bytes * d(s.in_channels) / groups * c.taps * d(s.out_channels);
+    return c;
+}
+
+/// Bytes that weigh like those of CUDA-core kernels: they load element by element, so that halves save nothing.
+/// Source: framework_tax.csv, fp16 against fp32 on Pascal: the traffic term fits at half the bandwidth share.
+inline double load_bytes(double bytes, const ConvShape& s) {
+    return bytes * (4.0 / s.element_bytes);
+}
+
+inline bool is_depthwise(const ConvShape& s) {
+    return s.groups > 1 && s.groups == s.in_channels;
+}
+
+/// Tells whether cuDNN's Winograd kernels hold for the shape: 3×3, stride 1, one group, two dimensions.
+/// Source: cuDNN developer guide, cudnnConvolutionFwdAlgo_t.
+inline bool is_winograd(const ConvShape& s) {
+    return s.kernel_h == 3 && s.kernel_w == 3 && s.kernel_d == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+           s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 && !s.transposed;
+}
+
+/// Tiles of the matrix products inside the non-fused Winograd algorithm.
+/// Source: kernel names in neusight_ops.csv; Ada, Hopper and Blackwell run the Ampere kernels.
+inline std::span<const Tile> winograd_tiles(Architecture architecture) {
+    static constexpr std::array<Tile, 2> pascal = {{{64, 64, 64}, {32, 128, 256}}};
+    static constexpr std::array<Tile, 3> turing = {{{128, 64, 128}, {64, 64, 64}, {128, 32, 256}}};
+    static constexpr std::array<Tile, 1> ampere = {{{128, 128, 256}}};
+    if (architecture <= Architecture::volta) return pascal;  // Volta's names and tiles are those of Pascal
+    if (architecture == Architecture::turing) return turing;
+    return ampere;
+}
+
+/// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
+inline constexpr std::array<Tile, 3> implicit_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
+/// The same with the small tile that wins where candidates are timed on few blocks. Source: TensorRT's and cuDNN's
+/// kernel names (…_64x64_…).
+inline constexpr std::array<Tile, 4> timed_implicit_tiles = {
+    {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 64}}};
+/// Tiles of the tensor-core kernels. Source: names of cuDNN's xmma and s884 kernels; those that fits tell apart.
+inline constexpr std::array<Tile, 3> tensor_tiles = {{{128, 128, 256}, {128, 64, 128}, {128, 32, 64}}};
+inline constexpr std::array<Tile, 4> timed_tensor_tiles = {
+    {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
+
+/// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Pascal's and Ampere's kernels lay
+/// several images side by side where that leaves fewer ragged blocks; it is taken when it saves 15 %.
+/// Source: grids in neusight_ops.csv: exact in all rows of Volta and Turing, 96 % of Ampere's, 89 % of Pascal's.
+inline double winograd_fused_blocks(const ConvShape& s, Architecture architecture) {
+    const auto height = static_cast<double>(s.out_height);
+    const auto width = static_cast<double>(s.out_width);
+    struct Mosaic {
+        int down, across;
+    };
+    static constexpr std::array<Mosaic, 5> mosaics = {{{2, 2}, {1, 2}, {2, 1}, {4, 1}, {1, 4}}};
+    const std::size_t layouts = architecture < Architecture::volta     ? mosaics.size()
+                                : architecture >= Architecture::ampere ? 1
+                                                                       : 0;
+    const auto images = [&](double down, double across) {
+        return tiles_over(down * height, 8) * tiles_over(across * width, 16) / (down * across);
+    };
+    double fewest = images(1, 1);
+    double threshold = fewest / 1.15;
+    for (std::size_t i = 0; i < layouts; ++i) {
+        const auto [down, across] = mosaics[i];
+        if (s.batch % (down * across) != 0) continue;
+        const double blocks = images(down, across);
+        if (blocks < threshold) fewest = threshold = blocks;
+    }
+    return static_cast<double>(s.batch) * fewest * tiles_over(static_cast<double>(s.out_channels), 32);
+}
+
+}  // namespace ftax::kernels

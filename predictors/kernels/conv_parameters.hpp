@@ -1,0 +1,138 @@
+#pragma once
+
+#include "ftax/parameter.hpp"
+
+/// What is fitted of convolutions.
+namespace ftax::kernels {
+
+/// Ratios of the convolution kernels. Efficiencies are shares of the sustained rate in DeviceRates.
+template <class T>
+struct ConvParameters {
+    T wave_sharpness{};
+    T fill_steps{};
+    T latency_256{};
+    T latency_128{};
+    T latency_64{};
+    T core_efficiency{};
+    T energy_scale{};
+    T winograd4_efficiency{};
+    T winograd2_efficiency{};
+    T operand_bandwidth{};
+    T filter4_bandwidth{};
+    T stream_bandwidth{};
+    T layout_bandwidth{};
+    T fused_layout_share{};
+    T tensor_efficiency{};
+    T tensor_narrow_efficiency{};
+    T grouped_efficiency{};
+    T grouped_half_efficiency{};
+    T grouped_pointwise{};
+    T grouped_width{};
+    T grouped_odd_efficiency{};
+    T depthwise_rate{};
+    T depthwise_steps{};
+    T depthwise_half_rate{};
+    T depthwise_nhwc_rate{};
+    T depthwise_nhwc_large_rate{};
+    T depthwise_cudnn_steps{};
+    T engine_rate{};
+    T engine_tensor_rate{};
+    T engine_bandwidth{};
+};
+
+/// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
+template <class T, class F>
+void visit_parameters(ConvParameters<T>& p, F&& f) {
+    using enum ParameterScope;
+    f("conv.wave_sharpness", p.wave_sharpness,
+      ParameterSpec{0.88, 0.05, 1, 0.3, shared, "share of blocks that start in whole waves; neusight_ops.csv conv"});
+    f("conv.fill_steps", p.fill_steps,
+      ParameterSpec{1.75, 0.1, 10, 0.5, shared,
+                    "start and end of a block in steps of its main loop (8 values of k on CUDA cores, 32 on tensor "
+                    "cores); neusight_ops.csv conv"});
+    f("conv.latency_256", p.latency_256,
+      ParameterSpec{0.63, 0.01, 6, 0.5, shared, "see wave_time, blocks of 256 threads; neusight_ops.csv conv"});
+    f("conv.latency_128", p.latency_128,
+      ParameterSpec{1.05, 0.01, 6, 0.5, shared, "see wave_time, blocks of 128 threads; neusight_ops.csv conv"});
+    f("conv.latency_64", p.latency_64,
+      ParameterSpec{1.9, 0.01, 6, 0.5, shared, "see wave_time, blocks of 64 threads; neusight_ops.csv conv"});
+    f("conv.core_efficiency", p.core_efficiency,
+      ParameterSpec{1, 0.5, 1.3, 0.1, architecture,
+                    "share of the CUDA cores' sustained rate in the main loop; neusight_ops.csv conv"});
+    f("conv.energy_scale", p.energy_scale,
+      ParameterSpec{0.9, 0.3, 3, 0.15, architecture,
+                    "energy per operation against energy_per_flop_j; prior: gemm.energy_scale"});
+    f("conv.winograd4_efficiency", p.winograd4_efficiency,
+      ParameterSpec{1.0, 0.3, 2, 0.3, shared,
+                    "rate of the 36 matrix products against implicit GEMM; neusight_ops.csv conv"});
+    f("conv.winograd2_efficiency", p.winograd2_efficiency,
+      ParameterSpec{0.85, 0.3, 2, 0.3, shared,
+                    "rate of the fused kernel's products against implicit GEMM; neusight_ops.csv conv"});
+    f("conv.operand_bandwidth", p.operand_bandwidth,
+      ParameterSpec{0.6, 0.1, 2, 0.5, shared,
+                    "share of the memory bandwidth that CUDA-core kernels and Winograd transforms reach; "
+                    "neusight_ops.csv conv"});
+    f("conv.filter4_bandwidth", p.filter4_bandwidth,
+      ParameterSpec{0.28, 0.05, 2, 0.5, shared,
+                    "share of the memory bandwidth that the 4x4 filter transform reaches: it writes 36 planes from "
+                    "9 strided reads; neusight_ops.csv conv"});
+    f("conv.stream_bandwidth", p.stream_bandwidth,
+      ParameterSpec{1.1, 0.2, 2, 0.3, shared,
+                    "share of the memory bandwidth of tensor-core and depthwise kernels; framework_tax.csv eager CNNs, "
+                    "timm_infer.csv"});
+    f("conv.layout_bandwidth", p.layout_bandwidth,
+      ParameterSpec{1.2, 0.2, 4, 0.5, shared,
+                    "the same of copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
+    f("conv.fused_layout_share", p.fused_layout_share,
+      ParameterSpec{0.45, 0.05, 1, 0.3, shared, "share of those copies that cuDNN 9 still makes; timm_infer.csv"});
+    f("conv.tensor_efficiency", p.tensor_efficiency,
+      ParameterSpec{0.95, 0.2, 2, 0.3, architecture,
+                    "share of the tensor cores' sustained rate in the main loop, tile 128x128; framework_tax.csv"});
+    f("conv.tensor_narrow_efficiency", p.tensor_narrow_efficiency,
+      ParameterSpec{0.8, 0.2, 1.2, 0.3, shared, "rate of tile 128x64 against 128x128; framework_tax.csv fp16, tf32"});
+    f("conv.grouped_efficiency", p.grouped_efficiency,
+      ParameterSpec{0.43, 0.02, 2, 0.5, shared,
+                    "rate of grouped kernels, f32, wide groups; framework_tax.csv resnext50"});
+    f("conv.grouped_half_efficiency", p.grouped_half_efficiency,
+      ParameterSpec{1.2, 0.05, 6, 0.5, shared,
+                    "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
+    f("conv.grouped_pointwise", p.grouped_pointwise,
+      ParameterSpec{0.9, 0.05, 2, 0.7, architecture,
+                    "f32 rate of grouped 1x1 kernels, matrix products, against implicit GEMM: cuDNN 8.3 takes several "
+                    "times as long "
+                    "for them on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
+    f("conv.grouped_width", p.grouped_width,
+      ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
+    f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
+      ParameterSpec{0.75, 0.2, 1.5, 0.3, shared,
+                    "factor when channels per group are no power of two: cuDNN has kernels of its own for 4, 8, 16 and "
+                    "32; timm_infer.csv RegNet"});
+    f("conv.depthwise_rate", p.depthwise_rate,
+      ParameterSpec{0.033, 0.004, 1, 0.5, architecture,
+                    "share of the f32 rate of PyTorch's depthwise kernel (f32) with 3x3 filters: two loads per tap; "
+                    "framework_tax.csv mnasnet, mobilenet_v2"});
+    f("conv.depthwise_steps", p.depthwise_steps,
+      ParameterSpec{7, 0.5, 40, 0.3, shared,
+                    "taps that take as long as finding an output's place in that kernel: a 5x5 filter takes 1.8 times "
+                    "what a 3x3 one does in nas_fbnet.csv (10 steps), 2.2 times in framework_tax.csv mnasnet (5)"});
+    f("conv.depthwise_half_rate", p.depthwise_half_rate,
+      ParameterSpec{0.16, 0.01, 2, 0.5, shared,
+                    "the same for cuDNN's f16 depthwise kernels, NCHW; framework_tax.csv, timm_infer.csv"});
+    f("conv.depthwise_nhwc_rate", p.depthwise_nhwc_rate,
+      ParameterSpec{0.08, 0.01, 2, 0.5, shared, "the same, NHWC; timm_infer.csv"});
+    f("conv.depthwise_nhwc_large_rate", p.depthwise_nhwc_large_rate,
+      ParameterSpec{0.02, 0.002, 1, 0.7, shared, "the same, NHWC, filters over 7 wide; timm_infer.csv ConvMixer"});
+    f("conv.depthwise_cudnn_steps", p.depthwise_cudnn_steps,
+      ParameterSpec{20, 0.5, 200, 0.7, shared,
+                    "what an output of cuDNN's depthwise kernels costs besides its taps, in taps; timm_infer.csv"});
+    f("conv.engine_rate", p.engine_rate,
+      ParameterSpec{1.0, 0.5, 2, 0.2, shared,
+                    "rate of TensorRT's kernels against cuDNN's, CUDA cores; framework_tax.csv torch-tensorrt fp32"});
+    f("conv.engine_tensor_rate", p.engine_tensor_rate,
+      ParameterSpec{1.0, 0.5, 3, 0.2, architecture, "the same, tensor cores; framework_tax.csv torch-tensorrt fp16"});
+    f("conv.engine_bandwidth", p.engine_bandwidth,
+      ParameterSpec{0.9, 0.3, 2, 0.2, shared,
+                    "share of the memory bandwidth that TensorRT's kernels reach; framework_tax.csv torch-tensorrt"});
+}
+
+}  // namespace ftax::kernels
