@@ -155,10 +155,11 @@ std::string operator_ledger_markdown(std::span<const OperatorFigures> figures) {
         "log(predicted / measured). `validate` predicts with the committed profile, tile and algorithm chosen by the\n"
         "model; the other folds refit the operators without the GPU and take its host from the others or as known. A\n"
         "measured clock is that under load: where a power limit sets it, the energy of an operation.\n"
-        "Written by `ftax_folds operators`. No row is left out but by name: see the sections of other conditions, whose\n"
-        "rows are scored and never fitted. Layers without cublasLt, of a P4, had no bias: the kernels that ran say it,\n"
-        "no column does. Folds without rows under other conditions are without them, too. `in the fit` of ln, softmax\n"
-        "and pointwise comes before each machine's host times are measured, which `validate` has.\n\n"
+        "Written by `ftax_folds operators`. No row is left out but by name: see the sections of other conditions,\n"
+        "whose rows are scored and never fitted, but for layers without cublasLt, of a P4, which are: they had no\n"
+        "bias, as no column but the kernel's name says. Folds without rows under other conditions are without them,\n"
+        "too. `in the fit` of ln, softmax and pointwise comes before each machine's host times are measured, which\n"
+        "`validate` has.\n\n"
         "## Means over the GPUs, worst GPU in brackets\n\n| fold | linear | bmm | conv | ln | softmax | pointwise |\n"
         "|---|---|---|---|---|---|---|\n";
     std::vector<std::string> order;

@@ -257,7 +257,8 @@ template <class T>
     const T write_cost = 1.0 / p.write_bandwidth;
     const T read_s = operands.rows * strided + operands.columns * (s.linear ? strided : T(1.0 / p.read_bandwidth));
     const T write_s = results * s.element_bytes * (aligned ? write_cost : T(write_cost * (1.0 + p.misaligned_write)));
-    plan.memory_s = (read_s + write_s) * per_byte_s;
+    const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
+    plan.memory_s = (read_s + write_s + bias_bytes) * per_byte_s;
 
     T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
     if (c.split > 1) {
@@ -265,7 +266,7 @@ template <class T>
         // The parts are f32; one reduction reads them and writes the result.
         if (c.summed_apart) whole_s += (0.5 * 4) * results * (1 + c.split) * write_cost * per_byte_s;
     }
-    if (s.separate_bias) whole_s += 2 * results * s.element_bytes * per_byte_s;
+    whole_s += bias_bytes * per_byte_s;  // the copy, a kernel of its own
     plan.seconds = rates.floor_s + whole_s;
     const T arithmetic_s = powered_s * power_ratio(rates, T(p.energy_scale * tile_energy(*c.tile, p)));
     plan.energy_s = energy_seconds(plan.seconds, arithmetic_s);
