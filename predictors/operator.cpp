@@ -77,7 +77,7 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.k = dimension_or(row, "k", 1);
     shape.element_bytes = element_bytes(row.precision);
     shape.linear = row.op == "linear";
-    shape.through_lt = dimension_or(row, "bias", 1) != 0 && !is_without_lt(row.kernel);
+    if (shape.linear) shape.through_lt = dimension_or(row, "bias", 1) != 0 && !is_without_lt(row.kernel);
     return shape;
 }
 

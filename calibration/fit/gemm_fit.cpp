@@ -468,11 +468,11 @@ std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& s
     const std::string_view name = kernel_names.substr(begin + family.size());
     std::string tile(name.substr(0, name.find('_')));
     if (name.find("sliced") != name.npos) tile += " sliced";
-    if (tile == kernels::sgemm::t128x128x8.name) return kernels::gemm::Choice{&kernels::sgemm::t128x128x8};
     const auto ran = std::ranges::find(kernels::sgemm::all, tile, &kernels::GemmTile::name);
     if (ran == kernels::sgemm::all.end()) return std::nullopt;
     const std::string_view depth = grid.substr(grid.rfind('x') + 1);
-    const std::int64_t parts = kernels::gemm::is_batched(shape) ? 1 : parse_integer(depth).value_or(1);
+    const bool is_swizzled = ran->loop == kernels::GemmLoop::vector;  // the depth is that of the grid's pairs of rows
+    const std::int64_t parts = kernels::gemm::is_batched(shape) || is_swizzled ? 1 : parse_integer(depth).value_or(1);
     return kernels::gemm::Choice{&*ran, std::max(1.0, static_cast<double>(parts)),
                                  kernel_names.find("splitkreduce") != kernel_names.npos};
 }

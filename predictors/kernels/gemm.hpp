@@ -250,7 +250,7 @@ template <class T>
     const T powered_s = is_tensor(rates.path) ? busy_s : T(busy_s + p.idle_energy * (plan.compute_s - busy_s));
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const T strided = strided_cost(s, c.tile->loop, rates, p);
+    const T strided = strided_cost(s, c.tile->loop, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const bool aligned = is_aligned(s.n, s.element_bytes, 32);

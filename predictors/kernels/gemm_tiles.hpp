@@ -58,10 +58,10 @@ inline constexpr GemmTile t128x32 = gemm_tile("128x32", GemmLoop::narrow, 7, 5, 
 inline constexpr GemmTile t32x32 = gemm_tile("32x32 sliced", GemmLoop::sliced, 5, 5, 128, 4);
 inline constexpr GemmTile t64x32 = gemm_tile("64x32 sliced", GemmLoop::sliced, 6, 5, 256, 4);
 inline constexpr GemmTile t128x32_sliced = gemm_tile("128x32 sliced", GemmLoop::sliced, 7, 5, 256, 4);
-inline constexpr std::array<GemmTile, 8> all = {t128x128, t128x64, t64x64, t32x128,
-                                                t128x32,  t32x32,  t64x32, t128x32_sliced};
 /// In full sgemm_128x128x8_NT_vec, see choose_without_lt.
 inline constexpr GemmTile t128x128x8 = gemm_tile("128x128x8", GemmLoop::vector, 7, 7, 256, 2);
+inline constexpr std::array<GemmTile, 9> all = {t128x128, t128x64, t64x64,         t32x128,   t128x32,
+                                                t32x32,   t64x32,  t128x32_sliced, t128x128x8};
 /// No tile of a product at all: each block streams its share of the weights once past the few rows of the input.
 inline constexpr GemmTile gemv = gemm_tile("gemv", GemmLoop::wide, 7, 4, 128, 8);
 }  // namespace sgemm
@@ -87,6 +87,8 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     static constexpr std::array<GemmTile, 3> gp100 = {t64x64_gp100, t32x128, t128x32};
     static constexpr std::array<GemmTile, 7> volta = {t128x128, t128x64, t32x128,       t128x32,
                                                       t32x32,   t64x32,  t128x32_sliced};
+    static constexpr std::array<GemmTile, 8> turing = {t128x128, t128x64, t64x64, t32x128,
+                                                       t128x32,  t32x32,  t64x32, t128x32_sliced};
     static constexpr std::array<GemmTile, 6> ampere = {t128x64, t32x128, t128x32, t32x32, t64x32, t128x32_sliced};
     static constexpr std::array<GemmTile, 1> pascal_batched = {t128x64};
     static constexpr std::array<GemmTile, 3> volta_batched = {t64x64, t32x128, t128x32};
@@ -97,7 +99,7 @@ inline constexpr std::array<GemmTile, 6> tensor_gemm_tiles = {
     if (architecture == Architecture::gp100) return gp100;
     if (architecture < Architecture::volta) return pascal;
     if (architecture == Architecture::volta) return batched ? std::span<const GemmTile>(volta_batched) : volta;
-    if (architecture == Architecture::turing) return batched ? std::span<const GemmTile>(turing_batched) : all;
+    if (architecture == Architecture::turing) return batched ? std::span<const GemmTile>(turing_batched) : turing;
     return batched ? std::span<const GemmTile>(ampere_batched) : ampere;
 }
 

@@ -63,8 +63,8 @@ struct Traffic {
 /// take 4 (P4) to 6 % (P100) less time than others, of a multiple of 32 values 4 to 12 %. 128x128x8 kernels lose about
 /// half as much (a P4's layers).
 template <class T>
-T strided_cost(const GemmShape& s, GemmLoop loop, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    if (is_tensor(rates.path)) return T(1.0);  // 64 bytes of a row at a time
+T strided_cost(const GemmShape& s, GemmLoop loop, const GemmParameters<T>& p) {
+    if (loop == GemmLoop::tensor) return T(1.0);  // 64 bytes of a row at a time
     const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
     const T bandwidth = s.linear ? p.linear_strided_bandwidth : p.strided_bandwidth;
     const T half = s.linear ? p.linear_strided_reduction : p.strided_reduction;

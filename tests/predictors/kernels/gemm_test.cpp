@@ -243,11 +243,10 @@ TEST_CASE("blocks lose step over the waves, the sooner the more SMs a GPU has") 
 }
 
 TEST_CASE("rows along the reduction cost more the longer they are, up to a bound") {
-    const auto rates = rates_of("p4");
     const auto p = declared();
     const auto cost = [&](std::int64_t k, int bytes) {
         const GemmShape s{.m = 512, .n = 512, .k = k, .element_bytes = bytes, .linear = true};
-        return gemm::strided_cost(s, GemmLoop::wide, rates, p);
+        return gemm::strided_cost(s, GemmLoop::wide, p);
     };
     CHECK(cost(8, 4) == doctest::Approx(1 + p.misaligned_read).epsilon(0.01));  // a sector: nothing is strided
     double before = 1;
@@ -263,9 +262,9 @@ TEST_CASE("rows along the reduction cost more the longer they are, up to a bound
     CHECK(cost(4104, 4) == doctest::Approx(cost(4096, 4) * (1 + p.misaligned_read)).epsilon(1e-3));
     CHECK(cost(4104, 2) == doctest::Approx(cost(4096, 2) * (1 + 2 * p.misaligned_read)).epsilon(1e-3));
     const GemmShape half{.k = 4096, .linear = true};
-    CHECK(gemm::strided_cost(half, GemmLoop::vector, rates, p) ==
+    CHECK(gemm::strided_cost(half, GemmLoop::vector, p) ==
           doctest::Approx(1 + p.vector_strided_loss * (cost(4096, 4) - 1)));
-    CHECK(gemm::strided_cost(half, GemmLoop::tensor, rates_of("t4", MathPath::fp16_tensor), p) == 1);
+    CHECK(gemm::strided_cost(half, GemmLoop::tensor, p) == 1);
 }
 
 TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithmetic") {
