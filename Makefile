@@ -68,8 +68,8 @@ bench:
 	$(RUN_CMAKE) -B $(BUILD)/bench -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF -DFTAX_BUILD_BENCHMARKS=ON \
 	            -DFTAX_BUILD_PYTHON=ON -DFTAX_PYTHON=$(abspath $(BUILD)/venv/bin/python)
 	cmake --build $(BUILD)/bench -j $(JOBS)
-	$(BUILD)/bench/bench/ftax_benchmarks
-	PYTHONPATH=$(BUILD)/bench/python $(BUILD)/venv/bin/python bench/nas_python.py
+	$(BUILD)/bench/tests/benchmarks/ftax_benchmarks
+	PYTHONPATH=$(BUILD)/bench/python $(BUILD)/venv/bin/python tests/benchmarks/nas_python.py
 
 format:
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i

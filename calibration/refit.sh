@@ -20,7 +20,7 @@ shift 3
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
-unsound_run="A100:2022_1025_pretrained-fp32@2022-10-26"  # calibration/folds/folds.hpp says why
+unsound_run="A100:2022_1025_pretrained-fp32@2022-10-26"  # calibration/crossvalidation/folds.hpp says why
 
 build_all() { cmake --build "$build" --target ftax_program ftax_folds ftax_nas_study; }
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
@@ -48,7 +48,7 @@ for part in "$@"; do
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there
             fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"
-            python3 calibration/folds/timm_folds.py "$build/ftax" "$work/blind.json" "$measurements/timm_infer.csv" "$models" \
+            python3 calibration/crossvalidation/timm_folds.py "$build/ftax" "$work/blind.json" "$measurements/timm_infer.csv" "$models" \
                 graphs/zoo/timm.tsv "$work/timm" data/ledger --folds 3 --iterations 8 ;;
         nas) "$build/ftax_nas_study" "$measurements" data ;;
         *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;

@@ -1,4 +1,4 @@
-# The layers of the program: src/cli → {graphs, predictors, calibration} → core. One static library each;
+# The layers of the program: src/{cli,python} → src/scenario → {graphs, predictors, calibration} → src/core. One static library each;
 # a layer sees the public headers and what stands below it, so a forbidden include does not link.
 
 function(ftax_layer name)
@@ -21,7 +21,7 @@ endfunction()
 
 include(cmake/embed.cmake)
 
-ftax_layer(ftax_core FOLDERS src/core PRIVATE_LINK fmt::fmt)
+ftax_layer(ftax_core FOLDERS src/core src/core/canonical PRIVATE_LINK fmt::fmt)
 ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.
@@ -40,16 +40,17 @@ if(FTAX_BUILD_TORCH)
     set_source_files_properties(graphs/torchscript/load_program.cpp PROPERTIES COMPILE_DEFINITIONS
                                 "FTAX_TORCHSCRIPT_MODULE=\"$<TARGET_FILE:ftax_torchscript>\"")
 endif()
-ftax_layer(ftax_predictors FOLDERS predictors predictors/kernels predictors/frameworks predictors/nas LINK ftax_core
+ftax_layer(ftax_predictors FOLDERS predictors predictors/lowering predictors/kernels predictors/host predictors/timeline
+           predictors/frameworks predictors/analysis predictors/nas LINK ftax_core
            PRIVATE_LINK fmt::fmt)
 if(FTAX_BUILD_FIT)
-    ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io
-               PRIVATE_LINK fmt::fmt Ceres::ceres Eigen3::Eigen)
+    ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
+               PRIVATE_LINK fmt::fmt)
     # Scores on rows that the fit has not seen; writes framework profiles and the ledger.
-    file(GLOB folds_sources CONFIGURE_DEPENDS calibration/folds/*.cpp)
+    file(GLOB folds_sources CONFIGURE_DEPENDS calibration/crossvalidation/*.cpp)
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_folds PRIVATE ftax_cli ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
+    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
                                              Ceres::ceres ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
     ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK ftax_predictors fmt::fmt Ceres::ceres)
@@ -92,11 +93,14 @@ target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_io ftax_co
 add_library(ftax::ftax ALIAS ftax)
 
 if(NOT FTAX_BUILD_FIT)
-    set_source_files_properties(src/cli/fit.cpp src/cli/model_rows.cpp src/cli/machine_rows.cpp src/cli/calibrate.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    set_source_files_properties(src/cli/fit.cpp src/cli/calibrate.cpp src/scenario/model_rows.cpp
+                                src/scenario/machine_rows.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
-ftax_layer(ftax_cli FOLDERS src/cli LINK ftax ftax_report CLI11::CLI11
-           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> $<$<BOOL:${FTAX_BUILD_FIT}>:Ceres::ceres>
-                        $<$<BOOL:${FTAX_BUILD_FIT}>:Eigen3::Eigen> fmt::fmt nlohmann_json::nlohmann_json)
+# What the command line, Python and the cross-validation share.
+ftax_layer(ftax_scenario FOLDERS src/scenario LINK ftax ftax_report
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
+ftax_layer(ftax_cli FOLDERS src/cli LINK ftax_scenario CLI11::CLI11
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.
 target_compile_options(ftax_cli PRIVATE ${FTAX_QUICK_BUILD})
 target_precompile_headers(ftax_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)

@@ -8,8 +8,8 @@
 
 #include "calibration/fit/scoped_unknowns.hpp"
 #include "ftax/error.hpp"
+#include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/sustained.hpp"
-#include "predictors/operator_host.hpp"
 
 namespace ftax::fit {
 namespace {

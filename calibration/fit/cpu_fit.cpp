@@ -7,8 +7,8 @@
 #include <map>
 
 #include "ftax/error.hpp"
-#include "predictors/device_model.hpp"
-#include "predictors/framework_model.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/device_model.hpp"
 
 namespace ftax::fit {
 namespace {

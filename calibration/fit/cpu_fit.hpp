@@ -9,7 +9,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
-#include "predictors/kernel_shapes.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 
 namespace ftax::fit {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "calibration/fit/memory_fit.hpp"
-#include "predictors/operator.hpp"
-#include "predictors/operator_host.hpp"
-#include "predictors/profile_parameters.hpp"
+#include "predictors/host/operator_host.hpp"
+#include "predictors/kernels/profile_parameters.hpp"
+#include "predictors/operator_model.hpp"
 #include "src/core/statistics.hpp"
 
 namespace ftax::fit {

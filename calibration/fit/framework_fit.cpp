@@ -9,7 +9,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
-#include "predictors/host_costs.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
 
 namespace ftax::fit {
@@ -47,9 +47,9 @@ struct SharedUnknowns {
 };
 
 /// Latency of one row; blocks: shared, then {scale, second scalar} of the host.
-/// Source: predictors/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed form,
-/// here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched before the
-/// forward call, which therefore stands in front of both unless the host runs ahead into the next run.
+/// Source: predictors/host/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed
+/// form, here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched
+/// before the forward call, which therefore stands in front of both unless the host runs ahead into the next run.
 struct Latency {
     const HostRow* row;
     const SharedUnknowns* shared;

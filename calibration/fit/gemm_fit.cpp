@@ -10,7 +10,7 @@
 #include "calibration/fit/scoped_unknowns.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"
-#include "predictors/operator.hpp"
+#include "predictors/operator_model.hpp"
 #include "src/io/number.hpp"
 
 namespace ftax::fit {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "ftax/error.hpp"
-#include "predictors/host_costs.hpp"
+#include "predictors/host/host_costs.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -11,7 +11,7 @@
 #include "calibration/fit/scoped_unknowns.hpp"
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/sustained.hpp"
-#include "predictors/operator.hpp"
+#include "predictors/operator_model.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -7,7 +7,7 @@
 #include "calibration/fit/fit_report.hpp"
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
-#include "predictors/kernel_list.hpp"
+#include "predictors/lowering/kernel_list.hpp"
 #include "src/io/profile_file.hpp"
 
 namespace ftax::fit {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "calibration/fit/operator_profile.hpp"
-#include "predictors/operator_host.hpp"
+#include "predictors/host/operator_host.hpp"
 
 namespace ftax::fit {
 namespace {

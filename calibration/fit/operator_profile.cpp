@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "predictors/operator_host.hpp"
+#include "predictors/host/operator_host.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -7,7 +7,7 @@
 #include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/module_paths.hpp"
-#include "src/core/canonical.hpp"
+#include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"
 
 namespace ftax {

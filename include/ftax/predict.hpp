@@ -95,10 +95,10 @@ struct Prediction {
 };
 
 /// Predicts one graph on one device under one framework (predictors/predictor.cpp). Construction rewrites the graph as
-/// the framework does and lowers it to launches (predictors/frameworks, predictors/lowering.hpp): costly once, like a
-/// framework's own start. predict() binds shapes, times every kernel (predictors/kernels) and every dispatch
-/// (predictors/host_costs.hpp), keeps the kernels within the power limit (predictors/pass_power.hpp) and lets the two
-/// clocks run (predictors/timeline.hpp): microseconds, no allocation after the first call.
+/// the framework does and lowers it to launches (predictors/frameworks, predictors/lowering/lowering.hpp): costly once,
+/// like a framework's own start. predict() binds shapes, times every kernel (predictors/kernels) and every dispatch
+/// (predictors/host/host_costs.hpp), keeps the kernels within the power limit (predictors/kernels/pass_power.hpp) and
+/// lets the two clocks run (predictors/timeline/timeline.hpp): microseconds, no allocation after the first call.
 class Predictor {
   public:
     /// Throws Error{usage} when the device lacks the precision.

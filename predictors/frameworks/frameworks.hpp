@@ -1,6 +1,6 @@
 #pragma once
 
-#include "predictors/framework_model.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 
 namespace ftax {
 

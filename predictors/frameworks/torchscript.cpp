@@ -1,5 +1,5 @@
 #include "predictors/frameworks/frameworks.hpp"
-#include "predictors/rewrites.hpp"
+#include "predictors/lowering/rewrites.hpp"
 
 namespace ftax {
 

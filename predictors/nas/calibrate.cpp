@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "ftax/error.hpp"
-#include "predictors/framework_model.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/nas/network.hpp"
 #include "predictors/nas/small_matrix.hpp"
 
@@ -15,8 +15,8 @@ constexpr std::size_t scalar_count = 2 + kernel_group_count;
 using Scalars = Vector<scalar_count>;
 
 /// Spread of hosts and of device predictions around the profiles. Source: the hosts of framework_tax.csv and other CPUs
-/// (predictors/anchor.cpp); kernel models on GPUs that their fit has not seen, 10 to 15 %, and the same again between
-/// kinds of kernels.
+/// (predictors/analysis/anchor.cpp); kernel models on GPUs that their fit has not seen, 10 to 15 %, and the same again
+/// between kinds of kernels.
 constexpr double host_log_stddev = 0.5;
 constexpr double device_log_stddev = 0.12;
 constexpr double group_log_stddev = 0.15;

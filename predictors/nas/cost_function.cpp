@@ -8,7 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/nas.hpp"
-#include "predictors/framework_model.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/nas/network.hpp"
 
 namespace ftax::nas {

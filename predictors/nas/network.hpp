@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "ftax/nas.hpp"
-#include "predictors/host_costs.hpp"
-#include "predictors/pass_power.hpp"
-#include "predictors/segment.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "predictors/kernels/pass_power.hpp"
+#include "predictors/timeline/segment.hpp"
 
 namespace ftax::nas {
 

@@ -28,12 +28,14 @@
 #include "ftax/work.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/progress.hpp"
-#include "src/cli/scenario.hpp"
 #include "src/io/file.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 extern char** environ;
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;

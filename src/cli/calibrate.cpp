@@ -9,18 +9,20 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "src/cli/calibration.hpp"
-#include "src/cli/machine_rows.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
-#include "src/cli/usable_rows.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/report/table.hpp"
+#include "src/scenario/machine_rows.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
+#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 constexpr int over_max_mape = 1;

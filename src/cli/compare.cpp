@@ -1,15 +1,18 @@
 #include <memory>
 
 #include "ftax/error.hpp"
-#include "predictors/framework_model.hpp"
-#include "src/cli/arguments.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/comparison_page.hpp"
 #include "src/report/comparison_report.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct CompareArguments {

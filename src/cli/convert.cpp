@@ -3,10 +3,12 @@
 #include "ftax/text_graph.hpp"
 #include "graphs/short_names.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct ConvertArguments {

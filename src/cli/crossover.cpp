@@ -3,11 +3,14 @@
 #include <memory>
 
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/crossover_page.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct CrossoverArguments {

@@ -8,19 +8,21 @@
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "ftax/error.hpp"
-#include "predictors/framework_model.hpp"
-#include "src/cli/machine_rows.hpp"
-#include "src/cli/model_rows.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
+#include "src/scenario/machine_rows.hpp"
+#include "src/scenario/model_rows.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 /// What the rows of a fit are of; several files may hold several.

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/framework.hpp"
-#include "predictors/framework_model.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"

@@ -7,13 +7,16 @@
 
 #include "ftax/error.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/headroom_report.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct HeadroomArguments {

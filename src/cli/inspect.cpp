@@ -3,12 +3,14 @@
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/model_report.hpp"
 #include "src/report/stream_report.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct InspectArguments {

@@ -5,14 +5,16 @@
 #include <algorithm>
 
 #include "ftax/error.hpp"
-#include "predictors/framework_model.hpp"
-#include "predictors/host_costs.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "src/io/file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/report/trace_comparison.hpp"
+#include "src/scenario/notices.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 /// The parameters that would make the host costs of each kind what the trace has, the others as they are.

@@ -3,9 +3,10 @@
 #include <string>
 
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 
 /// A model under one device and framework, and the trace of a run of it.
 struct KinetoArguments {

@@ -4,12 +4,13 @@
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "src/cli/arguments.hpp"
 #include "src/cli/bench_session.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/scenario/arguments.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct MeasureArguments {

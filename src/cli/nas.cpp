@@ -10,16 +10,19 @@
 #include <optional>
 
 #include "ftax/error.hpp"
-#include "src/cli/arguments.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/progress.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 constexpr std::size_t rows_per_step = 4096;  // between two looks at the progress line

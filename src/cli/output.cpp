@@ -16,11 +16,6 @@ namespace {
 
 constexpr std::string_view standard_output = "-";
 
-std::FILE*& notice_stream() {
-    static std::FILE* stream = stderr;
-    return stream;
-}
-
 struct Form {
     std::string_view option;
     const std::string& path;
@@ -78,15 +73,6 @@ void write_output(const std::string& path, std::string_view text) {
     } else {
         write_file(path, text);
     }
-}
-
-std::FILE* notices() {
-    return notice_stream();
-}
-
-void silence_notices() {
-    std::FILE* const nowhere = std::fopen("/dev/null", "w");
-    if (nowhere != nullptr) notice_stream() = nowhere;
 }
 
 void write_standard_output(std::string_view text) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -32,9 +31,5 @@ void write_result(const OutputArguments& arguments, const Forms& forms);
 void write_output(const std::string& path, std::string_view text);
 
 void write_standard_output(std::string_view text);
-
-/// Where warnings and progress go: standard error, or nowhere after silence_notices() (--quiet).
-[[nodiscard]] std::FILE* notices();
-void silence_notices();
 
 }  // namespace ftax::cli

@@ -1,8 +1,7 @@
 #include <memory>
 
-#include "src/cli/branches.hpp"
 #include "src/cli/output.hpp"
-#include "src/cli/scenario.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
@@ -10,8 +9,12 @@
 #include "src/report/prediction_page.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/report/timeline_trace.hpp"
+#include "src/scenario/branches.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct PredictArguments {

@@ -9,6 +9,7 @@
 
 #include "src/cli/output.hpp"
 #include "src/io/escape.hpp"
+#include "src/scenario/notices.hpp"
 
 namespace ftax::cli {
 
@@ -16,7 +17,7 @@ Progress::Progress(std::string what, std::chrono::milliseconds patience)
     : what_(escape_terminal(what)), terminal_(::isatty(STDERR_FILENO) == 1), patience_(patience) {}
 
 Progress::~Progress() {
-    if (percent_ > 0) fmt::print(notices(), "\r\033[K");
+    if (percent_ > 0) fmt::print(scenario::notices(), "\r\033[K");
 }
 
 void Progress::show(std::size_t done, std::size_t total) {
@@ -26,9 +27,9 @@ void Progress::show(std::size_t done, std::size_t total) {
     percent_ = percent;
     const std::chrono::duration<double> elapsed = now - start_;
     const double left_s = elapsed.count() / static_cast<double>(done) * static_cast<double>(total - done);
-    fmt::print(notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total, std::floor(left_s / 60),
-               std::fmod(left_s, 60));
-    std::fflush(notices());
+    fmt::print(scenario::notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total,
+               std::floor(left_s / 60), std::fmod(left_s, 60));
+    std::fflush(scenario::notices());
 }
 
 }  // namespace ftax::cli

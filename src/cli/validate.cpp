@@ -5,12 +5,15 @@
 #include "src/cli/kineto.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/progress.hpp"
-#include "src/cli/scenario.hpp"
-#include "src/cli/validation.hpp"
+#include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/validation_page.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
+#include "src/scenario/validation.hpp"
 
 namespace ftax::cli {
+using namespace scenario;
 namespace {
 
 struct ValidateArguments {

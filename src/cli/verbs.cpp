@@ -1,6 +1,7 @@
 #include "src/cli/verbs.hpp"
 
 #include "src/cli/output.hpp"
+#include "src/scenario/notices.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -24,7 +25,7 @@ Environment:
 
 void add_quiet(CLI::App& app) {
     for (CLI::App* verb : app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); })) {
-        verb->add_flag_callback("-q,--quiet", silence_notices, "neither warnings nor progress");
+        verb->add_flag_callback("-q,--quiet", scenario::silence_notices, "neither warnings nor progress");
         add_quiet(*verb);
     }
 }

@@ -6,8 +6,8 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
-#include "src/cli/arguments.hpp"
 #include "src/python/bindings.hpp"
+#include "src/scenario/arguments.hpp"
 
 namespace ftax::python {
 namespace {
@@ -21,7 +21,7 @@ Graph load(const std::string& model, const std::vector<std::string>& shapes,
                           .strict = strict,
                           .vary_batch = vary_batch,
                           .unsupported_is_error = unsupported_is_error};
-    for (const std::string& shape : shapes) options.input_shapes.push_back(cli::parse_input_shape(shape));
+    for (const std::string& shape : shapes) options.input_shapes.push_back(scenario::parse_input_shape(shape));
     return load_graph(model, options);
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "ftax/error.hpp"
-#include "src/cli/scenario.hpp"
 #include "src/python/bindings.hpp"
 #include "src/python/python_space.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::python {
 namespace {
@@ -27,7 +27,7 @@ class SharedCost {
         const std::string called = framework_name(framework);
         const bool measured = host.empty() && framework_file.empty() && called == nas::measured_framework;
         FrameworkProfile under = framework_profile(called, measured ? nas::measured_host : host, framework_file);
-        const PredictOptions options{.precision = cli::parse_precision(precision)};
+        const PredictOptions options{.precision = scenario::parse_precision(precision)};
         if (!samples.empty()) {
             std::vector<nas::Sample> known;
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});

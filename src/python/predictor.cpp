@@ -6,10 +6,10 @@
 #include "ftax/error.hpp"
 #include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
-#include "src/cli/row_predictor.hpp"
-#include "src/cli/scenario.hpp"
-#include "src/cli/usable_rows.hpp"
 #include "src/python/bindings.hpp"
+#include "src/scenario/row_predictor.hpp"
+#include "src/scenario/scenario.hpp"
+#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::python {
 namespace {
@@ -32,10 +32,10 @@ class SharedPredictor {
             const auto warn = [&](const std::vector<std::string>& more) {
                 warnings_.insert(warnings_.end(), more.begin(), more.end());
             };
-            const auto rows = cli::usable_rows(read_model_measurements(read_csv(anchor)), warn);
-            under = cli::anchored_on(std::move(under), on.device.slug, rows);
+            const auto rows = scenario::usable_rows(read_model_measurements(read_csv(anchor)), warn);
+            under = scenario::anchored_on(std::move(under), on.device.slug, rows);
         }
-        options_ = {.precision = cli::parse_precision(precision),
+        options_ = {.precision = scenario::parse_precision(precision),
                     .channels_last = channels_last,
                     .cudnn9 = cudnn9,
                     .padding = padding,

@@ -1,7 +1,7 @@
-#include "src/cli/validation.hpp"
 #include "src/io/file.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/model_report.hpp"
+#include "src/scenario/validation.hpp"
 
 namespace ftax::python {
 namespace {
@@ -15,7 +15,7 @@ std::tuple<std::string, std::vector<std::string>> validate(const std::string& ro
                                                            const std::string& models, const std::string& by,
                                                            const std::string& profile, const std::string& predictions) {
     std::vector<std::string> warnings;
-    const cli::Validation result = cli::validate(
+    const scenario::Validation result = scenario::validate(
         {.rows = rows, .anchor = anchor, .models = models, .by = by, .device_profile = profile},
         [&](const std::vector<std::string>& more) { warnings.insert(warnings.end(), more.begin(), more.end()); });
     if (!predictions.empty()) write_file(predictions, predictions_csv(result.table, result.rows));

@@ -1,4 +1,4 @@
-#include "src/core/canonical.hpp"
+#include "src/core/canonical/canonical.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
-#include "predictors/device_model.hpp"
+#include "predictors/kernels/device_model.hpp"
 #include "tests/calibration/fit/reference_cpu.hpp"
 
 using namespace ftax;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "predictors/operator.hpp"
-#include "predictors/operator_host.hpp"
+#include "predictors/host/operator_host.hpp"
+#include "predictors/operator_model.hpp"
 
 using namespace ftax;
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ftax/error.hpp"
-#include "predictors/host_costs.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
 #include "src/io/csv.hpp"
 #include "tests/calibration/fit/simulated_gpu.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "predictors/operator.hpp"
+#include "predictors/operator_model.hpp"
 
 namespace {
 

@@ -1,0 +1,181 @@
+#include "calibration/crossvalidation/device_ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "src/io/csv.hpp"
+
+namespace ftax::folds {
+namespace {
+
+using fit::ModelRow;
+
+std::string precision_class(const ModelRow& row) {
+    if (row.precision == Precision::fp32) return "fp32";
+    return row.device->peak(MathPath::fp16_tensor) ? "fp16 tensor cores" : "fp16 Pascal";
+}
+
+/// Errors of one fold, gathered row by row: over all rows of a precision, by device and by model.
+class Scores {
+  public:
+    explicit Scores(std::string fold) : fold_(std::move(fold)) {}
+
+    void add(const ModelRow& row, const DeviceProfile& profile) {
+        const KernelModels<double> models(*row.device, kernel_parameters(profile));
+        const double error = std::log(fit::device_seconds(row, models) / row.latency_s);
+        for (const std::string& group : {std::string("all"), row.device->slug, "model " + row.model}) {
+            log_errors_[{precision_class(row), group}].push_back(error);
+        }
+    }
+
+    void append_to(std::vector<DeviceFigures>& figures) {
+        for (auto& [key, errors] : log_errors_) {
+            figures.push_back({fold_, key.first, fit::summarize(key.second, std::move(errors))});
+        }
+    }
+
+  private:
+    std::string fold_;
+    std::map<std::pair<std::string, std::string>, std::vector<double>> log_errors_;  // by precision and group
+};
+
+DeviceProfileFile refit(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::string only = {}) {
+    fit::ModelFitOptions options;
+    options.fit.starts = 1;
+    options.fit.iterations = 12;
+    options.fit.row_log_stddev = 0.05;
+    options.only = std::move(only);
+    DeviceProfileFile fitted;
+    (void)fit::fit_models(rows, start, options, fitted);
+    return fitted;
+}
+
+std::vector<ModelRow> rows_where(std::span<const ModelRow> rows, const std::function<bool(const ModelRow&)>& wanted) {
+    std::vector<ModelRow> selected;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(selected), wanted);
+    return selected;
+}
+
+/// The longest resnet50 row of each precision.
+std::vector<const ModelRow*> anchors_of(std::span<const ModelRow> rows) {
+    std::map<std::string, const ModelRow*> longest;
+    for (const ModelRow& row : rows) {
+        if (row.model != "resnet50") continue;
+        const ModelRow*& best = longest[precision_class(row)];
+        if (best == nullptr || row.latency_s > best->latency_s) best = &row;
+    }
+    std::vector<const ModelRow*> anchors;
+    for (const auto& [_, row] : longest) anchors.push_back(row);
+    return anchors;
+}
+
+void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& start,
+                      std::vector<DeviceFigures>& figures) {
+    std::set<std::string> models;
+    for (const ModelRow& row : rows) models.insert(row.model);
+    Scores scores("leave one model out");
+    for (const std::string& model : models) {
+        const auto others = rows_where(rows, [&](const ModelRow& row) { return row.model != model; });
+        const DeviceProfileFile fitted = refit(others, start);
+        for (const ModelRow& row : rows) {
+            if (row.model == model) scores.add(row, compose(fitted, *row.device));
+        }
+    }
+    scores.append_to(figures);
+}
+
+void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start,
+                       std::vector<DeviceFigures>& figures) {
+    std::set<std::string> slugs;
+    for (const ModelRow& row : rows) slugs.insert(row.device->slug);
+    Scores blind("leave one GPU out, datasheet");
+    Scores anchored("leave one GPU out, its longest resnet50 row known");
+    for (const std::string& slug : slugs) {
+        const auto is_own = [&](const ModelRow& row) { return row.device->slug == slug; };
+        const std::vector<ModelRow> own = rows_where(rows, is_own);
+        const DeviceProfileFile fitted = refit(rows_where(rows, std::not_fn(is_own)), start);
+        const std::vector<const ModelRow*> anchors = anchors_of(own);
+        std::vector<ModelRow> known;
+        for (const ModelRow* anchor : anchors) known.push_back(*anchor);
+        const DeviceProfileFile measured = known.empty() ? fitted : refit(known, fitted, "clock.");
+        const DeviceSpec& device = *own.front().device;
+        const DeviceProfile datasheet = compose(fitted, device);
+        const DeviceProfile with_clock = compose(measured, device);
+        for (const ModelRow& row : own) {
+            blind.add(row, datasheet);
+            const bool is_anchor = std::find(anchors.begin(), anchors.end(), &row) != anchors.end();
+            if (!known.empty() && !is_anchor) anchored.add(row, with_clock);
+        }
+    }
+    blind.append_to(figures);
+    anchored.append_to(figures);
+}
+
+}  // namespace
+
+std::vector<DeviceFigures> validate_devices(std::span<const ModelRow> rows) {
+    Scores scores("built-in profile, in the fit");
+    std::map<std::string, DeviceProfile> profiles;
+    for (const ModelRow& row : rows) {
+        auto known = profiles.find(row.device->slug);
+        if (known == profiles.end()) known = profiles.emplace(row.device->slug, device_profile(row.device->slug)).first;
+        scores.add(row, known->second);
+    }
+    std::vector<DeviceFigures> figures;
+    scores.append_to(figures);
+    return figures;
+}
+
+std::vector<DeviceFigures> device_folds(std::span<const ModelRow> rows, const DeviceProfileFile& start) {
+    std::vector<DeviceFigures> figures;
+    leave_models_out(rows, start, figures);
+    leave_devices_out(rows, start, figures);
+    return figures;
+}
+
+std::string device_ledger_csv(std::span<const DeviceFigures> figures) {
+    std::string text = "fold,precision,group,rows,mape,median,p90,bias\n";
+    for (const DeviceFigures& f : figures) {
+        append_csv_row(text, std::vector<std::string>{
+                                 f.fold, f.precision, f.of_group.group, std::to_string(f.of_group.rows),
+                                 fmt::format("{:.4f}", f.of_group.mean), fmt::format("{:.4f}", f.of_group.median),
+                                 fmt::format("{:.4f}", f.of_group.p90), fmt::format("{:.4f}", f.of_group.bias)});
+    }
+    return text;
+}
+
+std::string device_ledger_markdown(std::span<const DeviceFigures> figures) {
+    std::string text =
+        "# Forward passes that the device decides\n\n"
+        "framework_tax.csv, eager, rows whose latency grows 1.75- to 2.6-fold per doubling of the batch and exceeds "
+        "1.5\n"
+        "times the flat start; the prediction is the sum of the kernels and of the gaps between them. Errors in %, "
+        "bias the median of\n"
+        "log(predicted / measured). Each fold starts from a fit of single operators and refits on the other rows, at "
+        "most\n"
+        "12 iterations. A GPU left out is predicted from its datasheet; `V100` is the SXM2 card, the operators know "
+        "the\n"
+        "PCIe one. Written by `ftax_folds devices`; the A100 fp32 run of 2022-10-26 is left out by name.\n";
+    std::string fold;
+    for (const DeviceFigures& f : figures) {
+        if (f.fold != fold) {
+            fold = f.fold;
+            text += fmt::format(
+                "\n## {}\n\n| precision | rows of | rows | MAPE | median | P90 | bias |\n"
+                "|---|---|---|---|---|---|---|\n",
+                fold);
+        }
+        text += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:+.1f} |\n", f.precision, f.of_group.group,
+                            f.of_group.rows, 100 * f.of_group.mean, 100 * f.of_group.median, 100 * f.of_group.p90,
+                            100 * f.of_group.bias);
+    }
+    return text;
+}
+
+}  // namespace ftax::folds

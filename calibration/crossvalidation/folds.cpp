@@ -1,0 +1,195 @@
+#include "calibration/crossvalidation/folds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "ftax/anchor.hpp"
+#include "ftax/equations.hpp"
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "src/core/statistics.hpp"
+
+namespace ftax::folds {
+namespace {
+
+/// Family of a model: architectures whose operator streams resemble each other.
+std::string family_of(const std::string& model) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> families{{
+        {"resnet", "resnet"},
+        {"resnext", "resnet"},
+        {"wide_resnet", "resnet"},
+        {"gernet", "resnet"},
+        {"mobilenet", "mobilenet"},
+        {"mnasnet", "mobilenet"},
+        {"efficientnet", "mobilenet"},
+        {"shufflenet", "mobilenet"},
+        {"bert", "bert"},
+        {"distilbert", "bert"},
+        {"funnel", "bert"},
+        {"longformer", "bert"},
+        {"squeeze_bert", "bert"},
+        {"vit", "vit"},
+    }};
+    for (const auto& [prefix, family] : families) {
+        if (model.starts_with(prefix)) return std::string(family);
+    }
+    return model;
+}
+
+bool is_unsound(const Measurement& row) {
+    return row.gpu == unsound_gpu && row.framework == "pytorch-eager" && row.run == unsound_run;
+}
+
+/// Version of each framework in the campaigns, of 2022 with PyTorch 1.12 and CUDA 11.6.
+/// Source: github.com/JaredFern/Framework-Tax.
+std::string version_of(const std::string& framework) {
+    return framework == "torch-tensorrt" ? "1.2" : "1.12";  // ONNX Runtime's was 1.12, too
+}
+
+ShapeBindings bindings_of(const Graph& graph, const Measurement& row) {
+    ShapeBindings bindings;
+    for (const std::string& symbol : graph.expressions.symbols()) {
+        if (symbol == "batch") bindings["batch"] = row.batch;
+        if (symbol == "seq") bindings["seq"] = row.input.value_or(128);
+    }
+    return bindings;
+}
+
+std::string member_of(const Measurement& row, LeaveOut leave_out) {
+    switch (leave_out) {
+        case LeaveOut::model:
+            return row.model;
+        case LeaveOut::family:
+            return family_of(row.model);
+        case LeaveOut::gpu:
+            return row.gpu;
+    }
+    return {};
+}
+
+/// The anchor of a counted row under fitted shared costs: the same sum as predictors/host/host_costs.hpp.
+AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs, std::string_view call) {
+    AnchorRow anchor{.measured_s = row.measured_s,
+                     .calls = row.calls,
+                     .device_s = row.device_s,
+                     .model = row.model,
+                     .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch)};
+    for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];
+    anchor.forward_s = costs[HostKind::forward];
+    anchor.call = call;
+    return anchor;
+}
+
+/// The noise of the last ledger: it widens intervals and moves no prediction.
+void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
+    for (const Parameter& p : from.parameters) {
+        if (p.name.starts_with("noise.")) to.parameters.push_back(p);
+    }
+    std::sort(to.parameters.begin(), to.parameters.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+}  // namespace
+
+Folds::Folds(std::vector<Measurement> rows, std::int64_t largest_batch) {
+    std::map<std::tuple<std::string, std::string, Precision, std::string>, std::optional<Predictor>> predictors;
+    std::set<std::string> named;
+    for (Measurement& row : rows) {
+        if (row.batch > largest_batch || is_unsound(row)) continue;
+        try {
+            auto& graph = graphs_[row.model];
+            if (!graph) graph = std::make_unique<Graph>(load_graph(row.model));
+            auto& loaded = predictors[{row.framework, row.gpu, row.precision, row.model}];
+            if (!loaded) loaded.emplace(predictor(row, FrameworkProfile{.framework = row.framework}));
+            const Prediction prediction = loaded->predict(bindings_of(*graph, row));
+            host_rows_.push_back(fit::host_row(row, *loaded, prediction));
+            rows_.push_back(std::move(row));
+        } catch (const Error& error) {
+            if (named.insert(row.model + error.what()).second)
+                problems_.push_back(fmt::format("{}: {}", row.model, error.what()));
+        }
+    }
+}
+
+Predictor Folds::predictor(const Measurement& row, FrameworkProfile profile) const {
+    return {*graphs_.at(row.model), device_profile(row.gpu), std::move(profile), {.precision = row.precision}};
+}
+
+std::vector<fit::FrameworkFit> Folds::fit_all(const std::vector<Scored>& left_out) const {
+    std::map<std::string, std::vector<fit::HostRow>> by_framework;
+    for (std::size_t i = 0; i < rows_.size(); ++i) by_framework[rows_[i].framework].push_back(host_rows_[i]);
+    std::vector<fit::FrameworkFit> fits;
+    for (const auto& [framework, own] : by_framework) {
+        fits.push_back(fit::fit_framework(framework, version_of(framework), own));
+        for (const bool host : {true, false}) {
+            std::vector<double> errors;
+            for (const Scored& s : left_out) {
+                const double share = equations::decisive_share(s.host_s, s.device_s);
+                if (s.row->framework == framework && (host ? share : 1 - share) > 0.8) {
+                    errors.push_back(std::abs(std::log(s.predicted_s / s.row->latency_s)));
+                }
+            }
+            if (errors.empty()) continue;
+            fits.back().reference.parameters.push_back(
+                {host ? "noise.host" : "noise.device", quantile(errors, 0.9) / equations::normal_90, 0,
+                 fmt::format("framework_tax.csv {}, one model left out, {} rows", framework, errors.size())});
+        }
+    }
+    return fits;
+}
+
+std::vector<Scored> Folds::score(LeaveOut leave_out) const {
+    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> folds;  // (framework, member) → rows
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+        folds[{rows_[i].framework, member_of(rows_[i], leave_out)}].push_back(i);
+    }
+    std::vector<Scored> scored;
+    for (const auto& [fold, left_out] : folds) {
+        const auto& [framework, member] = fold;
+        std::vector<fit::HostRow> seen;
+        std::map<HostKey, std::vector<std::size_t>> anchors;
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            if (rows_[i].framework != framework) continue;
+            const bool own = member_of(rows_[i], leave_out) == member;
+            if (!own) seen.push_back(host_rows_[i]);
+            const bool anchor =
+                leave_out == LeaveOut::gpu ? own && rows_[i].model == "resnet18" && rows_[i].batch == 1 : !own;
+            if (anchor) anchors[host_key(rows_[i])].push_back(i);
+        }
+        // A framework measured on this member only has no fit; its priors remain.
+        FrameworkProfile profile{.framework = framework};
+        if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
+        copy_noise(framework_profile(framework), profile);
+
+        std::map<HostKey, FrameworkProfile> hosts;
+        for (const auto& [key, own] : anchors) {
+            const std::string_view call = second_scalar(framework);
+            FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
+            std::vector<AnchorRow> witnesses;
+            for (const std::size_t i : own) {
+                witnesses.push_back(anchor_of(host_rows_[i], host_costs(unit, rows_[i].precision), call));
+            }
+            hosts[key] = anchored(profile, fit_host(witnesses));
+        }
+        std::map<std::tuple<HostKey, Precision, std::string>, std::optional<Predictor>> predictors;
+        for (const std::size_t i : left_out) {
+            const Measurement& row = rows_[i];
+            const auto host = hosts.find(host_key(row));
+            if (host == hosts.end()) continue;
+            if (leave_out == LeaveOut::gpu && row.model == "resnet18" && row.batch == 1) continue;
+            auto& own = predictors[{host_key(row), row.precision, row.model}];
+            if (!own) own.emplace(predictor(row, host->second));
+            const Prediction p = own->predict(bindings_of(*graphs_.at(row.model), row));
+            scored.push_back({&row, p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s});
+        }
+    }
+    return scored;
+}
+
+}  // namespace ftax::folds

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/crossvalidation/folds.hpp"
+
+namespace ftax::folds {
+
+struct LedgerSection {
+    std::string title;
+    std::vector<Scored> rows;
+};
+
+/// Error figures per framework, precision and GPU: never the rows themselves.
+[[nodiscard]] std::string ledger_csv(const std::vector<LedgerSection>& sections);
+[[nodiscard]] std::string ledger_markdown(const std::vector<LedgerSection>& sections);
+/// Every scored row with its prediction, to study what a model gets wrong.
+[[nodiscard]] std::string predictions_csv(const std::vector<LedgerSection>& sections);
+
+}  // namespace ftax::folds

@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "calibration/crossvalidation/compare.hpp"
+#include "calibration/crossvalidation/device_ledger.hpp"
+#include "calibration/crossvalidation/folds.hpp"
+#include "calibration/crossvalidation/host_profiles.hpp"
+#include "calibration/crossvalidation/ledger.hpp"
+#include "calibration/crossvalidation/operator_ledger.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/file.hpp"
+#include "src/io/measurement_file.hpp"
+#include "src/io/profile_file.hpp"
+#include "src/scenario/model_rows.hpp"
+
+namespace {
+
+using namespace ftax;
+
+constexpr int skipped = 77;  // ctest: SKIP_RETURN_CODE
+
+folds::Folds read_folds(const std::string& rows_path) {
+    MeasurementFile<Measurement> file = read_model_measurements(read_csv(rows_path));
+    std::vector<Measurement> usable;
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        if (file.problems[i].empty()) usable.push_back(file.rows[i]);
+    }
+    folds::Folds all(std::move(usable));
+    for (const std::string& problem : all.problems()) fmt::print(stderr, "left out: {}\n", problem);
+    return all;
+}
+
+/// What is scored points to rows of `all`.
+std::vector<folds::LedgerSection> score(const folds::Folds& all) {
+    return {
+        {"leave one model out, anchored by the other models of the run", all.score(folds::LeaveOut::model)},
+        {"leave one family out, anchored by the other families of the run", all.score(folds::LeaveOut::family)},
+        {"leave one GPU out, anchored by resnet18 at batch 1", all.score(folds::LeaveOut::gpu)},
+    };
+}
+
+/// Fits the framework profiles on all rows and writes them, then scores the folds and writes the ledger.
+void write(const std::string& rows_path, const std::filesystem::path& data, const std::string& predictions_path) {
+    const folds::Folds all = read_folds(rows_path);
+    const std::vector<folds::LedgerSection> sections = score(all);
+    for (const fit::FrameworkFit& fitted : all.fit_all(sections.front().rows)) {
+        fmt::print("{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
+                   fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
+                   fitted.converged ? "" : ", not converged");
+        const std::filesystem::path folder = data / "profiles/frameworks";
+        write_file(folder / (fitted.reference.framework + ".json"), to_text(fitted.reference));
+        for (const FrameworkProfile& profile : folds::host_profiles(fitted)) {
+            write_file(folder / fmt::format("{}@{}.json", profile.framework, profile.host), to_text(profile));
+        }
+    }
+    write_file(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
+    const std::string markdown = folds::ledger_markdown(sections);
+    write_file(data / "ledger/framework_tax.md", markdown);
+    fmt::print("{}", markdown);
+    if (!predictions_path.empty()) write_file(predictions_path, folds::predictions_csv(sections));
+}
+
+bool is_missing(const std::string& rows_path) {
+    if (std::filesystem::exists(rows_path)) return false;
+    fmt::print("SKIPPED: there is no {}; set FTAX_MEASUREMENTS to the folder of the measurements\n", rows_path);
+    return true;
+}
+
+/// Scores the folds anew and compares with the committed ledger.
+int check(const std::string& rows_path, const std::filesystem::path& data) {
+    if (is_missing(rows_path)) return skipped;
+    const folds::Folds all = read_folds(rows_path);
+    const std::vector<folds::LedgerSection> sections = score(all);
+    bool same = true;
+    const auto compare = [&](const std::filesystem::path& path, const std::string& now) {
+        for (const std::string& line : folds::differences(read_file(path, 1 << 24), now)) {
+            same = false;
+            fmt::print("{}:\n{}\n", path.string(), line);
+        }
+    };
+    compare(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
+    compare(data / "ledger/framework_tax.md", folds::ledger_markdown(sections));
+    if (!same) fmt::print("the ledger is stale; write it anew: ftax_folds {} {}\n", rows_path, data.string());
+    return same ? 0 : 1;
+}
+
+constexpr std::string_view operator_ledger = "ledger/operators.csv";
+
+/// Fits the operators with all folds and writes their ledger; the profile fitted on the way is not kept.
+void write_operators(const std::string& rows_path, const std::filesystem::path& data) {
+    const fit::OperatorRows rows = fit::operator_rows(read_csv(rows_path));
+    std::vector<folds::OperatorFigures> figures = folds::validate(rows);
+    for (folds::OperatorFigures& f : folds::folds_of(fit::fit_operators(rows, "folds", true).reports)) {
+        figures.push_back(std::move(f));
+    }
+    write_file(data / operator_ledger, folds::operator_ledger_csv(figures));
+    const std::string markdown = folds::operator_ledger_markdown(figures);
+    write_file(data / "ledger/operators.md", markdown);
+    fmt::print("{}", markdown);
+}
+
+/// Compares with the part of a committed ledger that needs no fit; the folds of fits follow from `first_fold` on.
+int check_beginning(std::string committed, std::string_view first_fold, std::string_view now,
+                    std::string_view command) {
+    committed.erase(std::min(committed.find(first_fold), committed.size()));
+    committed.erase(committed.rfind('\n') + 1);
+    const auto found = folds::differences(committed, now);
+    for (const std::string& line : found) fmt::print("{}\n", line);
+    if (!found.empty()) fmt::print("the ledger is stale; write it anew: ftax_folds {}\n", command);
+    return found.empty() ? 0 : 1;
+}
+
+int check_operators(const std::string& rows_path, const std::filesystem::path& data) {
+    if (is_missing(rows_path)) return skipped;
+    return check_beginning(read_file(data / operator_ledger), "in the fit,",
+                           folds::operator_ledger_csv(folds::validate(fit::operator_rows(read_csv(rows_path)))),
+                           "operators neusight_ops.csv DATA_FOLDER");
+}
+
+constexpr std::string_view device_ledger = "ledger/device_bound.csv";
+
+std::vector<fit::ModelRow> device_rows(const std::string& rows_path, scenario::Devices& devices) {
+    return scenario::model_rows(read_model_measurements(read_csv(rows_path)),
+                                {.left_out_runs = {fmt::format("{}:{}", folds::unsound_gpu, folds::unsound_run)}},
+                                devices);
+}
+
+/// Scores the committed profile, refits without each model and each device and writes the ledger.
+void write_devices(const std::string& operators_path, const std::string& rows_path, const std::filesystem::path& data) {
+    scenario::Devices devices;
+    const std::vector<fit::ModelRow> rows = device_rows(rows_path, devices);
+    std::vector<folds::DeviceFigures> figures = folds::validate_devices(rows);
+    const DeviceProfileFile start = parse_device_profile(read_file(operators_path), operators_path);
+    for (folds::DeviceFigures& f : folds::device_folds(rows, start)) figures.push_back(std::move(f));
+    write_file(data / device_ledger, folds::device_ledger_csv(figures));
+    const std::string markdown = folds::device_ledger_markdown(figures);
+    write_file(data / "ledger/device_bound.md", markdown);
+    fmt::print("{}", markdown);
+}
+
+int check_devices(const std::string& rows_path, const std::filesystem::path& data) {
+    if (is_missing(rows_path)) return skipped;
+    scenario::Devices devices;
+    return check_beginning(read_file(data / device_ledger), "leave one model out,",
+                           folds::device_ledger_csv(folds::validate_devices(device_rows(rows_path, devices))),
+                           "devices OPERATORS.json framework_tax.csv DATA_FOLDER");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    const bool checking = argc == 4 && first == "--check";
+    const bool writing_devices = argc == 5 && first == "devices";
+    if (argc != 3 && argc != 4 && !writing_devices) {
+        fmt::print(stderr,
+                   "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
+                   "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
+                   "       ftax_folds devices OPERATORS.json framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
+        return 2;
+    }
+    try {
+        if (checking) return check(argv[2], argv[3]);
+        if (argc == 4 && first == "check-operators") return check_operators(argv[2], argv[3]);
+        if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
+        if (writing_devices) {
+            write_devices(argv[2], argv[3], argv[4]);
+            return 0;
+        }
+        if (argc == 4 && first == "operators") {
+            write_operators(argv[2], argv[3]);
+            return 0;
+        }
+        write(argv[1], argv[2], argc > 3 ? argv[3] : "");
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "ftax_folds: {}\n", error.what());
+        return 1;
+    }
+}

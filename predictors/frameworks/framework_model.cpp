@@ -1,0 +1,80 @@
+#include "predictors/frameworks/framework_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ftax/error.hpp"
+#include "ftax/framework.hpp"
+#include "predictors/frameworks/frameworks.hpp"
+#include "src/core/near_names.hpp"
+#include "src/core/strides.hpp"
+
+namespace ftax {
+
+namespace {
+
+std::vector<const FrameworkModel*>& models() {
+    static std::vector<const FrameworkModel*> all = {
+        &pytorch_eager, &torchscript,      &torch_compile,          &libtorch,       &bettertransformer,
+        &cuda_graph,    &onnxruntime_cuda, &onnxruntime_cuda_graph, &torch_tensorrt, &tensorrt};
+    return all;
+}
+
+/// The framework of that name, whatever its case and punctuation; nullptr where there is none.
+const FrameworkModel* model_called(std::string_view spelled) {
+    const std::string wanted = normalized_name(spelled);
+    const auto found = std::find_if(models().begin(), models().end(), [&](const FrameworkModel* model) {
+        return normalized_name(model->name) == wanted;
+    });
+    return found != models().end() ? *found : nullptr;
+}
+
+}  // namespace
+
+std::span<const FrameworkModel* const> framework_models() {
+    return models();
+}
+
+void add_framework(const FrameworkModel& model) {
+    const std::vector<std::string> taken = framework_names();
+    if (std::find(taken.begin(), taken.end(), model.name) != taken.end()) {
+        throw Error(ErrorCode::usage, fmt::format("there is a framework called '{}' already", model.name));
+    }
+    models().push_back(&model);
+}
+
+const FrameworkModel& framework_model(std::string_view name) {
+    if (const FrameworkModel* model = model_called(name)) return *model;
+    throw Error(ErrorCode::usage,
+                fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
+}
+
+std::string framework_name(std::string_view spelled) {
+    const FrameworkModel* model = model_called(spelled);
+    return std::string(model != nullptr ? model->name : spelled);
+}
+
+std::vector<std::string> framework_names() {
+    std::vector<std::string> names;
+    for (const FrameworkModel* model : framework_models()) names.emplace_back(model->name);
+    return names;
+}
+
+std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
+                                     const PredictOptions& options) {
+    const bool half = storage_type(options.precision) != DType::f32 && !model.half_rewrites.empty();
+    const auto passes = half ? model.half_rewrites : model.rewrites;
+    const bool rewrites =
+        !passes.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
+    if (!rewrites && !options.channels_last) return std::nullopt;
+    Graph result = graph;
+    if (options.channels_last) lay_out_for_cuda(result, true);
+    if (!rewrites) return result;
+    for (const auto pass : passes) pass(result);
+    return result;
+}
+
+}  // namespace ftax

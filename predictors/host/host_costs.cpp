@@ -1,0 +1,127 @@
+#include "predictors/host/host_costs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "predictors/frameworks/framework_model.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::string_view study =
+    "fit of ten kinds of operations on a middling host of framework_tax.csv, eager, batch 1";
+constexpr std::string_view composite = "as above, with the views that torch.nn.Linear (3) and torch.matmul (5) make";
+constexpr std::string_view residual =
+    "standard deviation of log(predicted / measured), one model of framework_tax.csv left out";
+constexpr std::string_view guess = "order of magnitude; no data separates it";
+
+constexpr ParameterSpec cost(double seconds, std::string_view source = study) {
+    return {seconds, seconds / 10, seconds * 10, source == guess ? 0.5 : 0.2, ParameterScope::shared, source};
+}
+
+/// Parameters of the host model with their initial values and meanings.
+struct HostParameterSpec {
+    std::string_view name;
+    ParameterSpec spec;
+};
+constexpr std::array specs{
+    HostParameterSpec{"host.conv", cost(82e-6)},
+    HostParameterSpec{"host.conv_depthwise", cost(30e-6)},
+    HostParameterSpec{"host.conv_grouped", cost(120e-6)},
+    HostParameterSpec{"host.batch_norm", cost(63e-6)},
+    HostParameterSpec{"host.gemm", cost(70e-6, composite)},
+    HostParameterSpec{"host.bmm", cost(85e-6, composite)},
+    HostParameterSpec{"host.layer_norm", cost(30e-6)},
+    HostParameterSpec{"host.light", cost(13e-6)},
+    HostParameterSpec{"host.view", cost(6e-6)},
+    HostParameterSpec{"host.module_call", cost(2e-6)},
+    HostParameterSpec{"host.list_part", cost(1.5e-6,
+                                             "densenet's concatenations of up to 37 parts, framework_tax.csv; "
+                                             "TensorShape.cpp checks each part and Shape.cu "
+                                             "enters it into the kernel's table (PyTorch 1.12)")},
+    HostParameterSpec{"host.fused", cost(18e-6)},
+    HostParameterSpec{"host.engine", cost(6e-6, guess)},
+    HostParameterSpec{"host.graph_node", cost(1e-9, guess)},
+    HostParameterSpec{"host.forward", cost(20e-6, guess)},
+    HostParameterSpec{"host.synchronize", cost(15e-6, guess)},
+    HostParameterSpec{"host.scale", {1, 0.1, 10, 0.5, ParameterScope::device, "one scalar per host"}},
+    // Bimodal over the hosts of framework_tax.csv: 2–10 µs on most, 58–108 µs on RTX 2080 Ti 1025, RTX A6000 fp32, V100
+    // 1014 and 1025 fp32, where each torch.nn.Linear and each batch-1 pointwise convolution pays it alike.
+    HostParameterSpec{
+        "host.blas_call",
+        {5e-6, 1e-7, 1e-3, 0.7, ParameterScope::device, "second scalar of a host: one BLAS library call"}},
+    // 0.4 ms on RTX 8000 and 1.2 ms on V100 hosts of framework_tax.csv, where the layers inside cost alike.
+    HostParameterSpec{"host.engine_call",
+                      {400e-6, 1e-5, 1e-2, 0.7, ParameterScope::device,
+                       "second scalar of a host under Torch-TensorRT: an engine's call, most of it "
+                       "cudaGetDeviceProperties (0.35 ms: pytorch issue 4908, TensorRT issues 854, 2266)"}},
+    HostParameterSpec{"half.conv", {1.40, 0.5, 3, 0.15, ParameterScope::shared, study}},
+    HostParameterSpec{"half.conv_depthwise", {1.18, 0.5, 3, 0.15, ParameterScope::shared, study}},
+    HostParameterSpec{"half.conv_grouped", {1.35, 0.5, 3, 0.05, ParameterScope::shared, study}},
+    HostParameterSpec{"half.batch_norm", {1.31, 0.5, 3, 0.15, ParameterScope::shared, study}},
+    HostParameterSpec{"noise.host", {0.12, 0.02, 1, 0.5, ParameterScope::shared, residual}},
+    HostParameterSpec{"noise.device", {0.15, 0.02, 1, 0.5, ParameterScope::shared, residual}},
+    HostParameterSpec{"launch_latency_s", cost(4e-6, guess)},
+    HostParameterSpec{"kernel_gap_s", cost(1e-6, guess)},
+};
+
+/// How far an uncalibrated host is from the reference. Source: prior of host.scale.
+constexpr double unknown_scale_stddev = 0.5;
+
+}  // namespace
+
+std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name) {
+    const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
+    if (found == specs.end()) return std::nullopt;
+    ParameterSpec spec = found->spec;
+    for (const FrameworkModel* model : framework_models()) {
+        if (model->name != framework) continue;
+        for (const HostPrior& prior : model->priors) {
+            if (prior.parameter != name) continue;
+            spec.lower *= prior.value / spec.initial;
+            spec.upper *= prior.value / spec.initial;
+            spec.initial = prior.value;
+            spec.prior_log_stddev = 0.2;
+        }
+    }
+    return spec;
+}
+
+std::string_view second_scalar(std::string_view framework) {
+    return framework_model(framework).traits.calls_engines ? "host.engine_call" : "host.blas_call";
+}
+
+double host_parameter(const FrameworkProfile& profile, std::string_view name) {
+    const auto fitted = std::find_if(profile.parameters.begin(), profile.parameters.end(),
+                                     [&](const Parameter& p) { return p.name == name; });
+    if (fitted != profile.parameters.end()) return fitted->value;
+    const auto spec = host_parameter_spec(profile.framework, name);
+    return spec ? spec->initial : 1.0;
+}
+
+HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
+    HostCosts costs;
+    const bool half = precision == Precision::fp16 || precision == Precision::bf16;
+    const double scale = host_parameter(profile, "host.scale");
+    for (int i = 0; i < host_kind_count; ++i) {
+        const auto kind = static_cast<HostKind>(i);
+        const std::string name(name_of(kind));
+        costs.seconds[i] = host_parameter(profile, "host." + name);
+        if (kind != HostKind::engine_call) costs.seconds[i] *= scale;
+        if (half) costs.seconds[i] *= host_parameter(profile, "half." + name);
+    }
+    costs.blas_call_s = host_parameter(profile, "host.blas_call");
+    costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
+    costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");
+    const auto scale_fit = std::find_if(profile.parameters.begin(), profile.parameters.end(),
+                                        [](const Parameter& p) { return p.name == "host.scale"; });
+    const double scale_stddev =
+        scale_fit == profile.parameters.end() ? unknown_scale_stddev : scale_fit->relative_stddev;
+    costs.host_relative_stddev = std::hypot(host_parameter(profile, "noise.host"), scale_stddev);
+    costs.device_relative_stddev = host_parameter(profile, "noise.device");
+    return costs;
+}
+
+}  // namespace ftax

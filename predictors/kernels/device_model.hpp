@@ -1,0 +1,34 @@
+#pragma once
+
+#include <variant>
+
+#include "predictors/kernels/cpu.hpp"
+#include "predictors/kernels/kernel_cost.hpp"
+#include "predictors/kernels/kernel_detail.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
+#include "predictors/lowering/lowering.hpp"
+
+namespace ftax {
+
+/// The kernel models of a device, whatever it is.
+using DeviceModel = std::variant<KernelModels<double>, kernels::CpuModel<double>>;
+
+/// Resolves the parameters of a profile.
+/// Throws Error{profile} for a value outside its bounds, a name that no model has, or a CPU that was never calibrated.
+[[nodiscard]] DeviceModel device_model(const DeviceProfile& profile);
+
+/// Time of a kernel and what limits it.
+[[nodiscard]] KernelCost kernel_cost(const DeviceModel& model, const KernelShape& shape, MathPath path);
+
+/// Says how a kernel is timed (kernel_detail.hpp); of a CPU's only time and bound.
+[[nodiscard]] KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path);
+
+/// How a framework executes operators on a device: on a CPU a convolution adds its own bias.
+[[nodiscard]] LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits);
+
+/// The host itself computes: every operation is synchronous.
+[[nodiscard]] inline bool is_cpu(const DeviceSpec& device) {
+    return device.architecture == Architecture::cpu;
+}
+
+}  // namespace ftax

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "ftax/predict.hpp"
+#include "predictors/kernels/kernel_models.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
+
+namespace ftax {
+
+/// Says how a kernel is timed: what was chosen against which alternatives, and where it stands in the roofline.
+/// Slower than kernel_cost, which agrees with it on seconds and bound.
+[[nodiscard]] KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape& shape, MathPath path);
+
+}  // namespace ftax

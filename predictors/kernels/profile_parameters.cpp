@@ -1,0 +1,22 @@
+#include "predictors/kernels/profile_parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+
+namespace ftax {
+
+double profile_value(const DeviceProfile& profile, std::string_view name, const ParameterSpec& spec) {
+    const auto at = std::lower_bound(profile.parameters.begin(), profile.parameters.end(), name,
+                                     [](const Parameter& p, std::string_view wanted) { return p.name < wanted; });
+    if (at == profile.parameters.end() || at->name != name) return spec.initial;
+    if (!(at->value >= spec.lower && at->value <= spec.upper)) {
+        throw Error(ErrorCode::profile, fmt::format("parameter {} of {} is {}, outside [{}, {}]", name,
+                                                    profile.device.slug, at->value, spec.lower, spec.upper));
+    }
+    return at->value;
+}
+
+}  // namespace ftax

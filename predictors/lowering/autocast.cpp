@@ -1,0 +1,96 @@
+#include "predictors/lowering/autocast.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_set>
+
+namespace ftax::autocast {
+namespace {
+
+template <std::size_t n>
+bool holds(const std::array<std::string_view, n>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+constexpr std::array<std::string_view, 15> full_functions{"acos",  "asin",  "cosh",       "erfinv",   "exp",
+                                                          "expm1", "log",   "log10",      "log1p",    "log2",
+                                                          "pow",   "rsqrt", "reciprocal", "softplus", "tan"};
+constexpr std::array<std::string_view, 4> summing_functions{"sum", "prod", "norm", "cumsum"};
+
+Policy policy_of(const Op& op) {
+    switch (op.kind) {
+        case OpKind::conv:
+        case OpKind::conv_transpose:
+        case OpKind::linear:
+        case OpKind::matmul:
+        case OpKind::attention:
+        case OpKind::recurrent:
+            return Policy::lower;
+        case OpKind::layer_norm:
+        case OpKind::group_norm:
+            return Policy::full;
+        case OpKind::softmax:
+        case OpKind::log_softmax:
+            return Policy::full_result;
+        case OpKind::pointwise:
+            return holds(full_functions, op.text("function")) ? Policy::full : Policy::widest;
+        case OpKind::reduce:
+        case OpKind::cumulative:
+            return holds(summing_functions, op.text("function")) ? Policy::full_result : Policy::widest;
+        default:
+            return Policy::widest;
+    }
+}
+
+}  // namespace
+
+std::vector<Policy> policies(const Graph& graph) {
+    std::unordered_set<std::string_view> fast_modules;
+    for (const ModuleCall& call : graph.module_calls) {
+        if (call.type.starts_with("timm.")) fast_modules.insert(call.path);
+    }
+    std::vector<Policy> result;
+    for (const Op& op : graph.ops) {
+        const bool norm = op.kind == OpKind::layer_norm || op.kind == OpKind::group_norm;
+        result.push_back(norm && fast_modules.contains(op.module) ? Policy::lower : policy_of(op));
+    }
+    return result;
+}
+
+void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std::vector<DType>& storage) {
+    const auto widest = [&](const Op& op) {
+        DType type = DType::f16;
+        bool any_float = false;
+        for (const TensorId input : op.inputs) {
+            if (input == no_tensor || !is_float(storage[input])) continue;
+            const Tensor& tensor = graph.tensors[input];
+            // Neither the parameters of a batch norm nor scalars widen a result.
+            const bool parameter = tensor.role == TensorRole::weight && op.kind == OpKind::batch_norm;
+            if (parameter || tensor.shape.empty()) continue;
+            any_float = true;
+            if (storage[input] == DType::f32) type = DType::f32;
+        }
+        return any_float ? type : DType::f32;
+    };
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        DType type = DType::f32;
+        switch (policies[id]) {
+            case Policy::lower:
+                type = DType::f16;
+                break;
+            case Policy::full:
+            case Policy::full_result:
+                break;
+            case Policy::widest:
+                type = widest(op);
+        }
+        // An explicit .float() widens; .half() and .to(x.dtype) follow what autocast made of their operand.
+        for (const TensorId output : op.outputs) {
+            if (is_float(storage[output])) storage[output] = type;
+        }
+    }
+}
+
+}  // namespace ftax::autocast

@@ -1,0 +1,75 @@
+#include "predictors/lowering/equal_kernels.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace ftax {
+namespace {
+
+/// Compares all that kernel_shape() and is_launched() read of a kernel, its operator and their tensors.
+class KernelComparison {
+  public:
+    KernelComparison(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {}
+
+    [[nodiscard]] bool equal(std::uint32_t first, std::uint32_t second) const {
+        const Kernel& a = schedule_.kernels[first];
+        const Kernel& b = schedule_.kernels[second];
+        return a.cls == b.cls && a.memory_class == b.memory_class && a.path == b.path && a.condition == b.condition &&
+               a.fused_layout == b.fused_layout && a.conv_library == b.conv_library &&
+               a.conv_workspace_bytes == b.conv_workspace_bytes && a.cublas_lt_limit == b.cublas_lt_limit &&
+               a.lookup == b.lookup && a.written_type == b.written_type && equal(a.reads, b.reads) &&
+               equal(a.writes, b.writes) && equal_operators(a.op, b.op);
+    }
+
+    /// Equal kernels have equal hashes: of the dimensions that they touch.
+    [[nodiscard]] std::size_t hash(std::uint32_t kernel) const {
+        std::size_t sum = 0;
+        for (const auto* list : {&schedule_.kernels[kernel].reads, &schedule_.kernels[kernel].writes}) {
+            for (const TensorId id : *list) {
+                for (const Expression dim : graph_.tensors[id].shape) sum = sum * 31 + dim.id;
+            }
+        }
+        return sum;
+    }
+
+  private:
+    [[nodiscard]] bool equal(const std::vector<TensorId>& a, const std::vector<TensorId>& b) const {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                          [&](TensorId x, TensorId y) { return equal_tensors(x, y); });
+    }
+
+    [[nodiscard]] bool equal_tensors(TensorId first, TensorId second) const {
+        if (first == second) return true;
+        if (first == no_tensor || second == no_tensor) return false;
+        const Tensor& a = graph_.tensors[first];
+        const Tensor& b = graph_.tensors[second];
+        return schedule_.storage[first] == schedule_.storage[second] && a.role == b.role &&
+               a.known_shape == b.known_shape && a.shape == b.shape && a.strides == b.strides;
+    }
+
+    [[nodiscard]] bool equal_operators(OpId first, OpId second) const {
+        if (first == second) return true;
+        const Op& a = graph_.ops[first];
+        const Op& b = graph_.ops[second];
+        return a.kind == b.kind && equal(a.inputs, b.inputs) && equal(a.outputs, b.outputs) &&
+               a.attributes == b.attributes;
+    }
+
+    const Graph& graph_;
+    const Schedule& schedule_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule) {
+    const KernelComparison comparison(graph, schedule);
+    const auto hash = [&](std::uint32_t kernel) { return comparison.hash(kernel); };
+    const auto equal = [&](std::uint32_t a, std::uint32_t b) { return comparison.equal(a, b); };
+    const auto count = static_cast<std::uint32_t>(schedule.kernels.size());
+    std::unordered_set<std::uint32_t, decltype(hash), decltype(equal)> different(count, hash, equal);
+    std::vector<std::uint32_t> first(count);
+    for (std::uint32_t kernel = 0; kernel < count; ++kernel) first[kernel] = *different.insert(kernel).first;
+    return first;
+}
+
+}  // namespace ftax

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "predictors/lowering/graph_edits.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+// What an ONNX file says of a PyTorch model, for the targets that run such a file.
+
+namespace ftax::rewrites {
+namespace {
+
+/// True where the result is the first input: layout and ownership only, the whole of a tensor cut out, one part joined.
+bool is_copy(const Graph& graph, const Op& op) {
+    if (op.inputs.empty() || op.inputs[0] == no_tensor || op.outputs.size() != 1) return false;
+    const Tensor& input = graph.tensors[op.inputs[0]];
+    const Tensor& output = graph.tensors[op.outputs[0]];
+    const bool same_shape = input.known_shape && output.known_shape && input.shape == output.shape;
+    switch (op.kind) {
+        case OpKind::identity:
+            return true;
+        case OpKind::copy:
+            return op.source == "aten::contiguous" || op.source == "aten::clone";
+        case OpKind::slice:
+        case OpKind::expand:
+            return same_shape;
+        case OpKind::concat:
+            return op.inputs.size() == 1;
+        default:
+            return false;
+    }
+}
+
+/// What is joined with nothing, as a cache that holds nothing yet: exporters leave the empty parts out.
+void drop_empty_parts(const Graph& graph, Op& op) {
+    if (op.kind != OpKind::concat) return;
+    const auto is_empty = [&](TensorId id) {
+        if (id == no_tensor || !graph.tensors[id].known_shape) return false;
+        const auto& shape = graph.tensors[id].shape;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](Expression dim) { return graph.expressions.constant_value(dim) == 0; });
+    };
+    if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_empty)) std::erase_if(op.inputs, is_empty);
+}
+
+/// Appends operators and the tensors between them to a graph whose operators are being rewritten.
+struct Spelling {
+    Graph& graph;
+    const Op& replaced;
+    std::vector<Op>& ops;
+    int written = 0;
+
+    TensorId tensor(DType dtype, std::vector<Expression> shape) {
+        graph.tensors.push_back({.name = replaced.name + "/" + std::to_string(written), .dtype = dtype});
+        graph.tensors.back().shape = std::move(shape);
+        return static_cast<TensorId>(graph.tensors.size() - 1);
+    }
+    TensorId apply(OpKind kind, std::vector<TensorId> inputs, TensorId output, std::vector<Attribute> attributes = {}) {
+        ops.push_back({.kind = kind,
+                       .name = replaced.name + "/" + std::to_string(++written),
+                       .source = replaced.source,
+                       .module = replaced.module,
+                       .inputs = std::move(inputs),
+                       .outputs = {output},
+                       .attributes = std::move(attributes)});
+        return output;
+    }
+};
+
+/// False for attention with fewer heads of keys than of queries, and for an ONNX file's own operators.
+bool is_written_out(const Graph& graph, const Op& op) {
+    if (op.kind != OpKind::attention || op.inputs.size() < 3 || op.outputs.size() != 1) return false;
+    const bool of_onnx = graph.format == "onnx" && op.source.find('+') == std::string::npos;
+    const auto& q = graph.tensors[op.inputs[0]].shape;
+    const auto& k = graph.tensors[op.inputs[1]].shape;
+    return !of_onnx && q.size() >= 3 && k.size() == q.size() && std::equal(q.begin(), q.end() - 2, k.begin());
+}
+
+void append_attention(Spelling out) {
+    Graph& graph = out.graph;
+    const Op& op = out.replaced;
+    const DType dtype = graph.tensors[op.inputs[0]].dtype;
+    const std::vector<Expression> q = graph.tensors[op.inputs[0]].shape;
+    const std::vector<Expression> k = graph.tensors[op.inputs[1]].shape;
+    const std::size_t rank = q.size();
+    std::vector<Expression> turned = k;
+    std::swap(turned[rank - 1], turned[rank - 2]);
+    std::vector<std::int64_t> perm(rank);
+    for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::int64_t>(i);
+    std::swap(perm[rank - 1], perm[rank - 2]);
+    std::vector<Expression> scores = q;
+    scores[rank - 1] = k[rank - 2];
+    const auto scaled = [&](TensorId factor, const std::vector<Expression>& shape) {
+        return out.apply(OpKind::pointwise, {factor}, out.tensor(dtype, shape), {{"function", "mul"}});
+    };
+    const TensorId transposed =
+        out.apply(OpKind::transpose, {op.inputs[1]}, out.tensor(dtype, turned), {{"perm", std::move(perm)}});
+    const TensorId query = scaled(op.inputs[0], q);
+    const TensorId key = scaled(transposed, turned);
+    TensorId product = out.apply(OpKind::matmul, {query, key}, out.tensor(dtype, scores));
+    const TensorId mask = op.inputs.size() > 3 ? op.inputs[3] : no_tensor;
+    if (mask != no_tensor || op.integer("causal", 0) != 0) {
+        product = out.apply(OpKind::pointwise, {product, mask}, out.tensor(dtype, scores), {{"function", "add"}});
+    }
+    const TensorId weights = out.apply(OpKind::softmax, {product}, out.tensor(dtype, scores),
+                                       {{"axis", static_cast<std::int64_t>(rank - 1)}});
+    out.apply(OpKind::matmul, {weights, op.inputs[2]}, op.outputs[0]);
+}
+
+/// x · g(x) in one operator, which ONNX has no node for or only as a function of two.
+bool is_gate(const Graph&, const Op& op) {
+    return op.kind == OpKind::pointwise && (op.text("function") == "silu" || op.text("function") == "hardswish");
+}
+
+void append_gate(Spelling out) {
+    const TensorId x = out.replaced.inputs[0];
+    const Tensor& input = out.graph.tensors[x];
+    const std::string gate = out.replaced.text("function") == "silu" ? "sigmoid" : "hardsigmoid";
+    const TensorId share =
+        out.apply(OpKind::pointwise, {x}, out.tensor(input.dtype, input.shape), {{"function", gate}});
+    out.apply(OpKind::pointwise, {x, share}, out.replaced.outputs[0], {{"function", "mul"}});
+}
+
+bool is_chunk(const Graph&, const Op& op) {
+    return op.kind == OpKind::split && op.source.ends_with("chunk");
+}
+
+void append_slices(Spelling out) {
+    const std::vector<std::int64_t> axes{out.replaced.integer("axis", 0)};
+    for (const TensorId piece : out.replaced.outputs) {
+        out.apply(OpKind::slice, {out.replaced.inputs[0]}, piece,
+                  {{"axes", axes}, {"step", std::vector<std::int64_t>{1}}});
+    }
+}
+
+bool is_roll(const Graph& graph, const Op& op) {
+    return op.kind == OpKind::copy && !op.integers("shifts").empty() && graph.tensors[op.inputs[0]].known_shape;
+}
+
+/// Per dimension both parts are cut out and joined the other way round.
+void append_roll(Spelling out) {
+    Graph& graph = out.graph;
+    const auto axes = out.replaced.integers("axes");
+    const auto shifts = out.replaced.integers("shifts");
+    const Tensor whole = graph.tensors[out.replaced.inputs[0]];
+    TensorId rolled = out.replaced.inputs[0];
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const auto axis = static_cast<std::size_t>(axes[i]);
+        const Expression size = whole.shape[axis];
+        std::vector<Expression> tail = whole.shape;
+        std::vector<Expression> head = whole.shape;
+        tail[axis] = graph.expressions.modulo(graph.expressions.constant(shifts[i]), size);
+        head[axis] = graph.expressions.subtract(size, tail[axis]);
+        const std::vector<Attribute> cut = {{"axes", std::vector<std::int64_t>{axes[i]}},
+                                            {"step", std::vector<std::int64_t>{1}}};
+        const TensorId last = out.apply(OpKind::slice, {rolled}, out.tensor(whole.dtype, tail), cut);
+        const TensorId first = out.apply(OpKind::slice, {rolled}, out.tensor(whole.dtype, head), cut);
+        const bool done = i + 1 == axes.size();
+        rolled = out.apply(OpKind::concat, {last, first},
+                           done ? out.replaced.outputs[0] : out.tensor(whole.dtype, whole.shape), {{"axis", axes[i]}});
+    }
+}
+
+/// Writes every operator that `matches` anew.
+template <class Matches, class Append>
+void write_out(Graph& graph, const Matches& matches, const Append& append) {
+    std::vector<Op> ops;
+    ops.reserve(graph.ops.size());
+    for (Op& op : graph.ops) {
+        if (matches(graph, op)) {
+            append(Spelling{graph, op, ops});
+        } else {
+            ops.push_back(std::move(op));
+        }
+    }
+    graph.ops = std::move(ops);
+    assign_producers(graph);
+}
+
+}  // namespace
+
+void remove_copies(Graph& graph) {
+    std::vector<TensorId> stands_for(graph.tensors.size());
+    for (TensorId id = 0; id < stands_for.size(); ++id) stands_for[id] = id;
+    const auto resolve = [&](std::vector<TensorId>& ids) {
+        for (TensorId& id : ids) {
+            if (id != no_tensor) id = stands_for[id];
+        }
+    };
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        Op& op = graph.ops[id];
+        resolve(op.inputs);
+        drop_empty_parts(graph, op);
+        removed[id] = is_copy(graph, op);
+        if (removed[id]) stands_for[op.outputs[0]] = op.inputs[0];
+    }
+    resolve(graph.outputs);
+    erase(graph, removed);
+}
+
+void write_out_attention(Graph& graph) {
+    write_out(graph, is_written_out, append_attention);
+}
+
+void write_out_gates(Graph& graph) {
+    write_out(graph, is_gate, append_gate);
+}
+
+void write_out_movement(Graph& graph) {
+    write_out(graph, is_chunk, append_slices);
+    write_out(graph, is_roll, append_roll);
+}
+
+}  // namespace ftax::rewrites

@@ -1,0 +1,25 @@
+#include "predictors/lowering/graph_edits.hpp"
+
+#include <utility>
+
+namespace ftax {
+
+void assign_producers(Graph& graph) {
+    for (Tensor& tensor : graph.tensors) tensor.producer = no_op;
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
+    }
+}
+
+void erase(Graph& graph, const std::vector<bool>& removed) {
+    std::size_t kept = 0;
+    for (std::size_t id = 0; id < graph.ops.size(); ++id) {
+        if (removed[id]) continue;
+        if (kept != id) graph.ops[kept] = std::move(graph.ops[id]);
+        ++kept;
+    }
+    graph.ops.resize(kept);
+    assign_producers(graph);
+}
+
+}  // namespace ftax

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "predictors/kernels/kernel_models.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
+#include "predictors/timeline/schedule.hpp"
+
+namespace ftax {
+
+/// Equal kernels of a forward pass.
+struct CountedKernel {
+    KernelShape shape;
+    MathPath path = MathPath::fp32;
+    double count = 1;
+};
+
+/// Lists the kernels that a schedule launches for one binding; equal ones are counted, not repeated.
+[[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
+                                                      const BoundShapes& bound, bool engine_is_channels_last = false);
+
+/// Sums what listed kernels take.
+template <class T>
+kernels::PoweredTime<T> sum_time(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
+    kernels::PoweredTime<T> total{T(0.0), T(0.0)};
+    for (const CountedKernel& kernel : kernels) {
+        const auto one = std::visit([&](const auto& shape) { return models.time(shape, kernel.path); }, kernel.shape);
+        total.seconds += one.seconds * kernel.count;
+        total.energy_s += one.energy_s * kernel.count;
+    }
+    return total;
+}
+
+}  // namespace ftax

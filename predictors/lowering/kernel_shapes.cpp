@@ -1,0 +1,364 @@
+#include "predictors/lowering/kernel_shapes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "src/core/checked_math.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::size_t max_view_rank = 32;
+
+/// A dimension counted from the front, or from the back when negative. At least 1: whatever is empty then costs what
+/// the smallest kernel does, and the models divide by no zero.
+std::int64_t dim(const Tensor& tensor, const BoundShapes& bound, int index) {
+    const int rank = static_cast<int>(tensor.shape.size());
+    const int at = index < 0 ? index + rank : index;
+    return at >= 0 && at < rank ? std::max<std::int64_t>(1, bound[tensor.shape[at]]) : 1;
+}
+
+int element_bytes(const Schedule& schedule, TensorId tensor) {
+    return std::max(1, bits_of(schedule.storage[tensor]) / 8);
+}
+
+std::int64_t tensor_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
+    if (!graph.tensors[id].known_shape) return 0;
+    const std::int64_t bits = checked_multiply(element_count(graph.tensors[id], bound), bits_of(schedule.storage[id]));
+    return ceil_quotient(bits, 8);
+}
+
+/// Bytes a kernel reads of a tensor: a dimension that was expanded (stride 0) is read once.
+std::int64_t read_bytes(const Graph& graph, const Schedule& schedule, const BoundShapes& bound, TensorId id) {
+    const Tensor& tensor = graph.tensors[id];
+    if (tensor.strides.empty()) return tensor_bytes(graph, schedule, bound, id);
+    std::int64_t bits = bits_of(schedule.storage[id]);
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+        if (bound[tensor.strides[i]] != 0) bits = checked_multiply(bits, bound[tensor.shape[i]]);
+    }
+    return ceil_quotient(bits, 8);
+}
+
+/// Spatial dimensions d, h, w of an N,C,spatial… tensor, at least 1; leading ones are 1 for 1-D and 2-D data.
+std::array<std::int64_t, 3> spatial(const Tensor& tensor, const BoundShapes& bound) {
+    std::array<std::int64_t, 3> result{1, 1, 1};
+    for (std::size_t i = tensor.shape.size(), at = 3; i > 2 && at > 0; --i) {
+        result[--at] = std::max<std::int64_t>(1, bound[tensor.shape[i - 1]]);
+    }
+    return result;
+}
+
+/// The last two entries of a per-direction attribute; `fallback` where it has none. A 1-D window lies along w.
+std::array<std::int64_t, 2> window(const Op& op, std::string_view attribute, std::int64_t fallback) {
+    const auto values = op.integers(attribute);
+    std::array<std::int64_t, 2> result{fallback, fallback};
+    if (!values.empty()) result[1] = values.back();
+    if (values.size() > 1) result[0] = values[values.size() - 2];
+    return result;
+}
+
+/// Copies the dimensions longer than 1 with their strides, in order.
+struct StridedShape {
+    std::array<std::int64_t, max_view_rank> size{}, stride{};
+    std::size_t rank = 0;
+};
+StridedShape without_ones(const Tensor& tensor, const BoundShapes& bound) {
+    StridedShape result;
+    for (std::size_t i = 0; i < tensor.shape.size() && result.rank < max_view_rank; ++i) {
+        if (bound[tensor.shape[i]] == 1) continue;
+        result.size[result.rank] = bound[tensor.shape[i]];
+        result.stride[result.rank++] = bound[tensor.strides[i]];
+    }
+    return result;
+}
+
+/// Source: aten/src/ATen/TensorUtils.cpp, computeStride_impl: a view exists when each group of old dimensions that a
+/// group of new dimensions covers is contiguous within itself.
+bool is_viewable(const Tensor& from, const Tensor& to, const BoundShapes& bound) {
+    if (from.strides.empty()) return true;
+    const StridedShape old = without_ones(from, bound);
+    if (old.rank == 0) return true;
+    auto new_dim = static_cast<std::ptrdiff_t>(to.shape.size()) - 1;
+    std::int64_t chunk = 1;
+    std::int64_t covered = 1;
+    for (std::size_t i = old.rank; i-- > 0;) {
+        chunk = checked_multiply(chunk, old.size[i]);
+        const bool chunk_ends = i == 0 || old.stride[i - 1] != checked_multiply(old.size[i], old.stride[i]);
+        if (!chunk_ends) continue;
+        while (new_dim >= 0 && (covered < chunk || bound[to.shape[new_dim]] == 1))
+            covered = checked_multiply(covered, bound[to.shape[new_dim--]]);
+        if (covered != chunk) return false;
+        chunk = covered = 1;
+    }
+    return true;
+}
+
+bool is_contiguous(const Tensor& tensor, const BoundShapes& bound) {
+    if (tensor.strides.empty()) return true;
+    const StridedShape dims = without_ones(tensor, bound);
+    std::int64_t expected = 1;
+    for (std::size_t i = dims.rank; i-- > 0; expected = checked_multiply(expected, dims.size[i])) {
+        if (dims.stride[i] != expected) return false;
+    }
+    return true;
+}
+
+bool is_channels_last(const Tensor& tensor, const BoundShapes& bound) {
+    const std::size_t rank = tensor.shape.size();
+    if (tensor.strides.empty() || (rank != 4 && rank != 5)) return false;
+    const auto laid_out = [&](std::size_t i, std::int64_t stride) {
+        return bound[tensor.shape[i]] == 1 || bound[tensor.strides[i]] == stride;
+    };
+    if (!laid_out(1, 1)) return false;
+    std::int64_t step = bound[tensor.shape[1]];
+    for (std::size_t i = rank; i-- > 2; step = checked_multiply(step, bound[tensor.shape[i]])) {
+        if (!laid_out(i, step)) return false;
+    }
+    return true;
+}
+
+bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
+    if (tensor.strides.empty()) return true;
+    StridedShape dims;
+    for (std::size_t i = 0; i + 2 < tensor.shape.size() && dims.rank < max_view_rank; ++i) {
+        if (bound[tensor.shape[i]] == 1) continue;
+        dims.size[dims.rank] = bound[tensor.shape[i]];
+        dims.stride[dims.rank++] = bound[tensor.strides[i]];
+    }
+    for (std::size_t i = 0; i + 1 < dims.rank; ++i) {
+        if (dims.stride[i] != checked_multiply(dims.size[i + 1], dims.stride[i + 1])) return false;
+    }
+    return true;
+}
+
+kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                              const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& a = graph.tensors[op.inputs[0]];
+    const Tensor& c = graph.tensors[op.outputs[0]];
+    kernels::GemmShape shape;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.n = dim(c, bound, -1);
+    shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
+    const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);
+    const bool has_bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+    const auto choose_library = [&] {
+        shape.through_lt = has_bias && std::max({shape.m, shape.n, shape.k}) < kernel.cublas_lt_limit;
+        shape.separate_bias = has_bias && !shape.through_lt && kernel.cublas_lt_limit > 0;
+    };
+    if (op.kind == OpKind::linear) {
+        shape.linear = true;
+        shape.m = rows;
+        choose_library();
+        return shape;
+    }
+    if (op.kind == OpKind::recurrent) {  // one product per step
+        shape.m = dim(c, bound, -2);
+        shape.batch = std::max<std::int64_t>(1, rows / shape.m);
+        return shape;
+    }
+    const Tensor& b = graph.tensors[op.inputs[1]];
+    // A matrix shared by the whole batch folds the batch into the rows: one GEMM instead of many.
+    const bool shared_right = b.shape.size() <= 2;
+    shape.linear = shared_right && b.role == TensorRole::weight;
+    shape.m = shared_right ? rows : dim(c, bound, -2);
+    shape.batch = std::max<std::int64_t>(1, rows / shape.m);
+    if (shape.linear) choose_library();
+    return shape;
+}
+
+kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                              const BoundShapes& bound, bool engine_is_channels_last) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& x = graph.tensors[op.inputs[0]];
+    const Tensor& w = graph.tensors[op.inputs[1]];
+    const Tensor& y = graph.tensors[op.outputs[0]];
+    const auto in = spatial(x, bound);
+    const auto out = spatial(y, bound);
+    const auto filter = spatial(w, bound);
+    const auto stride = window(op, "stride", 1);
+    const auto dilation = window(op, "dilation", 1);
+    const bool transposed = op.kind == OpKind::conv_transpose;
+    kernels::ConvShape shape;
+    shape.batch = dim(x, bound, 0);
+    shape.in_channels = dim(x, bound, 1);
+    shape.out_channels = dim(y, bound, 1);
+    // The number of groups may depend on the batch (CondConv), so the filter says it.
+    shape.groups =
+        std::max<std::int64_t>(1, transposed ? op.integer("groups", 1) : shape.in_channels / dim(w, bound, 1));
+    shape.in_depth = in[0], shape.in_height = in[1], shape.in_width = in[2];
+    shape.out_depth = out[0], shape.out_height = out[1], shape.out_width = out[2];
+    shape.kernel_d = filter[0], shape.kernel_h = filter[1], shape.kernel_w = filter[2];
+    shape.stride_h = stride[0], shape.stride_w = stride[1];
+    shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.channels_last = engine_is_channels_last || is_channels_last(y, bound);
+    shape.fused_layout = kernel.fused_layout;
+    shape.library = kernel.conv_library;
+    shape.workspace_bytes = kernel.conv_workspace_bytes;
+    shape.transposed = transposed;
+    return shape;
+}
+
+/// Tells whether two tensors of one shape lie in memory in another order.
+bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound) {
+    if (a.shape.size() != b.shape.size() || (a.strides.empty() && b.strides.empty())) return false;
+    std::int64_t step_a = 1, step_b = 1;
+    for (std::size_t i = a.shape.size(); i-- > 0;) {
+        const std::int64_t size = bound[a.shape[i]];
+        if (size != bound[b.shape[i]]) return false;
+        const std::int64_t stride_a = a.strides.empty() ? step_a : bound[a.strides[i]];
+        const std::int64_t stride_b = b.strides.empty() ? step_b : bound[b.strides[i]];
+        step_a = checked_multiply(step_a, size), step_b = checked_multiply(step_b, size);
+        // The fastest dimension decides how warps meet the sectors.
+        if (size > 1 && (stride_a == 1) != (stride_b == 1)) return true;
+    }
+    return false;
+}
+
+/// The class of a kernel where it depends on the layout of what it touches.
+kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    using kernels::MemoryClass;
+    const Tensor& out = graph.tensors[kernel.writes[0]];
+    switch (kernel.memory_class) {
+        case MemoryClass::pointwise:
+        case MemoryClass::transcendental:
+            for (const TensorId input : kernel.reads) {
+                if (differ_in_order(graph.tensors[input], out, bound)) return MemoryClass::transpose;
+            }
+            break;
+        case MemoryClass::resize:
+            // Channels-last kernels give each output a thread (upsample_bilinear2d_nhwc_out_frame).
+            if (is_channels_last(out, bound)) return MemoryClass::gather;
+            break;
+        default:
+            break;
+    }
+    return kernel.memory_class;
+}
+
+kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                  const BoundShapes& bound) {
+    kernels::MemoryShape shape;
+    shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, kernel, bound);
+    TensorId largest = no_tensor;
+    for (const TensorId id : kernel.writes) {
+        if (largest == no_tensor) largest = id;
+        if (!graph.tensors[id].known_shape) continue;
+        const DType type = kernel.written_type.value_or(schedule.storage[id]);
+        const std::int64_t elements = element_count(graph.tensors[id], bound);
+        shape.write_bytes = checked_add(shape.write_bytes, ceil_quotient(checked_multiply(elements, bits_of(type)), 8));
+        shape.elements = std::max(shape.elements, elements);
+    }
+    const std::int64_t output_elements = shape.elements;
+    for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
+        const TensorId id = kernel.reads[i];
+        std::int64_t bytes = read_bytes(graph, schedule, bound, id);
+        if (kernel.lookup && i == 0) {
+            bytes = std::min(bytes, shape.write_bytes);
+        } else if (graph.tensors[id].known_shape &&
+                   (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // else too small
+            const std::int64_t elements = element_count(graph.tensors[id], bound);
+            if (elements > shape.elements) {
+                shape.elements = elements;
+                largest = id;
+            }
+        }
+        constexpr std::int64_t single_value = 8;
+        shape.vectorized = shape.vectorized && (bytes == shape.write_bytes || bytes <= single_value);
+        shape.read_bytes = checked_add(shape.read_bytes, bytes);
+    }
+    if (largest == no_tensor) return shape;
+    shape.element_bytes = element_bytes(schedule, largest);
+    const Op& op = graph.ops[kernel.op];
+    // Rows: what softmax and norms work on is the last dimension (or the named axis); a reduction's row is what
+    // becomes one output element.
+    const bool reduces =
+        kernel.memory_class == kernels::MemoryClass::reduce || kernel.memory_class == kernels::MemoryClass::pool;
+    if (reduces && output_elements > 0) {
+        shape.rows = output_elements;
+        shape.row_length = std::max<std::int64_t>(1, shape.elements / output_elements);
+        if (op.kind == OpKind::pool) {
+            shape.row_length = 1;
+            for (const std::int64_t side : window(op, "kernel", 1)) {
+                shape.row_length = checked_multiply(shape.row_length, side);
+            }
+        }
+    } else if (shape.cls == kernels::MemoryClass::resize) {
+        const auto plane = spatial(graph.tensors[kernel.writes[0]], bound);
+        shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
+        shape.rows = output_elements / shape.row_length;
+    } else {
+        const int axis = static_cast<int>(
+            op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
+        shape.row_length = dim(graph.tensors[largest], bound, axis);
+        shape.rows = shape.elements / shape.row_length;
+    }
+    return shape;
+}
+
+kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                        const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& q = graph.tensors[op.inputs[0]];
+    const Tensor& k = graph.tensors[op.inputs[1]];
+    kernels::AttentionShape shape;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.head_dim = dim(q, bound, -1);
+    shape.q_length = dim(q, bound, -2);
+    shape.kv_length = dim(k, bound, -2);
+    shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
+    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
+    shape.batch = std::max<std::int64_t>(1, element_count(q, bound) / per_batch);
+    shape.causal = op.integer("causal", 0) != 0;
+    const bool half = shape.element_bytes == 2;
+    const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
+    // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.
+    // Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+    if (q.shape.size() != 4) {
+        shape.path = kernels::AttentionPath::math;
+    } else {
+        const bool flash = half && !masked && shape.head_dim <= 256;
+        shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
+    }
+    return shape;
+}
+
+}  // namespace
+
+KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound,
+                         bool engine_is_channels_last) {
+    switch (kernel.cls) {
+        case KernelClass::gemm:
+            return gemm_shape(graph, schedule, kernel, bound);
+        case KernelClass::conv:
+            return conv_shape(graph, schedule, kernel, bound, engine_is_channels_last);
+        case KernelClass::attention:
+            return attention_shape(graph, schedule, kernel, bound);
+        case KernelClass::memory:
+            break;
+    }
+    return memory_shape(graph, schedule, kernel, bound);
+}
+
+bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    switch (kernel.condition) {
+        case LaunchCondition::always:
+            return true;
+        case LaunchCondition::unless_viewable:
+            return !is_viewable(graph.tensors[kernel.reads[0]], graph.tensors[kernel.writes[0]], bound);
+        case LaunchCondition::unless_contiguous:
+            return !is_contiguous(graph.tensors[graph.ops[kernel.op].inputs[0]], bound);
+        case LaunchCondition::unless_in_format_of_result: {
+            const Tensor& result = graph.tensors[graph.ops[kernel.op].outputs[0]];
+            const Tensor& input = graph.tensors[kernel.reads[0]];
+            return is_channels_last(result, bound) ? !is_channels_last(input, bound) : !is_contiguous(input, bound);
+        }
+        case LaunchCondition::unless_batch_merges:
+            return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
+    }
+    return true;
+}
+
+}  // namespace ftax

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <variant>
+
+#include "ftax/graph.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/timeline/schedule.hpp"
+
+namespace ftax {
+
+/// What the kernel models see of a kernel.
+using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape>;
+
+/// Reads the dimensions of a scheduled kernel from the tensors of its operator. With `engine_is_channels_last`
+/// convolutions run on NHWC data whatever the graph's strides say.
+/// Throws Error{limit} when a count leaves int64.
+[[nodiscard]] KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                       const BoundShapes& bound, bool engine_is_channels_last);
+
+/// Tells whether the kernel is launched for these shapes (see LaunchCondition).
+[[nodiscard]] bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
+
+}  // namespace ftax

@@ -1,0 +1,455 @@
+#include "predictors/lowering/lowering.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <unordered_map>
+
+#include "ftax/error.hpp"
+#include "predictors/lowering/autocast.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+namespace ftax {
+namespace {
+
+using kernels::MemoryClass;
+
+/// What an eager framework launches for an operator of each kind.
+struct LaunchRule {
+    OpKind kind;
+    enum class Action : std::uint8_t { contract, move, view, wait, nothing } action;
+    HostKind host_kind = HostKind::light;
+    MemoryClass memory_class = MemoryClass::pointwise;
+};
+
+using Action = LaunchRule::Action;
+constexpr std::array<LaunchRule, op_kind_count> rules{{
+    {OpKind::conv, Action::contract, HostKind::conv},
+    {OpKind::conv_transpose, Action::contract, HostKind::conv},
+    {OpKind::linear, Action::contract, HostKind::gemm},
+    {OpKind::matmul, Action::contract, HostKind::bmm},
+    {OpKind::attention, Action::contract, HostKind::bmm},
+    {OpKind::recurrent, Action::contract, HostKind::conv},
+    {OpKind::batch_norm, Action::move, HostKind::batch_norm, MemoryClass::batch_norm},
+    {OpKind::layer_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
+    {OpKind::group_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
+    {OpKind::instance_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
+    {OpKind::rms_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
+    {OpKind::local_response_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
+    {OpKind::softmax, Action::move, HostKind::light, MemoryClass::softmax},
+    {OpKind::log_softmax, Action::move, HostKind::light, MemoryClass::softmax},
+    {OpKind::pointwise, Action::move},
+    {OpKind::cast, Action::move},
+    {OpKind::reduce, Action::move, HostKind::light, MemoryClass::reduce},
+    {OpKind::cumulative, Action::move, HostKind::light, MemoryClass::sort},
+    {OpKind::sort, Action::move, HostKind::light, MemoryClass::sort},
+    {OpKind::pool, Action::move, HostKind::light, MemoryClass::pool},
+    {OpKind::global_pool, Action::move, HostKind::light, MemoryClass::reduce},
+    {OpKind::resize, Action::move, HostKind::light, MemoryClass::resize},
+    {OpKind::embedding, Action::move, HostKind::light, MemoryClass::gather},
+    {OpKind::gather, Action::move, HostKind::light, MemoryClass::gather},
+    {OpKind::scatter, Action::move, HostKind::light, MemoryClass::gather},
+    {OpKind::reshape, Action::view, HostKind::view},
+    {OpKind::transpose, Action::view, HostKind::view, MemoryClass::transpose},
+    {OpKind::slice, Action::view, HostKind::view, MemoryClass::copy},
+    {OpKind::split, Action::view, HostKind::view, MemoryClass::copy},
+    {OpKind::expand, Action::view, HostKind::view, MemoryClass::copy},
+    {OpKind::concat, Action::move, HostKind::light, MemoryClass::concat},
+    {OpKind::pad, Action::move, HostKind::light, MemoryClass::transpose},
+    {OpKind::copy, Action::move, HostKind::light, MemoryClass::transpose},
+    {OpKind::fill, Action::move, HostKind::light, MemoryClass::copy},
+    {OpKind::fft, Action::move, HostKind::gemm, MemoryClass::transpose},
+    {OpKind::quantize, Action::move},
+    {OpKind::dequantize, Action::move},
+    {OpKind::nonzero, Action::wait, HostKind::synchronize, MemoryClass::reduce},
+    {OpKind::to_host, Action::wait, HostKind::synchronize, MemoryClass::copy},
+    {OpKind::shape, Action::nothing},
+    {OpKind::identity, Action::view, HostKind::view},
+    {OpKind::control, Action::nothing},
+    {OpKind::custom, Action::move},
+}};
+
+constexpr bool rules_follow_op_kinds() {
+    for (int i = 0; i < op_kind_count; ++i) {
+        if (static_cast<int>(rules[i].kind) != i) return false;
+    }
+    return true;
+}
+static_assert(rules_follow_op_kinds());
+
+/// Elementwise functions whose arithmetic is long enough to matter beside their traffic.
+bool is_transcendental(std::string_view function) {
+    static constexpr std::array<std::string_view, 19> names{
+        "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",
+        "mish", "softplus", "elu",  "selu",    "sin",  "cos", "atan", "hardsigmoid", "log1p"};
+    return std::find(names.begin(), names.end(), function) != names.end();
+}
+
+class Lowering {
+  public:
+    Lowering(const Graph& graph, const DeviceSpec& device, const PredictOptions& options, const LoweringTraits& traits)
+        : graph_(graph), device_(device), options_(options), traits_(traits) {}
+
+    Schedule run() {
+        assign_storage();
+        count_module_calls();
+        for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
+        return std::move(schedule_);
+    }
+
+  private:
+    void assign_storage() {
+        const DType storage = storage_type(options_.precision);
+        schedule_.storage.reserve(graph_.tensors.size());
+        for (const Tensor& tensor : graph_.tensors) {
+            const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
+            schedule_.storage.push_back(replaced ? storage : tensor.dtype);
+        }
+        if (options_.precision != Precision::amp) return;
+        autocast_policies_ = autocast::policies(graph_);
+        autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
+    }
+
+    void count_module_calls() {
+        if (!traits_.module_calls) return;
+        for (const ModuleCall& call : graph_.module_calls) ++pending_calls_[call.path];
+    }
+
+    /// Module calls that begin with this operator: its own module and every enclosing one not yet entered.
+    std::uint32_t take_module_calls(const std::string& path) {
+        std::uint32_t calls = 0;
+        std::string_view prefix = path;
+        while (true) {
+            const auto found = pending_calls_.find(std::string(prefix));
+            if (found != pending_calls_.end()) {
+                calls += found->second;
+                pending_calls_.erase(found);
+            }
+            if (prefix.empty()) return calls;
+            const std::size_t dot = prefix.rfind('.');
+            prefix = dot == std::string_view::npos ? std::string_view{} : prefix.substr(0, dot);
+        }
+    }
+
+    void begin_launch(OpId id, HostKind host_kind) {
+        const Op& op = graph_.ops[id];
+        schedule_.launches.push_back(
+            {id, traits_.host_kind.value_or(host_kind), static_cast<std::uint32_t>(schedule_.kernels.size()), 0,
+             traits_.module_calls && !pending_calls_.empty() ? take_module_calls(op.module) : 0});
+    }
+
+    void add_kernel(Kernel kernel) {
+        schedule_.kernels.push_back(std::move(kernel));
+        ++schedule_.launches.back().kernel_count;
+    }
+
+    std::vector<TensorId> present_inputs(const Op& op) const {
+        std::vector<TensorId> present;
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor && graph_.tensors[input].role != TensorRole::constant) present.push_back(input);
+        }
+        return present;
+    }
+
+    void lower_op(OpId id) {
+        const Op& op = graph_.ops[id];
+        const LaunchRule& rule = rules[static_cast<std::size_t>(op.kind)];
+        switch (rule.action) {
+            case Action::nothing:
+                return;
+            case Action::view:
+                return lower_view(id, rule);
+            case Action::contract:
+                return lower_contraction(id, rule);
+            case Action::wait:
+            case Action::move:
+                break;
+        }
+        cast_for_autocast(id);
+        copy_input_out_of_format(id);
+        copy_concat_tables(id);
+        begin_launch(id, host_kind(op, rule));
+        if (op.kind == OpKind::concat && !traits_.host_kind)
+            schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
+        Kernel kernel{
+            .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
+        add_kernel(std::move(kernel));
+    }
+
+    MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {
+        if (op.kind == OpKind::pool && traits_.pools_stream) return MemoryClass::pointwise;
+        if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
+        // Only the bilinear kernel walks over the planes in sequence; the others gather.
+        if (op.kind == OpKind::resize && op.text("function") == "nearest") return MemoryClass::gather;
+        if (op.kind == OpKind::pointwise && is_transcendental(op.text("function"))) return MemoryClass::transcendental;
+        return rule.memory_class;
+    }
+
+    void lower_view(OpId id, const LaunchRule& rule) {
+        const Op& op = graph_.ops[id];
+        if (op.kind == OpKind::split && traits_.calls_engines) return split_engine(id);
+        const bool moves = traits_.views_move_data && op.kind != OpKind::reshape && op.kind != OpKind::identity;
+        // torch.reshape copies what strides cannot express; torch.view would have failed instead.
+        const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
+                              !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
+        if (!moves && !may_copy && !traits_.views_cost_host) return;
+        begin_launch(id, moves || may_copy ? HostKind::light : rule.host_kind);
+        if (moves)
+            add_kernel(
+                {.memory_class = rule.memory_class, .op = id, .reads = present_inputs(op), .writes = op.outputs});
+        if (may_copy) {
+            add_kernel({.memory_class = MemoryClass::transpose,
+                        .condition = LaunchCondition::unless_viewable,
+                        .op = id,
+                        .reads = {op.inputs[0]},
+                        .writes = {op.outputs[0]}});
+        }
+    }
+
+    /// A split between two engines is dispatched by TorchScript; the call of the next engine copies pieces that are not
+    /// contiguous. Source: pytorch/TensorRT, core/runtime (execute_engine).
+    void split_engine(OpId id) {
+        const auto begin = [&](HostKind kind) {
+            begin_launch(id, kind);
+            schedule_.launches.back().host_kind = kind;
+        };
+        begin(HostKind::light);
+        begin(HostKind::engine_call);
+        for (const TensorId piece : graph_.ops[id].outputs) {
+            begin(HostKind::light);
+            add_kernel({.memory_class = MemoryClass::copy,
+                        .condition = LaunchCondition::unless_contiguous,
+                        .op = id,
+                        .reads = {piece},
+                        .writes = {piece}});
+        }
+    }
+
+    void lower_contraction(OpId id, const LaunchRule& rule) {
+        const Op& op = graph_.ops[id];
+        const bool convolution = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
+        cast_for_autocast(id);
+        if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
+        copy_input_out_of_format(id);
+        begin_launch(id, host_kind(op, rule));
+        schedule_.launches.back().blas_call = blas_call(op);
+        Kernel kernel{.cls = convolution                    ? KernelClass::conv
+                             : op.kind == OpKind::attention ? KernelClass::attention
+                                                            : KernelClass::gemm,
+                      .path = contraction_path(convolution),
+                      .fused_layout = options_.cudnn9,
+                      .conv_library = traits_.conv_library,
+                      .conv_workspace_bytes = traits_.conv_workspace_bytes,
+                      .cublas_lt_limit = cublas_lt_limit(),
+                      .op = id,
+                      .reads = present_inputs(op),
+                      .writes = op.outputs};
+        add_kernel(std::move(kernel));
+        add_bias(id, convolution);
+    }
+
+    /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), which most builds with cuDNN 9 have.
+    std::int64_t cublas_lt_limit() const {
+        return options_.cudnn9 && traits_.cublas_lt_limit > 0 ? no_cublas_lt_limit : traits_.cublas_lt_limit;
+    }
+
+    /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a
+    /// linear layer with a strided input, which PyTorch runs as a batched product with the one filter. Source:
+    /// aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
+    void add_bias(OpId id, bool convolution) {
+        const Op& op = graph_.ops[id];
+        if (op.inputs.size() < 3 || op.inputs[2] == no_tensor) return;
+        const bool strided = op.kind == OpKind::linear && !graph_.tensors[op.inputs[0]].strides.empty() &&
+                             graph_.tensors[op.inputs[0]].shape.size() > 2 && !traits_.views_move_data;
+        const bool separate = convolution && traits_.separate_conv_bias && op.text(rewrites::epilogue).empty();
+        if (!separate && !strided) return;
+        begin_launch(id, HostKind::light);
+        add_kernel({.condition = strided ? LaunchCondition::unless_contiguous : LaunchCondition::always,
+                    .op = id,
+                    .reads = {op.outputs[0], op.inputs[2]},
+                    .writes = {op.outputs[0]}});
+    }
+
+    MathPath contraction_path(bool convolution) const {
+        const MathPath path = math_path(device_, options_.precision, convolution);
+        const bool halves = traits_.half_accumulation && path == MathPath::fp16_tensor &&
+                            device_.peak(MathPath::fp16_tensor_fp16_accumulate);
+        return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
+    }
+
+    /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores and on Volta; fp32 kernels of Pascal and
+    /// Turing do not show it. Source: framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs
+    /// each).
+    BlasCall blas_call(const Op& op) const {
+        if (traits_.calls_engines) return BlasCall::never;
+        if (op.kind == OpKind::linear) return BlasCall::always;
+        if (op.kind != OpKind::conv || op.integer("groups", 1) != 1) return BlasCall::never;
+        const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;
+        if (filter.size() < 2 || graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
+        const bool pointwise = std::all_of(filter.begin() + 2, filter.end(),
+                                           [&](Expression e) { return graph_.expressions.constant_value(e) == 1; });
+        const bool through_cublas = math_path(device_, options_.precision, true) != MathPath::fp32 ||
+                                    device_.architecture == Architecture::volta;
+        return pointwise && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
+    }
+
+    /// What an operator demands of its input's strides, beyond which eager PyTorch copies it first.
+    /// Source: aten/src/ATen/native/cudnn/ConvShared.cpp, cuda/layer_norm_kernel.cu (expect_contiguous),
+    /// cuda/SoftMax.cu, group_norm.cpp, cudnn/BatchNorm.cpp and the pooling kernels (suggest_memory_format).
+    std::optional<LaunchCondition> demanded_format(const Op& op) const {
+        switch (op.kind) {
+            case OpKind::layer_norm:
+            case OpKind::group_norm:
+            case OpKind::softmax:
+            case OpKind::log_softmax:
+                return LaunchCondition::unless_contiguous;
+            case OpKind::conv:
+            case OpKind::conv_transpose:
+            case OpKind::batch_norm:
+            case OpKind::pool:
+                return LaunchCondition::unless_in_format_of_result;
+            default:
+                return std::nullopt;
+        }
+    }
+
+    void copy_input_out_of_format(OpId id) {
+        const Op& op = graph_.ops[id];
+        const auto condition = demanded_format(op);
+        if (!condition || traits_.views_move_data || op.inputs[0] == no_tensor) return;
+        const TensorId input = op.inputs[0];
+        const bool in_order = graph_.tensors[input].strides.empty();
+        const bool may_reorder = *condition == LaunchCondition::unless_in_format_of_result;
+        if (in_order && !(may_reorder && !graph_.tensors[op.outputs[0]].strides.empty())) return;
+        begin_launch(id, HostKind::light);
+        add_kernel({.memory_class = MemoryClass::transpose,
+                    .condition = *condition,
+                    .op = id,
+                    .reads = {input},
+                    .writes = {input}});
+    }
+
+    /// ONNX Runtime's Concat sends the list of its inputs and three tables of their sizes to the device first, unless
+    /// all are of one size and few. Source: onnxruntime/core/providers/cuda/tensor/concat.cc.
+    void copy_concat_tables(OpId id) {
+        const Op& op = graph_.ops[id];
+        if (op.kind != OpKind::concat || !traits_.concat_copies_tables) return;
+        const std::vector<TensorId> parts = present_inputs(op);
+        const bool alike = std::all_of(parts.begin(), parts.end(), [&](TensorId part) {
+            return graph_.tensors[part].shape == graph_.tensors[parts.front()].shape;
+        });
+        constexpr std::size_t passed_by_value = 32;
+        const int tables = !alike ? 4 : parts.size() > passed_by_value ? 1 : 0;
+        for (int i = 0; i < tables; ++i) {
+            begin_launch(id, HostKind::light);
+            add_kernel({.memory_class = MemoryClass::copy, .op = id});
+        }
+    }
+
+    HostKind host_kind(const Op& op, const LaunchRule& rule) const {
+        if (op.text("function") == rewrites::fused_function) return HostKind::fused;
+        if (op.kind == OpKind::matmul) {
+            const auto rank = [&](std::size_t i) { return graph_.tensors[op.inputs[i]].shape.size(); };
+            return rank(0) > 2 || rank(1) > 2 ? HostKind::bmm : HostKind::gemm;
+        }
+        if (op.kind != OpKind::conv && op.kind != OpKind::conv_transpose) return rule.host_kind;
+        const std::int64_t groups = op.integer("groups", 1);
+        if (groups == 1) return HostKind::conv;
+        const Tensor& input = graph_.tensors[op.inputs[0]];
+        const auto channels = input.shape.size() > 1 ? graph_.expressions.constant_value(input.shape[1]) : std::nullopt;
+        return channels == groups ? HostKind::conv_depthwise : HostKind::conv_grouped;
+    }
+
+    /// torch.matmul folds the leading dimensions of its operands into one batch dimension; where the strides do not
+    /// allow it (batch > 1 and heads transposed behind the sequence) that is a copy of its own.
+    /// Source: aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl: expand().reshape().
+    void copy_unmergeable_operands(OpId id) {
+        for (const TensorId input : graph_.ops[id].inputs) {
+            if (input == no_tensor) continue;
+            const Tensor& operand = graph_.tensors[input];
+            if (operand.shape.size() < 4 || operand.strides.empty()) continue;
+            begin_launch(id, HostKind::light);
+            add_kernel({.memory_class = MemoryClass::transpose,
+                        .condition = LaunchCondition::unless_batch_merges,
+                        .op = id,
+                        .reads = {input},
+                        .writes = {input}});
+        }
+    }
+
+    /// Under autocast operands of another type than the operator's are cast first, weights on every forward pass.
+    void cast_for_autocast(OpId id) {
+        if (autocast_policies_.empty()) return;
+        const Op& op = graph_.ops[id];
+        const autocast::Policy policy = autocast_policies_[id];
+        if (policy != autocast::Policy::lower && policy != autocast::Policy::full) return;
+        const DType wanted = policy == autocast::Policy::lower ? DType::f16 : DType::f32;
+        const DType other = policy == autocast::Policy::lower ? DType::f32 : DType::f16;
+        for (const TensorId input : op.inputs) {
+            if (input == no_tensor || schedule_.storage[input] != other) continue;
+            begin_launch(id, HostKind::light);
+            add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = wanted});
+        }
+    }
+
+    const Graph& graph_;
+    const DeviceSpec& device_;
+    const PredictOptions& options_;
+    const LoweringTraits& traits_;
+    Schedule schedule_;
+    std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
+    std::unordered_map<std::string, std::uint32_t> pending_calls_;
+};
+
+}  // namespace
+
+bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept {
+    return traits.channels_last && storage_type(precision) != DType::f32;
+}
+
+DType storage_type(Precision precision) noexcept {
+    switch (precision) {
+        case Precision::fp16:
+            return DType::f16;
+        case Precision::bf16:
+            return DType::bf16;
+        case Precision::fp32:
+        case Precision::tf32:
+        case Precision::amp:
+            break;
+    }
+    return DType::f32;
+}
+
+MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution) {
+    const auto lacks = [&](std::string_view what) {
+        return Error(ErrorCode::usage, fmt::format("{} has no {} arithmetic; it runs {}", device.name, what,
+                                                   device.peak(MathPath::fp16_tensor) ? "fp32 and fp16" : "fp32"));
+    };
+    switch (precision) {
+        case Precision::tf32:
+            if (!device.peak(MathPath::tf32)) throw lacks("TF32");
+            return MathPath::tf32;
+        case Precision::bf16:
+            if (!device.peak(MathPath::bf16_tensor)) throw lacks("bf16");
+            return MathPath::bf16_tensor;
+        case Precision::fp16:
+        case Precision::amp:
+            // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in
+            // framework_tax.csv).
+            return device.peak(MathPath::fp16_tensor) ? MathPath::fp16_tensor : MathPath::fp32;
+        case Precision::fp32:
+            break;
+    }
+    return convolution && device.peak(MathPath::tf32) ? MathPath::tf32 : MathPath::fp32;
+}
+
+Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
+               const LoweringTraits& traits) {
+    return Lowering(graph, device, options, traits).run();
+}
+
+}  // namespace ftax

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "ftax/device.hpp"
+#include "ftax/graph.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/timeline/schedule.hpp"
+
+namespace ftax {
+
+/// How a framework executes the operators of a (rewritten) graph one after another.
+struct LoweringTraits {
+    bool views_cost_host = true;        ///< reshape, transpose, slice … pass through the dispatcher
+    bool views_move_data = false;       ///< transposes and slices are kernels, not changed strides
+    bool module_calls = true;           ///< each nn.Module call costs host time
+    bool separate_conv_bias = true;     ///< a convolution's bias is a second kernel over its output
+    bool concat_copies_tables = false;  ///< a concat of unequal parts copies tables to the device first
+    bool skips_padding = false;         ///< nested tensors: padded tokens are not computed
+    kernels::ConvLibrary conv_library = kernels::ConvLibrary::cudnn_heuristic;
+    bool half_accumulation = false;  ///< tensor cores add up halves in half precision
+    bool calls_engines = false;      ///< a run calls an engine, and another behind each split, which runs outside
+    bool channels_last = false;      ///< the engine keeps half-precision activations in NHWC
+    bool pools_stream = false;       ///< pooling kernels run at memory speed and keep no indices
+    std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
+    /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does. Source: PyTorch 1.12,
+    /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
+    std::int64_t cublas_lt_limit = 65535;
+    bool batched_matmul_copies = true;    ///< operands whose leading dimensions do not merge are copied first
+    bool synchronizes_runs = false;       ///< every run ends by waiting for the device
+    std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
+};
+
+/// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.
+/// Throws Error{usage} when the device lacks the precision.
+[[nodiscard]] Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
+                             const LoweringTraits& traits);
+
+/// Tells whether a framework keeps the activations of a run in NHWC.
+[[nodiscard]] bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept;
+
+/// Element type that activations and weights have under a precision.
+[[nodiscard]] DType storage_type(Precision precision) noexcept;
+
+/// Units that do the multiply-adds of a convolution or matrix product.
+/// fp32 convolutions run on TF32 tensor cores where the device has them, matrix products do not: PyTorch's defaults
+/// `torch.backends.cudnn.allow_tf32 = True`, `torch.backends.cuda.matmul.allow_tf32 = False` since 1.12.
+/// Throws Error{usage} when the device lacks the precision.
+[[nodiscard]] MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution);
+
+}  // namespace ftax

@@ -1,0 +1,307 @@
+#include "predictors/lowering/rewrites.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "predictors/lowering/graph_edits.hpp"
+#include "src/core/canonical/canonical.hpp"
+
+namespace ftax::rewrites {
+namespace {
+
+/// How often each tensor is read; an output of the graph counts as read once more.
+std::vector<int> count_readers(const Graph& graph) {
+    std::vector<int> readers(graph.tensors.size(), 0);
+    for (const Op& op : graph.ops) {
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) ++readers[input];
+        }
+    }
+    for (const TensorId output : graph.outputs) ++readers[output];
+    return readers;
+}
+
+bool is_convolution(const Op& op) {
+    return op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
+}
+bool is_contraction(const Op& op) {
+    return is_convolution(op) || op.kind == OpKind::linear;
+}
+bool is_addition(const Op& op) {
+    return op.kind == OpKind::pointwise && op.text("function") == "add";
+}
+bool is_elementwise(const Op& op) {
+    return op.kind == OpKind::pointwise || op.kind == OpKind::cast;
+}
+
+std::vector<TensorId> activations_of(const Graph& graph, const Op& op) {
+    std::vector<TensorId> result;
+    for (const TensorId input : op.inputs) {
+        if (input == no_tensor) continue;
+        const TensorRole role = graph.tensors[input].role;
+        if (role == TensorRole::activation || role == TensorRole::input) result.push_back(input);
+    }
+    return result;
+}
+
+/// Walks over the operators and joins each that `match` names a predecessor for to that predecessor, which then writes
+/// the result itself. `match` may change the predecessor's inputs.
+template <class Match>
+void absorb(Graph& graph, const Match& match) {
+    assign_producers(graph);
+    std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const OpId into = match(id, readers);
+        if (into == no_op) continue;
+        const TensorId result = graph.ops[id].outputs[0];
+        graph.ops[into].outputs[0] = result;
+        graph.tensors[result].producer = into;
+        removed[id] = true;
+    }
+    erase(graph, removed);
+}
+
+/// The contraction that produces `tensor` for one reader only.
+template <class Accept>
+OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId tensor, const Accept& accept) {
+    const OpId producer = graph.tensors[tensor].producer;
+    return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
+}
+
+/// Marks that a contraction finishes its result itself, bias included.
+void mark_epilogue(Op& contraction, std::string_view function) {
+    contraction.attributes.push_back({std::string(epilogue), std::string(function)});
+}
+
+/// Activations that only clip: a kernel applies them as it writes, without another table or exponential.
+bool is_clipping(const Op& op) {
+    static constexpr std::array<std::string_view, 5> functions = {"relu", "relu6", "clip", "clamp", "leaky_relu"};
+    return std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
+}
+
+/// Joins clipping activations, if the library has such kernels, or the addition of two to the contraction before them.
+template <class Accept>
+void absorb_epilogues(Graph& graph, const Accept& accept, bool clips, std::string_view addition) {
+    absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::pointwise || op.outputs.size() != 1) return no_op;
+        const std::vector<TensorId> inputs = activations_of(graph, op);
+        if (inputs.size() == 1 && clips) {
+            const OpId into = is_clipping(op) ? sole_producer(graph, readers, inputs[0], accept) : no_op;
+            if (into != no_op) mark_epilogue(graph.ops[into], op.text("function"));
+            return into;
+        }
+        if (inputs.size() != 2 || op.text("function") != addition) return no_op;
+        // The contraction that runs last finds the other summand ready.
+        for (const auto& [own, other] : {std::pair(inputs[0], inputs[1]), std::pair(inputs[1], inputs[0])}) {
+            const OpId into = sole_producer(graph, readers, own, accept);
+            const OpId before = graph.tensors[other].producer;
+            if (into == no_op || (before != no_op && before > into)) continue;
+            if (graph.ops[into].inputs.size() < 3) graph.ops[into].inputs.resize(3, no_tensor);
+            graph.ops[into].inputs.push_back(other);
+            mark_epilogue(graph.ops[into], addition);
+            return into;
+        }
+        return no_op;
+    });
+}
+
+template <class Fusible>
+void fuse_runs(Graph& graph, const Fusible& fusible) {
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    std::size_t first = 0;
+    while (first < graph.ops.size()) {
+        std::size_t end = first;
+        while (end < graph.ops.size() && fusible(graph.ops[end])) ++end;
+        if (end - first < 2) {
+            first = std::max(end, first + 1);
+            continue;
+        }
+        Op fused{.kind = OpKind::pointwise,
+                 .name = graph.ops[first].name,
+                 .source = "fused",
+                 .module = graph.ops[first].module,
+                 .attributes = {{"function", std::string(fused_function)}}};
+        std::vector<TensorId> written;
+        std::vector<int> read_inside(graph.tensors.size(), 0);
+        for (std::size_t id = first; id < end; ++id) {
+            const Op& op = graph.ops[id];
+            for (const TensorId input : op.inputs) {
+                if (input == no_tensor) continue;
+                ++read_inside[input];
+                const bool inside = std::find(written.begin(), written.end(), input) != written.end();
+                const bool known = std::find(fused.inputs.begin(), fused.inputs.end(), input) != fused.inputs.end();
+                if (!inside && !known) fused.inputs.push_back(input);
+            }
+            written.insert(written.end(), op.outputs.begin(), op.outputs.end());
+            removed[id] = id + 1 < end;
+        }
+        for (const TensorId tensor : written) {
+            if (readers[tensor] > read_inside[tensor]) fused.outputs.push_back(tensor);
+        }
+        graph.ops[end - 1] = std::move(fused);
+        first = end;
+    }
+    erase(graph, removed);
+}
+
+bool is_fixed(const Graph& graph, TensorId id) {
+    const Tensor& tensor = graph.tensors[id];
+    return tensor.known_shape && std::all_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression dimension) {
+               return graph.expressions.constant_value(dimension).has_value();
+           });
+}
+
+/// What gives another result each time, or may: random numbers, control flow, operators nobody knows.
+bool is_uncertain(const Op& op) {
+    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host) return true;
+    if (op.kind != OpKind::fill) return false;
+    constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](std::string_view name) { return op.source.find(name) != std::string::npos; });
+}
+
+}  // namespace
+
+void fold_constants(Graph& graph) {
+    std::vector<bool> removed(graph.ops.size(), false);
+    const auto is_known = [&](TensorId id) {
+        return id == no_tensor || graph.tensors[id].role == TensorRole::weight ||
+               graph.tensors[id].role == TensorRole::constant;
+    };
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        if (is_uncertain(op)) continue;
+        // Of what tensors are filled or expanded like only the shape counts.
+        const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
+        const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
+        if (!std::all_of(op.inputs.begin(), end, is_known)) continue;
+        if (!std::all_of(op.outputs.begin(), op.outputs.end(),
+                         [&](TensorId output) { return is_fixed(graph, output); }))
+            continue;
+        for (const TensorId output : op.outputs) graph.tensors[output].role = TensorRole::weight;
+        removed[id] = true;
+    }
+    erase(graph, removed);
+}
+
+void recognise_layers(Graph& graph) {
+    canonicalize(graph, SpelledOut::recognise);
+}
+
+void fold_batch_norm(Graph& graph) {
+    absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
+        const Op& norm = graph.ops[id];
+        if (norm.kind != OpKind::batch_norm) return no_op;
+        const OpId into = sole_producer(graph, readers, norm.inputs[0], is_contraction);
+        if (into == no_op) return no_op;
+        Op& contraction = graph.ops[into];
+        const TensorId shift = norm.inputs.size() > 2 ? norm.inputs[2] : no_tensor;
+        if (contraction.inputs.size() < 3) contraction.inputs.push_back(shift);
+        return into;
+    });
+}
+
+void merge_transposes(Graph& graph) {
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (Op& op : graph.ops) {
+        if (op.kind != OpKind::transpose) continue;
+        const OpId before = sole_producer(graph, readers, op.inputs[0],
+                                          [](const Op& producer) { return producer.kind == OpKind::transpose; });
+        if (before == no_op) continue;
+        const auto first = graph.ops[before].integers("perm");
+        const auto second = op.integers("perm");
+        if (first.size() != second.size() || first.empty()) continue;
+        std::vector<std::int64_t> merged;
+        for (const std::int64_t axis : second) merged.push_back(first[static_cast<std::size_t>(axis)]);
+        op.inputs = graph.ops[before].inputs;
+        op.attributes = {{"perm", std::move(merged)}};
+        removed[before] = true;
+    }
+    erase(graph, removed);
+}
+
+void fuse_conv_relu(Graph& graph) {
+    // FusedConv has no form with an addition but without relu: mark the additions that a relu follows.
+    absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
+        const Op& relu = graph.ops[id];
+        if (relu.kind != OpKind::pointwise || !is_clipping(relu)) return no_op;
+        const OpId into = sole_producer(graph, readers, relu.inputs[0],
+                                        [](const Op& op) { return is_convolution(op) || is_addition(op); });
+        if (into == no_op) return no_op;
+        if (is_addition(graph.ops[into])) graph.ops[into].attributes = {{"function", "add_relu"}};
+        if (is_convolution(graph.ops[into])) mark_epilogue(graph.ops[into], "relu");
+        return into;
+    });
+    absorb_epilogues(graph, is_convolution, false, "add_relu");
+}
+
+void fuse_epilogue(Graph& graph) {
+    absorb_epilogues(graph, is_contraction, true, "add");
+}
+
+void fuse_scale_and_activation(Graph& graph) {
+    absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::pointwise || !is_clipping(op)) return no_op;
+        return sole_producer(graph, readers, op.inputs[0],
+                             [](const Op& producer) { return producer.kind == OpKind::batch_norm; });
+    });
+}
+
+void fuse_skip_layer_norm(Graph& graph) {
+    assign_producers(graph);
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (Op& op : graph.ops) {
+        if (op.kind != OpKind::layer_norm) continue;
+        const OpId addition = sole_producer(graph, readers, op.inputs[0], is_addition);
+        if (addition == no_op || graph.ops[addition].inputs.size() != 2) continue;
+        op.inputs[0] = graph.ops[addition].inputs[0];
+        op.inputs.push_back(graph.ops[addition].inputs[1]);
+        removed[addition] = true;
+    }
+    erase(graph, removed);
+}
+
+void fuse_pointwise(Graph& graph) {
+    fuse_runs(graph, is_elementwise);
+}
+
+void fuse_pointwise_and_batch_norm(Graph& graph) {
+    fuse_runs(graph, [](const Op& op) { return is_elementwise(op) || op.kind == OpKind::batch_norm; });
+}
+
+void fuse_pointwise_and_reductions(Graph& graph) {
+    fuse_runs(graph, [](const Op& op) {
+        switch (op.kind) {
+            case OpKind::pointwise:
+            case OpKind::cast:
+            case OpKind::fill:
+            case OpKind::softmax:
+            case OpKind::log_softmax:
+            case OpKind::batch_norm:
+            case OpKind::layer_norm:
+            case OpKind::rms_norm:
+            case OpKind::group_norm:
+            case OpKind::reduce:
+            case OpKind::embedding:
+            case OpKind::pad:
+            case OpKind::copy:
+            case OpKind::concat:
+                return true;
+            default:
+                return false;
+        }
+    });
+}
+
+}  // namespace ftax::rewrites

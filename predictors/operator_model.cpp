@@ -1,0 +1,160 @@
+#include "predictors/operator_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "predictors/kernels/kernel_cost.hpp"
+#include "predictors/kernels/profile_parameters.hpp"
+#include "predictors/lowering/lowering.hpp"
+#include "src/core/statistics.hpp"
+
+namespace ftax {
+namespace {
+
+/// Half width of the 90 % interval of log(latency) once the host is known.
+/// Source: left-out devices of neusight_ops.csv with their hosts known.
+constexpr double anchored_spread = 0.2;
+
+std::optional<std::int64_t> dimension(const OperatorMeasurement& row, const std::string& name) {
+    const auto at = row.shape.find(name);
+    if (at == row.shape.end()) return std::nullopt;
+    return at->second;
+}
+
+std::int64_t dimension_or(const OperatorMeasurement& row, const std::string& name, std::int64_t fallback) {
+    return dimension(row, name).value_or(fallback);
+}
+
+bool has_dimensions(const OperatorMeasurement& row, std::initializer_list<const char*> names) {
+    return std::all_of(names.begin(), names.end(), [&](const char* name) { return row.shape.contains(name); });
+}
+
+int element_bytes(Precision precision) {
+    return bits_of(storage_type(precision)) / 8;
+}
+
+kernels::MemoryClass memory_class(std::string_view op) {
+    using enum kernels::MemoryClass;
+    if (op == "softmax") return softmax;
+    if (op == "ln") return layer_norm;
+    if (op == "pow" || op == "powu") return power;
+    if (op == "div" || op == "divu" || op == "tanh" || op == "gelu") return transcendental;
+    return pointwise;
+}
+
+bool has_second_tensor(std::string_view op) {
+    return op == "add" || op == "mul" || op == "div" || op == "pow";
+}
+
+kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
+    kernels::MemoryShape shape;
+    shape.cls = memory_class(row.op);
+    shape.rows = dimension_or(row, "b", 1);
+    shape.row_length = dimension_or(row, "h", 1);
+    shape.elements = shape.rows * shape.row_length;
+    shape.element_bytes = element_bytes(row.precision);
+    shape.write_bytes = shape.elements * shape.element_bytes;
+    shape.read_bytes = shape.write_bytes * (has_second_tensor(row.op) ? 2 : 1);
+    return shape;
+}
+
+/// Tells whether a kernel of a layer before Volta is one that cuBLAS takes itself, never through cublasLt: nothing else
+/// in neusight_ops.csv says that a layer has no bias.
+bool is_without_lt(std::string_view kernel) {
+    return kernel.starts_with("sgemm_128x128x8_NT") || kernel == "maxwell_sgemm_128x64_tn" ||
+           kernel == "maxwell_sgemm_128x128_tn";
+}
+
+kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
+    kernels::GemmShape shape;
+    shape.batch = dimension_or(row, "b", 1);
+    shape.m = dimension_or(row, "m", 1);
+    shape.n = dimension_or(row, "n", 1);
+    shape.k = dimension_or(row, "k", 1);
+    shape.element_bytes = element_bytes(row.precision);
+    shape.linear = row.op == "linear";
+    if (shape.linear) shape.through_lt = dimension_or(row, "bias", 1) != 0 && !is_without_lt(row.kernel);
+    return shape;
+}
+
+kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
+    kernels::ConvShape shape;
+    shape.batch = dimension_or(row, "b", 1);
+    shape.in_channels = dimension_or(row, "cin", 1);
+    shape.out_channels = dimension_or(row, "cout", 1);
+    shape.groups = dimension_or(row, "groups", 1);
+    shape.in_height = shape.in_width = dimension_or(row, "hw", 1);
+    shape.kernel_h = shape.kernel_w = dimension_or(row, "kernel", 1);
+    shape.stride_h = shape.stride_w = std::max<std::int64_t>(dimension_or(row, "stride", 1), 1);
+    shape.dilation_h = shape.dilation_w = dimension_or(row, "dilation", 1);
+    const std::int64_t reach = shape.dilation_h * (shape.kernel_h - 1) + 1;
+    const std::int64_t padded = shape.in_height + 2 * dimension_or(row, "pad", 0);
+    shape.out_height = shape.out_width = padded < reach ? 0 : (padded - reach) / shape.stride_h + 1;
+    shape.element_bytes = element_bytes(row.precision);
+    return shape;
+}
+
+}  // namespace
+
+std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
+    if (!operator_index(row.op)) return std::nullopt;
+    if (row.op == "conv") {
+        if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
+        return conv_shape(row);
+    }
+    if (is_product(row.op)) {
+        if (!has_dimensions(row, {"m", "n", "k"})) return std::nullopt;
+        return gemm_shape(row);
+    }
+    if (!has_dimensions(row, {"b", "h"})) return std::nullopt;
+    return memory_shape(row);
+}
+
+OperatorModel::OperatorModel(const DeviceProfile& profile)
+    : device_(profile.device),
+      kernels_(profile.device, kernel_parameters(profile)),
+      host_(profile_parameters<OperatorHostParameters<double>>(profile)) {
+    for (auto& rates : kernels_.rates) {
+        rates.floor_s = host_.kernel_floor_s;
+    }
+}
+
+std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasurement& row) const {
+    const auto shape = operator_shape(row);
+    if (!shape) return std::nullopt;
+    // Operator files state their precision exactly: fp32 is without TF32 also for convolutions.
+    const MathPath path = math_path(device_, row.precision, false);
+    const KernelCost cost = std::visit([&](const auto& s) { return kernel_cost(kernels_, s, path); }, *shape);
+    OperatorRowPrediction result;
+    result.kernel_s = kernels::within_power<double>(cost, host_.governor_s);
+    const bool counted = row.op == "conv" && row.order;
+    result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
+                                                         host_.conv_slope_s, host_.conv_curvature_s)
+                                           : host_.dispatch_s[*operator_index(row.op)]);
+    result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
+    // A convolution whose host part is known spreads like a matrix product.
+    const double width = std::exp(counted ? host_.product_spread : spread(row.op, host_));
+    result.low_s = result.latency_s / width;
+    result.high_s = result.latency_s * width;
+    result.bound = result.host_s >= result.kernel_s ? Bound::host : cost.bound;
+    return result;
+}
+
+void OperatorModel::anchor(std::span<const OperatorMeasurement> rows) {
+    std::vector<double> scales;
+    for (const OperatorMeasurement& row : rows) {
+        const auto predicted = predict(row);
+        if (!predicted || predicted->kernel_s * 2 > row.latency_s) continue;
+        const double unit_s = predicted->host_s / host_.scale;
+        scales.push_back(host_of_latency_s(row.latency_s, launch_share(row.op, host_), predicted->kernel_s) / unit_s);
+    }
+    if (scales.empty()) return;
+    host_.scale = upper_median(std::move(scales));
+    host_.spread = std::min(host_.spread, anchored_spread);
+}
+
+}  // namespace ftax

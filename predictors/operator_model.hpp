@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "ftax/device.hpp"
+#include "ftax/measurement.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/host/operator_host.hpp"
+#include "predictors/kernels/kernel_models.hpp"
+#include "predictors/kernels/shapes.hpp"
+
+/// Predicts single operators as measurement files time them.
+namespace ftax {
+
+using OperatorShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape>;
+
+/// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a
+/// layer without one, which the kernel's name may tell, too); b, cin, cout, kernel, hw, stride, pad (groups and
+/// dilation optional). Returns nullopt for an operator without a model or a missing dimension.
+[[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
+
+struct OperatorRowPrediction {
+    double latency_s = 0;
+    double low_s = 0, high_s = 0;  ///< 90 % interval
+    double host_s = 0;
+    double kernel_s = 0;
+    Bound bound = Bound::host;
+};
+
+/// Predicts rows of operator files on one device.
+class OperatorModel {
+  public:
+    /// Throws Error{profile} for a parameter outside its bounds.
+    explicit OperatorModel(const DeviceProfile& profile);
+
+    /// Returns nullopt when there is no model for the row (see operator_shape).
+    /// Throws Error{usage} when the device lacks the row's precision.
+    [[nodiscard]] std::optional<OperatorRowPrediction> predict(const OperatorMeasurement& row) const;
+
+    /// Sets the scale of this machine's host from measured rows of the device: the median over those rows in which the
+    /// host takes the larger part. Leaves the profile's scale when there is none.
+    void anchor(std::span<const OperatorMeasurement> rows);
+
+  private:
+    DeviceSpec device_;
+    KernelModels<double> kernels_;
+    OperatorHostParameters<double> host_;
+};
+
+}  // namespace ftax

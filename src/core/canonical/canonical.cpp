@@ -1,0 +1,18 @@
+#include "src/core/canonical/canonical.hpp"
+
+#include "src/core/canonical/canonical_patterns.hpp"
+#include "src/core/rewriter.hpp"
+
+namespace ftax {
+
+void canonicalize(Graph& graph, SpelledOut spelled_out) {
+    Rewriter rewriter(graph);
+    canonical::norms(rewriter);
+    canonical::activations(rewriter, spelled_out);
+    canonical::linear_layers(rewriter);
+    canonical::global_pools(rewriter);
+    canonical::attention(rewriter);
+    rewriter.finish();
+}
+
+}  // namespace ftax

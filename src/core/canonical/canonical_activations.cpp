@@ -1,0 +1,158 @@
+#include <cmath>
+
+#include "src/core/canonical/canonical_patterns.hpp"
+
+namespace ftax::canonical {
+namespace {
+
+constexpr std::size_t longest_chain = 12;
+
+bool near(std::optional<double> value, double wanted) {
+    return value && std::fabs(*value - wanted) < 1e-3;
+}
+
+/// Collects the elementwise operators behind `tensor` down to `x`; false when they read any other tensor.
+bool collect_cone(const Rewriter& r, TensorId tensor, TensorId x, std::vector<OpId>& group) {
+    std::vector<TensorId> open{tensor};
+    while (!open.empty()) {
+        const TensorId at = open.back();
+        open.pop_back();
+        if (at == x || (at != no_tensor && r.tensor(at).role == TensorRole::constant)) continue;
+        const OpId producer = r.producer(at);
+        if (!r.is(producer, OpKind::pointwise)) return false;
+        if (std::find(group.begin(), group.end(), producer) != group.end()) continue;
+        if (group.size() == longest_chain) return false;
+        group.push_back(producer);
+        for (const TensorId input : r.op(producer).inputs) open.push_back(input);
+    }
+    return true;
+}
+
+/// No operator of the group but `last` may feed anything outside it.
+bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
+    for (const OpId id : group) {
+        if (id == last) continue;
+        for (const OpId reader : r.readers(r.op(id).outputs[0])) {
+            if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
+        }
+    }
+    return true;
+}
+
+/// GELU: x · ½ · (1 + erf(x/√2)) or x · ½ · (1 + tanh(√(2/π)(x + 0.044715 x³))), in any order of multiplication.
+bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
+    const OpId plus_one = r.sole_reader(r.op(anchor).outputs[0]);
+    if (plus_one == no_op || !r.is(plus_one, "add") || !near(r.scalar(plus_one), 1)) return false;
+    std::vector<OpId> group{anchor, plus_one};
+    TensorId x = no_tensor;
+    double factor = 1;
+    OpId last = plus_one;
+    while (x == no_tensor || std::fabs(factor - 0.5) > 1e-3) {
+        const TensorId at = r.op(last).outputs[0];
+        const OpId next = r.sole_reader(at);
+        if (next == no_op) return false;
+        if (r.is(next, "div") && r.scalar(next) && r.op(next).inputs[0] == at) {
+            factor /= *r.scalar(next);
+        } else if (r.is(next, "mul") && r.scalar(next)) {
+            factor *= *r.scalar(next);
+        } else if (r.is(next, "mul") && x == no_tensor) {
+            x = r.other(next, at);
+            // The half may have been taken of x already.
+            const OpId halved = r.producer(x);
+            if (halved != no_op && (r.is(halved, "mul") || r.is(halved, "div")) && r.sole_reader(x) == next &&
+                r.scalar(halved)) {
+                const double scale = r.is(halved, "mul") ? *r.scalar(halved) : 1 / *r.scalar(halved);
+                if (near(scale, 0.5)) {
+                    factor *= scale;
+                    group.push_back(halved);
+                    x = r.variable(halved);
+                }
+            }
+        } else {
+            return false;
+        }
+        group.push_back(next);
+        last = next;
+    }
+    const std::size_t before = group.size();
+    if (x == no_tensor || !collect_cone(r, r.op(anchor).inputs[0], x, group) || group.size() == before) return false;
+    if (!is_closed(r, group, last)) return false;
+    const bool by_model = std::any_of(group.begin(), group.end(), [&](OpId id) { return r.is(id, "pow"); });
+    if (by_model && spelled_out == SpelledOut::keep) return false;
+    r.replace(last, group, OpKind::pointwise, {x}, {{"function", std::string("gelu")}});
+    return true;
+}
+
+/// x · g(x) for a function g of its own: sigmoid → silu, hardsigmoid → hardswish.
+bool match_gate(Rewriter& r, OpId anchor, std::string_view result) {
+    const TensorId x = r.op(anchor).inputs[0];
+    const OpId product = r.sole_reader(r.op(anchor).outputs[0]);
+    if (product == no_op || !r.is(product, "mul") || r.other(product, r.op(anchor).outputs[0]) != x) return false;
+    r.replace(product, {anchor, product}, OpKind::pointwise, {x}, {{"function", std::string(result)}});
+    return true;
+}
+
+/// relu6(x + 3) / 6, alone (hardsigmoid) or times x before or after the division (hardswish).
+bool match_hardswish(Rewriter& r, OpId anchor) {
+    const OpId plus_three = r.producer(r.op(anchor).inputs[0]);
+    if (plus_three == no_op || !r.is(plus_three, "add") || !near(r.scalar(plus_three), 3)) return false;
+    if (r.sole_reader(r.op(anchor).inputs[0]) != anchor) return false;
+    const TensorId x = r.variable(plus_three);
+    std::vector<OpId> group{plus_three, anchor};
+    bool divided = false;
+    bool multiplied = false;
+    OpId last = anchor;
+    for (int step = 0; step < 2; ++step) {
+        const TensorId at = r.op(last).outputs[0];
+        const OpId next = r.sole_reader(at);
+        if (next == no_op) break;
+        const auto scalar = r.scalar(next);
+        if (!divided && ((r.is(next, "div") && near(scalar, 6) && r.op(next).inputs[0] == at) ||
+                         (r.is(next, "mul") && near(scalar, 1.0 / 6)))) {
+            divided = true;
+        } else if (!multiplied && r.is(next, "mul") && r.other(next, at) == x) {
+            multiplied = true;
+        } else {
+            break;
+        }
+        group.push_back(next);
+        last = next;
+    }
+    if (!divided) return false;
+    r.replace(last, group, OpKind::pointwise, {x},
+              {{"function", std::string(multiplied ? "hardswish" : "hardsigmoid")}});
+    return true;
+}
+
+/// x · tanh(softplus(x))
+bool match_mish(Rewriter& r, OpId anchor) {
+    const OpId tanh = r.sole_reader(r.op(anchor).outputs[0]);
+    if (tanh == no_op || !r.is(tanh, "tanh")) return false;
+    const TensorId x = r.op(anchor).inputs[0];
+    const OpId product = r.sole_reader(r.op(tanh).outputs[0]);
+    if (product == no_op || !r.is(product, "mul") || r.other(product, r.op(tanh).outputs[0]) != x) return false;
+    r.replace(product, {anchor, tanh, product}, OpKind::pointwise, {x}, {{"function", std::string("mish")}});
+    return true;
+}
+
+}  // namespace
+
+void activations(Rewriter& r, SpelledOut spelled_out) {
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (!r.is(id, OpKind::pointwise)) continue;
+        const std::string_view function = r.op(id).text("function");
+        if (function == "erf" || function == "tanh") {
+            match_gelu(r, id, spelled_out);
+        } else if (function == "sigmoid") {
+            match_gate(r, id, "silu");
+        } else if (function == "hardsigmoid") {
+            match_gate(r, id, "hardswish");
+        } else if (function == "relu6") {
+            match_hardswish(r, id);
+        } else if (function == "softplus") {
+            match_mish(r, id);
+        }
+    }
+}
+
+}  // namespace ftax::canonical

@@ -1,0 +1,132 @@
+#include <span>
+
+#include "src/core/canonical/canonical_patterns.hpp"
+
+namespace ftax::canonical {
+
+void linear_layers(Rewriter& r) {
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (r.is(id, OpKind::matmul)) {
+            const Op& op = r.op(id);
+            const bool plain =
+                op.inputs.size() == 2 && op.integer("transpose_a", 0) == 0 && op.integer("transpose_b", 0) == 0;
+            if (!plain || r.tensor(op.inputs[1]).role != TensorRole::weight || r.tensor(op.inputs[1]).shape.size() != 2)
+                continue;
+            r.replace(id, {id}, OpKind::linear, op.inputs, {{"transposed_weight", std::int64_t{0}}});
+        }
+        if (!r.is(id, OpKind::linear) || r.op(id).inputs.size() != 2) continue;
+        const TensorId product = r.op(id).outputs[0];
+        const OpId sum = r.sole_reader(product);
+        if (sum == no_op || !r.is(sum, "add")) continue;
+        const TensorId bias = r.other(sum, product);
+        if (!r.is_parameter(bias) || r.tensor(bias).shape.size() != 1 || r.tensor(product).shape.empty()) continue;
+        if (r.tensor(bias).shape.back() != r.tensor(product).shape.back()) continue;
+        r.replace(sum, {id, sum}, OpKind::linear, {r.op(id).inputs[0], r.op(id).inputs[1], bias}, r.op(id).attributes);
+    }
+}
+
+void global_pools(Rewriter& r) {
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (!r.is(id, OpKind::reduce) || r.op(id).text("function") != "mean") continue;
+        const std::size_t rank = r.tensor(r.op(id).inputs[0]).shape.size();
+        const auto axes = r.op(id).integers("axes");
+        if (rank != 4 || axes.size() != 2 || axes[0] != 2 || axes[1] != 3) continue;
+        r.replace(id, {id}, OpKind::global_pool, r.op(id).inputs, {{"function", std::string("average")}});
+    }
+}
+
+namespace {
+
+/// Operand of a product with a scalar constant.
+TensorId scaled_operand(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
+    const OpId id = r.producer(tensor);
+    if (id == no_op || !r.is(id, "mul") || r.readers(tensor).size() != 1) return no_tensor;
+    const TensorId operand = r.variable(id);
+    const std::vector<TensorId>& inputs = r.op(id).inputs;
+    const bool by_constant = inputs.size() == 2 && operand != no_tensor && inputs[0] != inputs[1];
+    if (!by_constant) return no_tensor;
+    group.push_back(id);
+    return operand;
+}
+
+bool swaps_last_axes(std::span<const std::int64_t> perm) {
+    const std::size_t rank = perm.size();
+    for (std::size_t i = 0; i + 2 < rank; ++i) {
+        if (perm[i] != static_cast<std::int64_t>(i)) return false;
+    }
+    return rank >= 2 && perm[rank - 1] == static_cast<std::int64_t>(rank - 2) &&
+           perm[rank - 2] == static_cast<std::int64_t>(rank - 1);
+}
+
+/// Keys enter the product as [.., d, s]; finds or makes the tensor [.., s, d] that they were, taking what turned them
+/// into the group. no_tensor when they were not turned by a transposition.
+TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& group) {
+    const OpId last = r.producer(turned);
+    if (last == no_op || r.readers(turned).size() != 1 || r.tensor(turned).shape.size() < 2) return no_tensor;
+    Graph& graph = r.graph();
+    std::vector<Expression> wanted = r.tensor(turned).shape;
+    std::swap(wanted[wanted.size() - 1], wanted[wanted.size() - 2]);
+    if (r.is(last, OpKind::reshape)) {  // batch and heads folded into one axis around the transposition
+        const OpId turn = r.producer(r.op(last).inputs[0]);
+        if (!r.is(turn, OpKind::transpose) || !swaps_last_axes(r.op(turn).integers("perm"))) return no_tensor;
+        const OpId fold = r.producer(r.op(turn).inputs[0]);
+        if (!r.is(fold, OpKind::reshape) || r.tensor(r.op(fold).inputs[0]).shape != wanted) return no_tensor;
+        if (r.readers(r.op(last).inputs[0]).size() != 1 || r.readers(r.op(turn).inputs[0]).size() != 1)
+            return no_tensor;
+        group.insert(group.end(), {fold, turn, last});
+        return r.op(fold).inputs[0];
+    }
+    if (!r.is(last, OpKind::transpose)) return no_tensor;
+    const auto axes = r.op(last).integers("perm");
+    if (swaps_last_axes(axes)) {
+        group.push_back(last);
+        return r.op(last).inputs[0];
+    }
+    if (axes.size() != wanted.size()) return no_tensor;  // which axes moved is not said (movedim)
+    // One transposition did both: it keeps the part that separates the heads.
+    std::vector<std::int64_t> perm(axes.begin(), axes.end());
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    graph.ops[last].attributes = {{"perm", perm}};
+    graph.tensors[turned].shape = std::move(wanted);
+    return turned;
+}
+
+bool match_attention(Rewriter& r, OpId softmax) {
+    std::vector<OpId> group{softmax};
+    TensorId scores = r.op(softmax).inputs[0];
+    TensorId mask = no_tensor;
+    const OpId sum = r.producer(scores);
+    // An added number is no operand, but an attribute.
+    if (r.is(sum, "add") && r.op(sum).inputs.size() == 2 && r.sole_reader(scores) == softmax) {
+        const auto& terms = r.op(sum).inputs;
+        const bool first = r.is(r.producer(terms[0]), OpKind::matmul);
+        scores = terms[first ? 0 : 1];
+        mask = terms[first ? 1 : 0];
+        group.push_back(sum);
+    }
+    const OpId product = r.producer(scores);
+    if (!r.is(product, OpKind::matmul) || r.readers(scores).size() != 1) return false;
+    group.push_back(product);
+    const OpId last = r.sole_reader(r.op(softmax).outputs[0]);
+    if (!r.is(last, OpKind::matmul) || r.op(last).inputs[0] != r.op(softmax).outputs[0]) return false;
+    group.push_back(last);
+    const TensorId q = scaled_operand(r, r.op(product).inputs[0], group);
+    const TensorId turned = scaled_operand(r, r.op(product).inputs[1], group);
+    if (q == no_tensor || turned == no_tensor || r.tensor(q).shape.size() < 3) return false;
+    const TensorId k = keys_before_turning(r, turned, group);
+    if (k == no_tensor) return false;
+    std::vector<TensorId> inputs{q, k, r.op(last).inputs[1]};
+    if (mask != no_tensor) inputs.push_back(mask);
+    r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
+    return true;
+}
+
+}  // namespace
+
+void attention(Rewriter& r) {
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (r.is(id, OpKind::softmax)) match_attention(r, id);
+    }
+}
+
+}  // namespace ftax::canonical

@@ -1,0 +1,135 @@
+#include <optional>
+
+#include "src/core/canonical/canonical_patterns.hpp"
+
+namespace ftax::canonical {
+namespace {
+
+/// The operator behind `tensor` when it is a mean over the last axes, keeping dims; else no_op.
+OpId mean_of_last_axes(const Rewriter& r, TensorId tensor) {
+    const OpId id = r.producer(tensor);
+    if (!r.is(id, OpKind::reduce) || r.op(id).text("function") != "mean") return no_op;
+    const auto axes = r.op(id).integers("axes");
+    const auto rank = static_cast<std::int64_t>(r.tensor(r.op(id).inputs[0]).shape.size());
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i] != rank - static_cast<std::int64_t>(axes.size() - i)) return no_op;
+    }
+    return axes.empty() ? no_op : id;
+}
+
+/// The operand of a square (x², x·x); no_tensor otherwise.
+TensorId squared(const Rewriter& r, OpId id) {
+    if (id == no_op) return no_tensor;
+    const std::vector<TensorId>& inputs = r.op(id).inputs;
+    if (r.is(id, "pow") && r.scalar(id) == 2.0) return inputs[0];
+    if (r.is(id, "mul") && inputs.size() == 2 && inputs[0] == inputs[1]) return inputs[0];
+    return no_tensor;
+}
+
+/// 1/√(mean(v²) + ε) applied to a tensor, found from the mean.
+struct Scaling {
+    std::vector<OpId> group;  ///< square, mean, add, sqrt, [reciprocal], and the division or product
+    OpId last = no_op;
+    TensorId scaled = no_tensor;
+};
+
+std::optional<Scaling> scaling_by_root(const Rewriter& r, OpId mean) {
+    Scaling s;
+    const OpId square = r.producer(r.op(mean).inputs[0]);
+    const OpId plus = r.sole_reader(r.op(mean).outputs[0]);
+    if (plus == no_op || !r.is(plus, "add") || !r.scalar(plus)) return std::nullopt;
+    const OpId root = r.sole_reader(r.op(plus).outputs[0]);
+    if (root == no_op) return std::nullopt;
+    s.group = {square, mean, plus, root};
+    OpId inverse = no_op;
+    if (r.is(root, "sqrt")) {
+        const OpId next = r.sole_reader(r.op(root).outputs[0]);
+        if (next == no_op) return std::nullopt;
+        if (r.is(next, "reciprocal") || (r.is(next, "div") && r.scalar(next) == 1.0)) {
+            inverse = next;
+            s.group.push_back(next);
+        } else if (r.is(next, "div") && r.op(next).inputs.size() == 2 &&
+                   r.op(next).inputs[1] == r.op(root).outputs[0]) {
+            s.last = next;
+            s.scaled = r.op(next).inputs[0];
+        }
+    } else if (r.is(root, "rsqrt") || (r.is(root, "pow") && r.scalar(root) == -0.5)) {
+        inverse = root;
+    }
+    if (inverse != no_op) {
+        const TensorId factor = r.op(inverse).outputs[0];
+        s.last = r.sole_reader(factor);
+        if (s.last == no_op || !r.is(s.last, "mul")) return std::nullopt;
+        s.scaled = r.other(s.last, factor);
+    }
+    if (s.last == no_op || s.scaled == no_tensor) return std::nullopt;
+    s.group.push_back(s.last);
+    return s;
+}
+
+/// Takes in a following product with (or sum of) a parameter; returns the parameter.
+TensorId absorb(const Rewriter& r, std::string_view function, std::vector<OpId>& group, OpId& last) {
+    const TensorId at = r.op(last).outputs[0];
+    const OpId next = r.sole_reader(at);
+    if (next == no_op || !r.is(next, function)) return no_tensor;
+    const TensorId parameter = r.other(next, at);
+    if (!r.is_parameter(parameter) || r.tensor(parameter).shape.empty()) return no_tensor;
+    group.push_back(next);
+    last = next;
+    return parameter;
+}
+
+bool match_norm(Rewriter& r, OpId mean) {
+    const OpId square = r.producer(r.op(mean).inputs[0]);
+    const TensorId base = squared(r, square);
+    if (base == no_tensor || r.sole_reader(r.op(mean).inputs[0]) != mean) return false;
+    auto scaling = scaling_by_root(r, mean);
+    if (!scaling) return false;
+    std::vector<OpId>& group = scaling->group;
+    OpId last = scaling->last;
+    const auto axis = r.op(mean).integers("axes")[0];
+
+    // LayerNorm squares and scales x − mean(x), RMSNorm x itself.
+    const OpId difference = r.producer(base);
+    const bool subtracts = r.is(difference, "sub") && r.op(difference).inputs.size() == 2;
+    const OpId inner_mean = subtracts ? mean_of_last_axes(r, r.op(difference).inputs[1]) : no_op;
+    const bool centred = inner_mean != no_op && r.op(inner_mean).inputs[0] == r.op(difference).inputs[0];
+    if (centred) {
+        group.push_back(difference);
+        group.push_back(inner_mean);
+        if (scaling->scaled != base) {  // older exporters subtract twice
+            const OpId again = r.producer(scaling->scaled);
+            if (!r.is(again, "sub") || r.op(again).inputs != r.op(difference).inputs) return false;
+            group.push_back(again);
+        }
+    } else if (scaling->scaled != base) {
+        return false;
+    }
+    const TensorId x = centred ? r.op(difference).inputs[0] : base;
+    std::vector<TensorId> inputs{x};
+    const TensorId weight = absorb(r, "mul", group, last);
+    if (weight != no_tensor) inputs.push_back(weight);
+    if (centred && weight != no_tensor) {
+        const TensorId bias = absorb(r, "add", group, last);
+        if (bias != no_tensor) inputs.push_back(bias);
+    }
+    // What the group computes on the way must not be needed elsewhere.
+    for (const OpId id : group) {
+        if (id == last) continue;
+        for (const OpId reader : r.readers(r.op(id).outputs[0])) {
+            if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
+        }
+    }
+    r.replace(last, group, centred ? OpKind::layer_norm : OpKind::rms_norm, std::move(inputs), {{"axis", axis}});
+    return true;
+}
+
+}  // namespace
+
+void norms(Rewriter& r) {
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (r.is(id, OpKind::reduce) && mean_of_last_axes(r, r.op(id).outputs[0]) == id) match_norm(r, id);
+    }
+}
+
+}  // namespace ftax::canonical

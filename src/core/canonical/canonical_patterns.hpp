@@ -1,0 +1,19 @@
+#pragma once
+
+#include <algorithm>
+
+#include "src/core/canonical/canonical.hpp"
+#include "src/core/rewriter.hpp"
+
+/// The patterns of canonicalize(), one function per family.
+namespace ftax::canonical {
+
+void activations(Rewriter& r, SpelledOut spelled_out);
+void norms(Rewriter& r);
+void linear_layers(Rewriter& r);
+void global_pools(Rewriter& r);
+/// softmax(s·q × (s·k)ᵀ [+ mask]) × v with both factors scaled beforehand: how PyTorch's exporter writes
+/// scaled_dot_product_attention. Attention that a model spells out itself scales the product and stays as it is.
+void attention(Rewriter& r);
+
+}  // namespace ftax::canonical

@@ -1,0 +1,144 @@
+#include "src/scenario/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "ftax/error.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+constexpr std::size_t max_values = 10'000;
+
+std::int64_t positive(std::string_view text, std::string_view what) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
+        throw Error(ErrorCode::limit, fmt::format("{} {} does not fit into 64 bits", what, text));
+    }
+    if (error != std::errc{} || end != text.data() + text.size()) {
+        throw Error(ErrorCode::usage, fmt::format("{} '{}' is no whole number", what, text));
+    }
+    if (value < 1) throw Error(ErrorCode::usage, fmt::format("{} {} is not at least 1", what, text));
+    return value;
+}
+
+void append(std::vector<std::int64_t>& values, std::int64_t value) {
+    if (values.size() == max_values) {
+        throw Error(ErrorCode::limit, fmt::format("--batch lists more than {} values", max_values));
+    }
+    values.push_back(value);
+}
+
+void append_range(std::vector<std::int64_t>& values, std::string_view range) {
+    const auto fail = [&] {
+        throw Error(ErrorCode::usage,
+                    fmt::format("--batch '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", range));
+    };
+    const std::size_t first_colon = range.find(':');
+    const std::size_t second_colon = range.find(':', first_colon + 1);
+    if (second_colon == std::string_view::npos || second_colon + 1 == range.size()) fail();
+    const char kind = range[second_colon + 1];
+    if (kind != 'x' && kind != '+') fail();
+    const std::int64_t first = positive(range.substr(0, first_colon), "--batch");
+    const std::int64_t last = positive(range.substr(first_colon + 1, second_colon - first_colon - 1), "--batch");
+    const std::int64_t step = positive(range.substr(second_colon + 2), kind == 'x' ? "--batch factor" : "--batch step");
+    if (kind == 'x' && step == 1) fail();
+    if (last < first) throw Error(ErrorCode::usage, fmt::format("--batch {} ends below its begin", range));
+    for (std::int64_t value = first; value <= last;) {
+        append(values, value);
+        const bool overflow =
+            kind == 'x' ? __builtin_mul_overflow(value, step, &value) : __builtin_add_overflow(value, step, &value);
+        if (overflow) return;
+    }
+}
+
+std::pair<std::string_view, std::string_view> split_at_colon(std::string_view text, std::string_view option,
+                                                             std::string_view form) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size())
+        throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form {}", option, text, form));
+    return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+/// "4x3x224x224" → {"4", "3", "224", "224"}
+std::vector<std::string> parse_dims(std::string_view dims, std::string_view text) {
+    std::vector<std::string> result;
+    while (true) {
+        const std::size_t cross = dims.find('x');
+        result.emplace_back(dims.substr(0, cross));
+        if (result.back().empty())
+            throw Error(ErrorCode::usage, fmt::format("shape '{}' leaves a dimension empty", text));
+        if (cross == std::string_view::npos) return result;
+        dims.remove_prefix(cross + 1);
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> split_list(std::string_view text) {
+    std::vector<std::string> parts;
+    while (true) {
+        const std::size_t comma = text.find(',');
+        parts.emplace_back(text.substr(0, comma));
+        if (comma == std::string_view::npos) return parts;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+std::vector<std::int64_t> parse_batches(std::string_view text) {
+    std::vector<std::int64_t> values;
+    for (const std::string& part : split_list(text)) {
+        if (part.find(':') == std::string::npos) {
+            append(values, positive(part, "--batch"));
+        } else {
+            append_range(values, part);
+        }
+    }
+    return values;
+}
+
+void parse_dimension(std::string_view text, ShapeBindings& bindings) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+        throw Error(ErrorCode::usage, fmt::format("--dim '{}' is not of the form NAME=NUMBER", text));
+    }
+    const std::string_view name = text.substr(0, equals);
+    const std::int64_t value = positive(text.substr(equals + 1), fmt::format("--dim {}", name));
+    const auto [position, added] = bindings.emplace(name, value);
+    if (!added && position->second != value) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("--dim {} is given twice, as {} and {}", name, position->second, value));
+    }
+}
+
+std::pair<std::string, bool> parse_branch(std::string_view text) {
+    const std::size_t equals = text.rfind('=');
+    const std::string_view branch = equals == std::string_view::npos ? "" : text.substr(equals + 1);
+    if (equals == 0 || (branch != "then" && branch != "else")) {
+        throw Error(ErrorCode::usage, fmt::format("--branch '{}' is neither IF=then nor IF=else", text));
+    }
+    return {std::string(text.substr(0, equals)), branch == "then"};
+}
+
+InputShape parse_input_shape(std::string_view text) {
+    const auto [input, dims] = split_at_colon(text, "--shapes", "INPUT:4x3x224x224");
+    return {.input = std::string(input), .dims = parse_dims(dims, text), .dtype = {}};
+}
+
+InputShape parse_input_type(std::string_view text) {
+    static const std::map<std::string_view, DType> torch_names = {
+        {"float", DType::f32},     {"double", DType::f64}, {"half", DType::f16},
+        {"bfloat16", DType::bf16}, {"long", DType::i64},   {"int", DType::i32},
+        {"short", DType::i16},     {"char", DType::i8},    {"byte", DType::u8}};
+    const auto [type, dims] = split_at_colon(text, "--input", "float:4x3x224x224");
+    const auto found = torch_names.find(type);
+    const auto dtype = found != torch_names.end() ? std::optional(found->second) : dtype_from_name(type);
+    if (!dtype) throw Error(ErrorCode::usage, fmt::format("--input '{}': no type is called '{}'", text, type));
+    return {.input = {}, .dims = parse_dims(dims, text), .dtype = dtype};
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,176 @@
+#include "src/scenario/machine_rows.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "calibration/bench/bench_device.hpp"
+#include "calibration/bench/operator_cases.hpp"
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/core/near_names.hpp"
+#include "src/core/statistics.hpp"
+#include "src/io/measurement_file.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+const std::string default_framework = "pytorch-eager";
+
+/// What was run, whoever timed it: the operator's or the model's graph and the sizes of its inputs.
+struct Case {
+    std::string mode, framework, name;
+    Precision precision = Precision::fp32;
+    bool is_operator = false;
+    std::map<std::string, std::int64_t> sizes;  ///< an operator's shape, or the bindings of a network
+
+    friend bool operator<(const Case& a, const Case& b) {
+        return std::tie(a.mode, a.framework, a.name, a.precision, a.is_operator, a.sizes) <
+               std::tie(b.mode, b.framework, b.name, b.precision, b.is_operator, b.sizes);
+    }
+};
+
+class Collector {
+  public:
+    Collector(const std::set<std::string>& left_out_models, const Warn& warn)
+        : left_out_(left_out_models), warn_(warn) {}
+
+    void add(CsvTable table) {
+        if (holds_operators(table)) {
+            const auto file = read_operator_measurements(std::move(table));
+            for_usable(file, [&](const OperatorMeasurement& row, Case& found) {
+                found.name = row.op;
+                found.is_operator = true;
+                found.sizes = row.shape;
+            });
+        } else {
+            const auto file = read_model_measurements(std::move(table));
+            for_usable(file, [&](const Measurement& row, Case& found) {
+                found.name = row.model;
+                found.framework = row.framework;
+                found.sizes = {{"batch", row.batch}};
+                if (row.seq) found.sizes["seq"] = *row.seq;
+            });
+        }
+    }
+
+    MachineRows rows() {
+        if (!device_) throw Error(ErrorCode::usage, "no row of these files was timed as device_hot or host_dispatch");
+        MachineRows result{*device_, {}, {}};
+        for (const auto& [found, seconds] : seconds_) {
+            try {
+                place(found, median(seconds), result);
+            } catch (const Error& error) {
+                if (unusable_.insert(found.name).second) warn_({fmt::format("{}: {}", found.name, error.what())});
+            }
+        }
+        return result;
+    }
+
+  private:
+    template <class Row, class Fill>
+    void for_usable(const MeasurementFile<Row>& file, Fill fill) {
+        const auto text = [&](std::size_t row, std::string_view column) {
+            const auto index = file.table.column(column);
+            return index ? std::string(file.table.row(row)[*index]) : std::string();
+        };
+        for (std::size_t i = 0; i < file.rows.size(); ++i) {
+            Case found{.mode = text(i, "mode"), .framework = lower_case(text(i, "framework"))};
+            if (found.mode != name_of(bench::Mode::device_hot) && found.mode != name_of(bench::Mode::host_dispatch))
+                continue;
+            if (!file.problems[i].empty()) {
+                warn_({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
+                continue;
+            }
+            if (found.framework.empty()) found.framework = default_framework;
+            found.precision = file.rows[i].precision;
+            fill(file.rows[i], found);
+            if (!found.is_operator && left_out_.contains(found.name)) continue;
+            same_device(file.rows[i].gpu);
+            seconds_[std::move(found)].push_back(file.rows[i].latency_s);
+        }
+    }
+
+    void same_device(const std::string& gpu) {
+        if (gpu == gpu_) return;
+        DeviceSpec device = device_spec(gpu);
+        if (device_ && device_->slug != device.slug) {
+            throw Error(ErrorCode::profile, fmt::format("rows of {} and of {}: a machine is fitted on its own",
+                                                        device_->slug, device.slug));
+        }
+        gpu_ = gpu;
+        device_ = std::move(device);
+    }
+
+    const Graph& graph(const Case& found) {
+        std::string key = found.name;
+        if (found.is_operator) key += " " + bench::shape_text({found.name, found.sizes});
+        const auto known = graphs_.find(key);
+        if (known != graphs_.end()) return known->second;
+        return graphs_
+            .emplace(key, found.is_operator ? bench::operator_graph({found.name, found.sizes})
+                                            : load_graph("zoo:" + found.name))
+            .first->second;
+    }
+
+    void place(const Case& found, double seconds, MachineRows& result) {
+        const Graph& graph = this->graph(found);
+        const ShapeBindings bindings =
+            found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());
+        const PredictOptions options{.precision = found.precision, .cudnn9 = true, .synchronized = true};
+        if (found.mode == name_of(bench::Mode::host_dispatch)) {
+            Predictor predictor(graph, compose(embedded_device_profile(), *device_), framework_profile(found.framework),
+                                options);
+            const Prediction prediction = predictor.predict(bindings);
+            const Measurement row{.gpu = device_->slug,
+                                  .framework = found.framework,
+                                  .precision = found.precision,
+                                  .model = found.name,
+                                  .batch = bindings.contains("batch") ? bindings.at("batch") : 1,
+                                  .latency_s = seconds};
+            result.host_rows[found.framework].push_back(fit::host_row(row, predictor, prediction));
+            return;
+        }
+        const FrameworkModel& framework = framework_model(found.framework);
+        const std::optional<Graph> optimised = optimised_graph(graph, framework, *device_, options);
+        const Graph& source = optimised ? *optimised : graph;
+        std::vector<CountedKernel> kernels =
+            list_kernels(source, lower(source, *device_, options, framework.traits), bind(source, bindings),
+                         is_channels_last(framework.traits, found.precision));
+        // Operators are measured in the precision they name, networks as PyTorch runs them: its fp32 convolutions use
+        // TF32.
+        for (CountedKernel& kernel : kernels) {
+            if (found.is_operator && found.precision == Precision::fp32 && kernel.path == MathPath::tf32)
+                kernel.path = MathPath::fp32;
+        }
+        if (!kernels.empty()) result.device_rows.push_back({found.name, std::move(kernels), seconds});
+    }
+
+    const std::set<std::string>& left_out_;
+    const Warn& warn_;
+    std::string gpu_;
+    std::optional<DeviceSpec> device_;
+    std::map<Case, std::vector<double>> seconds_;
+    std::map<std::string, Graph> graphs_;
+    std::set<std::string> unusable_;
+};
+
+}  // namespace
+
+bool holds_modes(const CsvTable& table) {
+    const auto mode = table.column("mode");
+    if (!mode || table.rows() == 0) return false;
+    constexpr int modes = static_cast<int>(bench::Mode::end_to_end) + 1;
+    for (int i = 0; i < modes; ++i) {
+        if (table.row(0)[*mode] == name_of(static_cast<bench::Mode>(i))) return true;
+    }
+    return false;
+}
+
+MachineRows machine_rows(std::vector<CsvTable> tables, const std::set<std::string>& left_out_models, const Warn& warn) {
+    Collector collector(left_out_models, warn);
+    for (CsvTable& table : tables) collector.add(std::move(table));
+    return collector.rows();
+}
+
+}  // namespace ftax::scenario

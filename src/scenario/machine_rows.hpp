@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/machine_fit.hpp"
+#include "src/io/csv.hpp"
+#include "src/scenario/usable_rows.hpp"
+
+/// Rows that `ftax measure` or calibration/campaign.sh wrote on one machine with a GPU, made ready for fitting.
+namespace ftax::scenario {
+
+struct MachineRows {
+    DeviceSpec device;
+    std::vector<fit::DeviceRow> device_rows;                     ///< mode device_hot: operators, networks
+    std::map<std::string, std::vector<fit::HostRow>> host_rows;  ///< mode host_dispatch, by framework
+};
+
+/// Tells whether rows say how they were timed, as those of `ftax measure` do (a column `mode`).
+[[nodiscard]] bool holds_modes(const CsvTable& table);
+
+/// Collects the rows of files of one machine; repetitions of a case become one row, their median. Rows of other modes
+/// and networks in `left_out_models` are passed over; what cannot be used is named in a warning.
+/// Throws Error{profile} for rows of more than one GPU, Error{usage} for a GPU that has no datasheet.
+[[nodiscard]] MachineRows machine_rows(std::vector<CsvTable> tables, const std::set<std::string>& left_out_models,
+                                       const Warn& warn);
+
+}  // namespace ftax::scenario

@@ -1,0 +1,79 @@
+#include "src/scenario/model_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "ftax/error.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "src/core/statistics.hpp"
+#include "src/io/escape.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/row_predictor.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+bool holds(const std::vector<std::string>& list, std::string_view value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file, const ModelRowSelection& selection,
+                                      Devices& devices) {
+    using Curve = std::tuple<std::string, std::string, std::string, std::string, Precision, std::string, std::int64_t>;
+    std::map<Curve, std::map<double, std::vector<const Measurement*>>> curves;
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        const Measurement& row = file.rows[i];
+        if (!file.problems[i].empty() || !holds(selection.frameworks, row.framework) || row.mode == "train" ||
+            !row.option.empty())
+            continue;
+        if (holds(selection.left_out_models, row.model) || holds(selection.left_out_runs, row.gpu + ":" + row.run))
+            continue;
+        if (holds(selection.left_out_devices, devices.find(row.gpu).slug)) continue;
+        const std::int64_t size = row.input.value_or(row.seq.value_or(0));
+        curves[{row.gpu, row.framework, row.model, row.run, row.precision, row.layout, size}]
+              [static_cast<double>(row.batch)]
+                  .push_back(&row);
+    }
+    std::vector<fit::ModelRow> rows;
+    RowPredictor graphs(selection.models_folder);
+    std::set<std::string> missing;
+    for (const auto& [key, curve] : curves) {
+        std::vector<double> batches;
+        std::vector<double> latency_s;
+        for (const auto& [batch, measured] : curve) {
+            std::vector<double> replicates;
+            for (const Measurement* row : measured) replicates.push_back(row->latency_s);
+            batches.push_back(batch);
+            latency_s.push_back(upper_median(std::move(replicates)));
+        }
+        std::vector<bool> device_bound = fit::compute_bound_points(batches, latency_s);
+        const bool alone = batches.size() == 1;
+        if (alone) device_bound[0] = true;
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            if (!device_bound[i]) continue;
+            const Measurement& row = *curve.at(batches[i]).front();
+            try {
+                const DeviceSpec& device = devices.find(row.gpu);
+                std::vector<CountedKernel> kernels = graphs.kernels(row);
+                if (alone && latency_s[i] < fit::dispatch_bound_s(kernels)) continue;
+                double count = 0;
+                for (const CountedKernel& kernel : kernels) count += kernel.count;
+                const double gap_s = host_costs(framework_profile(row.framework), row.precision).kernel_gap_s;
+                rows.push_back({&device, std::move(kernels), gap_s * count, latency_s[i], row.model, row.precision,
+                                fmt::format("{} {} {}", device.slug, row.framework, name_of(row.precision))});
+            } catch (const Error& error) {
+                if (missing.insert(row.model).second)
+                    fmt::print(notices(), "warning: {}: {}\n", escape_terminal(row.model), error.what());
+                break;
+            }
+        }
+    }
+    return rows;
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibration/fit/model_fit.hpp"
+#include "src/io/measurement_file.hpp"
+
+namespace ftax::scenario {
+
+/// Datasheets by any spelling, at addresses that stay.
+class Devices {
+  public:
+    const DeviceSpec& find(const std::string& name) {
+        const auto found = by_name_.find(name);
+        return found != by_name_.end() ? found->second : by_name_.emplace(name, device_spec(name)).first->second;
+    }
+
+  private:
+    std::map<std::string, DeviceSpec> by_name_;
+};
+
+/// Which rows of a measurement file tell about the device.
+struct ModelRowSelection {
+    std::string models_folder;  ///< where models are files; other names are zoo models
+    std::vector<std::string> frameworks{"pytorch-eager"};
+    std::vector<std::string> left_out_models;
+    std::vector<std::string> left_out_devices;  ///< slugs
+    std::vector<std::string> left_out_runs;     ///< GPU:RUN
+};
+
+/// Lists the points of whole-model latency curves that the device decides, with the kernels they launch; the median
+/// stands for replicates. Models nobody knows are named on stderr. `devices` must outlive the rows.
+[[nodiscard]] std::vector<fit::ModelRow> model_rows(const MeasurementFile<Measurement>& file,
+                                                    const ModelRowSelection& selection, Devices& devices);
+
+}  // namespace ftax::scenario

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace ftax::scenario {
+
+/// Where warnings and progress go: standard error, or nowhere after silence_notices() (--quiet).
+[[nodiscard]] std::FILE* notices();
+void silence_notices();
+
+/// Prints warnings to standard error, each once and escaped.
+void print_warnings(const std::vector<std::string>& warnings);
+
+}  // namespace ftax::scenario

@@ -1,0 +1,125 @@
+#include "src/scenario/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ftax/error.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/row_predictor.hpp"
+#include "src/scenario/usable_rows.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+/// --strict: what a profile warns of is that it is not one of this GPU, framework or host.
+void refuse(const std::vector<std::string>& mismatches) {
+    if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
+}
+
+}  // namespace
+
+Graph load_graph(const ModelArguments& arguments) {
+    ImportOptions options = arguments.limits;
+    for (const std::string& shape : arguments.shapes) options.input_shapes.push_back(parse_input_shape(shape));
+    if (!arguments.inputs.empty()) {
+        for (const std::string& input : split_list(arguments.inputs))
+            options.input_shapes.push_back(parse_input_type(input));
+    }
+    ShapeBindings trips;
+    for (const std::string& trip : arguments.trips) parse_dimension(trip, trips);
+    options.trip_counts.insert(trips.begin(), trips.end());
+    for (const std::string& branch : arguments.branches) options.branches.insert(parse_branch(branch));
+    options.strict = arguments.strict;
+    options.unsupported_is_error = arguments.unsupported == "error";
+    Graph graph = ftax::load_graph(arguments.model, options);
+    print_warnings(graph.warnings);
+    return graph;
+}
+
+ShapeBindings dimension_bindings(const ModelArguments& arguments) {
+    ShapeBindings bindings;
+    for (const std::string& dim : arguments.dims) parse_dimension(dim, bindings);
+    return bindings;
+}
+
+bool has_batch(const Graph& graph) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    return std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
+}
+
+std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
+    const bool dynamic = has_batch(graph);
+    if (!dynamic && !list.empty()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("the batch of {} is fixed; give its inputs a dynamic one with --shapes "
+                                "INPUT:batchx3x224x224, or leave --batch out",
+                                graph.name));
+    }
+    if (!dynamic) return {std::nullopt};
+    if (list.empty()) {
+        throw Error(ErrorCode::usage, fmt::format("the batch of {} is dynamic: give --batch N", graph.name));
+    }
+    const std::vector<std::int64_t> batches = parse_batches(list);
+    return {batches.begin(), batches.end()};
+}
+
+std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list, std::string_view what) {
+    const auto batches = batches_for(graph, list);
+    if (batches.size() > 1) throw Error(ErrorCode::usage, fmt::format("{} one batch size: give one --batch", what));
+    return batches.front();
+}
+
+ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch) {
+    if (batch) dims["batch"] = *batch;
+    return dims;
+}
+
+Precision parse_precision(const std::string& name) {
+    const auto precision = precision_from_name(name);
+    if (!precision) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("no precision is called '{}'; there are: fp32, tf32, fp16, bf16, amp", name));
+    }
+    return *precision;
+}
+
+Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool strict) {
+    PredictOptions options = arguments.options;
+    options.precision = parse_precision(arguments.precision);
+    DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
+    FrameworkProfile framework =
+        framework_profile(framework_name(arguments.framework), arguments.host, arguments.framework_profile);
+    if (strict) {
+        refuse(device.warnings);
+        refuse(framework.warnings);
+    }
+    if (!arguments.anchor.empty()) {
+        const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
+        framework = anchored_on(std::move(framework), device.device.slug, rows);
+    }
+    Predictor predictor(graph, std::move(device), std::move(framework), options);
+    print_warnings(predictor.device().warnings);
+    print_warnings(predictor.framework().warnings);
+    return predictor;
+}
+
+report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model, const RunArguments& run) {
+    return {.model = model.model,
+            .device = predictor.device(),
+            .framework = predictor.framework(),
+            .precision = parse_precision(run.precision),
+            .dims = dimension_bindings(model),
+            .rows = {},
+            .crossover = {}};
+}
+
+report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims) {
+    constexpr std::int64_t largest = 4096;
+    report::CrossoverReport report{.crossover = find_crossover(predictor, dims, largest), .largest = largest};
+    if (!report.crossover) report.bound = predictor.predict(with_batch(dims, 1)).bound;
+    return report;
+}
+
+}  // namespace ftax::scenario

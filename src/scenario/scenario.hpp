@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "src/report/prediction_report.hpp"
+
+namespace ftax::scenario {
+
+/// Which model, and how it is read.
+struct ModelArguments {
+    std::string model;
+    std::vector<std::string> dims;      ///< "seq=128"
+    std::vector<std::string> shapes;    ///< "in:4x3x224x224"
+    std::string inputs;                 ///< "float:batchx3x224x224,long:4x128"
+    std::vector<std::string> trips;     ///< "loop=10"
+    std::vector<std::string> branches;  ///< "if_3=then"
+    std::string unsupported = "memory-bound";
+    bool strict = false;
+    ImportOptions limits;
+};
+
+/// Under what the model runs.
+struct RunArguments {
+    std::string device;
+    std::string framework = "pytorch-eager";
+    std::string precision = "fp32";
+    std::string host;
+    std::string anchor;  ///< file of measured rows
+    std::string device_profile;
+    std::string framework_profile;
+    PredictOptions options;
+};
+
+[[nodiscard]] Graph load_graph(const ModelArguments& arguments);
+/// Bindings given by --dim.
+[[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
+/// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.
+/// Throws Error{usage} when a list is missing, or given for a fixed batch.
+[[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
+/// The same where one batch is looked at. Throws Error{usage} for a list; `what` begins the message.
+[[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
+                                                        std::string_view what);
+/// `dims` with a batch, where there is one.
+[[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
+[[nodiscard]] bool has_batch(const Graph& graph);
+[[nodiscard]] Precision parse_precision(const std::string& name);
+
+/// Builds the predictor of a loaded graph, its framework profile anchored where rows are given. A profile fitted for
+/// another GPU, framework or host is used with a warning; throws Error{profile} instead when `strict`.
+[[nodiscard]] Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool strict);
+
+/// A report without rows yet: what every result of this predictor carries.
+[[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model,
+                                                 const RunArguments& run);
+[[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
+
+}  // namespace ftax::scenario

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/io/measurement_file.hpp"
+
+namespace ftax::scenario {
+
+/// Where warnings go.
+using Warn = std::function<void(const std::vector<std::string>&)>;
+
+/// Rows of a file that hold a usable measurement; the others are named in warnings.
+template <class Row>
+std::vector<Row> usable_rows(const MeasurementFile<Row>& file, const Warn& warn) {
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        if (file.problems[i].empty()) {
+            rows.push_back(file.rows[i]);
+        } else {
+            warn({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
+        }
+    }
+    return rows;
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,111 @@
+#include "src/scenario/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "ftax/error.hpp"
+#include "predictors/operator_model.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/row_predictor.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+/// Predicts each row with `predict`; what a row asks for in vain becomes the reason why it is skipped.
+template <class Row, class Predict>
+std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file, const Watch& watch, Predict predict) {
+    std::vector<report::ValidatedRow> rows;
+    rows.reserve(file.rows.size());
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        report::ValidatedRow row{.measured_s = file.rows[i].latency_s, .skipped = file.problems[i]};
+        if (row.skipped.empty()) {
+            try {
+                row.prediction = predict(file.rows[i]);
+                if (!row.prediction) row.skipped = "no model for this operator";
+            } catch (const Error& error) {
+                row.skipped = error.what();
+            }
+        }
+        rows.push_back(std::move(row));
+        if (watch) watch(rows.size(), file.rows.size());
+    }
+    return rows;
+}
+
+std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
+                                                  const ValidationArguments& arguments, const Warn& warn,
+                                                  const Watch& watch, std::set<report::UsedProfile>& profiles) {
+    RowPredictor predictor(arguments.models, arguments.device_profile);
+    if (!arguments.anchor.empty()) {
+        warn(predictor.anchor(usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn)));
+    }
+    auto rows = predict_rows(file, watch, [&](const Measurement& row) {
+        const Prediction p = predictor.predict(row);
+        return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
+    });
+    profiles = predictor.profiles();
+    return rows;
+}
+
+std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<OperatorMeasurement>& file,
+                                                     const ValidationArguments& arguments, const Warn& warn,
+                                                     const Watch& watch, std::set<report::UsedProfile>& profiles) {
+    std::map<std::string, std::vector<OperatorMeasurement>> anchors;
+    if (!arguments.anchor.empty()) {
+        for (OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn)) {
+            anchors[device_spec(row.gpu).slug].push_back(std::move(row));
+        }
+    }
+    std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
+    return predict_rows(file, watch, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
+        auto model = models.find(row.gpu);
+        if (model == models.end()) {
+            const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
+            model = models.emplace(row.gpu, OperatorModel(profile)).first;
+            model->second.anchor(anchors[profile.device.slug]);
+            profiles.insert(report::used(profile));
+        }
+        const auto p = model->second.predict(row);
+        if (!p) return std::nullopt;
+        return report::RowPrediction{p->latency_s, p->low_s, p->high_s, p->bound, 1};
+    });
+}
+
+/// Puts the values of the grouping columns into the rows.
+void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
+    for (const std::string& name : by) {
+        auto values = report::column_values(table, name);
+        if (!values) {
+            throw Error(ErrorCode::usage, fmt::format("--by {}: {} has no such column", name, table.origin()));
+        }
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i].group.push_back(std::move((*values)[i]));
+    }
+}
+
+}  // namespace
+
+Validation validate(const ValidationArguments& arguments, const Warn& warn, const Watch& watch) {
+    Validation result{read_csv(arguments.rows), {}, {}};
+    std::set<report::UsedProfile> profiles;
+    const bool operators = holds_operators(result.table);
+    if (operators) {
+        auto file = read_operator_measurements(std::move(result.table));
+        result.rows = validate_operators(file, arguments, warn, watch, profiles);
+        result.table = std::move(file.table);
+    } else {
+        auto file = read_model_measurements(std::move(result.table));
+        result.rows = validate_models(file, arguments, warn, watch, profiles);
+        result.table = std::move(file.table);
+    }
+    const std::string by = !arguments.by.empty() ? arguments.by
+                           : operators           ? "gpu,op,precision"
+                                                 : "gpu,framework,precision";
+    group_rows(result.table, split_list(by), result.rows);
+    result.report = summarise(result.table, split_list(by), result.rows);
+    result.report.profiles.assign(profiles.begin(), profiles.end());
+    return result;
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/io/csv.hpp"
+#include "src/report/validation_report.hpp"
+#include "src/scenario/usable_rows.hpp"
+
+/// Predictions beside the rows of a measurement file: what `ftax validate` and Python's ftax.validate share.
+namespace ftax::scenario {
+
+struct ValidationArguments {
+    std::string rows;              ///< file of measured models or operators
+    std::string anchor;            ///< file of rows that calibrate the hosts; empty for none
+    std::string models;            ///< folder with models as files; empty for the zoo
+    std::string by;                ///< columns to group by, separated by commas; empty for the default
+    std::string device_profile{};  ///< file; empty for the built-in one
+};
+
+struct Validation {
+    CsvTable table;
+    std::vector<report::ValidatedRow> rows;  ///< one per row of the table
+    report::ValidationReport report;
+};
+
+/// Told after each row how many of how many are done.
+using Watch = std::function<void(std::size_t, std::size_t)>;
+
+/// Predicts each row of a file and summarises the errors. Rows that cannot be predicted say why.
+/// Throws Error{profile} for a file that is no measurement file, Error{usage} for columns that do not exist.
+[[nodiscard]] Validation validate(const ValidationArguments& arguments, const Warn& warn, const Watch& watch = {});
+
+}  // namespace ftax::scenario

@@ -1,0 +1,131 @@
+#include "ftax/anchor.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "ftax/error.hpp"
+#include "predictors/host/host_costs.hpp"
+
+using namespace ftax;
+
+namespace {
+
+constexpr double reference_host_s = 8e-3;
+
+/// A host-bound row as a host with the given scalars would measure it.
+AnchorRow row(const std::string& model, double scale, double blas_call_s, double blas_calls, double noise = 1) {
+    const double host_s = reference_host_s;
+    return {(scale * host_s + blas_calls * blas_call_s) * noise, host_s, blas_calls, host_s * 0.1, model, model};
+}
+
+}  // namespace
+
+TEST_CASE("one host-bound row sets the scale") {
+    for (const double scale : {0.5, 1.0, 2.0}) {
+        const std::vector<AnchorRow> rows{row("resnet18", scale, 5e-6, 1)};
+        const HostScalars host = fit_host(rows);
+        CHECK(host.scale == doctest::Approx(scale).epsilon(0.05));
+        CHECK(host.call_s < 20e-6);
+        CHECK(host.warnings.empty());
+    }
+}
+
+TEST_CASE("rows with and without matrix products identify the second scalar") {
+    std::mt19937 random(1);
+    std::lognormal_distribution<> noise(0, 0.03);
+    for (const double blas_call_s : {4e-6, 90e-6}) {
+        std::vector<AnchorRow> rows;
+        for (int i = 0; i < 6; ++i) {
+            const std::string n = std::to_string(i);
+            rows.push_back(row("cnn" + n, 0.8, blas_call_s, 1, noise(random)));
+            rows.push_back(row("bert" + n, 0.8, blas_call_s, 73, noise(random)));
+        }
+        const HostScalars host = fit_host(rows);
+        CHECK(host.scale == doctest::Approx(0.8).epsilon(0.05));
+        CHECK(std::abs(host.call_s - blas_call_s) < 10e-6);
+        CHECK(host.scale_relative_stddev < 0.1);
+    }
+}
+
+TEST_CASE("rows that the device explains do not slow the host down") {
+    std::vector<AnchorRow> rows{row("resnet18", 1, 5e-6, 1)};
+    rows.push_back({80e-3, 8e-3, 1, 70e-3, "resnet50", "resnet50, batch 128"});
+    CHECK(fit_host(rows).scale == doctest::Approx(1).epsilon(0.05));
+    CHECK(fit_host(rows).host_bound_rows == 1);
+
+    const HostScalars unknown = fit_host(std::span(rows).subspan(1));
+    CHECK(unknown.host_bound_rows == 0);
+    CHECK(unknown.warnings.size() == 1);
+    CHECK(unknown.scale_relative_stddev > 0.3);
+}
+
+TEST_CASE("where the device explains most of every row, they still tell the scale, with less certainty") {
+    const std::vector<AnchorRow> rows{{2.4e-3, 4e-3, 1, 1.6e-3, "resnet18", "resnet18"}};
+    const HostScalars host = fit_host(rows);
+    CHECK(host.scale == doctest::Approx(0.6).epsilon(0.2));
+    CHECK(host.scale_relative_stddev > 0.1);
+    CHECK(host.warnings.empty());
+}
+
+TEST_CASE("a device-bound row still bounds the host from above") {
+    const std::vector<AnchorRow> rows{{4e-3, 16e-3, 0, 3.5e-3, "vgg16", "vgg16"}};
+    CHECK(fit_host(rows).scale < 0.35);
+}
+
+TEST_CASE("contradicting rows are named and left out, not averaged") {
+    std::vector<AnchorRow> rows{row("a", 1, 5e-6, 1), row("b", 1.05, 5e-6, 1), row("disturbed", 5, 5e-6, 1)};
+    const HostScalars host = fit_host(rows);
+    CHECK(host.scale == doctest::Approx(1).epsilon(0.08));
+    REQUIRE(host.warnings.size() == 1);
+    CHECK(host.warnings[0].find("disturbed") != std::string::npos);
+}
+
+TEST_CASE("no anchor row is an error") {
+    CHECK_THROWS_AS(fit_host({}), Error);
+    CHECK_THROWS_AS(fit_hosts({}, [](const Measurement&) { return AnchorRow{}; }), Error);
+}
+
+TEST_CASE("hosts are told apart by framework, run and GPU; a row without a prediction is named") {
+    std::vector<Measurement> rows(3);
+    rows[0] = {.gpu = "V100", .model = "resnet18", .run = "a", .latency_s = 1};
+    rows[1] = {.gpu = "V100", .model = "resnet18", .run = "b", .latency_s = 2};
+    rows[2] = {.gpu = "V100", .model = "unknown", .run = "b", .latency_s = 2, .line = 7};
+    const auto hosts = fit_hosts(rows, [](const Measurement& m) -> AnchorRow {
+        if (m.model == "unknown") throw Error(ErrorCode::usage, "no such model");
+        return {m.latency_s, 1.0, 0, 0.1, m.model, m.model};
+    });
+    REQUIRE(hosts.size() == 2);
+    CHECK(hosts.at(host_key(rows[1])).scale / hosts.at(host_key(rows[0])).scale == doctest::Approx(2).epsilon(0.05));
+    CHECK(hosts.at(host_key(rows[2])).warnings.size() == 1);
+}
+
+TEST_CASE("an anchored profile costs what the scalars say") {
+    FrameworkProfile profile{.framework = "pytorch-eager"};
+    const HostCosts before = host_costs(profile, Precision::fp32);
+    const HostCosts after = host_costs(anchored(profile, {.scale = 2, .call_s = 70e-6}), Precision::fp32);
+    CHECK(after[HostKind::conv] == doctest::Approx(2 * before[HostKind::conv]));
+    CHECK(after.blas_call_s == doctest::Approx(70e-6));
+}
+
+TEST_CASE("calls of engines are told from the layers inside, however slow the calls are") {
+    for (const double call_s : {0.35e-3, 2.4e-3}) {
+        std::vector<AnchorRow> rows;
+        for (int i = 0; i < 4; ++i) {
+            const double layers_s = 0.1e-3 * (1 + 3 * i);
+            rows.push_back({.measured_s = 1.5 * layers_s + call_s,
+                            .host_s = layers_s,
+                            .calls = 1,
+                            .device_s = 0.1 * layers_s,
+                            .model = std::to_string(i),
+                            .label = std::to_string(i),
+                            .call = "host.engine_call"});
+        }
+        const HostScalars host = fit_host(rows);
+        CHECK(host.scale == doctest::Approx(1.5).epsilon(0.15));
+        CHECK(host.call_s == doctest::Approx(call_s).epsilon(0.15));
+        CHECK(host.warnings.empty());
+        const FrameworkProfile profile = anchored({.framework = "torch-tensorrt"}, host);
+        CHECK(host_costs(profile, Precision::fp32)[HostKind::engine_call] == host.call_s);
+    }
+}

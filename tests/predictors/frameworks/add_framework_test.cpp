@@ -1,0 +1,58 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "ftax/error.hpp"
+#include "ftax/graph_builder.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+using namespace ftax;
+
+namespace {
+
+// The README shows these lines.
+constexpr void (*my_passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_epilogue};
+constexpr HostPrior my_costs[] = {{"host.engine", 4e-6}, {"host.forward", 50e-6}};
+const FrameworkModel my_engine{
+    .name = "my-engine",
+    .description = "an engine of compiled layers",
+    .traits = {.module_calls = false, .separate_conv_bias = false, .host_kind = HostKind::engine},
+    .rewrites = my_passes,
+    .priors = my_costs,
+};
+
+const bool my_engine_added = (add_framework(my_engine), true);
+
+std::string read(const std::string& path) {
+    std::ifstream file(std::string(FTAX_SOURCE_DIR) + path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a framework is added in the lines that the README shows") {
+    const std::string readme = read("/README.md");
+    const std::size_t begin = readme.find("constexpr void (*my_passes");
+    REQUIRE(begin != std::string::npos);
+    const std::string lines = readme.substr(begin, readme.find("```", begin) - begin);
+    CHECK(std::count(lines.begin(), lines.end(), '\n') <= 10);
+    CHECK(read("/tests/predictors/frameworks/add_framework_test.cpp").find(lines) != std::string::npos);
+}
+
+TEST_CASE("an added framework predicts with its own rewrites and costs, and its name is taken") {
+    REQUIRE(my_engine_added);
+    GraphBuilder net("block");
+    TensorId x = net.input("x", {"batch", "16", "28", "28"});
+    for (int i = 0; i < 6; ++i) x = net.relu(net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1})));
+    const Graph graph = net.finish({x});
+    Predictor own(graph, device_profile("t4"), framework_profile("my-engine"));
+    const Prediction p = own.predict({{"batch", 1}});
+    CHECK(p.kernels <
+          Predictor(graph, device_profile("t4"), framework_profile("pytorch-eager")).predict({{"batch", 1}}).kernels);
+    CHECK(p.host_s == doctest::Approx(50e-6 + 6 * 4e-6));
+    CHECK_THROWS_AS(add_framework(my_engine), Error);
+}

@@ -1,0 +1,179 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ftax/graph_builder.hpp"
+#include "ftax/nas.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "predictors/nas/network.hpp"
+
+using namespace ftax;
+
+namespace {
+
+/// A wide layer between activations: arithmetic and traffic in turn.
+Graph layers(int count) {
+    GraphBuilder net("layers");
+    TensorId x = net.input("x", {"batch", "2048"});
+    for (int i = 0; i < count; ++i) x = net.relu(net.linear(x, 2048));
+    return net.finish({x});
+}
+
+double sum(const std::vector<OpPrediction>& operators, double OpPrediction::*member) {
+    double total = 0;
+    for (const OpPrediction& op : operators) total += op.*member;
+    return total;
+}
+
+/// Choices of the largest blocks: on a T4 they exceed its power limit.
+std::vector<int> largest(const nas::Space& space) {
+    std::vector<int> choices;
+    for (const int options : space.options()) choices.push_back(options - 1);
+    return choices;
+}
+
+doctest::Approx nearly(double seconds) {
+    return doctest::Approx(seconds).epsilon(1e-3).scale(0);
+}
+
+}  // namespace
+
+TEST_CASE("a pass slows down as far as its energy asks for") {
+    PassPower pass;
+    const auto add = [&](double seconds, double energy_s) {
+        pass.add({seconds, energy_s, missing_seconds(seconds, energy_s)});
+    };
+    add(1.0, 1.5);  // arithmetic that would take half as long again
+    CHECK(pass.slowdown() == 1);
+    add(0.5, 0.3);  // traffic
+    CHECK(pass.slowdown() == doctest::Approx(0.3 / 0.5));
+    add(0.1, 0.0);  // a gap
+    CHECK(pass.slowdown() == doctest::Approx(0.2 / 0.5));
+    CHECK(pass.seconds + pass.slowdown() * pass.missing_s == doctest::Approx(pass.energy_s));
+    add(1.0, 0.6);
+    CHECK(pass.slowdown() == 0);
+}
+
+TEST_CASE("a pass takes as long as its energy at the power limit, or as its kernels at boost clock") {
+    const Graph graph = layers(8);
+    for (const char* slug : {"t4", "v100-pcie-32gb"}) {
+        const std::string device = slug;
+        CAPTURE(device);
+        Predictor predictor(graph, device_profile(device), framework_profile("pytorch-eager"));
+        const Prediction prediction = predictor.predict({{"batch", 8192}});
+        const auto& operators = predictor.operators();
+        const double boost_s = sum(operators, &OpPrediction::boost_s);
+        const double energy_s = sum(operators, &OpPrediction::energy_s);
+        CHECK((energy_s > boost_s) == (device == "t4"));
+        CHECK(prediction.device_s == nearly(std::max(boost_s, energy_s)));
+        CHECK(prediction.sm_active > 0.95);
+        CHECK(prediction.sm_active <= 1);
+        for (std::size_t i = 0; i < operators.size(); ++i) {
+            const OpPrediction& op = operators[i];
+            CHECK(op.device_s >= op.boost_s);
+            CHECK(op.device_s <= op.boost_s + op.missing_s);
+            double kernels_s = 0;
+            for (const KernelDetail& kernel : predictor.kernel_details(i)) kernels_s += kernel.seconds;
+            CHECK(std::abs(kernels_s - op.device_s) <= 1e-9 * op.device_s);
+        }
+    }
+}
+
+TEST_CASE("traffic beside arithmetic leaves it power") {
+    GraphBuilder net("activations");
+    TensorId x = net.relu(net.linear(net.input("x", {"batch", "2048"}), 2048));
+    for (int i = 0; i < 100; ++i) x = net.relu(x);
+    const Graph diluted = net.finish({x});
+    const Graph one = layers(1);
+    Predictor alone(one, device_profile("t4"), framework_profile("pytorch-eager"));
+    Predictor beside(diluted, device_profile("t4"), framework_profile("pytorch-eager"));
+    static_cast<void>(alone.predict({{"batch", 8192}}));
+    static_cast<void>(beside.predict({{"batch", 8192}}));
+    const OpPrediction& limited = alone.operators()[1];
+    const OpPrediction& free = beside.operators()[1];
+    CHECK(limited.device_s > 1.1 * limited.boost_s);
+    CHECK(free.boost_s == limited.boost_s);
+    CHECK(free.device_s == free.boost_s);
+}
+
+TEST_CASE("the cost function slows networks under the power limit as the full predictor does") {
+    const nas::Space& space = nas::space("transformer");
+    const auto device = device_profile("t4");
+    const auto framework = framework_profile("pytorch-eager");
+    const std::vector<std::int64_t> batches{1, 8, 64};
+    const std::vector<int> choices = largest(space);
+    const Graph graph = nas::build_graph(space, choices);
+    for (const bool synchronized : {false, true}) {
+        CAPTURE(synchronized);
+        const PredictOptions options{.synchronized = synchronized};
+        const nas::CostFunction cost(space, device, framework, options, batches, {.waits_after_blocks = false});
+        std::vector<double> fast(batches.size());
+        cost.cost(choices, fast);
+        Predictor predictor(graph, device, framework, options);
+        double slowed = 1;
+        for (std::size_t b = 0; b < batches.size(); ++b) {
+            const Prediction full = predictor.predict({{"batch", batches[b]}});
+            CHECK(fast[b] == nearly(full.latency_s));
+            slowed = std::max(slowed, full.device_s / sum(predictor.operators(), &OpPrediction::boost_s));
+        }
+        CHECK(slowed > 1.05);
+    }
+}
+
+TEST_CASE("blocks that the host waits for are slowed as their own timelines would be, or a little more") {
+    const nas::Space& space = nas::space("transformer");
+    const auto device = device_profile("t4");
+    const auto framework = framework_profile("pytorch-eager");
+    const PredictOptions options;
+    const nas::Campaign waiting{.waits_after_blocks = true};
+    const std::vector<int> choices = largest(space);
+    std::vector<nas::Block> chain;
+    space.blocks(choices, chain);
+    const nas::BuiltNetwork built = nas::build_network(space, choices, chain);
+    const nas::SegmentMaker maker(host_costs(framework, options.precision), waiting, space,
+                                  synchronizes_runs(framework_model(framework.framework), options));
+    Predictor predictor(built.graph, device, framework, options);
+    for (const std::int64_t batch : {2, 64}) {
+        CAPTURE(batch);
+        static_cast<void>(predictor.predict({{"batch", batch}}));
+        const nas::TimedNetwork network = nas::timed_network(built, predictor);
+        PassPower power;
+        for (const auto& block : network.blocks) power.add(maker.power(block));
+        Segment exact = maker.run(network.beginning, 0);
+        for (const auto& block : network.blocks) exact = exact.then(maker.block(block, power.slowdown()));
+        const nas::CostFunction cost(space, device, framework, options, {batch}, waiting);
+        std::vector<double> fast(1);
+        cost.cost(choices, fast);
+        CHECK(fast[0] >= maker.latency_s(exact) * (1 - 1e-9));
+        CHECK(fast[0] <= maker.latency_s(exact) * 1.01);
+        if (batch == 64) CHECK(power.slowdown() > 0);
+    }
+}
+
+TEST_CASE("samples of a card at its power limit recover the scalars of their campaign") {
+    const nas::Space& space = nas::space("transformer");
+    const auto device = device_profile("t4");
+    const auto framework = framework_profile("pytorch-eager");
+    const nas::Campaign truth{.host_scale = 1.3, .device_scale = 0.9};
+    std::vector<nas::Sample> samples;
+    for (const std::int64_t batch : {1, 16, 64, 128}) {
+        const nas::CostFunction cost(space, device, framework, {}, {batch}, truth);
+        for (int option = 0; option < 2; ++option) {
+            std::vector<int> choices = largest(space);
+            choices[0] = std::max(0, choices[0] - option);
+            std::vector<double> latency(1);
+            cost.cost(choices, latency);
+            samples.push_back({choices, batch, latency[0]});
+        }
+    }
+    const nas::Calibration found = nas::calibrate(space, device, framework, {}, samples);
+    const nas::CostFunction cost(space, device, framework, {}, {32}, found.campaign);
+    const nas::CostFunction wanted(space, device, framework, {}, {32}, truth);
+    std::vector<double> fitted(1), true_latency(1);
+    cost.cost(largest(space), fitted);
+    wanted.cost(largest(space), true_latency);
+    CHECK(fitted[0] == doctest::Approx(true_latency[0]).epsilon(0.02).scale(0));
+}

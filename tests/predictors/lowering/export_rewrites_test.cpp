@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+// What reaches ONNX Runtime of a graph that PyTorch dispatches.
+
+using namespace ftax;
+
+namespace {
+
+std::vector<OpKind> kinds(const Graph& graph) {
+    std::vector<OpKind> result;
+    for (const Op& op : graph.ops) result.push_back(op.kind);
+    return result;
+}
+
+std::int64_t flops(const Graph& graph, OpKind kind, const ShapeBindings& bindings) {
+    const BoundShapes bound = ftax::bind(graph, bindings);
+    std::int64_t sum = 0;
+    for (const Op& op : graph.ops) {
+        if (op.kind == kind) sum += work_of(graph, op, bound).flops;
+    }
+    return sum;
+}
+
+}  // namespace
+
+TEST_CASE("what yields its input has no node: readers take the input itself") {
+    Graph graph = parse_text_graph(R"(
+input %x f32[batch,8,4]
+%a f32[batch,8,4] = identity(%x) "aten::dropout"
+%b f32[batch,8,4] = slice(%a) {axes=[1] step=[1]} "aten::slice"
+%c f32[batch,8,4] = copy(%b) "aten::contiguous"
+%d f32[batch,8,4] = copy(%c) "aten::flip"
+%e f32[batch,8,4] = concat(%d) {axis=1} "aten::cat"
+%y f32[batch,2,4] = slice(%e) {axes=[1] step=[1]} "aten::slice"
+output %y
+)");
+    rewrites::remove_copies(graph);
+    REQUIRE(kinds(graph) == std::vector{OpKind::copy, OpKind::slice});  // the flip, and the slice of a part
+    CHECK(graph.ops[0].inputs == graph.inputs);
+    CHECK(graph.ops[1].inputs == graph.ops[0].outputs);
+}
+
+TEST_CASE("empty parts of a concatenation are left out, and of one part no concatenation is left") {
+    Graph graph = parse_text_graph(R"(
+input %x f32[batch,8,4]
+weight %nothing f32[0]
+weight %none f32[batch,0,4]
+%a f32[batch,8,4] = concat(%nothing, %x) {axis=1} "aten::cat"
+%b f32[batch,16,4] = concat(%none, %a, %x) {axis=1} "aten::cat"
+%c f32[0] = concat(%nothing, %nothing) {axis=0} "aten::cat"
+output %b
+output %c
+)");
+    rewrites::remove_copies(graph);
+    REQUIRE(kinds(graph) == std::vector{OpKind::concat, OpKind::concat});
+    CHECK(graph.ops[0].inputs == std::vector{graph.inputs[0], graph.inputs[0]});
+}
+
+TEST_CASE("constants fold where their size is fixed, random numbers and free sizes do not") {
+    Graph graph = parse_text_graph(R"(
+input %x f32[batch,8]
+weight %table f32[16,8]
+%zeros f32[8] = fill(%x) "aten::new_zeros"
+%picked f32[8] = slice(%table) {axes=[0] step=[1]} "aten::select"
+%mask f32[8] = pointwise(%zeros, %picked) {function="add"} "aten::add"
+%noise f32[8] = fill() "aten::rand"
+%free f32[batch,8] = fill() "aten::zeros"
+%a f32[batch,8] = pointwise(%x, %mask) {function="add"} "aten::add"
+%b f32[batch,8] = pointwise(%a, %noise) {function="add"} "aten::add"
+%y f32[batch,8] = pointwise(%b, %free) {function="add"} "aten::add"
+output %y
+)");
+    rewrites::fold_constants(graph);
+    using enum OpKind;
+    CHECK(kinds(graph) == std::vector{fill, fill, pointwise, pointwise, pointwise});
+    CHECK(graph.tensors[graph.ops[2].inputs[1]].role == TensorRole::weight);
+}
+
+TEST_CASE("attention is written out with the work it had, an operator of the ONNX file stays") {
+    const std::string text = R"(
+input %q f32[batch,4,7,16]
+input %k f32[batch,4,9,16]
+input %v f32[batch,4,9,16]
+%y f32[batch,4,7,16] = attention(%q, %k, %v) {causal=0} "aten::scaled_dot_product_attention"
+output %y
+)";
+    Graph graph = parse_text_graph(text);
+    rewrites::write_out_attention(graph);
+    using enum OpKind;
+    CHECK(kinds(graph) == std::vector{transpose, pointwise, pointwise, matmul, softmax, matmul});
+    CHECK(flops(graph, matmul, {{"batch", 3}}) == 2 * (2 * 3 * 4 * 7 * 9 * 16));
+    CHECK(graph.ops.back().outputs == graph.outputs);
+
+    Graph from_file = parse_text_graph(text);
+    from_file.format = "onnx";
+    from_file.ops[0].source = "com.microsoft::MultiHeadAttention";
+    rewrites::write_out_attention(from_file);
+    CHECK(kinds(from_file) == std::vector{attention});
+}
+
+TEST_CASE("chunks become slices, a roll two slices and a concatenation per dimension") {
+    Graph graph = parse_text_graph(R"(
+input %x f32[batch,8,6]
+%a f32[batch,4,6], %b f32[batch,4,6] = split(%x) {axis=1} "aten::chunk"
+%c f32[batch,4,6] = pointwise(%a, %b) {function="add"} "aten::add"
+%y f32[batch,4,6] = copy(%c) {axes=[1,2] shifts=[-1,2]} "aten::roll"
+output %y
+)");
+    rewrites::write_out_movement(graph);
+    using enum OpKind;
+    REQUIRE(kinds(graph) == std::vector{slice, slice, pointwise, slice, slice, concat, slice, slice, concat});
+    const auto size = [&](OpId op, std::size_t axis) {
+        return graph.expressions.to_string(graph.tensors[graph.ops[op].outputs[0]].shape[axis]);
+    };
+    CHECK(size(3, 1) == "3");  // rolled back by one: the last three come first
+    CHECK(size(4, 1) == "1");
+    CHECK(size(6, 2) == "2");
+    CHECK(graph.ops.back().outputs == graph.outputs);
+}
+
+TEST_CASE("two transpositions in a row are one, unless the first is read elsewhere") {
+    const std::string two = R"(
+input %x f32[2,3,4]
+%a f32[3,2,4] = transpose(%x) {perm=[1,0,2]}
+%y f32[3,4,2] = transpose(%a) {perm=[0,2,1]}
+)";
+    Graph graph = parse_text_graph(two + "output %y\n");
+    rewrites::merge_transposes(graph);
+    REQUIRE(graph.ops.size() == 1);
+    CHECK(std::vector(graph.ops[0].integers("perm").begin(), graph.ops[0].integers("perm").end()) ==
+          std::vector<std::int64_t>{1, 2, 0});
+    Graph shared = parse_text_graph(two + "output %y\noutput %a\n");
+    rewrites::merge_transposes(shared);
+    CHECK(shared.ops.size() == 2);
+}

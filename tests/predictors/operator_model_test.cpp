@@ -1,0 +1,118 @@
+#include "predictors/operator_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "ftax/error.hpp"
+
+namespace {
+
+using namespace ftax;
+
+DeviceProfile unfitted(std::string_view device) {
+    DeviceProfile profile;
+    profile.device = device_spec(device);
+    return profile;
+}
+
+OperatorMeasurement row(std::string op, std::map<std::string, std::int64_t> shape,
+                        Precision precision = Precision::fp32) {
+    OperatorMeasurement measured;
+    measured.op = std::move(op);
+    measured.precision = precision;
+    measured.shape = std::move(shape);
+    return measured;
+}
+
+}  // namespace
+
+TEST_CASE("operand bytes of pointwise rows are counted once each") {
+    const auto add = std::get<kernels::MemoryShape>(*operator_shape(row("add", {{"b", 100}, {"h", 7}})));
+    CHECK(add.read_bytes == 2 * 100 * 7 * 4);
+    CHECK(add.write_bytes == 100 * 7 * 4);
+    const auto addu =
+        std::get<kernels::MemoryShape>(*operator_shape(row("addu", {{"b", 100}, {"h", 7}}, Precision::fp16)));
+    CHECK(addu.read_bytes == 100 * 7 * 2);
+    CHECK(addu.cls == kernels::MemoryClass::pointwise);
+}
+
+TEST_CASE("convolution rows get their output size from padding and stride") {
+    const auto conv = std::get<kernels::ConvShape>(*operator_shape(
+        row("conv", {{"b", 2}, {"cin", 3}, {"cout", 8}, {"kernel", 7}, {"hw", 224}, {"stride", 2}, {"pad", 3}})));
+    CHECK(conv.out_height == 112);
+    CHECK(conv.out_width == 112);
+}
+
+TEST_CASE("rows without a model or with a dimension missing have no prediction") {
+    const OperatorModel model(unfitted("t4"));
+    CHECK_FALSE(model.predict(row("cholesky", {{"b", 1}, {"h", 1}})));
+    CHECK_FALSE(model.predict(row("softmax", {{"b", 1}})));
+    CHECK_FALSE(model.predict(row("bmm", {{"b", 1}, {"m", 4}, {"n", 4}})));
+}
+
+TEST_CASE("a short pointwise kernel hides in the host's time, a matrix product adds to it") {
+    const OperatorModel model(unfitted("v100-pcie-32gb"));
+    const auto add = *model.predict(row("add", {{"b", 10}, {"h", 10}}));
+    CHECK(add.latency_s == add.host_s);
+    CHECK(add.bound == Bound::host);
+    CHECK(add.low_s < add.latency_s);
+    CHECK(add.high_s > add.latency_s);
+    const auto bmm = *model.predict(row("bmm", {{"b", 10}, {"m", 32}, {"n", 32}, {"k", 32}}));
+    CHECK(bmm.latency_s == doctest::Approx(bmm.host_s + bmm.kernel_s));
+}
+
+TEST_CASE("a layer's shape or its kernel tells that it has no bias") {
+    const auto layer = [&](const char* kernel, std::int64_t bias = 1) {
+        auto measured = row("linear", {{"b", 1}, {"m", 4096}, {"n", 4096}, {"k", 1024}, {"bias", bias}});
+        measured.kernel = kernel;
+        return std::get<kernels::GemmShape>(*operator_shape(measured));
+    };
+    CHECK(layer("").through_lt);
+    CHECK(layer("maxwell_sgemm_64x64_tn").through_lt);
+    CHECK(layer("volta_sgemm_128x64_tn").through_lt);
+    CHECK_FALSE(layer("maxwell_sgemm_128x64_tn").through_lt);
+    CHECK_FALSE(layer("sgemm_128x128x8_NT_vec").through_lt);
+    CHECK_FALSE(layer("", 0).through_lt);
+}
+
+TEST_CASE("a GTX 1080 Ti runs a large layer without a bias as published, one with a bias in more than twice the time") {
+    // 128 GFLOP at 10.5 TFLOPS. Source: gist.github.com/ypwhs/a156353cb19e780e323be054821af015 (PyTorch 1.0).
+    const OperatorModel model(device_profile("gtx-1080-ti"));
+    const auto layer_s = [&](std::int64_t bias) {
+        return model.predict(row("linear", {{"m", 4096}, {"n", 4096}, {"k", 4096}, {"bias", bias}}))->kernel_s;
+    };
+    CHECK(layer_s(0) == doctest::Approx(12.2e-3).epsilon(0.2).scale(0));
+    CHECK(layer_s(1) > 2 * layer_s(0));
+}
+
+TEST_CASE("large rows take half the time in half precision, also without tensor cores") {
+    const OperatorModel model(unfitted("p100-pcie-16gb"));
+    const double fp32_s = model.predict(row("add", {{"b", 100'000}, {"h", 4096}}))->latency_s;
+    const double fp16_s = model.predict(row("add", {{"b", 100'000}, {"h", 4096}}, Precision::fp16))->latency_s;
+    CHECK(fp16_s == doctest::Approx(fp32_s / 2).epsilon(0.02));
+}
+
+TEST_CASE("a precision the device lacks is refused") {
+    const OperatorModel model(unfitted("p100-pcie-16gb"));
+    CHECK_THROWS_AS((void)model.predict(row("bmm", {{"b", 1}, {"m", 64}, {"n", 64}, {"k", 64}}, Precision::bf16)),
+                    Error);
+}
+
+TEST_CASE("anchors give the scale of the machine's host") {
+    DeviceProfile slow = unfitted("t4");
+    slow.parameters = {{"operator.host_scale", 2.5, 0, "test"}};
+    const OperatorModel truth(slow);
+    std::vector<OperatorMeasurement> rows;
+    for (const char* op : {"add", "softmax", "bmm", "tanh", "ln"}) {
+        rows.push_back(row(op, {{"b", 64}, {"h", 64}, {"m", 8}, {"n", 8}, {"k", 8}}));
+        rows.back().latency_s = truth.predict(rows.back())->latency_s;
+    }
+    rows.push_back(row("add", {{"b", 100'000}, {"h", 4096}}));  // says nothing about the host
+    rows.back().latency_s = 1;
+    OperatorModel model(unfitted("t4"));
+    CHECK(model.predict(rows[0])->latency_s < 0.5 * rows[0].latency_s);
+    model.anchor(rows);
+    for (std::size_t i = 0; i < 5; ++i) CHECK(model.predict(rows[i])->latency_s == doctest::Approx(rows[i].latency_s));
+}

@@ -1,0 +1,67 @@
+#include "src/scenario/arguments.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/failure.hpp"
+
+using namespace ftax;
+using namespace ftax::scenario;
+
+namespace {
+
+template <class Call>
+int code_of(Call call) {
+    return static_cast<int>(test::failure_of(call).code);
+}
+
+int batch_code(const char* text) {
+    return code_of([&] { return parse_batches(text); });
+}
+
+}  // namespace
+
+TEST_CASE("--batch takes numbers, factors and steps") {
+    using List = std::vector<std::int64_t>;
+    CHECK(parse_batches("7") == List{7});
+    CHECK(parse_batches("1,2,4:128:x2") == List{1, 2, 4, 8, 16, 32, 64, 128});
+    CHECK(parse_batches("4:9:x2") == List{4, 8});
+    CHECK(parse_batches("10:20:+5") == List{10, 15, 20});
+    CHECK(parse_batches("9223372036854775807") == List{9223372036854775807});
+    CHECK(parse_batches("9223372036854775806:9223372036854775807:x3") == List{9223372036854775806});
+}
+
+TEST_CASE("BAD_INPUTS 50: batch 0, negative, 2^63, and lists without an end") {
+    CHECK(batch_code("0") == 2);
+    CHECK(batch_code("-1") == 2);
+    CHECK(batch_code("9223372036854775808") == 4);
+    CHECK(batch_code("99999999999999999999999") == 4);
+    CHECK(batch_code("") == 2);
+    CHECK(batch_code("1,") == 2);
+    CHECK(batch_code("8x") == 2);
+    CHECK(batch_code("1.5") == 2);
+    CHECK(batch_code("1:8") == 2);
+    CHECK(batch_code("1:8:") == 2);
+    CHECK(batch_code("1:8:x1") == 2);
+    CHECK(batch_code("1:8:x0") == 2);
+    CHECK(batch_code("1:8:*2") == 2);
+    CHECK(batch_code("8:1:x2") == 2);
+    CHECK(batch_code("1:1000000:+1") == 4);
+}
+
+TEST_CASE("--dim and --shapes") {
+    ShapeBindings bindings;
+    parse_dimension("seq=128", bindings);
+    parse_dimension("seq=128", bindings);
+    CHECK(bindings == ShapeBindings{{"seq", 128}});
+    for (const char* text : {"seq", "=1", "seq=", "seq=0", "seq=-3", "seq=x", "seq=256"}) {
+        CHECK(code_of([&] { parse_dimension(text, bindings); }) == 2);
+    }
+    CHECK(code_of([&] { parse_dimension("n=9223372036854775808", bindings); }) == 4);
+
+    const InputShape shape = parse_input_shape("onnx::in:0:batchx3x224x2*w");
+    CHECK(shape.input == "onnx::in:0");
+    CHECK(shape.dims == std::vector<std::string>{"batch", "3", "224", "2*w"});
+    for (const char* text : {"in", ":1x2", "in:", "in:1xx2", "in:1x"}) {
+        CHECK(code_of([&] { return parse_input_shape(text); }) == 2);
+    }
+}
