@@ -130,7 +130,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     const MathPath path = math_path(device_, row.precision, false);
     const KernelCost cost = std::visit([&](const auto& s) { return kernel_cost(kernels_, s, path); }, *shape);
     OperatorRowPrediction result;
-    result.kernel_s = kernels::within_power<double>(cost, host_.governor_s);
+    result.kernel_s = kernels::within_power<double>(cost, host_.power_control_time_s);
     const bool counted = row.op == "conv" && row.order;
     result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
                                                          host_.conv_slope_s, host_.conv_curvature_s)

@@ -98,7 +98,7 @@ struct Predictor::State {
             result.push_back(kernel_detail(
                 kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path));
             const KernelCost& cost = *kernel_costs[i];
-            result.back().seconds = cost.seconds + slowdown * missing_seconds(cost.seconds, cost.energy_s);
+            result.back().seconds = cost.seconds + slowdown * throttling_seconds(cost.seconds, cost.power_limited_s);
         }
         return result;
     }
@@ -116,8 +116,8 @@ struct Predictor::State {
             const std::optional<KernelCost>& one = kernel_costs[launch.first_kernel + i];
             if (!one) continue;
             prediction.boost_s += one->seconds;
-            prediction.energy_s += one->energy_s;
-            prediction.missing_s += missing_seconds(one->seconds, one->energy_s);
+            prediction.power_limited_s += one->power_limited_s;
+            prediction.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
             prediction.sm_active_s += one->seconds * one->residency.sms;
             prediction.warps_active_s += one->seconds * one->residency.warps;
             ++prediction.kernels;
@@ -145,14 +145,14 @@ struct Predictor::State {
     void limit_power() {
         PassPower pass;
         for (const OpPrediction& op : operators) {
-            pass.add({op.boost_s + op.kernels * costs.kernel_gap_s, op.energy_s, op.missing_s});
+            pass.add({op.boost_s + op.kernels * costs.kernel_gap_s, op.power_limited_s, op.throttling_s});
         }
         slowdown = pass.slowdown();
         if (slowdown == 0) return;
         for (std::size_t i = 0; i < operators.size(); ++i) {
             OpPrediction& op = operators[i];
-            if (op.missing_s == 0) continue;
-            op.device_s = launches[i].device_s = op.boost_s + slowdown * op.missing_s;
+            if (op.throttling_s == 0) continue;
+            op.device_s = launches[i].device_s = op.boost_s + slowdown * op.throttling_s;
             op.sm_active_s *= op.device_s / op.boost_s;
             op.warps_active_s *= op.device_s / op.boost_s;
         }

@@ -171,11 +171,11 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
         for (const auto& [key, own] : anchors) {
             const std::string_view call = second_scalar(framework);
             FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
-            std::vector<AnchorRow> witnesses;
+            std::vector<AnchorRow> scaled_rows;
             for (const std::size_t i : own) {
-                witnesses.push_back(anchor_of(host_rows_[i], host_costs(unit, rows_[i].precision), call));
+                scaled_rows.push_back(anchor_of(host_rows_[i], host_costs(unit, rows_[i].precision), call));
             }
-            hosts[key] = anchored(profile, fit_host(witnesses));
+            hosts[key] = anchored(profile, fit_host(scaled_rows));
         }
         std::map<std::tuple<HostKey, Precision, std::string>, std::optional<Predictor>> predictors;
         for (const std::size_t i : left_out) {

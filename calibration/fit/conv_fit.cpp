@@ -41,7 +41,7 @@ DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path, const T* sustai
 /// Blocks: shared, architecture, device, host. The first shared unknown is the launch share.
 struct ConvModel {
     const ConvRow* row;
-    double governor_s;
+    double power_control_time_s;
 
     template <class T>
     T operator()(T const* const* blocks) const {
@@ -52,7 +52,7 @@ struct ConvModel {
                                          : kernels::plan_conv(row->shape, rates, p);
         const T* host = blocks[3];
         const T host_s = conv_host_s(row->order, host[host_start], host[host_slope], host[host_curvature]);
-        const T kernel_s = kernels::within_power<T>(plan, T(governor_s));
+        const T kernel_s = kernels::within_power<T>(plan, T(power_control_time_s));
         return operator_latency_s(host_s, blocks[0][0], kernel_s);
     }
 };
@@ -120,7 +120,8 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Conv
         const std::size_t count = std::min(of_device.size(), options.rows_per_device);
         for (std::size_t i = 0; i < count; ++i) {
             const ConvRow* row = of_device[i * of_device.size() / count];
-            fit.add_row(ConvModel{row, options.governor_s}, row->latency_s, {shared, architecture, device, host});
+            fit.add_row(ConvModel{row, options.power_control_time_s}, row->latency_s,
+                        {shared, architecture, device, host});
         }
     }
     const FitSummary summary = fit.solve();
@@ -135,7 +136,7 @@ FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const Conv
 
 /// log(predicted / measured) of every row, the algorithm chosen by the model.
 std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ScopedUnknowns& unknowns,
-                               const std::string& slug, double governor_s) {
+                               const std::string& slug, double power_control_time_s) {
     const auto shared = values(unknowns.shared);
     const auto architecture = values(unknowns.architectures.at(rows.front()->device->architecture));
     const auto device = values(unknowns.devices.at(slug));
@@ -145,7 +146,7 @@ std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const Sc
     for (const ConvRow* row : rows) {
         ConvRow unseen = *row;
         unseen.algorithm.reset();
-        errors.push_back(std::log(ConvModel{&unseen, governor_s}(blocks) / row->latency_s));
+        errors.push_back(std::log(ConvModel{&unseen, power_control_time_s}(blocks) / row->latency_s));
     }
     return errors;
 }
@@ -192,15 +193,15 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
         const LogFit::Block host = expected(unknowns.hosts);
         unknowns.devices[slug] = device;
         unknowns.hosts[slug] = host;
-        blind[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
+        blind[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
         unknowns.hosts[slug] = known.hosts.at(slug);
-        host_known[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
+        host_known[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
 
         fix(unknowns.shared);
         for (auto& [_, block] : unknowns.architectures) fix(block);
         fix(unknowns.hosts.at(slug));
         (void)fit_rows({{slug, of_device}}, unknowns, options);
-        measured[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
+        measured[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
     }
     report.folds.push_back(fold_of("left out: datasheet, host of the others", blind));
     report.folds.push_back(fold_of("left out: datasheet, host known", host_known));
@@ -290,7 +291,7 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     std::map<std::string, std::vector<double>> in_fit;
     std::map<std::string, std::vector<double>> regions;
     for (const auto& [slug, of_device] : by_device) {
-        in_fit[slug] = log_errors(of_device, unknowns, slug, options.governor_s);
+        in_fit[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
         for (std::size_t i = 0; i < of_device.size(); ++i) {
             const auto& algorithm = of_device[i]->algorithm;
             regions[slug + " " + std::string(algorithm ? name_of(*algorithm) : "other")].push_back(in_fit[slug][i]);

@@ -39,7 +39,8 @@ struct ConvFitOptions {
     std::vector<ScopedParameter> held{};  ///< device parameters that other rows determine better: kept as they are
     /// Host scale (operator.host_scale) by device, from the fit of the memory-bound operators; 1 where absent.
     std::map<std::string, double> host_scales{};
-    double governor_s = 0;  ///< see kernels::within_power (operator.governor_s); from the fit of the matrix products
+    double power_control_time_s =
+        0;  ///< see kernels::within_power (operator.power_control_time_s); from the fit of the matrix products
 };
 
 /// Gives devices that only convolutions were measured on the clock and bandwidth that earlier fits found for others of

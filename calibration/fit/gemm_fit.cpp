@@ -102,7 +102,7 @@ bool may_be_bounded(const Unknown& u) {
 }
 
 LogFit::Block declared_shared() {
-    LogFit::Block block = {{"operator.governor_s", 1e-3, 1e-5, 1e-1, 1.0},
+    LogFit::Block block = {{"operator.power_control_time_s", 1e-3, 1e-5, 1e-1, 1.0},
                            {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
     for (Unknown& u : declared(ParameterScope::shared)) block.push_back(std::move(u));
     return block;
@@ -314,7 +314,7 @@ void add_regions(const DeviceRows& rows, const ScopedUnknowns& unknowns, FitRepo
 
 /// Volta redesigned the SM and its caches: what holds before does not tell about what comes after. Turing's SM reads
 /// half as much shared memory per cycle (64 bytes; Jia et al., arXiv 1903.07486): it tells of no other.
-bool tells_of(Architecture fitted, Architecture wanted) {
+bool is_informative_for(Architecture fitted, Architecture wanted) {
     return (fitted < Architecture::volta) == (wanted < Architecture::volta) && fitted != Architecture::turing;
 }
 
@@ -327,8 +327,8 @@ bool runs_kernels_of(Architecture wanted, Architecture other) {
 /// Expects of an architecture without rows what the one whose kernels it runs has, or else the geometric mean of the
 /// others' (of its lineage if there are any), weighted by how near they are in age and how much their rows say.
 LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
-    const bool alone =
-        std::none_of(fitted.begin(), fitted.end(), [&](const auto& entry) { return tells_of(entry.first, wanted); });
+    const bool alone = std::none_of(fitted.begin(), fitted.end(),
+                                    [&](const auto& entry) { return is_informative_for(entry.first, wanted); });
     for (const auto& [architecture, other] : fitted) {
         if (runs_kernels_of(wanted, architecture)) return other;
     }
@@ -336,7 +336,7 @@ LogFit::Block expected_architecture(Architecture wanted, const std::map<Architec
     for (std::size_t i = 0; i < block.size(); ++i) {
         double log_sum = 0, weights = 0;
         for (const auto& [architecture, other] : fitted) {
-            const bool counts = alone || may_be_bounded(other[i]) || tells_of(architecture, wanted);
+            const bool counts = alone || may_be_bounded(other[i]) || is_informative_for(architecture, wanted);
             if (!counts || other[i].fixed) continue;
             const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
             const double weight = evidence(other[i]) / apart;

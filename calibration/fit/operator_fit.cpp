@@ -87,7 +87,7 @@ OperatorFit fit_operators(const OperatorRows& rows, const std::string& version, 
     reports.push_back(siblings_report(rows.conv, reports));
     for (const ScopedParameter& p : operator_profile(reports, version).parameters) {
         if (p.scope == ParameterScope::device) conv.held.push_back(p);
-        if (p.parameter.name == "operator.governor_s") conv.governor_s = p.parameter.value;
+        if (p.parameter.name == "operator.power_control_time_s") conv.power_control_time_s = p.parameter.value;
     }
     reports.push_back(fit_conv(rows.conv, conv));
 

@@ -21,7 +21,7 @@ enum class HostKind : std::uint8_t {
     gemm,
     bmm,
     layer_norm,
-    light,        ///< pointwise, pool, softmax, copy, reduce, gather
+    elementwise,  ///< pointwise, pool, softmax, copy, reduce, gather
     view,         ///< reshape, transpose, slice: no kernel
     module_call,  ///< nn.Module.__call__
     list_part,    ///< one tensor of a list that an operator takes (cat): its checks, its entry in the kernel's table

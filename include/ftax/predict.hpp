@@ -39,7 +39,7 @@ struct PredictOptions {
 /// Prediction for one operator of the schedule.
 struct OpPrediction {
     OpId op = no_op;  ///< first operator of a fused group; no_op for per-forward and module costs
-    HostKind host_kind = HostKind::light;
+    HostKind host_kind = HostKind::elementwise;
     std::int32_t kernels = 0;
     std::int32_t module_calls = 0;  ///< nn.Module calls paid before it
     std::int32_t list_parts = 0;    ///< tensors of the list it takes
@@ -47,8 +47,8 @@ struct OpPrediction {
     double host_s = 0;
     double device_s = 0;                 ///< of its kernels, under the power limit
     double boost_s = 0;                  ///< the same at boost clock
-    double energy_s = 0;                 ///< their energy, as the time it takes at the power limit
-    double missing_s = 0;                ///< by how much it exceeds their time, each kernel by itself
+    double power_limited_s = 0;          ///< their energy, as the time it takes at the power limit
+    double throttling_s = 0;             ///< by how much it exceeds their time, each kernel by itself
     double sm_active_s = 0;              ///< Σ kernel time × share of the SMs that hold a thread block
     double warps_active_s = 0;           ///< Σ kernel time × share of the warps that the SMs can hold
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
@@ -130,7 +130,7 @@ class Predictor {
 
 /// Host time of all operations of one kind.
 struct HostCause {
-    HostKind kind = HostKind::light;
+    HostKind kind = HostKind::elementwise;
     std::int64_t operations = 0;
     double host_s = 0;
 };

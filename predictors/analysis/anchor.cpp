@@ -107,7 +107,7 @@ Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weight
 }
 
 /// Rows of one model share its errors: together they weigh as the square root of their number.
-std::vector<double> witness_weights(std::span<const AnchorRow> rows) {
+std::vector<double> correlation_weights(std::span<const AnchorRow> rows) {
     std::map<std::string, int> per_model;
     for (const AnchorRow& row : rows) ++per_model[row.model];
     std::vector<double> weights;
@@ -119,37 +119,37 @@ std::vector<double> witness_weights(std::span<const AnchorRow> rows) {
 /// measurements err towards slow) and all rows that the device explains; names the others.
 std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, const HostBound& is_host_bound,
                                      std::vector<std::string>& warnings) {
-    struct Witness {
+    struct ScaledRow {
         double scale;
         const AnchorRow* row;
     };
-    std::vector<Witness> witnesses;
+    std::vector<ScaledRow> scaled_rows;
     std::vector<AnchorRow> kept;
     for (const AnchorRow& row : rows) {
         if (is_host_bound(row) && row.host_s > 0) {
             const double calls_s = row.calls * modes_of(row.call).front().median_s;
-            witnesses.push_back({row.measured_s / (row.host_s + calls_s), &row});
+            scaled_rows.push_back({row.measured_s / (row.host_s + calls_s), &row});
         } else {
             kept.push_back(row);
         }
     }
-    std::sort(witnesses.begin(), witnesses.end(), [](const auto& a, const auto& b) { return a.scale < b.scale; });
+    std::sort(scaled_rows.begin(), scaled_rows.end(), [](const auto& a, const auto& b) { return a.scale < b.scale; });
     std::size_t best_first = 0;
     std::size_t best_count = 0;
-    for (std::size_t first = 0, end = 0; first < witnesses.size(); ++first) {
-        while (end < witnesses.size() && witnesses[end].scale <= contradiction * witnesses[first].scale) ++end;
+    for (std::size_t first = 0, end = 0; first < scaled_rows.size(); ++first) {
+        while (end < scaled_rows.size() && scaled_rows[end].scale <= contradiction * scaled_rows[first].scale) ++end;
         if (end - first > best_count) best_first = first, best_count = end - first;
     }
-    for (std::size_t i = 0; i < witnesses.size(); ++i) {
+    for (std::size_t i = 0; i < scaled_rows.size(); ++i) {
         if (i >= best_first && i < best_first + best_count) {
-            kept.push_back(*witnesses[i].row);
+            kept.push_back(*scaled_rows[i].row);
             continue;
         }
-        const double agreed = witnesses[best_first + best_count / 2].scale;
+        const double agreed = scaled_rows[best_first + best_count / 2].scale;
         warnings.push_back(
             fmt::format("anchor rows contradict each other by more than a factor {}: {} implies {:.2g} × the "
                         "host time that {} other rows agree on; it is left out",
-                        contradiction, witnesses[i].row->label, witnesses[i].scale / agreed, best_count));
+                        contradiction, scaled_rows[i].row->label, scaled_rows[i].scale / agreed, best_count));
     }
     return kept;
 }
@@ -176,7 +176,7 @@ HostScalars fit_host(std::span<const AnchorRow> rows) {
     if (host.host_bound_rows == 0) {
         host.warnings.push_back("the device explains all anchor rows: they only bound the host's speed from below");
     }
-    const std::vector<double> weights = witness_weights(kept);
+    const std::vector<double> weights = correlation_weights(kept);
     const Scalars best = minimise(kept, weights, is_host_bound);
     host.scale = std::exp(best.log_scale);
     host.call_s = std::exp(best.log_call_s);

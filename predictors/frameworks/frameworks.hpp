@@ -8,7 +8,7 @@ namespace ftax {
 inline constexpr HostPrior cpp_dispatch_costs[] = {
     {"host.conv", 76e-6},       {"host.conv_depthwise", 25e-6}, {"host.conv_grouped", 90e-6},
     {"host.batch_norm", 30e-6}, {"host.gemm", 35e-6},           {"host.bmm", 55e-6},
-    {"host.layer_norm", 25e-6}, {"host.light", 12e-6},          {"host.view", 3e-6},
+    {"host.layer_norm", 25e-6}, {"host.elementwise", 12e-6},    {"host.view", 3e-6},
     {"host.fused", 25e-6},
 };
 

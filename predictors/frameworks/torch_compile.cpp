@@ -7,8 +7,8 @@ namespace ftax {
 // contractions stay library calls made by generated Python.
 constexpr void (*passes[])(Graph&) = {rewrites::fuse_pointwise_and_reductions};
 // Order of magnitude: Triton launchers and extern kernels called from generated Python, guards once per forward.
-constexpr HostPrior priors[] = {{"host.conv", 40e-6},  {"host.gemm", 15e-6},  {"host.bmm", 15e-6},
-                                {"host.light", 12e-6}, {"host.fused", 12e-6}, {"host.forward", 100e-6}};
+constexpr HostPrior priors[] = {{"host.conv", 40e-6},        {"host.gemm", 15e-6},  {"host.bmm", 15e-6},
+                                {"host.elementwise", 12e-6}, {"host.fused", 12e-6}, {"host.forward", 100e-6}};
 constexpr LoweringTraits traits{.views_cost_host = false, .module_calls = false, .cublas_lt_limit = no_cublas_lt_limit};
 
 const FrameworkModel torch_compile{

@@ -34,7 +34,7 @@ constexpr std::array specs{
     HostParameterSpec{"host.gemm", cost(70e-6, composite)},
     HostParameterSpec{"host.bmm", cost(85e-6, composite)},
     HostParameterSpec{"host.layer_norm", cost(30e-6)},
-    HostParameterSpec{"host.light", cost(13e-6)},
+    HostParameterSpec{"host.elementwise", cost(13e-6)},
     HostParameterSpec{"host.view", cost(6e-6)},
     HostParameterSpec{"host.module_call", cost(2e-6)},
     HostParameterSpec{"host.list_part", cost(1.5e-6,

@@ -36,7 +36,7 @@ struct OperatorHostParameters {
     T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
     T conv_launch_share{};
     T conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
-    T governor_s{};                                        ///< see kernels::within_power
+    T power_control_time_s{};                              ///< see kernels::within_power
     T kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
     T spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
 };
@@ -78,7 +78,7 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
           ParameterSpec{5e-5, 1e-7, 1e-3, 1.0, shared, "more per thousand shapes run before"});
     visit("operator.conv_curvature_s", p.conv_curvature_s,
           ParameterSpec{5e-6, 1e-8, 1e-3, 1.0, shared, "more per square of it"});
-    visit("operator.governor_s", p.governor_s,
+    visit("operator.power_control_time_s", p.power_control_time_s,
           ParameterSpec{1e-3, 1e-5, 0.1, 1.0, shared,
                         "kernel of a timed call that feels half of the power limit: the governor sees the pauses "
                         "between calls too"});

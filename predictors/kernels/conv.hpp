@@ -35,7 +35,7 @@ enum class ConvAlgorithm : std::uint8_t {
 
 /// What was chosen for a convolution and why it takes as long as it does.
 template <class T>
-struct ConvPlan : PoweredTime<T> {
+struct ConvPlan : KernelTime<T> {
     T compute_s{};  ///< arithmetic of the main kernel
     T memory_s{};   ///< its traffic
     ConvAlgorithm algorithm = ConvAlgorithm::implicit_gemm;
@@ -140,7 +140,7 @@ ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s,
     const T main_s = equations::smooth_maximum(plan.compute_s, memory_s);
     const T floors = floor_s * static_cast<double>(kernels);
     plan.seconds = main_s + extra_s + floors;
-    plan.energy_s = energy_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
     plan.bound = plan.seconds < floors * 2.0           ? Bound::latency_floor
                  : memory_s + extra_s < plan.compute_s ? Bound::compute
                                                        : Bound::memory;
@@ -152,7 +152,7 @@ template <class T>
 ConvPlan<T> finish_product(const ConvPlan<T>& product, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s,
                            int kernels, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     ConvPlan<T> plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
-    plan.energy_s = energy_seconds(plan.seconds, T(plan.compute_s * power_ratio(rates, p.energy_scale)));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(plan.compute_s * power_ratio(rates, p.energy_scale)));
     return plan;
 }
 

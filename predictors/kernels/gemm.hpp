@@ -26,7 +26,7 @@ namespace ftax::kernels {
 
 /// What was chosen for a matrix product and why it takes as long as it does.
 template <class T>
-struct GemmPlan : PoweredTime<T> {
+struct GemmPlan : KernelTime<T> {
     T compute_s{};                   ///< arithmetic in waves
     T memory_s{};                    ///< traffic
     const GemmTile* tile = nullptr;  ///< of a catalogue that lives as long as the program
@@ -269,7 +269,7 @@ template <class T>
     whole_s += bias_bytes * per_byte_s;  // the copy, a kernel of its own
     plan.seconds = rates.floor_s + whole_s;
     const T arithmetic_s = powered_s * power_ratio(rates, T(p.energy_scale * tile_energy(*c.tile, p)));
-    plan.energy_s = energy_seconds(plan.seconds, arithmetic_s);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, arithmetic_s);
     plan.bound = whole_s < rates.floor_s          ? Bound::latency_floor
                  : plan.memory_s < plan.compute_s ? Bound::compute
                                                   : Bound::memory;
@@ -284,14 +284,14 @@ GemmPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T
 /// Tells whether cuBLAS runs a layer of few rows as matrix-vector products: 16 f32 rows before Volta, else one row.
 /// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
 /// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
-inline bool is_skinny(const GemmShape& s, Architecture architecture, MathPath path) {
+inline bool is_gemv(const GemmShape& s, Architecture architecture, MathPath path) {
     const bool few_rows = s.m <= (architecture < Architecture::volta && s.element_bytes >= 4 ? 16 : 1);
     return s.linear && path == MathPath::fp32 && few_rows;
 }
 
 /// Streams the weights once; the arithmetic of so few rows hides behind them.
 template <class T>
-GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
+GemmPlan<T> plan_gemv(const GemmShape& s, const DeviceRates<T>& rates) {
     GemmPlan<T> plan;
     plan.tile = &sgemm::gemv;
     plan.waves = block_columns(s, sgemm::gemv) / rates.sms * sgemm::gemv.inverse_resident;
@@ -300,7 +300,7 @@ GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
     plan.memory_s = s.element_bytes * (n * k + m * k + m * n) / rates.bandwidth_bytes_per_s;
     const T whole_s = equations::smooth_maximum(plan.compute_s, plan.memory_s);
     plan.seconds = rates.floor_s + whole_s;
-    plan.energy_s = energy_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
     plan.bound = whole_s < rates.floor_s ? Bound::latency_floor : Bound::memory;
     return plan;
 }
@@ -310,7 +310,7 @@ GemmPlan<T> plan_skinny(const GemmShape& s, const DeviceRates<T>& rates) {
 /// Chooses and times the kernel of a matrix product, without host time.
 template <class T>
 GemmPlan<T> plan_gemm(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    if (gemm::is_skinny(s, rates.architecture, rates.path)) return gemm::plan_skinny(s, rates);
+    if (gemm::is_gemv(s, rates.architecture, rates.path)) return gemm::plan_gemv(s, rates);
     const auto block = gemm::block_rates(s, rates, p);
     return gemm::plan_choice(s, gemm::choose(s, rates, p, block), rates, p, block);
 }

@@ -58,7 +58,7 @@ inline double most_parts(std::int64_t k) {
 /// workspace, of 64 values and more, or else into parts of 128 values and more.
 struct GridRule {
     GemmTile tile{};
-    double idle_share = 0;
+    double wave_quantization_penalty = 0;
     double credit = 1;
     double slots = 0;
     double inverse_credit = 1 / credit;
@@ -121,7 +121,8 @@ struct GridRules {
         const double blocks = blocks_per_sm(rule.tile);
         const double waves = blocks * rule.tile.inverse_resident;
         const double idle = round_up(waves) - waves;
-        const double share = blocks > many_blocks_per_sm ? 0 : rule.idle_share * std::min(1.0, 0.5 / waves);
+        const double share =
+            blocks > many_blocks_per_sm ? 0 : rule.wave_quantization_penalty * std::min(1.0, 0.5 / waves);
         const double weight = rule.tile.area * (blocks + share * idle * rule.tile.resident) * rule.inverse_credit;
         if (weight > least || (weight == least && idle >= least_idle)) continue;
         best = &rule;

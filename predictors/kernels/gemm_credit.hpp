@@ -38,7 +38,7 @@ struct CreditRule {
     double enough = 1;  ///< blocks per SM from which on the reduction is not split to fill them
     double wanted = 1;  ///< and how many its parts make up
     double split_penalty = 1;
-    bool few_parts = false;  ///< two and three parts of larger grids are weighed, too
+    bool split_k_candidates = false;  ///< two and three parts of larger grids are weighed, too
 };
 
 /// Returns the rule of an architecture.
@@ -56,14 +56,14 @@ struct CreditRule {
                                       .of_long = {.largest = 1.08, .narrow = 0.85, .sliced = 0.67},
                                       .enough = 2,
                                       .wanted = 5.5,
-                                      .few_parts = true};
+                                      .split_k_candidates = true};
     static constexpr CreditRule turing{.fill = 45,
                                        .long_reduction = 14336,
                                        .usual = {.largest = 1.025, .square = 0.86, .narrow = 0.68, .sliced = 0.56},
                                        .of_long = {.largest = 1.12, .square = 0.86, .narrow = 0.68, .sliced = 0.56},
                                        .enough = 2,
                                        .wanted = 4.1,
-                                       .few_parts = true};
+                                       .split_k_candidates = true};
     static constexpr CreditRule ampere{.whole = 0.62,
                                        .fill = 290,
                                        .long_reduction = 32768,
@@ -95,8 +95,8 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
     const KernelCredits& credits = k > rule.long_reduction ? rule.of_long : rule.usual;
     const double longest = most_parts(s.k);
     const double whole = part(1);
-    const int few = rule.few_parts ? static_cast<int>(std::min(3.0, 0.5 * longest)) : 1;
-    const std::array<double, 2> few_parts = {part(2), part(3)};
+    const int few = rule.split_k_candidates ? static_cast<int>(std::min(3.0, 0.5 * longest)) : 1;
+    const std::array<double, 2> split_k_candidates = {part(2), part(3)};
 
     Choice best{&tiles.front(), 1};
     double least = std::numeric_limits<double>::infinity();
@@ -113,7 +113,8 @@ inline double credited_work(const GemmTile& tile, double blocks_per_sm, double s
         };
         consider(1, whole);
         if (blocks_per_sm >= rule.enough) {
-            for (int split = 2; split <= few; ++split) consider(split, few_parts[static_cast<std::size_t>(split - 2)]);
+            for (int split = 2; split <= few; ++split)
+                consider(split, split_k_candidates[static_cast<std::size_t>(split - 2)]);
             continue;
         }
         const double split = std::min(whole_part(rule.wanted / blocks_per_sm + 0.5), longest);

@@ -20,7 +20,7 @@ T miss_share(const T& working_set, double room = 1) {
 }
 
 /// Tells whether blocks that share operands lose step, see shared_traffic.
-inline bool blocks_drift(Architecture architecture, GemmLoop loop) {
+inline bool has_cta_skew(Architecture architecture, GemmLoop loop) {
     const bool drifts = loop == GemmLoop::wide || loop == GemmLoop::vector || loop == GemmLoop::narrow;
     return architecture < Architecture::ampere && drifts;
 }
@@ -118,7 +118,7 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
         columns_once *= 1.0 + column_miss * (grid_rows / down - 1);
     }
 
-    if (!blocks_drift(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
+    if (!has_cta_skew(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
     const double waves = batches * grid / resident * (rates.sms * rates.sms * (1.0 / 1600));
     const T drift =
         p.skew * (waves / (p.skew_waves + waves)) * (resident * depth_bytes * inverse_l2) * tile.idle_schedulers;

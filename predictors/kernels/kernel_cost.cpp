@@ -4,7 +4,7 @@ namespace ftax {
 namespace {
 
 /// A kernel that takes less than twice the floor is bound by it.
-KernelCost with_floor(const kernels::PoweredTime<double>& time, double floor_s, Bound otherwise,
+KernelCost with_floor(const kernels::KernelTime<double>& time, double floor_s, Bound otherwise,
                       const Residency& residency) {
     return {time, time.seconds < 2 * floor_s ? Bound::latency_floor : otherwise, residency};
 }

@@ -5,7 +5,7 @@
 
 namespace ftax {
 
-struct KernelCost : kernels::PoweredTime<double> {
+struct KernelCost : kernels::KernelTime<double> {
     Bound bound = Bound::latency_floor;
     Residency residency;
 };

@@ -31,7 +31,7 @@ void explain_choice(const kernels::GemmShape& s, const KernelModels<double>& mod
                     const kernels::GemmPlan<double>& plan, KernelDetail& detail) {
     const auto& rates = models.at(path);
     const auto& p = models.parameters.gemm;
-    if (kernels::gemm::is_skinny(s, rates.architecture, path)) {
+    if (kernels::gemm::is_gemv(s, rates.architecture, path)) {
         detail.reason = "few rows: the weights stream past them once";
         return;
     }

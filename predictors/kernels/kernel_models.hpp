@@ -48,21 +48,21 @@ struct KernelModels {
 
     [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
-    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::GemmShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelTime<T> time(const kernels::GemmShape& shape, MathPath path) const {
         return kernels::plan_gemm(shape, at(path), parameters.gemm);
     }
-    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::ConvShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelTime<T> time(const kernels::ConvShape& shape, MathPath path) const {
         return kernels::plan_conv(shape, at(path), parameters.conv);
     }
-    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::MemoryShape& shape, MathPath) const {
+    [[nodiscard]] kernels::KernelTime<T> time(const kernels::MemoryShape& shape, MathPath) const {
         const T seconds = kernels::memory_seconds(shape, at(MathPath::fp32), parameters.memory);
-        return {seconds, kernels::energy_seconds(seconds, T(0.0))};
+        return {seconds, kernels::power_limited_seconds(seconds, T(0.0))};
     }
-    [[nodiscard]] kernels::PoweredTime<T> time(const kernels::AttentionShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelTime<T> time(const kernels::AttentionShape& shape, MathPath path) const {
         const T seconds = kernels::attention_seconds(shape, at(path), parameters.attention);
         const T full_rate_s = kernels::attention::flops(shape) / at(path).flops_per_s;
         const T arithmetic_s = full_rate_s * power_ratio(at(path), T(1.0));
-        return {seconds, kernels::energy_seconds(seconds, arithmetic_s)};
+        return {seconds, kernels::power_limited_seconds(seconds, arithmetic_s)};
     }
 };
 

@@ -17,7 +17,7 @@ namespace ftax::kernels {
 template <class T>
 struct MemoryParameters {
     T resident_footprint{}, l2_bytes_per_cycle{}, reread_l2_share{}, reread_sm_share{}, misaligned_traffic{};
-    T special_cycles{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
+    T sfu_cost_ratio{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
     T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
     T transcendental_flops{}, power_flops{};
     T scalar_elements{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{};
@@ -42,7 +42,7 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.65, 0.05, 2, 0.4, shared, "share of the SMs' memories that keeps rows for a second pass"});
     visit("memory.misaligned_traffic", p.misaligned_traffic,
           ParameterSpec{0.1, 0.005, 0.5, 0.5, shared, "extra sectors when rows do not start on 32 bytes"});
-    visit("memory.special_cycles", p.special_cycles,
+    visit("memory.sfu_cost_ratio", p.sfu_cost_ratio,
           ParameterSpec{1, 0.5, 3, 0.3, architecture, "cost of layer norm and powf relative to Volta and later"});
     visit("memory.layer_norm_block_cycles", p.layer_norm_block_cycles,
           ParameterSpec{355, 20, 2000, 0.7, shared, "SM cycles per row (block of 128 threads), layer norm"});
@@ -136,7 +136,7 @@ inline double unrolled_steps(std::int64_t vectors, bool few_schedulers) {
 template <class T>
 RowKernel<T> layer_norm(const MemoryShape& shape, const T& slowdown, const MemoryParameters<T>& p) {
     const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), slowdown > 1.2);
-    return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.special_cycles};
+    return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
 
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/PersistentSoftmax.cuh (up to 1,024 elements: one warp per row, two
@@ -196,7 +196,7 @@ T efficiency(MemoryClass cls, const MemoryParameters<T>& p) {
 /// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel against
 /// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
 /// (CatArrayBatchedCopy); the others read vectors or are bound by the arithmetic of their index, see below.
-inline bool goes_by_elements(const MemoryShape& shape) {
+inline bool is_scalar_access(const MemoryShape& shape) {
     switch (shape.cls) {
         case MemoryClass::pointwise:
         case MemoryClass::transcendental:
@@ -247,12 +247,12 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
     } else if (shape.cls == MemoryClass::transcendental) {
         work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::power) {
-        work_s = p.power_flops * p.special_cycles * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+        work_s = p.power_flops * p.sfu_cost_ratio * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::pool) {
         // A thread owns an output: six integer divisions find its window, then it walks over it
         // (avg_pool2d_out_cuda_frame, max_pool_forward_nchw; PyTorch 1.8 AveragePool2d.cu, DilatedMaxPool2d.cu).
         const double steps = rows * (6 + static_cast<double>(shape.row_length));
-        work_s = p.pool_step_flops * p.special_cycles * steps / device.fp32_flops_per_s;
+        work_s = p.pool_step_flops * p.sfu_cost_ratio * steps / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::resize) {
         // A thread owns a pixel and walks over the planes (upsample_bilinear2d_out_frame, PyTorch
         // UpSampleBilinear2d.cu).
@@ -266,7 +266,7 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
     const T bus = miss_share(T(footprint_bytes), T(p.resident_footprint * device.l2_bytes), false);
     const T seconds_per_byte = bus / device.bandwidth_bytes_per_s + (1.0 - bus) / (p.l2_bytes_per_cycle * sm_hertz);
     const T traffic_s = traffic_bytes * seconds_per_byte / memory_bound::efficiency(shape.cls, p);
-    if (memory_bound::goes_by_elements(shape))
+    if (memory_bound::is_scalar_access(shape))
         work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
     return device.floor_s + equations::smooth_maximum(traffic_s, work_s);
 }

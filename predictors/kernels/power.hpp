@@ -98,32 +98,32 @@ T power_ratio(const DeviceRates<T>& rates, const T& energy_scale) {
 /// Returns the energy of a kernel of `seconds`, as the time that it takes at arithmetic_power_w: that of its
 /// arithmetic, `arithmetic_s`, or what it draws while it waits for memory.
 template <class T>
-T energy_seconds(const T& seconds, const T& arithmetic_s) {
+T power_limited_seconds(const T& seconds, const T& arithmetic_s) {
     const T waiting_s = traffic_power_share * seconds;
     return arithmetic_s < waiting_s ? waiting_s : arithmetic_s;
 }
 
 /// What kernels take of a device.
 template <class T>
-struct PoweredTime {
-    T seconds{};   ///< at boost clock
-    T energy_s{};  ///< their energy, as the time that it takes at arithmetic_power_w
+struct KernelTime {
+    T seconds{};          ///< at boost clock
+    T power_limited_s{};  ///< their energy, as the time that it takes at arithmetic_power_w
 };
 
 /// Returns the time of kernels that follow one another: the board lowers its clock until their energy stays within the
 /// power limit, and what waits for memory leaves power to arithmetic. Source: energy balance.
 template <class T>
-T within_power(const PoweredTime<T>& kernels) {
-    return kernels.seconds < kernels.energy_s ? kernels.energy_s : kernels.seconds;
+T within_power(const KernelTime<T>& kernels) {
+    return kernels.seconds < kernels.power_limited_s ? kernels.power_limited_s : kernels.seconds;
 }
 
-/// Returns the time of a kernel that is timed again and again with pauses between. `governor_s` is the time of one that
-/// feels half of the limit. Source: a T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms to 0.41
-/// beyond 10 ms, an A100's from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
+/// Returns the time of a kernel that is timed again and again with pauses between. `power_control_time_s` is the time
+/// of one that feels half of the limit. Source: a T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms
+/// to 0.41 beyond 10 ms, an A100's from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
 template <class T>
-T within_power(const PoweredTime<T>& kernel, const T& governor_s) {
-    const T missing_s = within_power(kernel) - kernel.seconds;
-    return kernel.seconds + missing_s * (kernel.seconds / (kernel.seconds + governor_s));
+T within_power(const KernelTime<T>& kernel, const T& power_control_time_s) {
+    const T throttling_s = within_power(kernel) - kernel.seconds;
+    return kernel.seconds + throttling_s * (kernel.seconds / (kernel.seconds + power_control_time_s));
 }
 
 }  // namespace ftax::kernels

@@ -22,12 +22,12 @@ struct CountedKernel {
 
 /// Sums what listed kernels take.
 template <class T>
-kernels::PoweredTime<T> sum_time(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
-    kernels::PoweredTime<T> total{T(0.0), T(0.0)};
+kernels::KernelTime<T> sum_time(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
+    kernels::KernelTime<T> total{T(0.0), T(0.0)};
     for (const CountedKernel& kernel : kernels) {
         const auto one = std::visit([&](const auto& shape) { return models.time(shape, kernel.path); }, kernel.shape);
         total.seconds += one.seconds * kernel.count;
-        total.energy_s += one.energy_s * kernel.count;
+        total.power_limited_s += one.power_limited_s * kernel.count;
     }
     return total;
 }

@@ -20,7 +20,7 @@ using kernels::MemoryClass;
 struct LaunchRule {
     OpKind kind;
     enum class Action : std::uint8_t { contract, move, view, wait, nothing } action;
-    HostKind host_kind = HostKind::light;
+    HostKind host_kind = HostKind::elementwise;
     MemoryClass memory_class = MemoryClass::pointwise;
 };
 
@@ -38,28 +38,28 @@ constexpr std::array<LaunchRule, op_kind_count> rules{{
     {OpKind::instance_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
     {OpKind::rms_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
     {OpKind::local_response_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
-    {OpKind::softmax, Action::move, HostKind::light, MemoryClass::softmax},
-    {OpKind::log_softmax, Action::move, HostKind::light, MemoryClass::softmax},
+    {OpKind::softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
+    {OpKind::log_softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
     {OpKind::pointwise, Action::move},
     {OpKind::cast, Action::move},
-    {OpKind::reduce, Action::move, HostKind::light, MemoryClass::reduce},
-    {OpKind::cumulative, Action::move, HostKind::light, MemoryClass::sort},
-    {OpKind::sort, Action::move, HostKind::light, MemoryClass::sort},
-    {OpKind::pool, Action::move, HostKind::light, MemoryClass::pool},
-    {OpKind::global_pool, Action::move, HostKind::light, MemoryClass::reduce},
-    {OpKind::resize, Action::move, HostKind::light, MemoryClass::resize},
-    {OpKind::embedding, Action::move, HostKind::light, MemoryClass::gather},
-    {OpKind::gather, Action::move, HostKind::light, MemoryClass::gather},
-    {OpKind::scatter, Action::move, HostKind::light, MemoryClass::gather},
+    {OpKind::reduce, Action::move, HostKind::elementwise, MemoryClass::reduce},
+    {OpKind::cumulative, Action::move, HostKind::elementwise, MemoryClass::sort},
+    {OpKind::sort, Action::move, HostKind::elementwise, MemoryClass::sort},
+    {OpKind::pool, Action::move, HostKind::elementwise, MemoryClass::pool},
+    {OpKind::global_pool, Action::move, HostKind::elementwise, MemoryClass::reduce},
+    {OpKind::resize, Action::move, HostKind::elementwise, MemoryClass::resize},
+    {OpKind::embedding, Action::move, HostKind::elementwise, MemoryClass::gather},
+    {OpKind::gather, Action::move, HostKind::elementwise, MemoryClass::gather},
+    {OpKind::scatter, Action::move, HostKind::elementwise, MemoryClass::gather},
     {OpKind::reshape, Action::view, HostKind::view},
     {OpKind::transpose, Action::view, HostKind::view, MemoryClass::transpose},
     {OpKind::slice, Action::view, HostKind::view, MemoryClass::copy},
     {OpKind::split, Action::view, HostKind::view, MemoryClass::copy},
     {OpKind::expand, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::concat, Action::move, HostKind::light, MemoryClass::concat},
-    {OpKind::pad, Action::move, HostKind::light, MemoryClass::transpose},
-    {OpKind::copy, Action::move, HostKind::light, MemoryClass::transpose},
-    {OpKind::fill, Action::move, HostKind::light, MemoryClass::copy},
+    {OpKind::concat, Action::move, HostKind::elementwise, MemoryClass::concat},
+    {OpKind::pad, Action::move, HostKind::elementwise, MemoryClass::transpose},
+    {OpKind::copy, Action::move, HostKind::elementwise, MemoryClass::transpose},
+    {OpKind::fill, Action::move, HostKind::elementwise, MemoryClass::copy},
     {OpKind::fft, Action::move, HostKind::gemm, MemoryClass::transpose},
     {OpKind::quantize, Action::move},
     {OpKind::dequantize, Action::move},
@@ -196,7 +196,7 @@ class Lowering {
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
                               !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
         if (!moves && !may_copy && !traits_.views_cost_host) return;
-        begin_launch(id, moves || may_copy ? HostKind::light : rule.host_kind);
+        begin_launch(id, moves || may_copy ? HostKind::elementwise : rule.host_kind);
         if (moves)
             add_kernel(
                 {.memory_class = rule.memory_class, .op = id, .reads = present_inputs(op), .writes = op.outputs});
@@ -216,10 +216,10 @@ class Lowering {
             begin_launch(id, kind);
             schedule_.launches.back().host_kind = kind;
         };
-        begin(HostKind::light);
+        begin(HostKind::elementwise);
         begin(HostKind::engine_call);
         for (const TensorId piece : graph_.ops[id].outputs) {
-            begin(HostKind::light);
+            begin(HostKind::elementwise);
             add_kernel({.memory_class = MemoryClass::copy,
                         .condition = LaunchCondition::unless_contiguous,
                         .op = id,
@@ -266,7 +266,7 @@ class Lowering {
                              graph_.tensors[op.inputs[0]].shape.size() > 2 && !traits_.views_move_data;
         const bool separate = convolution && traits_.separate_conv_bias && op.text(rewrites::epilogue).empty();
         if (!separate && !strided) return;
-        begin_launch(id, HostKind::light);
+        begin_launch(id, HostKind::elementwise);
         add_kernel({.condition = strided ? LaunchCondition::unless_contiguous : LaunchCondition::always,
                     .op = id,
                     .reads = {op.outputs[0], op.inputs[2]},
@@ -324,7 +324,7 @@ class Lowering {
         const bool in_order = graph_.tensors[input].strides.empty();
         const bool may_reorder = *condition == LaunchCondition::unless_in_format_of_result;
         if (in_order && !(may_reorder && !graph_.tensors[op.outputs[0]].strides.empty())) return;
-        begin_launch(id, HostKind::light);
+        begin_launch(id, HostKind::elementwise);
         add_kernel({.memory_class = MemoryClass::transpose,
                     .condition = *condition,
                     .op = id,
@@ -344,7 +344,7 @@ class Lowering {
         constexpr std::size_t passed_by_value = 32;
         const int tables = !alike ? 4 : parts.size() > passed_by_value ? 1 : 0;
         for (int i = 0; i < tables; ++i) {
-            begin_launch(id, HostKind::light);
+            begin_launch(id, HostKind::elementwise);
             add_kernel({.memory_class = MemoryClass::copy, .op = id});
         }
     }
@@ -371,7 +371,7 @@ class Lowering {
             if (input == no_tensor) continue;
             const Tensor& operand = graph_.tensors[input];
             if (operand.shape.size() < 4 || operand.strides.empty()) continue;
-            begin_launch(id, HostKind::light);
+            begin_launch(id, HostKind::elementwise);
             add_kernel({.memory_class = MemoryClass::transpose,
                         .condition = LaunchCondition::unless_batch_merges,
                         .op = id,
@@ -390,7 +390,7 @@ class Lowering {
         const DType other = policy == autocast::Policy::lower ? DType::f32 : DType::f16;
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || schedule_.storage[input] != other) continue;
-            begin_launch(id, HostKind::light);
+            begin_launch(id, HostKind::elementwise);
             add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = wanted});
         }
     }

@@ -75,7 +75,7 @@ struct CostFunction::State {
             const auto [position, added] = known.try_emplace(chain[block], static_cast<std::uint32_t>(known.size()));
             if (!added) continue;
             for (std::size_t b = 0; b < batches.size(); ++b) {
-                may_be_slowed = may_be_slowed || timed[block * batches.size() + b].power.missing_s > 0;
+                may_be_slowed = may_be_slowed || timed[block * batches.size() + b].power.throttling_s > 0;
             }
             const auto first = timed.begin() + static_cast<std::ptrdiff_t>(block * batches.size());
             timed_blocks.insert(timed_blocks.end(), first, first + static_cast<std::ptrdiff_t>(batches.size()));

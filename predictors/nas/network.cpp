@@ -64,7 +64,7 @@ TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor
     timed.blocks.resize(built.ends.size());
     std::size_t block = 0;
     for (const OpPrediction& op : predictor.operators()) {
-        TimedOperation operation{op.host_s, {op.boost_s, op.energy_s, op.missing_s}, op.kernels};
+        TimedOperation operation{op.host_s, {op.boost_s, op.power_limited_s, op.throttling_s}, op.kernels};
         if (op.op == no_op) {
             timed.beginning.push_back(operation);
             continue;

@@ -70,7 +70,7 @@ struct SegmentMaker {
     [[nodiscard]] Segment run(std::span<const TimedOperation> operations, double slowdown) const {
         Segment segment;
         for (const TimedOperation& op : operations) {
-            const double device_s = (op.device.seconds + slowdown * op.device.missing_s) * scale_of(op);
+            const double device_s = (op.device.seconds + slowdown * op.device.throttling_s) * scale_of(op);
             segment = segment.then(
                 Segment::launch(op.host_s * host_scale, device_s, op.kernels, launch_latency_s, kernel_gap_s));
         }

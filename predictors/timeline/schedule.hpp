@@ -52,7 +52,7 @@ enum class BlasCall : std::uint8_t {
 /// One thing the host does: dispatching an operator (with its kernels), a view, a module call, a synchronisation.
 struct Launch {
     OpId op = no_op;
-    HostKind host_kind = HostKind::light;
+    HostKind host_kind = HostKind::elementwise;
     std::uint32_t first_kernel = 0;
     std::uint32_t kernel_count = 0;
     std::uint32_t module_calls = 0;  ///< nn.Module calls that begin right before it

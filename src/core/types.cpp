@@ -40,7 +40,7 @@ constexpr std::array<std::string_view, 10> architecture_names{"cpu",    "maxwell
                                                               "turing", "ampere",  "ada",    "hopper", "blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
     "conv",       "conv_depthwise", "conv_grouped", "batch_norm",  "gemm",       "bmm",
-    "layer_norm", "light",          "view",         "module_call", "list_part",  "fused",
+    "layer_norm", "elementwise",    "view",         "module_call", "list_part",  "fused",
     "engine",     "engine_call",    "graph_node",   "forward",     "synchronize"};
 constexpr std::array<std::string_view, 4> bound_names{"host", "compute", "memory", "floor"};
 constexpr std::array<std::string_view, op_kind_count> op_kind_names{

@@ -15,11 +15,12 @@ namespace ftax::report {
 namespace {
 
 /// What people call the kinds of host work, indexed by HostKind.
-constexpr auto cause_names = std::to_array<std::string_view>(
-    {"convolution{}", "depthwise convolution{}", "grouped convolution{}", "batch norm{}", "matrix product{}",
-     "batched matrix product{}", "layer norm{}", "light kernel{} (pointwise, pool, softmax, copy, reduce, gather)",
-     "view{}", "module call{}", "part{} of concatenations", "fused kernel{}", "engine layer{}", "engine call{}",
-     "graph node{}", "forward call{}", "synchronization{}"});
+constexpr auto cause_names =
+    std::to_array<std::string_view>({"convolution{}", "depthwise convolution{}", "grouped convolution{}",
+                                     "batch norm{}", "matrix product{}", "batched matrix product{}", "layer norm{}",
+                                     "elementwise kernel{} (pointwise, pool, softmax, copy, reduce, gather)", "view{}",
+                                     "module call{}", "part{} of concatenations", "fused kernel{}", "engine layer{}",
+                                     "engine call{}", "graph node{}", "forward call{}", "synchronization{}"});
 static_assert(cause_names.size() == host_kind_count);
 
 std::string describe(const DeviceProfile& device) {

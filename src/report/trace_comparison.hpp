@@ -20,7 +20,7 @@ struct OperatorTimes {
 /// One operator of the model beside what the trace has of it.
 struct ComparedOperator {
     std::string name, source, module;
-    HostKind host_kind = HostKind::light;  ///< of its dearest launch
+    HostKind host_kind = HostKind::elementwise;  ///< of its dearest launch
     OperatorTimes predicted;
     std::optional<OperatorTimes> measured;  ///< medians over the passes; nullopt when no pass has it
 };
@@ -34,7 +34,7 @@ struct UnpredictedOperators {
 
 /// What the host pays for one kind of operation, as predicted and as the trace has it.
 struct HostKindTimes {
-    HostKind kind = HostKind::light;
+    HostKind kind = HostKind::elementwise;
     std::size_t operators = 0;
     double predicted_s = 0, measured_s = 0;  ///< per operator, with its module calls
 };

@@ -77,7 +77,7 @@ TEST_CASE("the host costs of a trace calibrate a profile, which then predicts th
     const std::string trace = folder.write("trace.json", writer.text());
     const json before = compare(trace, {"--calibrated", folder.file("profile.json")});
     const json after = compare(trace, {"--framework-profile", folder.file("profile.json")});
-    for (const char* kind : {"conv", "batch_norm", "light"}) {
+    for (const char* kind : {"conv", "batch_norm", "elementwise"}) {
         const auto row = [&](const json& result) {
             for (const json& host : result["host_kinds"]) {
                 if (host["host_kind"] == kind)

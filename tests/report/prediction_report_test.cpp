@@ -50,7 +50,7 @@ PredictionReport example() {
                                .low = 22.1,
                                .high = 34.6,
                                .host_s = 0.0145,
-                               .causes = {{HostKind::gemm, 73, 0.0058}, {HostKind::light, 129, 0.0022}}},
+                               .causes = {{HostKind::gemm, 73, 0.0058}, {HostKind::elementwise, 129, 0.0022}}},
         .largest = 4096};
     return report;
 }

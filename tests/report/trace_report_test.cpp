@@ -54,11 +54,12 @@ TEST_CASE("the comparison with a trace prints as expected") {
         .measured = {120e-6, 55e-6, 3},
         .predicted_latency_s = 130e-6,
         .measured_latency_s = 160e-6,
-        .operators = {{"1", "aten::conv2d", "conv1", HostKind::conv, {80e-6, 50e-6, 1}, OperatorTimes{70e-6, 51e-6, 1}},
-                      {"2", "aten::relu_", "relu", HostKind::light, {10e-6, 10e-6, 1}, OperatorTimes{50e-6, 4e-6, 2}},
-                      {"3", "aten::flatten", "", HostKind::view, {4e-6, 0, 0}, std::nullopt}},
+        .operators =
+            {{"1", "aten::conv2d", "conv1", HostKind::conv, {80e-6, 50e-6, 1}, OperatorTimes{70e-6, 51e-6, 1}},
+             {"2", "aten::relu_", "relu", HostKind::elementwise, {10e-6, 10e-6, 1}, OperatorTimes{50e-6, 4e-6, 2}},
+             {"3", "aten::flatten", "", HostKind::view, {4e-6, 0, 0}, std::nullopt}},
         .unpredicted = {{"aten::\x1b[31mcopy_", 1.5, {20e-6, 7e-6, 1}}},
-        .host_kinds = {{HostKind::conv, 1, 80e-6, 70e-6}, {HostKind::light, 1, 10e-6, 50e-6}},
+        .host_kinds = {{HostKind::conv, 1, 80e-6, 70e-6}, {HostKind::elementwise, 1, 10e-6, 50e-6}},
         .launch_latency_s = 5e-6};
     const std::vector<TracedParameter> parameters{{"host.conv", 82e-6, 72e-6}, {"launch_latency_s", 4e-6, 5e-6}};
     test::check_golden("trace.txt", to_table(comparison, trace, parameters, {}));

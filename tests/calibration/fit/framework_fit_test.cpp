@@ -19,7 +19,7 @@ double value(const FrameworkProfile& profile, const std::string& name) {
     return at->value;
 }
 
-constexpr int conv = static_cast<int>(HostKind::conv), light = static_cast<int>(HostKind::light),
+constexpr int conv = static_cast<int>(HostKind::conv), light = static_cast<int>(HostKind::elementwise),
               gemm = static_cast<int>(HostKind::gemm);
 
 }  // namespace
@@ -49,7 +49,7 @@ TEST_CASE("a fit recovers shared costs, host scales and the BLAS call of one slo
     CHECK(fitted.mean_error < 0.03);
     const double unit = fitted.hosts.at("a").scale;  // only products of scale and cost are measured
     CHECK(unit * value(fitted.reference, "host.conv") == doctest::Approx(conv_s).epsilon(0.08));
-    CHECK(unit * value(fitted.reference, "host.light") == doctest::Approx(light_s).epsilon(0.15));
+    CHECK(unit * value(fitted.reference, "host.elementwise") == doctest::Approx(light_s).epsilon(0.15));
     CHECK(fitted.hosts.at("b").scale / unit == doctest::Approx(0.7).epsilon(0.08));
     CHECK(fitted.hosts.at("c").call_s - fitted.hosts.at("a").call_s > 50e-6);
 }

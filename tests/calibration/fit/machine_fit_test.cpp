@@ -81,7 +81,7 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     CHECK(clock->source.find("left out") != std::string::npos);
 
     const FrameworkProfile host = framework_profile("pytorch-eager", {}, session.path("framework.json"));
-    for (const HostKind kind : {HostKind::conv, HostKind::gemm, HostKind::light, HostKind::batch_norm}) {
+    for (const HostKind kind : {HostKind::conv, HostKind::gemm, HostKind::elementwise, HostKind::batch_norm}) {
         CAPTURE(name_of(kind));
         CHECK(cost(host, kind) == doctest::Approx(cost(true_host(), kind)).epsilon(0.1));
     }

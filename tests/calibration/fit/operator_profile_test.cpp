@@ -10,7 +10,7 @@ TEST_CASE("of two fits of a parameter the earlier one counts") {
     using enum ParameterScope;
     fit::FitReport first;
     first.parameters = {{{"bandwidth", 0.75, 0.01, "first"}, device, "t4"},
-                        {{"memory.special_cycles", 1.5, 0.1, "first"}, architecture, "pascal"},
+                        {{"memory.sfu_cost_ratio", 1.5, 0.1, "first"}, architecture, "pascal"},
                         {{"memory.power_flops", 90, 0.1, "first"}, shared, ""}};
     first.nuisance = {{{"operator.host_scale", 1.1, 0, "first"}, device, "t4"},
                       {{"host_start_s", 1e-5, 0, "first"}, device, "t4"}};
@@ -21,7 +21,7 @@ TEST_CASE("of two fits of a parameter the earlier one counts") {
 
     CHECK(file.fitted_on == std::vector<std::string>{"p4", "t4"});
     const DeviceProfile t4 = compose(file, device_spec("t4"));
-    REQUIRE(t4.parameters.size() == 3);  // bandwidth, power_flops, host_scale; special_cycles is Pascal's
+    REQUIRE(t4.parameters.size() == 3);  // bandwidth, power_flops, host_scale; sfu_cost_ratio is Pascal's
     CHECK(t4.parameters[0].name == "bandwidth");
     CHECK(t4.parameters[0].value == 0.75);
     CHECK(t4.warnings.empty());

@@ -114,12 +114,12 @@ TEST_CASE("a P4 splits reductions until its SMs are full; a second kernel adds u
 }
 
 TEST_CASE("blocks drift apart before Ampere, but not in sliced kernels nor on tensor cores") {
-    CHECK(gemm::blocks_drift(Architecture::gp100, GemmLoop::narrow));
-    CHECK(gemm::blocks_drift(Architecture::turing, GemmLoop::wide));
-    CHECK(gemm::blocks_drift(Architecture::pascal, GemmLoop::vector));
-    CHECK_FALSE(gemm::blocks_drift(Architecture::volta, GemmLoop::sliced));
-    CHECK_FALSE(gemm::blocks_drift(Architecture::volta, GemmLoop::tensor));
-    CHECK_FALSE(gemm::blocks_drift(Architecture::ampere, GemmLoop::wide));
+    CHECK(gemm::has_cta_skew(Architecture::gp100, GemmLoop::narrow));
+    CHECK(gemm::has_cta_skew(Architecture::turing, GemmLoop::wide));
+    CHECK(gemm::has_cta_skew(Architecture::pascal, GemmLoop::vector));
+    CHECK_FALSE(gemm::has_cta_skew(Architecture::volta, GemmLoop::sliced));
+    CHECK_FALSE(gemm::has_cta_skew(Architecture::volta, GemmLoop::tensor));
+    CHECK_FALSE(gemm::has_cta_skew(Architecture::ampere, GemmLoop::wide));
 }
 
 TEST_CASE("of kernels of equal work Pascal's cuBLAS takes the one whose last wave is fuller, of those the narrow one") {
@@ -328,9 +328,9 @@ TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the sam
 TEST_CASE("a product that waits for its weights draws the power of traffic") {
     const auto rates = rates_of("t4");
     const auto decode = plan_gemm({.m = 1, .n = 8192, .k = 8192, .linear = true}, rates, declared());
-    CHECK(decode.energy_s == doctest::Approx(traffic_power_share * decode.seconds).scale(0));
+    CHECK(decode.power_limited_s == doctest::Approx(traffic_power_share * decode.seconds).scale(0));
     const auto prefill = plan_gemm({.m = 8192, .n = 8192, .k = 8192, .linear = true}, rates, declared());
-    CHECK(prefill.energy_s > prefill.seconds);
+    CHECK(prefill.power_limited_s > prefill.seconds);
 }
 
 TEST_CASE("a multiprocessor that waits draws part of its power") {
@@ -342,6 +342,6 @@ TEST_CASE("a multiprocessor that waits draws part of its power") {
     idle.idle_energy = 0.9;
     const auto of_frugal = gemm::plan_choice(s, choice, rates, frugal);
     const auto of_idle = gemm::plan_choice(s, choice, rates, idle);
-    CHECK(of_idle.energy_s > of_frugal.energy_s);
+    CHECK(of_idle.power_limited_s > of_frugal.power_limited_s);
     CHECK(of_idle.seconds == of_frugal.seconds);
 }

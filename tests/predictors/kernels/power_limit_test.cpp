@@ -43,8 +43,8 @@ doctest::Approx nearly(double seconds) {
 
 TEST_CASE("a pass slows down as far as its energy asks for") {
     PassPower pass;
-    const auto add = [&](double seconds, double energy_s) {
-        pass.add({seconds, energy_s, missing_seconds(seconds, energy_s)});
+    const auto add = [&](double seconds, double power_limited_s) {
+        pass.add({seconds, power_limited_s, throttling_seconds(seconds, power_limited_s)});
     };
     add(1.0, 1.5);  // arithmetic that would take half as long again
     CHECK(pass.slowdown() == 1);
@@ -52,7 +52,7 @@ TEST_CASE("a pass slows down as far as its energy asks for") {
     CHECK(pass.slowdown() == doctest::Approx(0.3 / 0.5));
     add(0.1, 0.0);  // a gap
     CHECK(pass.slowdown() == doctest::Approx(0.2 / 0.5));
-    CHECK(pass.seconds + pass.slowdown() * pass.missing_s == doctest::Approx(pass.energy_s));
+    CHECK(pass.seconds + pass.slowdown() * pass.throttling_s == doctest::Approx(pass.power_limited_s));
     add(1.0, 0.6);
     CHECK(pass.slowdown() == 0);
 }
@@ -66,15 +66,15 @@ TEST_CASE("a pass takes as long as its energy at the power limit, or as its kern
         const Prediction prediction = predictor.predict({{"batch", 8192}});
         const auto& operators = predictor.operators();
         const double boost_s = sum(operators, &OpPrediction::boost_s);
-        const double energy_s = sum(operators, &OpPrediction::energy_s);
-        CHECK((energy_s > boost_s) == (device == "t4"));
-        CHECK(prediction.device_s == nearly(std::max(boost_s, energy_s)));
+        const double power_limited_s = sum(operators, &OpPrediction::power_limited_s);
+        CHECK((power_limited_s > boost_s) == (device == "t4"));
+        CHECK(prediction.device_s == nearly(std::max(boost_s, power_limited_s)));
         CHECK(prediction.sm_active > 0.95);
         CHECK(prediction.sm_active <= 1);
         for (std::size_t i = 0; i < operators.size(); ++i) {
             const OpPrediction& op = operators[i];
             CHECK(op.device_s >= op.boost_s);
-            CHECK(op.device_s <= op.boost_s + op.missing_s);
+            CHECK(op.device_s <= op.boost_s + op.throttling_s);
             double kernels_s = 0;
             for (const KernelDetail& kernel : predictor.kernel_details(i)) kernels_s += kernel.seconds;
             CHECK(std::abs(kernels_s - op.device_s) <= 1e-9 * op.device_s);
