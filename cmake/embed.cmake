@@ -2,7 +2,7 @@
 # file, and a generated table names them. See src/core/embedded.hpp for reading them.
 
 file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     ${PROJECT_SOURCE_DIR}/data/devices/*.json ${PROJECT_SOURCE_DIR}/data/profiles/*.json
+     ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json ${PROJECT_SOURCE_DIR}/data/profiles/*.json
      ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py)
 list(SORT embedded_files)
 

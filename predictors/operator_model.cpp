@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "predictors/kernels/kernel_cost.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "src/core/statistics.hpp"
@@ -77,7 +76,8 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.k = dimension_or(row, "k", 1);
     shape.element_bytes = element_bytes(row.precision);
     shape.linear = row.op == "linear";
-    if (shape.linear) shape.through_lt = dimension_or(row, "bias", 1) != 0 && !is_without_lt(row.kernel);
+    const bool without_lt = dimension_or(row, "bias", 1) == 0 || is_without_lt(row.kernel);
+    if (shape.linear && without_lt) shape.library = kernels::BlasLibrary::cublas;
     return shape;
 }
 
@@ -128,9 +128,9 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     if (!shape) return std::nullopt;
     // Operator files state their precision exactly: fp32 is without TF32 also for convolutions.
     const MathPath path = math_path(device_, row.precision, false);
-    const KernelCost cost = std::visit([&](const auto& s) { return kernel_cost(kernels_, s, path); }, *shape);
+    const auto plan = std::visit([&](const auto& s) { return kernels_.plan(s, path); }, *shape);
     OperatorRowPrediction result;
-    result.kernel_s = kernels::within_power<double>(cost, host_.power_control_time_s);
+    result.kernel_s = kernels::within_power<double>(plan, host_.power_control_time_s);
     const bool counted = row.op == "conv" && row.order;
     result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
                                                          host_.conv_slope_s, host_.conv_curvature_s)
@@ -140,7 +140,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     const double width = std::exp(counted ? host_.product_spread : spread(row.op, host_));
     result.low_s = result.latency_s / width;
     result.high_s = result.latency_s * width;
-    result.bound = result.host_s >= result.kernel_s ? Bound::host : cost.bound;
+    result.bound = result.host_s >= result.kernel_s ? Bound::host : plan.bound();
     return result;
 }
 

@@ -33,6 +33,12 @@ DType half_type_of_weights(const Graph& graph) {
     return DType::f32;
 }
 
+/// What a prediction keeps of a kernel's plan.
+struct PlannedKernel : kernels::KernelTime<double> {
+    Bound bound = Bound::latency_floor;
+    kernels::Occupancy occupancy;
+};
+
 const Graph& checked(const Graph& graph) {
     check_operands(graph);
     return graph;
@@ -69,23 +75,25 @@ struct Predictor::State {
     DType weights;  ///< as half_type_of_weights() has it
 
     BoundShapes bound;
-    std::vector<std::optional<KernelCost>> kernel_costs;  ///< of `schedule.kernels`; empty where not launched
+    std::vector<std::optional<PlannedKernel>> plans;  ///< of `schedule.kernels`; empty where not launched
     std::vector<TimedLaunch> launches;
     std::vector<OpPrediction> operators;
     std::vector<Span> spans;
     double slowdown = 0;    ///< of the last prediction, see PassPower
     bool simulated = true;  ///< spans are those of the last prediction: back to back only the sums are needed
 
-    /// Times the kernels of the binding, equal ones once.
-    void cost_kernels() {
-        kernel_costs.assign(schedule.kernels.size(), std::nullopt);
+    /// Plans the kernels of the binding, equal ones once.
+    void plan_kernels() {
+        plans.assign(schedule.kernels.size(), std::nullopt);
         for (std::size_t i = 0; i < schedule.kernels.size(); ++i) {
             const Kernel& kernel = schedule.kernels[i];
             if (first_equal[i] < i) {
-                kernel_costs[i] = kernel_costs[first_equal[i]];
+                plans[i] = plans[first_equal[i]];
             } else if (is_launched(graph, kernel, bound)) {
-                kernel_costs[i] = kernel_cost(
+                const auto planned = plan(
                     kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path);
+                plans[i] = {planned, planned.bound(),
+                            occupancy(planned, device.device.sms, device.device.max_threads_per_sm)};
             }
         }
     }
@@ -97,8 +105,9 @@ struct Predictor::State {
             if (!is_launched(graph, kernel, bound)) continue;
             result.push_back(kernel_detail(
                 kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path));
-            const KernelCost& cost = *kernel_costs[i];
-            result.back().seconds = cost.seconds + slowdown * throttling_seconds(cost.seconds, cost.power_limited_s);
+            const PlannedKernel& planned = *plans[i];
+            result.back().seconds =
+                planned.seconds + slowdown * throttling_seconds(planned.seconds, planned.power_limited_s);
         }
         return result;
     }
@@ -113,13 +122,13 @@ struct Predictor::State {
         double longest_s = 0;
         prediction = {.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host};
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
-            const std::optional<KernelCost>& one = kernel_costs[launch.first_kernel + i];
+            const std::optional<PlannedKernel>& one = plans[launch.first_kernel + i];
             if (!one) continue;
             prediction.boost_s += one->seconds;
             prediction.power_limited_s += one->power_limited_s;
             prediction.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
-            prediction.sm_active_s += one->seconds * one->residency.sms;
-            prediction.warps_active_s += one->seconds * one->residency.warps;
+            prediction.sm_active_s += one->seconds * one->occupancy.sms;
+            prediction.warps_active_s += one->seconds * one->occupancy.warps;
             ++prediction.kernels;
             if (one->seconds >= longest_s) prediction.bound = one->bound;
             longest_s = std::max(longest_s, one->seconds);
@@ -171,7 +180,7 @@ struct Predictor::State {
 
     Prediction predict(const ShapeBindings& bindings) {
         bind_shapes(bindings);
-        cost_kernels();
+        plan_kernels();
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
         const HostKind beginning = model.traits.calls_engines ? HostKind::engine_call : HostKind::forward;

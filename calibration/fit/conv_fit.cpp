@@ -49,7 +49,7 @@ struct ConvModel {
         const auto rates = rates_of(*row->device, row->path, blocks[2]);
         const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
                                                *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
-                                         : kernels::plan_conv(row->shape, rates, p);
+                                         : kernels::plan(row->shape, rates, p);
         const T* host = blocks[3];
         const T host_s = conv_host_s(row->order, host[host_start], host[host_slope], host[host_curvature]);
         const T kernel_s = kernels::within_power<T>(plan, T(power_control_time_s));

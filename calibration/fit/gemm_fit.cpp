@@ -149,7 +149,10 @@ ScopedUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& option
 
 /// The kernel that cuBLAS would take for a row; rows are of CUDA cores.
 kernels::gemm::Choice choose(const GemmRow& row) {
-    return kernels::gemm::choose_on_cores(row.shape, row.device->architecture, row.device->sms);
+    const auto& kernels = kernels::gemm::catalogue(row.shape, row.device->chip(), row.path);
+    const double inverse_sms = 1.0 / row.device->sms;
+    return kernels::gemm::choose(row.shape, kernels, inverse_sms,
+                                 kernels::gemm::PaddedWork{static_cast<double>(row.shape.k), inverse_sms});
 }
 
 /// The values of one device's blocks, as a row sees them.
@@ -260,7 +263,8 @@ struct OperatorErrors {
             const std::string op = rows[i]->shape.linear ? "linear" : "bmm";
             const double error = current.log_error(*rows[i]);
             all[op][device.slug].push_back(error);
-            if (!rows[i]->scored_only && rows[i]->shape.through_lt) clean[op][device.slug].push_back(error);
+            if (!rows[i]->scored_only && rows[i]->shape.library == kernels::BlasLibrary::cublas_lt)
+                clean[op][device.slug].push_back(error);
         }
     }
 
@@ -293,7 +297,7 @@ std::string region_of(const GemmRow& row, const DeviceValues& current) {
     const auto plan = kernels::gemm::plan_choice(row.shape, choose(row), rates,
                                                  parameters_of(current.blocks[of_shared].data() + call_unknowns,
                                                                current.blocks[of_architecture].data(), device));
-    if (plan.bound == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";
+    if (plan.bound() == Bound::memory) return row.shape.k > 8192 ? "memory, k > 8192" : "memory, k <= 8192";
     return plan.waves < 1 ? "arithmetic, less than one wave" : "arithmetic";
 }
 
@@ -303,51 +307,13 @@ void add_regions(const DeviceRows& rows, const ScopedUnknowns& unknowns, FitRepo
         const DeviceValues current(unknowns, *of_device_rows.front()->device);
         for (const GemmRow* row : of_device_rows) {
             const std::string name = slug + (row->shape.linear ? " linear, " : " bmm, ");
-            const std::string region = row->scored_only         ? "other conditions"
-                                       : !row->shape.through_lt ? "without cublasLt"
-                                                                : region_of(*row, current);
+            const std::string region = row->scored_only                                     ? "other conditions"
+                                       : row->shape.library == kernels::BlasLibrary::cublas ? "without cublasLt"
+                                                                                            : region_of(*row, current);
             regions[name + region].push_back(current.log_error(*row));
         }
     }
     for (auto& [name, errors] : regions) report.regions.push_back(summarize(name, std::move(errors)));
-}
-
-/// Volta redesigned the SM and its caches: what holds before does not tell about what comes after. Turing's SM reads
-/// half as much shared memory per cycle (64 bytes; Jia et al., arXiv 1903.07486): it tells of no other.
-bool is_informative_for(Architecture fitted, Architecture wanted) {
-    return (fitted < Architecture::volta) == (wanted < Architecture::volta) && fitted != Architecture::turing;
-}
-
-/// Tells whether an architecture runs another one's CUDA-core kernels. Source: cuBLAS 12 launches ampere_sgemm_* on
-/// Ada, Hopper and Blackwell.
-bool runs_kernels_of(Architecture wanted, Architecture other) {
-    return wanted > Architecture::ampere && other == Architecture::ampere;
-}
-
-/// Expects of an architecture without rows what the one whose kernels it runs has, or else the geometric mean of the
-/// others' (of its lineage if there are any), weighted by how near they are in age and how much their rows say.
-LogFit::Block expected_architecture(Architecture wanted, const std::map<Architecture, LogFit::Block>& fitted) {
-    const bool alone = std::none_of(fitted.begin(), fitted.end(),
-                                    [&](const auto& entry) { return is_informative_for(entry.first, wanted); });
-    for (const auto& [architecture, other] : fitted) {
-        if (runs_kernels_of(wanted, architecture)) return other;
-    }
-    LogFit::Block block = declared(ParameterScope::architecture);
-    for (std::size_t i = 0; i < block.size(); ++i) {
-        double log_sum = 0, weights = 0;
-        for (const auto& [architecture, other] : fitted) {
-            const bool counts = alone || may_be_bounded(other[i]) || is_informative_for(architecture, wanted);
-            if (!counts || other[i].fixed) continue;
-            const double apart = std::abs(static_cast<double>(architecture) - static_cast<double>(wanted));
-            const double weight = evidence(other[i]) / apart;
-            log_sum += weight * std::log(other[i].value);
-            weights += weight;
-        }
-        if (block[i].fixed || weights == 0) continue;
-        block[i].value =
-            std::clamp(std::exp(log_sum / weights), block[i].lower, block[i].upper);  // exp(log(x)) is not x
-    }
-    return block;
 }
 
 /// Expects of a device by how far the others are from what their datasheets let expect.
@@ -403,7 +369,7 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
         (void)fit_rows(others, unknowns, options, false);
         if (!unknowns.architectures.contains(device.architecture)) {
             unknowns.architectures[device.architecture] =
-                expected_architecture(device.architecture, unknowns.architectures);
+                block_of_kin(device.architecture, unknowns.architectures, declared(ParameterScope::architecture));
         }
         unknowns.devices[slug] = expected_device(device, others, unknowns);
         unknowns.hosts[slug] = expected_host(others, unknowns);
@@ -440,13 +406,9 @@ void add_all_parameters(const ScopedUnknowns& unknowns, const GemmFitOptions& op
     const LogFit::Block shared(kernels_begin, unknowns.shared.end());
     add_parameters(call, ParameterScope::shared, "", source, 1, report.nuisance);
     add_parameters(shared, ParameterScope::shared, "", source, 1, report.parameters);
-    for (int i = static_cast<int>(Architecture::maxwell); i <= static_cast<int>(Architecture::blackwell); ++i) {
-        const auto architecture = static_cast<Architecture>(i);
-        const auto found = unknowns.architectures.find(architecture);
-        const bool own = found != unknowns.architectures.end();
-        add_parameters(own ? found->second : expected_architecture(architecture, unknowns.architectures),
-                       ParameterScope::architecture, std::string(name_of(architecture)),
-                       own ? source : source + " of neighbouring architectures", 1, report.parameters);
+    for (const auto& [architecture, block] : unknowns.architectures) {
+        add_parameters(block, ParameterScope::architecture, std::string(name_of(architecture)), source, 1,
+                       report.parameters);
     }
     for (const auto& [slug, block] : unknowns.devices) {
         add_parameters(block, ParameterScope::device, slug, source, 1, report.parameters);
@@ -459,22 +421,27 @@ void add_all_parameters(const ScopedUnknowns& unknowns, const GemmFitOptions& op
 }
 
 /// Reads the kernel of a row from names as a profiler lists them ("volta_sgemm_128x64_tn+splitkreduce_kernel") and its
-/// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt for a kernel not in our list.
-std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& shape, std::string_view kernel_names,
-                                                     std::string_view grid) {
+/// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt for a kernel that the chip's
+/// catalogues lack.
+std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& shape, const ArchitectureSpec& chip,
+                                                     std::string_view kernel_names, std::string_view grid) {
     constexpr std::string_view family = "sgemm_";
     const std::size_t begin = kernel_names.find(family);
     if (begin == kernel_names.npos) return std::nullopt;
     const std::string_view name = kernel_names.substr(begin + family.size());
     std::string tile(name.substr(0, name.find('_')));
     if (name.find("sliced") != name.npos) tile += " sliced";
-    const auto ran = std::ranges::find(kernels::sgemm::all, tile, &kernels::GemmTile::name);
-    if (ran == kernels::sgemm::all.end()) return std::nullopt;
+    const GemmTile* ran = nullptr;
+    for (const GemmCatalogue* catalogue : {&chip.layers, &chip.layers_without_lt, &chip.batched}) {
+        for (const GemmCandidate& candidate : catalogue->candidates) {
+            if (candidate.tile.name == tile) ran = &candidate.tile;
+        }
+    }
+    if (ran == nullptr) return std::nullopt;
     const std::string_view depth = grid.substr(grid.rfind('x') + 1);
-    const bool is_swizzled = ran->loop == kernels::GemmLoop::vector;  // the depth is that of the grid's pairs of rows
+    const bool is_swizzled = ran->loop == MainLoop::vector;  // the depth is that of the grid's pairs of rows
     const std::int64_t parts = kernels::gemm::is_batched(shape) || is_swizzled ? 1 : parse_integer(depth).value_or(1);
-    return kernels::gemm::Choice{&*ran, std::max(1.0, static_cast<double>(parts)),
-                                 kernel_names.find("splitkreduce") != kernel_names.npos};
+    return kernels::gemm::Choice{ran, std::max(1.0, static_cast<double>(parts))};
 }
 
 }  // namespace
@@ -498,8 +465,9 @@ std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const Devic
     return GemmRow{.device = &device,
                    .shape = product,
                    .latency_s = measured.latency_s,
-                   .scored_only = product.through_lt && is_unlike_its_campaign(measured, device.slug, split, order),
-                   .ran = recorded_kernel(product, measured.kernel, grid)};
+                   .scored_only = product.library == kernels::BlasLibrary::cublas_lt &&
+                                  is_unlike_its_campaign(measured, device.slug, split, order),
+                   .ran = recorded_kernel(product, device.chip(), measured.kernel, grid)};
 }
 
 FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options) {

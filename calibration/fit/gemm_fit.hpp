@@ -13,7 +13,7 @@
 #include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/measurement.hpp"
-#include "predictors/kernels/gemm_choice.hpp"
+#include "predictors/kernels/gemm_heuristic.hpp"
 #include "predictors/kernels/shapes.hpp"
 
 namespace ftax::fit {

@@ -76,7 +76,7 @@ struct MemoryModel {
             value = name == "bandwidth" ? *blocks[3] : T(spec.initial);
         });
         const auto rates = device_rates(*row->device, MathPath::fp32, sustained);
-        const T kernel_s = memory_seconds(row->shape, rates, memory);
+        const T kernel_s = plan(row->shape, rates, memory).seconds;
         return operator_latency_s(T(host.scale * host.dispatch_s[row->op]), launch_share(operator_names[row->op], host),
                                   kernel_s);
     }

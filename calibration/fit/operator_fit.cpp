@@ -54,7 +54,7 @@ OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_
         rows.conditions[i] = conditions_of(measured, device.slug, split, order);
         if (auto row = memory_row(measured, device, split, order)) rows.memory.push_back(*row);
         if (auto row = gemm_row(measured, device, split, order, text_of(i, "grid"))) {
-            if (!row->shape.through_lt) rows.conditions[i] = Conditions::without_lt;
+            if (row->shape.library == kernels::BlasLibrary::cublas) rows.conditions[i] = Conditions::without_lt;
             rows.gemm.push_back(*row);
         }
         if (measured.op == "conv") rows.conv.push_back(conv_row(measured, device, static_cast<double>(order)));

@@ -1,5 +1,7 @@
 #include "calibration/fit/scoped_unknowns.hpp"
 
+#include "src/io/architecture_file.hpp"
+
 namespace ftax::fit {
 
 std::vector<double> values(const LogFit::Block& block) {

@@ -7,17 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/architecture.hpp"
 #include "ftax/parameter.hpp"
 #include "ftax/types.hpp"
 
 namespace ftax {
-
-/// Architecture generation: the level at which efficiency ratios are shared. Ordered by age. GP100's SM has half the
-/// lanes and schedulers of the other Pascal chips'.
-enum class Architecture : std::uint8_t { cpu, maxwell, pascal, gp100, volta, turing, ampere, ada, hopper, blackwell };
-
-[[nodiscard]] std::string_view name_of(Architecture architecture) noexcept;
-[[nodiscard]] std::optional<Architecture> architecture_from_name(std::string_view name) noexcept;
 
 /// Datasheet of a GPU (data/devices/SLUG.json, where each number names its source). SI units.
 struct DeviceSpec {
@@ -34,6 +28,7 @@ struct DeviceSpec {
     double memory_bandwidth_bytes_per_s = 0;
     std::optional<double> inline_ecc_share;  ///< of the memory that ECC inside GDDR takes; nullopt without it
     double l2_bytes = 0;
+    std::optional<double> l2_bytes_per_clock;  ///< read rate of the whole L2; nullopt where nobody knows it
     double shared_memory_per_sm_bytes = 0;
     double registers_per_sm = 0;
     int max_threads_per_sm = 0;
@@ -42,6 +37,10 @@ struct DeviceSpec {
     std::array<std::optional<double>, math_path_count> peak_flops_per_s{};
 
     [[nodiscard]] std::optional<double> peak(MathPath path) const { return peak_flops_per_s[static_cast<int>(path)]; }
+    /// Features and library kernels of its chip. Throws what architecture_spec() throws.
+    [[nodiscard]] const ArchitectureSpec& chip() const {
+        return architecture_spec(architecture, compute_capability_major, compute_capability_minor);
+    }
 };
 
 /// A GPU with the parameters of the kernel models that hold for it: device values before those of its architecture

@@ -6,6 +6,8 @@
 #include "ftax/equations.hpp"
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 
 /// Scaled dot-product attention.
@@ -49,12 +51,6 @@ constexpr double key_tile(AttentionPath path, double head) {
 /// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
 inline constexpr double blocks_per_sm = 2;
 
-/// Operations of both products; causal masks leave half of them.
-inline double flops(const AttentionShape& s) {
-    return 4 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length) *
-           static_cast<double>(s.kv_length) * static_cast<double>(s.head_dim) * (s.causal ? 0.5 : 1);
-}
-
 /// Head sizes for which kernels exist: multiples of 32.
 inline double padded_head(std::int64_t head_dim) {
     return static_cast<double>((head_dim + 31) / 32 * 32);
@@ -62,38 +58,52 @@ inline double padded_head(std::int64_t head_dim) {
 
 }  // namespace attention
 
-/// Time of one fused attention: softmax(Q·Kᵀ)·V, from the start of the first to the end of the last kernel, in seconds.
+/// Plans one attention: softmax(Q·Kᵀ)·V, from the start of the first to the end of the last kernel.
 /// The math path writes the scores, reads and writes them in the softmax and reads them again; fused paths keep them.
 /// Source: FLOPs and traffic of arXiv 2205.14135, section 3; waves of query tiles over the SMs.
 template <class T>
-T attention_seconds(const AttentionShape& shape, const DeviceRates<T>& device, const AttentionParameters<T>& p) {
+KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, const AttentionParameters<T>& p) {
     const double heads = static_cast<double>(shape.batch) * static_cast<double>(shape.heads);
     const auto queries = static_cast<double>(shape.q_length);
     const auto keys = static_cast<double>(shape.kv_length);
     const auto head_dim = static_cast<double>(shape.head_dim);
     const double scores = heads * queries * keys;
-    if (scores <= 0) return device.floor_s;
+    const bool unfused = shape.path == AttentionPath::math;
+    const double tile = attention::query_tile(shape.path);
+    KernelPlan<T> plan;
+    plan.algorithm = unfused                                         ? "attention, math"
+                     : shape.path == AttentionPath::memory_efficient ? "attention, memory-efficient"
+                                                                     : "attention, flash";
+    plan.blocks = heads * std::ceil(queries / tile);
+    plan.blocks_per_sm = attention::blocks_per_sm;
+    const double slots = device.sms * attention::blocks_per_sm;
+    plan.waves = plan.blocks / slots;
+    plan.floor_s = device.floor_s * (unfused ? 3.0 : 1.0);
+    plan.seconds = plan.floor_s;
+    if (scores <= 0) return plan;
 
     const double tensors_bytes = heads * (2 * queries + 2 * keys) * head_dim * shape.element_bytes;
-    if (shape.path == AttentionPath::math) {
-        const T product_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
+    if (unfused) {
+        plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
         // Queries and keys are scaled in passes of their own.
-        const T traffic_s = (3 * tensors_bytes + 4 * scores * shape.element_bytes) / device.bandwidth_bytes_per_s;
-        return 3.0 * device.floor_s + product_s + traffic_s;
+        plan.memory_s = (3 * tensors_bytes + 4 * scores * shape.element_bytes) / device.bandwidth_bytes_per_s;
+        plan.seconds += plan.compute_s + plan.memory_s;
+    } else {
+        const double waves =
+            plan.blocks < slots ? std::ceil(plan.blocks / device.sms) / attention::blocks_per_sm : plan.waves;
+        const double head = attention::padded_head(shape.head_dim);
+        const double key_tile = attention::key_tile(shape.path, head);
+        const double keys_per_block = key_tile * std::ceil((shape.causal ? (keys + tile) / 2 : keys) / key_tile);
+        const T& share = shape.path == AttentionPath::flash ? p.flash_efficiency : p.memory_efficient_efficiency;
+        const T score_s =
+            slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
+        plan.compute_s = waves * tile * keys_per_block * score_s;
+        plan.memory_s = tensors_bytes / device.bandwidth_bytes_per_s;
+        plan.seconds += equations::smooth_maximum(plan.compute_s, plan.memory_s);
     }
-
-    const double tile = attention::query_tile(shape.path);
-    const double blocks = heads * std::ceil(queries / tile);
-    const double slots = device.sms * attention::blocks_per_sm;
-    const double waves = blocks < slots ? std::ceil(blocks / device.sms) / attention::blocks_per_sm : blocks / slots;
-    const double head = attention::padded_head(shape.head_dim);
-    const double key_tile = attention::key_tile(shape.path, head);
-    const double keys_per_block = key_tile * std::ceil((shape.causal ? (keys + tile) / 2 : keys) / key_tile);
-    const T& share = shape.path == AttentionPath::flash ? p.flash_efficiency : p.memory_efficient_efficiency;
-    const T score_s =
-        slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
-    const T arithmetic_s = waves * tile * keys_per_block * score_s;
-    return device.floor_s + equations::smooth_maximum(arithmetic_s, T(tensors_bytes / device.bandwidth_bytes_per_s));
+    const T full_rate_s = flops(shape) / device.flops_per_s;
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(full_rate_s * power_ratio(device, T(1.0))));
+    return plan;
 }
 
 }  // namespace ftax::kernels

@@ -11,6 +11,7 @@
 #include "predictors/kernels/conv_counts.hpp"
 #include "predictors/kernels/conv_parameters.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
@@ -33,17 +34,6 @@ enum class ConvAlgorithm : std::uint8_t {
     return names[static_cast<std::size_t>(algorithm)];
 }
 
-/// What was chosen for a convolution and why it takes as long as it does.
-template <class T>
-struct ConvPlan : KernelTime<T> {
-    T compute_s{};  ///< arithmetic of the main kernel
-    T memory_s{};   ///< its traffic
-    ConvAlgorithm algorithm = ConvAlgorithm::implicit_gemm;
-    Tile tile;
-    double waves = 0;  ///< blocks / (SMs · resident blocks)
-    Bound bound = Bound::compute;
-};
-
 namespace convolution {
 
 template <class T>
@@ -51,7 +41,7 @@ const T& latency_of(const ConvParameters<T>& p, int threads) {
     return threads >= 256 ? p.latency_256 : threads >= 128 ? p.latency_128 : p.latency_64;
 }
 
-/// Tells whether candidates are timed: kernels with small tiles and such as split the reduction are among them.
+/// Are candidates timed? Kernels with small tiles and such as split the reduction are then among them.
 inline bool is_timed(const ConvShape& s) {
     return s.library != ConvLibrary::cudnn_heuristic;
 }
@@ -87,13 +77,22 @@ T core_efficiency(const ConvShape& s, const ConvParameters<T>& p) {
     return s.library == ConvLibrary::tensorrt ? T(p.core_efficiency * p.engine_rate) : p.core_efficiency;
 }
 
+template <class T>
+void set_grid(KernelPlan<T>& plan, const Tile& tile, double waves, const DeviceRates<T>& rates) {
+    plan.tile = {{}, tile.columns, tile.rows};
+    plan.blocks_per_sm = tile.resident;
+    plan.threads_per_block = tile.threads;
+    plan.waves = waves;
+    plan.blocks = waves * tile.resident * rates.sms;
+}
+
 /// Returns the plan with the least arithmetic time among `tiles` for `count` products of rows × columns × reduction.
 /// A block computes 2·rows·columns·(reduction + fill) operations at its SM's share of the rate.
 /// The main loop takes `step` values of the reduction at a time. Source: the form of gemm::block_time.
 template <class T>
-ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
-                          double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,
-                          const T& narrow_efficiency, double most_parts = 1) {
+KernelPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
+                            double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,
+                            const T& narrow_efficiency, double most_parts = 1) {
     const Tile* best = &tiles.front();
     double best_waves = 0;
     T least_s = T(std::numeric_limits<double>::infinity());
@@ -124,41 +123,38 @@ ConvPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows
             }
         }
     }
-    ConvPlan<T> plan;
+    KernelPlan<T> plan;
     plan.compute_s = least_s;
-    plan.tile = *best;
-    plan.waves = best_waves;
+    set_grid(plan, *best, best_waves, rates);
     return plan;
 }
 
 /// Completes a plan: `extra_s` is what runs before and after the main kernel, `kernels` how many are launched.
 template <class T>
-ConvPlan<T> finish(ConvPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s, int kernels,
-                   const T& floor_s) {
-    plan.algorithm = algorithm;
+KernelPlan<T> finish(KernelPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s, int kernels,
+                     const T& floor_s) {
+    plan.algorithm = name_of(algorithm);
     plan.memory_s = memory_s;
     const T main_s = equations::smooth_maximum(plan.compute_s, memory_s);
     const T floors = floor_s * static_cast<double>(kernels);
     plan.seconds = main_s + extra_s + floors;
     plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
-    plan.bound = plan.seconds < floors * 2.0           ? Bound::latency_floor
-                 : memory_s + extra_s < plan.compute_s ? Bound::compute
-                                                       : Bound::memory;
+    plan.floor_s = floors;
     return plan;
 }
 
 /// Completes a plan of matrix products, whose arithmetic decides the energy.
 template <class T>
-ConvPlan<T> finish_product(const ConvPlan<T>& product, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s,
-                           int kernels, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    ConvPlan<T> plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
+KernelPlan<T> finish_product(const KernelPlan<T>& product, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s,
+                             int kernels, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    KernelPlan<T> plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, T(plan.compute_s * power_ratio(rates, p.energy_scale)));
     return plan;
 }
 
 template <class T>
-ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                               const ConvParameters<T>& p) {
+KernelPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                                 const ConvParameters<T>& p) {
     const auto plan = cheapest_tile<T>(core_tiles(s), static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
                                        rates, core_efficiency(s, p), p, T(1.0), most_parts(s));
     const bool engine = s.library == ConvLibrary::tensorrt;
@@ -170,11 +166,13 @@ ConvPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const De
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
 /// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
 template <class T>
-ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                const ConvParameters<T>& p) {
-    ConvPlan<T> plan;
-    plan.tile = {128, 32, 256};
-    const double blocks = winograd_fused_blocks(s, rates.architecture);
+KernelPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                                  const ConvParameters<T>& p) {
+    KernelPlan<T> plan;
+    const double blocks = winograd_fused_blocks(s, rates.chip->winograd_mosaics);
+    plan.tile = {{}, 32, 128};
+    plan.threads_per_block = 256;
+    plan.blocks = blocks;
     const T depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
     const T sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
     plan.compute_s =
@@ -189,13 +187,15 @@ ConvPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const D
 /// F(4×4, 3×3): 36 products for 16 outputs, each a matrix product of its own; the batch is padded to a multiple of 16.
 /// Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows).
 template <class T>
-ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                   const ConvParameters<T>& p) {
+KernelPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                                     const ConvParameters<T>& p) {
     const auto in_channels = static_cast<double>(s.in_channels);
     const auto out_channels = static_cast<double>(s.out_channels);
     const double patches = winograd_patches(s);
-    const auto plan = cheapest_tile<T>(winograd_tiles(rates.architecture), 36, patches, out_channels, in_channels, 8,
-                                       rates, T(p.core_efficiency * p.winograd4_efficiency), p, T(1.0));
+    std::array<Tile, 4> winograd{};
+    const auto tiles = winograd_tiles(*rates.chip, winograd);
+    const auto plan = cheapest_tile<T>(tiles, 36, patches, out_channels, in_channels, 8, rates,
+                                       T(p.core_efficiency * p.winograd4_efficiency), p, T(1.0));
     const double data_bytes = 36 * s.element_bytes * patches * in_channels;
     const double product_bytes = 36 * s.element_bytes * patches * out_channels;
     const T memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
@@ -210,8 +210,8 @@ ConvPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, cons
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
 /// …_tf32f32_…_nhwckrsc_nchw; framework_tax.csv, RTX A6000 fp32: CNNs fit to 4 % with one copy, 8 % with two.
 template <class T>
-ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                             const ConvParameters<T>& p) {
+KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                               const ConvParameters<T>& p) {
     const double align = 16.0 / s.element_bytes;
     const auto groups = static_cast<double>(s.groups);
     const double taps = s.transposed ? 1 : c.taps;
@@ -237,9 +237,9 @@ ConvPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const Devi
 /// One narrow product per group; a group of few output channels leaves most of a tile empty.
 /// Source: fits on framework_tax.csv (resnext50) and timm_infer.csv (ResNeXt, RegNet).
 template <class T>
-ConvPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                         const ConvParameters<T>& p) {
-    ConvPlan<T> plan;
+KernelPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                           const ConvParameters<T>& p) {
+    KernelPlan<T> plan;
     const bool half = s.element_bytes < 4 && rates.path != MathPath::fp32;
     const T full = c.taps > 1 ? p.grouped_efficiency : T(p.core_efficiency * p.grouped_pointwise);
     const T efficiency = half ? p.grouped_half_efficiency : full;
@@ -251,7 +251,7 @@ ConvPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRa
     return finish(plan, ConvAlgorithm::grouped, memory_s, T(0.0), 1, rates.floor_s);
 }
 
-/// Tells whether PyTorch gives a depthwise convolution to cuDNN: halves on tensor-core cards, any NHWC, in NCHW only
+/// Does PyTorch give a depthwise convolution to cuDNN? Halves on tensor-core cards, any NHWC, in NCHW only
 /// square 1×1, 3×3 and 5×5 filters without dilation and at least 32 channels.
 /// Source: PyTorch aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise and
 /// check_cudnn_depthwise_workload_with_filter.
@@ -271,9 +271,9 @@ inline constexpr double depthwise_row_outputs = 16;
 /// each thread an output, whose place it finds by integer divisions before it loads the taps; traffic bounds cuDNN's.
 /// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
 template <class T>
-ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                           const ConvParameters<T>& p) {
-    ConvPlan<T> plan;
+KernelPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                             const ConvParameters<T>& p) {
+    KernelPlan<T> plan;
     const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
     const T& nhwc = std::max(s.kernel_h, s.kernel_w) > 7 ? p.depthwise_nhwc_large_rate : p.depthwise_nhwc_rate;
     const T& rate = own ? p.depthwise_rate : s.channels_last ? nhwc : p.depthwise_half_rate;
@@ -292,8 +292,8 @@ ConvPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Device
 
 /// Plans the convolution with a given algorithm, which must hold for the shape.
 template <class T>
-ConvPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
-                           const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+KernelPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
+                             const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     switch (algorithm) {
         case ConvAlgorithm::implicit_gemm:
             return plan_implicit_gemm(c, s, rates, p);
@@ -317,7 +317,7 @@ ConvPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const C
 /// bias that the framework adds in a kernel of its own are not included.
 /// The non-fused Winograd algorithm is taken for f32 only: Pascal's f16 rows of framework_tax.csv fit without it.
 template <class T>
-ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
     if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
@@ -339,7 +339,7 @@ ConvPlan<T> plan_conv(const ConvShape& s, const DeviceRates<T>& rates, const Con
     auto best = has_nonfused ? convolution::plan_winograd_nonfused(c, s, rates, p)
                              : convolution::plan_winograd_fused(c, s, rates, p);
     // The library knows how long each takes on the card, within its power limit.
-    const auto time = [](const ConvPlan<T>& plan) { return within_power<T>(plan); };
+    const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
     // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
     const T direct_s = 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * convolution::core_efficiency(s, p));
     if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {

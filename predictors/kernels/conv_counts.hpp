@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -59,22 +60,21 @@ inline bool is_depthwise(const ConvShape& s) {
     return s.groups > 1 && s.groups == s.in_channels;
 }
 
-/// Tells whether cuDNN's Winograd kernels hold for the shape: 3×3, stride 1, one group, two dimensions.
+/// Do cuDNN's Winograd kernels hold for the shape? 3×3, stride 1, one group, two dimensions.
 /// Source: cuDNN developer guide, cudnnConvolutionFwdAlgo_t.
 inline bool is_winograd(const ConvShape& s) {
     return s.kernel_h == 3 && s.kernel_w == 3 && s.kernel_d == 1 && s.stride_h == 1 && s.stride_w == 1 &&
            s.dilation_h == 1 && s.dilation_w == 1 && s.groups == 1 && !s.transposed;
 }
 
-/// Tiles of the matrix products inside the non-fused Winograd algorithm.
-/// Source: kernel names in neusight_ops.csv; Ada, Hopper and Blackwell run the Ampere kernels.
-inline std::span<const Tile> winograd_tiles(Architecture architecture) {
-    static constexpr std::array<Tile, 2> pascal = {{{64, 64, 64}, {32, 128, 256}}};
-    static constexpr std::array<Tile, 3> turing = {{{128, 64, 128}, {64, 64, 64}, {128, 32, 256}}};
-    static constexpr std::array<Tile, 1> ampere = {{{128, 128, 256}}};
-    if (architecture <= Architecture::volta) return pascal;  // Volta's names and tiles are those of Pascal
-    if (architecture == Architecture::turing) return turing;
-    return ampere;
+/// Tiles of the matrix products inside the non-fused Winograd algorithm, written to `tiles`.
+inline std::span<const Tile> winograd_tiles(const ArchitectureSpec& chip, std::span<Tile> tiles) {
+    const std::size_t count = std::min(chip.winograd_tiles.size(), tiles.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        const ConvTile& tile = chip.winograd_tiles[i];
+        tiles[i] = {tile.rows, tile.columns, tile.threads};
+    }
+    return tiles.first(count);
 }
 
 /// Tiles of the CUDA-core implicit GEMM kernels (pixels × channels). Source: kernel names in neusight_ops.csv.
@@ -88,19 +88,18 @@ inline constexpr std::array<Tile, 3> tensor_tiles = {{{128, 128, 256}, {128, 64,
 inline constexpr std::array<Tile, 4> timed_tensor_tiles = {
     {{128, 128, 256}, {128, 64, 128}, {128, 32, 64}, {64, 64, 128}}};
 
-/// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Pascal's and Ampere's kernels lay
-/// several images side by side where that leaves fewer ragged blocks; it is taken when it saves 15 %.
+/// Counts the blocks of the fused Winograd kernel: 8×16 output pixels × 32 channels. Some generations' kernels lay
+/// several images side by side, in the first of `mosaics` ways that leaves fewer ragged blocks; it is taken when it
+/// saves 15 %.
 /// Source: grids in neusight_ops.csv: exact in all rows of Volta and Turing, 96 % of Ampere's, 89 % of Pascal's.
-inline double winograd_fused_blocks(const ConvShape& s, Architecture architecture) {
+inline double winograd_fused_blocks(const ConvShape& s, int mosaics_of_chip) {
     const auto height = static_cast<double>(s.out_height);
     const auto width = static_cast<double>(s.out_width);
     struct Mosaic {
         int down, across;
     };
     static constexpr std::array<Mosaic, 5> mosaics = {{{2, 2}, {1, 2}, {2, 1}, {4, 1}, {1, 4}}};
-    const std::size_t layouts = architecture < Architecture::volta     ? mosaics.size()
-                                : architecture >= Architecture::ampere ? 1
-                                                                       : 0;
+    const std::size_t layouts = std::min<std::size_t>(static_cast<std::size_t>(mosaics_of_chip), mosaics.size());
     const auto images = [&](double down, double across) {
         return tiles_over(down * height, 8) * tiles_over(across * width, 16) / (down * across);
     };

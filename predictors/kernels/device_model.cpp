@@ -30,26 +30,18 @@ CpuModel<double> cpu_model(const DeviceProfile& profile) {
     return model;
 }
 
-/// A contraction is limited by arithmetic where that takes more than half of its time.
+/// Time of a contraction's arithmetic at the CPU's full rate; attention is taken to be arithmetic altogether.
 template <class Shape>
-Bound bound_of(const CpuModel<double>& model, const Shape& shape, double seconds) {
-    double flops = 0;
-    double rate = model.parameters.gemm_flops_per_s;
+double arithmetic_s(const CpuModel<double>& model, const Shape& shape, double seconds) {
     if constexpr (std::is_same_v<Shape, kernels::GemmShape>) {
-        flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                static_cast<double>(shape.k);
+        return kernels::flops(shape) / model.parameters.gemm_flops_per_s;
     } else if constexpr (std::is_same_v<Shape, kernels::ConvShape>) {
         const bool depthwise = shape.groups == shape.in_channels && shape.groups > 1;
-        rate = depthwise ? model.parameters.depthwise_flops_per_s : model.parameters.conv_flops_per_s;
-        flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.out_channels) *
-                static_cast<double>(shape.out_depth) * static_cast<double>(shape.out_height) *
-                static_cast<double>(shape.out_width) * static_cast<double>(shape.in_channels / shape.groups) *
-                static_cast<double>(shape.kernel_d) * static_cast<double>(shape.kernel_h) *
-                static_cast<double>(shape.kernel_w);
-    } else if constexpr (std::is_same_v<Shape, kernels::AttentionShape>) {
-        return Bound::compute;
+        return kernels::flops(shape) /
+               (depthwise ? model.parameters.depthwise_flops_per_s : model.parameters.conv_flops_per_s);
+    } else {
+        return std::is_same_v<Shape, kernels::AttentionShape> ? seconds : 0;
     }
-    return 2 * flops / rate > seconds ? Bound::compute : Bound::memory;
 }
 
 }  // namespace
@@ -59,24 +51,31 @@ DeviceModel device_model(const DeviceProfile& profile) {
     return KernelModels<double>(profile.device, kernel_parameters(profile));
 }
 
-KernelCost kernel_cost(const DeviceModel& model, const KernelShape& shape, MathPath path) {
+kernels::KernelPlan<double> plan(const DeviceModel& model, const KernelShape& shape, MathPath path) {
     if (const auto* gpu = std::get_if<KernelModels<double>>(&model)) {
-        return std::visit([&](const auto& s) { return kernel_cost(*gpu, s, path); }, shape);
+        return std::visit([&](const auto& s) { return gpu->plan(s, path); }, shape);
     }
     const auto& cpu = std::get<CpuModel<double>>(model);
     return std::visit(
         [&](const auto& s) {
-            const double seconds = cpu.seconds(s);
-            return KernelCost{{seconds, 0}, bound_of(cpu, s, seconds)};
+            kernels::KernelPlan<double> plan;
+            plan.algorithm = "cpu";
+            plan.seconds = cpu.seconds(s);
+            plan.compute_s = arithmetic_s(cpu, s, plan.seconds);
+            plan.memory_s = plan.seconds - plan.compute_s;
+            return plan;
         },
         shape);
 }
 
 KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path) {
     if (const auto* gpu = std::get_if<KernelModels<double>>(&model)) return kernel_detail(*gpu, shape, path);
-    const KernelCost cost = kernel_cost(model, shape, path);
-    return {
-        .name = "cpu", .path = std::string(name_of(path)), .reason = {}, .seconds = cost.seconds, .bound = cost.bound};
+    const auto planned = plan(model, shape, path);
+    return {.name = std::string(planned.algorithm),
+            .path = std::string(name_of(path)),
+            .reason = {},
+            .seconds = planned.seconds,
+            .bound = planned.bound()};
 }
 
 LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {

@@ -3,7 +3,6 @@
 #include <variant>
 
 #include "predictors/kernels/cpu.hpp"
-#include "predictors/kernels/kernel_cost.hpp"
 #include "predictors/kernels/kernel_detail.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
@@ -17,8 +16,8 @@ using DeviceModel = std::variant<KernelModels<double>, kernels::CpuModel<double>
 /// Throws Error{profile} for a value outside its bounds, a name that no model has, or a CPU that was never calibrated.
 [[nodiscard]] DeviceModel device_model(const DeviceProfile& profile);
 
-/// Time of a kernel and what limits it.
-[[nodiscard]] KernelCost kernel_cost(const DeviceModel& model, const KernelShape& shape, MathPath path);
+/// Plans a kernel; of a CPU's loops only times are known.
+[[nodiscard]] kernels::KernelPlan<double> plan(const DeviceModel& model, const KernelShape& shape, MathPath path);
 
 /// Says how a kernel is timed (kernel_detail.hpp); of a CPU's only time and bound.
 [[nodiscard]] KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path);

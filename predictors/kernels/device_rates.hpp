@@ -4,11 +4,9 @@
 
 namespace ftax::kernels {
 
-/// What the kernel models need to know of a device for one math path. Counts are plain numbers; what a fit may scale
-/// is of type T: `double` predicts, `ceres::Jet` fits.
-template <class T>
-struct DeviceRates {
-    Architecture architecture = Architecture::turing;
+/// Counts and clocks of a device that no fit scales.
+struct DeviceCounts {
+    const ArchitectureSpec* chip = nullptr;  ///< lives as long as the program
     MathPath path = MathPath::fp32;
     double sms = 0;
     double l2_bytes = 0;
@@ -18,10 +16,16 @@ struct DeviceRates {
     double arithmetic_power_w = 0;      ///< what the power limit leaves it, see power.hpp
     double energy_per_flop_j = 0;       ///< of `path` at boost clock, see power.hpp; 0: the card keeps its clock
     double fp32_energy_per_flop_j = 0;  ///< the same of CUDA cores
-    T flops_per_s{};                    ///< sustained rate of `path`: datasheet × sustained-clock scalar
-    T fp32_flops_per_s{};               ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
-    T bandwidth_bytes_per_s{};          ///< sustained memory bandwidth: datasheet × bandwidth scalar
-    T floor_s{};                        ///< shortest time of any kernel, start to end
+};
+
+/// What the kernel models need to know of a device for one math path. What a fit may scale is of type T: `double`
+/// predicts, `ceres::Jet` fits.
+template <class T>
+struct DeviceRates : DeviceCounts {
+    T flops_per_s{};            ///< sustained rate of `path`: datasheet × sustained-clock scalar
+    T fp32_flops_per_s{};       ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
+    T bandwidth_bytes_per_s{};  ///< sustained memory bandwidth: datasheet × bandwidth scalar
+    T floor_s{};                ///< shortest time of any kernel, start to end
 };
 
 }  // namespace ftax::kernels

@@ -8,14 +8,12 @@ namespace ftax::kernels {
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
 template <class T>
 struct GemmParameters {
-    T wave_sharpness{}, fill{}, linear_fill{}, latency_cycles{}, issue_latency{};
-    T wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{}, linear_efficiency{};
-    T write_bandwidth{}, read_bandwidth{}, strided_bandwidth{}, strided_reduction{};
-    T linear_strided_bandwidth{}, linear_strided_reduction{};
-    T vector_strided_loss{}, page_loss{}, page_reduction{}, misaligned_read{}, misaligned_write{};
+    T fill{}, latency_cycles{}, issue_latency{}, wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{};
+    T write_bandwidth{}, strided_bandwidth{}, layer_strided_bandwidth{}, strided_reduction{};
     T reread{}, skew_waves{}, skew{};
-    T split_s{}, energy_scale{}, operand_energy{}, idle_energy{};
+    T energy_scale{}, operand_energy{};
     T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
+    T tensor_split_s{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -24,12 +22,8 @@ struct GemmParameters {
 template <class T, class Visit>
 void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
-    visit("gemm.wave_sharpness", p.wave_sharpness,
-          ParameterSpec{0.86, 0.05, 1, 0.3, architecture, "share of blocks that start in whole waves, see wave_time"});
     visit("gemm.fill", p.fill,
           ParameterSpec{8, 0.5, 80, 0.5, architecture, "start and end of a block, in values of the reduction"});
-    visit("gemm.linear_fill", p.linear_fill,
-          ParameterSpec{20, 0.5, 80, 0.5, architecture, "the same of x·Wᵀ on CUDA cores, see linear_efficiency"});
     visit("gemm.latency_cycles", p.latency_cycles,
           ParameterSpec{500, 40, 2500, 0.4, architecture, "cycles of one 8-deep main-loop step of a lone block"});
     visit("gemm.issue_latency", p.issue_latency,
@@ -41,51 +35,29 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.85, 0.4, 1.3, 0.12, architecture, "main loop, 16 outputs per thread"});
     visit("gemm.sliced_efficiency", p.sliced_efficiency,
           ParameterSpec{0.78, 0.3, 1.3, 0.1, architecture, "main loop, kernels whose threads share the reduction"});
-    visit("gemm.linear_efficiency", p.linear_efficiency,
-          ParameterSpec{1, 0.6, 1.5, 0.1, architecture, "x·Wᵀ against A·B: both operands run along the reduction"});
     visit("gemm.write_bandwidth", p.write_bandwidth,
           ParameterSpec{0.85, 0.3, 1.8, 0.15, architecture, "result, share of the sustained bandwidth"});
-    visit("gemm.read_bandwidth", p.read_bandwidth,
-          ParameterSpec{1.1, 0.3, 1.8, 0.15, architecture, "operand whose rows are contiguous, likewise"});
     visit("gemm.strided_bandwidth", p.strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "operand read 32 bytes per row at a time, likewise"});
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture,
+                        "operand whose rows run along the reduction, read 32 bytes per row at a time"});
+    visit("gemm.layer_strided_bandwidth", p.layer_strided_bandwidth,
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "the same of layers, both of whose operands are so read"});
     visit("gemm.strided_reduction", p.strided_reduction,
           ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
-    visit("gemm.linear_strided_bandwidth", p.linear_strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "the same two of x·Wᵀ, both of whose operands are so read"});
-    visit("gemm.linear_strided_reduction", p.linear_strided_reduction,
-          ParameterSpec{120, 1, 2000, 0.5, architecture, "see linear_strided_bandwidth"});
-    visit("gemm.vector_strided_loss", p.vector_strided_loss,
-          ParameterSpec{0.5, 0.1, 1, 0.3, shared, "share of the loss to strided reads that 128x128x8 kernels have"});
-    visit("gemm.page_loss", p.page_loss,
-          ParameterSpec{0.8, 0.01, 5, 0.5, shared, "further loss when neighbouring rows share no DRAM page"});
-    visit("gemm.page_reduction", p.page_reduction,
-          ParameterSpec{15000, 1000, 100000, 0.5, shared, "length of rows at which half of that is felt"});
-    visit("gemm.misaligned_read", p.misaligned_read,
-          ParameterSpec{0.05, 0.005, 0.5, 0.5, shared,
-                        "extra reads when such rows do not start on a sector of 32 bytes, and on a line of 128"});
-    visit("gemm.misaligned_write", p.misaligned_write,
-          ParameterSpec{0.2, 0.01, 1.5, 0.5, architecture, "extra writes when result rows do not start on 32 bytes"});
     visit("gemm.reread", p.reread,
           ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
     visit("gemm.skew_waves", p.skew_waves,
           ParameterSpec{19, 0.5, 500, 0.7, shared,
-                        "waves after which blocks have drifted half as far apart as they will, on 40 SMs"});
+                        "waves after which the skew between CTAs is half of what it becomes, on 40 SMs"});
     visit("gemm.skew", p.skew,
           ParameterSpec{17, 0.5, 500, 1.0, shared,
-                        "rows that each resident block reads between two that share one, four warps each, once they "
-                        "have drifted apart"});
-    visit("gemm.split_s", p.split_s,
-          ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared, "adding up the parts of a split reduction, besides traffic"});
+                        "rows that each resident CTA of four warps reads between two that share one, at full skew"});
     visit("gemm.energy_scale", p.energy_scale,
           ParameterSpec{1, 0.3, 3, 0.15, architecture, "energy per operation against energy_per_flop_j"});
     visit("gemm.operand_energy", p.operand_energy,
           ParameterSpec{0.2, 0.01, 1, 0.5, shared,
                         "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "
                         "64x64 kernel is 20 % slower than its 128x64 kernel, beyond 3 ms only (neusight_ops.csv)"});
-    visit("gemm.idle_energy", p.idle_energy,
-          ParameterSpec{0.4, 0.01, 1, 0.5, shared,
-                        "share of its power that a multiprocessor draws while it waits, CUDA cores"});
     visit("gemm.tensor_efficiency", p.tensor_efficiency,
           ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
                         "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
@@ -99,6 +71,9 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     visit("gemm.tensor_fill", p.tensor_fill, ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
     visit("gemm.tensor_batched_fill", p.tensor_batched_fill,
           ParameterSpec{64, 2, 600, 0.5, shared, "the same of strided batches, in addition; framework_tax.csv fp16"});
+    visit("gemm.tensor_split_s", p.tensor_split_s,
+          ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared,
+                        "adding up the parts of a split reduction; framework_tax.csv fp16"});
 }
 
 }  // namespace ftax::kernels

@@ -5,9 +5,8 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"
-#include "predictors/kernels/gemm_choice.hpp"
+#include "predictors/kernels/gemm_heuristic.hpp"
 #include "predictors/kernels/gemm_parameters.hpp"
-#include "predictors/kernels/gemm_tiles.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
@@ -19,10 +18,9 @@ T miss_share(const T& working_set, double room = 1) {
     return working_set / (room + working_set);
 }
 
-/// Tells whether blocks that share operands lose step, see shared_traffic.
-inline bool has_cta_skew(Architecture architecture, GemmLoop loop) {
-    const bool drifts = loop == GemmLoop::wide || loop == GemmLoop::vector || loop == GemmLoop::narrow;
-    return architecture < Architecture::ampere && drifts;
+/// Do blocks that share operands drift apart? Sliced kernels and tensor cores keep together. See shared_traffic.
+inline bool has_cta_skew(const ArchitectureSpec& chip, MainLoop loop) {
+    return chip.cta_skew && loop != MainLoop::sliced && loop != MainLoop::tensor;
 }
 
 /// Blocks along n and m that are on the GPU at one time.
@@ -38,9 +36,9 @@ struct Band {
 inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows, double resident) {
     if (grid_columns * grid_rows <= resident) return {grid_columns, grid_rows};
     double widest = resident;
-    if (tile.loop == GemmLoop::tensor) {
+    if (tile.loop == MainLoop::tensor) {
         widest = std::max(std::sqrt(resident * tile.rows * tile.inverse_columns), resident / grid_rows);
-    } else if (tile.loop == GemmLoop::vector) {
+    } else if (tile.loop == MainLoop::vector) {
         const bool is_even = whole_part(0.5 * grid_rows) * 2 == grid_rows;
         widest = resident / (is_even ? 2 : grid_rows);
     }
@@ -56,25 +54,17 @@ struct Traffic {
 };
 
 /// Cost of an operand whose rows run along the reduction, which a block reads 32 bytes of a row at a time: against rows
-/// read in a piece.
+/// read in a piece. Tensor-core kernels read 64 bytes at a time and show none.
 /// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
 /// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
-/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. Where memory decides, rows of a multiple of 8 values
-/// take 4 (P4) to 6 % (P100) less time than others, of a multiple of 32 values 4 to 12 %. 128x128x8 kernels lose about
-/// half as much (a P4's layers).
+/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23.
 template <class T>
-T strided_cost(const GemmShape& s, GemmLoop loop, const GemmParameters<T>& p) {
-    if (loop == GemmLoop::tensor) return T(1.0);  // 64 bytes of a row at a time
+T strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters<T>& p) {
+    if (loop == MainLoop::tensor) return T(1.0);
     const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
-    const T bandwidth = s.linear ? p.linear_strided_bandwidth : p.strided_bandwidth;
-    const T half = s.linear ? p.linear_strided_reduction : p.strided_reduction;
     const double length2 = length * length;
-    const T cost = 1.0 + (1.0 / bandwidth - 1.0) * (length2 / (length2 + half * half)) +
-                   p.page_loss * (length / (length + p.page_reduction));
-    const double straddled =
-        (is_aligned(s.k, s.element_bytes, 32) ? 0.0 : 1.0) + (is_aligned(s.k, s.element_bytes, 128) ? 0.0 : 1.0);
-    const T whole = cost * (1.0 + p.misaligned_read * straddled);
-    return loop == GemmLoop::vector ? T(1.0 + p.vector_strided_loss * (whole - 1.0)) : whole;
+    const T& bandwidth = s.linear ? p.layer_strided_bandwidth : p.strided_bandwidth;
+    return 1.0 + (1.0 / bandwidth - 1.0) * (length2 / (length2 + p.strided_reduction * p.strided_reduction));
 }
 
 /// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the drift
@@ -86,22 +76,21 @@ T lost_share(const T& drift, double sharers) {
     return miss_share(drift, spread * std::sqrt(spread));
 }
 
-/// Counts operand traffic. What the blocks of a band share is read once while they keep step; later bands re-read what
-/// has left the L2. On CUDA cores before Ampere blocks drift apart, over the waves more and more until they are spread
-/// over a whole block's time, the faster the more SMs and the slower the more warps hold a block together; sliced
-/// kernels keep step. Between two blocks that share a row of the operands the resident blocks read as much as they
-/// drifted, over the number of blocks that share it to the power of 3/4: once that exceeds the L2, the second reads for
-/// itself.
-/// Source: our fits to neusight_ops.csv linear. A P4's 64x64 kernel reads the columns of the weights for each block row
-/// anew in 10 % of the cases after two waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from
-/// the start: the drift goes with the waves and the square of the SMs. One set of three numbers (skew, skew_waves and
-/// the power) holds for P4, P100, V100 and T4 in both kinds of operands and kernels; an A100's rows do not tell; an
-/// RTX 3090's 24.5 TFLOP/s in f32 leave no room for drift (github.com/zzc0721/torch-performance-test-data).
+/// Counts operand traffic. What the CTAs of a band share is read once while they run in step; later bands re-read what
+/// has left the L2. On CUDA cores before Ampere the skew between CTAs grows over the waves until they are spread over a
+/// whole CTA's time, the faster the more SMs and the slower the more warps hold a CTA together. Between two blocks that
+/// share a row of the operands the resident blocks read as much as they drifted, over the number of blocks that share
+/// it to the power of 3/4: once that exceeds the L2, the second reads for itself. Source: our fits to neusight_ops.csv
+/// linear. A P4's 64x64 kernel reads the columns of the weights for each block row anew in 10 % of the cases after two
+/// waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from the start: the drift goes with the
+/// waves and the square of the SMs. One set of three numbers (skew, skew_waves and the power) holds for P4, P100, V100
+/// and T4 in both kinds of operands and kernels; an A100's rows do not tell; an RTX 3090's 24.5 TFLOP/s in f32 leave no
+/// room for drift (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     const GemmTile& tile = *c.tile;
-    const double batches = static_cast<double>(s.batch) * c.split;
+    const double batches = static_cast<double>(s.batch) * c.split_k;
     const double grid = grid_columns * grid_rows;
     const double resident = rates.sms * tile.resident;
     const double depth_bytes = part * s.element_bytes;
@@ -118,7 +107,7 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
         columns_once *= 1.0 + column_miss * (grid_rows / down - 1);
     }
 
-    if (!has_cta_skew(rates.architecture, tile.loop)) return {batches * rows_once, batches * columns_once};
+    if (!has_cta_skew(*rates.chip, tile.loop)) return {batches * rows_once, batches * columns_once};
     const double waves = batches * grid / resident * (rates.sms * rates.sms * (1.0 / 1600));
     const T drift =
         p.skew * (waves / (p.skew_waves + waves)) * (resident * depth_bytes * inverse_l2) * tile.idle_schedulers;

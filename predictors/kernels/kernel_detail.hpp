@@ -7,7 +7,7 @@
 namespace ftax {
 
 /// Says how a kernel is timed: what was chosen against which alternatives, and where it stands in the roofline.
-/// Slower than kernel_cost, which agrees with it on seconds and bound.
+/// Slower than KernelModels::plan, which it reads.
 [[nodiscard]] KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

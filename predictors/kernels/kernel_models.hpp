@@ -8,6 +8,7 @@
 #include "predictors/kernels/attention.hpp"
 #include "predictors/kernels/conv.hpp"
 #include "predictors/kernels/gemm.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/sustained.hpp"
@@ -34,7 +35,7 @@ void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& 
     visit_parameters(p.attention, visit);
 }
 
-/// The kernel models of one device with their parameters: the one place where a shape becomes a time.
+/// The kernel models of one device with their parameters: the one place where a shape becomes a plan.
 template <class T>
 struct KernelModels {
     KernelParameters<T> parameters;
@@ -48,21 +49,17 @@ struct KernelModels {
 
     [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
-    [[nodiscard]] kernels::KernelTime<T> time(const kernels::GemmShape& shape, MathPath path) const {
-        return kernels::plan_gemm(shape, at(path), parameters.gemm);
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GemmShape& shape, MathPath path) const {
+        return kernels::plan(shape, at(path), parameters.gemm);
     }
-    [[nodiscard]] kernels::KernelTime<T> time(const kernels::ConvShape& shape, MathPath path) const {
-        return kernels::plan_conv(shape, at(path), parameters.conv);
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::ConvShape& shape, MathPath path) const {
+        return kernels::plan(shape, at(path), parameters.conv);
     }
-    [[nodiscard]] kernels::KernelTime<T> time(const kernels::MemoryShape& shape, MathPath) const {
-        const T seconds = kernels::memory_seconds(shape, at(MathPath::fp32), parameters.memory);
-        return {seconds, kernels::power_limited_seconds(seconds, T(0.0))};
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MemoryShape& shape, MathPath) const {
+        return kernels::plan(shape, at(MathPath::fp32), parameters.memory);
     }
-    [[nodiscard]] kernels::KernelTime<T> time(const kernels::AttentionShape& shape, MathPath path) const {
-        const T seconds = kernels::attention_seconds(shape, at(path), parameters.attention);
-        const T full_rate_s = kernels::attention::flops(shape) / at(path).flops_per_s;
-        const T arithmetic_s = full_rate_s * power_ratio(at(path), T(1.0));
-        return {seconds, kernels::power_limited_seconds(seconds, arithmetic_s)};
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::AttentionShape& shape, MathPath path) const {
+        return kernels::plan(shape, at(path), parameters.attention);
     }
 };
 

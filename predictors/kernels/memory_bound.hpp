@@ -1,13 +1,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 #include "ftax/equations.hpp"
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "src/core/checked_math.hpp"
 
@@ -110,13 +114,10 @@ struct RowKernel {
     T cycles_per_row{};
 };
 
-/// Warp instructions per clock relative to the four schedulers of an SM; only the P100's SM has two.
-/// Half of a row kernel's cycles are latency, which schedulers do not shorten, hence the root (fitted: 1.41).
-template <class T>
-T issue_slowdown(const DeviceRates<T>& device) {
-    using std::sqrt;
-    if (device.architecture != Architecture::gp100) return T(1.0);
-    return sqrt(256.0 * device.sms * device.boost_clock_hz / device.fp32_flops_per_s);
+/// Slowdown of kernels that schedulers bound against SMs with four of them. Half of a row kernel's cycles are latency,
+/// which schedulers do not shorten, hence the root (fitted on a P100: 1.41).
+inline double issue_slowdown(const ArchitectureSpec& chip) {
+    return std::sqrt(4.0 / chip.schedulers_per_sm);
 }
 
 /// Steps of a block of four warps over a row of `vectors`, whose warps share the schedulers: a warp without vectors
@@ -134,8 +135,8 @@ inline double unrolled_steps(std::int64_t vectors, bool few_schedulers) {
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 template <class T>
-RowKernel<T> layer_norm(const MemoryShape& shape, const T& slowdown, const MemoryParameters<T>& p) {
-    const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), slowdown > 1.2);
+RowKernel<T> layer_norm(const MemoryShape& shape, const ArchitectureSpec& chip, const MemoryParameters<T>& p) {
+    const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), chip.schedulers_per_sm < 4);
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
 
@@ -191,7 +192,7 @@ T efficiency(MemoryClass cls, const MemoryParameters<T>& p) {
     return T(1.0);
 }
 
-/// Tells whether threads load and store one element at a time: elementwise kernels unless their operands are whole and
+/// Do threads load and store one element at a time? Elementwise kernels do unless their operands are whole and
 /// of one type (an OffsetCalculator finds each element's place), and the kernels that give an output to a thread.
 /// Source: PyTorch 1.12 aten/src/ATen/native/cuda: CUDALoops.cuh (vectorized_elementwise_kernel against
 /// unrolled_elementwise_kernel and elementwise_kernel), Normalization.cuh (batch_norm_transform_input_kernel), Shape.cu
@@ -213,26 +214,56 @@ inline bool is_scalar_access(const MemoryShape& shape) {
     }
 }
 
+/// Names of the classes, as kernels are listed.
+[[nodiscard]] constexpr std::string_view name_of(MemoryClass cls) {
+    constexpr std::array<std::string_view, memory_class_count> names = {
+        "pointwise",  "transcendental", "power", "copy",   "transpose", "reduce", "softmax", "layer-norm",
+        "batch-norm", "group-norm",     "pool",  "gather", "concat",    "resize", "sort"};
+    return names[static_cast<std::size_t>(cls)];
+}
+
+/// A plan with the grid of its class, without times: PyTorch's kernels have four warps, of which each handles four
+/// elements a thread or, in softmax, a row of up to 1,024; layer norm has a block for each row.
+/// Source: PyTorch aten/src/ATen/native/cuda/thread_constants.h, PersistentSoftmax.cuh, layer_norm_kernel.cu.
+template <class T>
+KernelPlan<T> blocks(const MemoryShape& shape, const DeviceRates<T>& device) {
+    constexpr double elements_per_block = 512, softmax_rows_per_block = 4;
+    KernelPlan<T> plan;
+    plan.algorithm = name_of(shape.cls);
+    plan.floor_s = device.floor_s;
+    plan.threads_per_block = 128;
+    plan.blocks_per_sm = device.max_threads_per_sm / plan.threads_per_block;
+    const auto rows = static_cast<double>(shape.rows);
+    const bool by_row = shape.cls == MemoryClass::layer_norm || shape.cls == MemoryClass::group_norm;
+    plan.blocks = shape.cls == MemoryClass::softmax ? rows / softmax_rows_per_block
+                  : by_row                          ? rows
+                                                    : static_cast<double>(shape.elements) / elements_per_block;
+    return plan;
+}
+
 }  // namespace memory_bound
 
-/// Time of a memory-bound kernel from its start to its end, in seconds.
+/// Plans a memory-bound kernel.
 /// Traffic crosses the memory bus unless the kernel's footprint fits the L2; passes over a row after the first cost bus
 /// traffic only where the rows in flight exceed the caches.
 /// Source: the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
 template <class T>
-T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
+KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
     using memory_bound::miss_share;
     const double sm_hertz = device.sms * device.boost_clock_hz;
     const auto rows = static_cast<double>(shape.rows);
     const auto footprint_bytes = static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes);
-    if (footprint_bytes <= 0) return device.floor_s;
+    KernelPlan<T> plan = memory_bound::blocks(shape, device);
+    plan.seconds = device.floor_s;
+    if (footprint_bytes <= 0) return plan;
 
     T traffic_bytes(footprint_bytes);
     T work_s(0.0);
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
-        const T slowdown = memory_bound::issue_slowdown(device);
-        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, slowdown, p);
+        const double slowdown = memory_bound::issue_slowdown(*device.chip);
+        const auto kernel =
+            is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, *device.chip, p);
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         if (is_softmax && !is_aligned(shape.row_length, shape.element_bytes, 32))
             traffic_bytes *= 1.0 + p.misaligned_traffic;
@@ -265,10 +296,13 @@ T memory_seconds(const MemoryShape& shape, const DeviceRates<T>& device, const M
 
     const T bus = miss_share(T(footprint_bytes), T(p.resident_footprint * device.l2_bytes), false);
     const T seconds_per_byte = bus / device.bandwidth_bytes_per_s + (1.0 - bus) / (p.l2_bytes_per_cycle * sm_hertz);
-    const T traffic_s = traffic_bytes * seconds_per_byte / memory_bound::efficiency(shape.cls, p);
+    plan.memory_s = traffic_bytes * seconds_per_byte / memory_bound::efficiency(shape.cls, p);
     if (memory_bound::is_scalar_access(shape))
         work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
-    return device.floor_s + equations::smooth_maximum(traffic_s, work_s);
+    plan.compute_s = work_s;
+    plan.seconds += equations::smooth_maximum(plan.memory_s, work_s);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    return plan;
 }
 
 }  // namespace ftax::kernels

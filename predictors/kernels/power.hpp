@@ -4,45 +4,20 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/device_rates.hpp"
-#include "predictors/kernels/gemm_tiles.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/shapes.hpp"
 
 /// Clocks under a power limit: arithmetic at boost clock may draw more than the board is allowed.
 namespace ftax::kernels {
 
-/// Tells whether an SM has twice the f32 lanes, sharing operands and issue slots with integer arithmetic: from compute
-/// capability 8.6 on, and from the start on GH100. Source: NVIDIA GA102 whitepaper, "2x FP32 throughput"; AD102 and
-/// GH100 whitepapers, 128 lanes per SM.
-[[nodiscard]] inline bool has_shared_lanes(const DeviceSpec& device) {
-    return device.compute_capability_major > 8 ||
-           (device.compute_capability_major == 8 && device.compute_capability_minor >= 6);
-}
-
-/// Returns the energy of one f32 operation at boost clock, beyond what the board draws anyway, in joules.
+/// Energy of one f32 operation at boost clock, beyond what the board draws anyway, in joules (data/architectures).
 /// Source: our fits to neusight_ops.csv: once base_power_w is taken off, a P4, T4 and A100 show 11 to 12 pJ; a P100 and
 /// a V100 stay below their limits with as much. Others by what sgemm sustains under a power limit: A10 14 TFLOP/s at
 /// 150 W (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
 /// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell, of which nothing was
 /// measured: nine tenths of the least arithmetic_power_w / f32 peak of their boards in data/devices, 5.9 and 4.2 pJ.
 [[nodiscard]] inline double core_energy_per_flop_j(const DeviceSpec& device) {
-    switch (device.architecture) {
-        case Architecture::cpu:
-            return 0;
-        case Architecture::maxwell:
-        case Architecture::pascal:
-        case Architecture::gp100:
-        case Architecture::volta:
-        case Architecture::turing:
-            return 12e-12;
-        case Architecture::ampere:
-            return has_shared_lanes(device) ? 8e-12 : 12e-12;
-        case Architecture::ada:
-            return 4.2e-12;
-        case Architecture::hopper:
-            return 5.3e-12;
-        case Architecture::blackwell:
-            return 3.9e-12;
-    }
-    return 0;
+    return device.chip().f32_energy_per_flop_j;
 }
 
 /// Returns what a board draws at full clocks while it computes nothing, in watts. Source: nvidia-smi of idle boards in
@@ -62,29 +37,16 @@ namespace ftax::kernels {
 /// (github.com/1CatAI/1Cat-vLLM/issues/535): 0.53 to 0.61.
 constexpr double traffic_power_share = 0.6;
 
-/// Energy of one operation on a tensor core (f16 inputs) against one on a CUDA core; TF32 takes twice as much. Where
-/// f32 lanes are doubled and cheap, tensor cores are not. Source: sustained f16 products under power limits, the main
-/// loop taking 0.8 of the clock: T4 24 TFLOP/s at 70 W (forums.developer.nvidia.com/t/264462), A100 PCIe 158 at 250 W
-/// (github.com/NVIDIA/cutlass/issues/956), H100 SXM 780 at 700 W (XLA, matmul_interpolator_data.h), A10 55 at 150 W
-/// (github.com/chsasank/device-benchmarks), L4 53 at 72 W (github.com/zzc0721/torch-performance-test-data/issues/120).
-/// Volta as Turing, Blackwell as Ada.
-[[nodiscard]] inline double tensor_energy_ratio(const DeviceSpec& device) {
-    switch (device.architecture) {
-        case Architecture::ampere:
-            return has_shared_lanes(device) ? 0.21 : 0.09;
-        case Architecture::ada:
-        case Architecture::blackwell:
-            return 0.16;
-        default:
-            return 0.12;
-    }
-}
-
-/// Returns the energy of one operation of a math path at boost clock.
+/// Returns the energy of one operation of a math path at boost clock. On a tensor core f16 inputs take
+/// tensor_energy_ratio of a CUDA core's operation, TF32 twice as much.
+/// Source: sustained f16 products under power limits, the main loop taking 0.8 of the clock: T4 24 TFLOP/s at 70 W
+/// (forums.developer.nvidia.com/t/264462), A100 PCIe 158 at 250 W (github.com/NVIDIA/cutlass/issues/956), H100 SXM 780
+/// at 700 W (XLA, matmul_interpolator_data.h), A10 55 at 150 W (github.com/chsasank/device-benchmarks), L4 53 at 72 W
+/// (github.com/zzc0721/torch-performance-test-data/issues/120). Volta as Turing, Blackwell as Ada.
 [[nodiscard]] inline double energy_per_flop_j(const DeviceSpec& device, MathPath path) {
     const double core_j = core_energy_per_flop_j(device);
     if (!is_tensor(path) || !device.peak(path)) return core_j;
-    return core_j * tensor_energy_ratio(device) * (path == MathPath::tf32 ? 2 : 1);
+    return core_j * device.chip().tensor_energy_ratio * (path == MathPath::tf32 ? 2 : 1);
 }
 
 /// Returns the power of a stream of arithmetic against what the power limit leaves it: 2 on a card that would have to
@@ -102,13 +64,6 @@ T power_limited_seconds(const T& seconds, const T& arithmetic_s) {
     const T waiting_s = traffic_power_share * seconds;
     return arithmetic_s < waiting_s ? waiting_s : arithmetic_s;
 }
-
-/// What kernels take of a device.
-template <class T>
-struct KernelTime {
-    T seconds{};          ///< at boost clock
-    T power_limited_s{};  ///< their energy, as the time that it takes at arithmetic_power_w
-};
 
 /// Returns the time of kernels that follow one another: the board lowers its clock until their energy stays within the
 /// power limit, and what waits for memory leaves power to arithmetic. Source: energy balance.

@@ -2,12 +2,23 @@
 
 #include <cstdint>
 
+#include "ftax/types.hpp"
+
 /// What the kernel models see of an operator: numbers only, filled for each binding of the graph's symbols.
 namespace ftax::kernels {
 
-/// Tells whether rows of that many elements, one after the other, all start on `bytes`. No product leaves 64 bits.
+/// Do rows of that many elements, one after the other, all start on `bytes`? No product leaves 64 bits.
 constexpr bool is_aligned(std::int64_t row_length, int element_bytes, std::int64_t bytes) {
     return row_length % bytes * element_bytes % bytes == 0;
+}
+
+/// Which library chooses the kernel of a layer.
+enum class BlasLibrary : std::uint8_t { cublas_lt, cublas };
+
+/// Is it a path of the tensor cores?
+[[nodiscard]] constexpr bool is_tensor(MathPath path) {
+    return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
+           path == MathPath::int8_tensor || path == MathPath::fp16_tensor_fp16_accumulate;
 }
 
 /// batch × (m × k)·(k × n); row-major C, as in neusight_ops.csv: n is the number of output columns.
@@ -15,7 +26,7 @@ struct GemmShape {
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
     int element_bytes = 4;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
-    bool through_lt = true;  ///< of layers: cublasLt chooses the kernel, which adds the bias; else cuBLAS itself does
+    BlasLibrary library = BlasLibrary::cublas_lt;  ///< of layers; cublasLt's kernels add the bias
     bool separate_bias = false;  ///< the bias is copied into the result first, which the product reads then
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
@@ -83,5 +94,32 @@ struct AttentionShape {
     AttentionPath path = AttentionPath::flash;
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
+
+/// Operations of an operator, a multiplication and an addition counted apart; those that its shape asks for, whatever
+/// the kernel does.
+[[nodiscard]] inline double flops(const GemmShape& s) {
+    return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
+           static_cast<double>(s.k);
+}
+[[nodiscard]] inline double flops(const ConvShape& s) {
+    const double filters = static_cast<double>(s.in_channels) / static_cast<double>(s.groups) *
+                           static_cast<double>(s.kernel_d) * static_cast<double>(s.kernel_h) *
+                           static_cast<double>(s.kernel_w) * static_cast<double>(s.out_channels);
+    // A transposed convolution multiplies each input pixel, any other one makes each output pixel.
+    const double pixels =
+        s.transposed
+            ? static_cast<double>(s.in_depth) * static_cast<double>(s.in_height) * static_cast<double>(s.in_width)
+            : static_cast<double>(s.out_depth) * static_cast<double>(s.out_height) * static_cast<double>(s.out_width);
+    return 2.0 * static_cast<double>(s.batch) * pixels * filters;
+}
+/// Of an elementwise kernel or a reduction: one for each element.
+[[nodiscard]] inline double flops(const MemoryShape& s) {
+    return static_cast<double>(s.elements);
+}
+/// Of both products; causal masks leave half of them.
+[[nodiscard]] inline double flops(const AttentionShape& s) {
+    return 4 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length) *
+           static_cast<double>(s.kv_length) * static_cast<double>(s.head_dim) * (s.causal ? 0.5 : 1);
+}
 
 }  // namespace ftax::kernels

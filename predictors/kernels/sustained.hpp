@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "ftax/device.hpp"
@@ -23,27 +24,18 @@ struct SustainedParameters {
     return device.name.find("GeForce") != std::string::npos || device.name.find("TITAN") != std::string::npos;
 }
 
-/// Expects this share of the datasheet's memory bandwidth of a card nobody measured.
-/// Source: fits of large pointwise rows of neusight_ops.csv (P4 0.76, P100 0.75, T4 0.74 with ECC inside GDDR; V100
-/// 0.91, A100 0.88); GDDR without ECC: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090, A6000,
-/// Quadro RTX 8000: 0.91 to 0.97).
+/// Expects this share of the datasheet's memory bandwidth of a card nobody measured; ECC inside GDDR takes a part.
+/// Source: data/architectures; a T4 sustains 0.74 of it, a P4 0.76.
 [[nodiscard]] inline double expected_bandwidth_share(const DeviceSpec& device) {
-    if (device.architecture < Architecture::volta) return 0.755;
-    if (device.inline_ecc_share) return 0.76;
-    const bool hbm = device.compute_capability_minor == 0 && device.compute_capability_major <= 10;  // GV100 to GB100
-    return hbm ? 0.9 : 0.95;
+    constexpr double with_inline_ecc = 0.76;
+    const double share = device.chip().dram_share;
+    return device.inline_ecc_share ? std::min(share, with_inline_ecc) : share;
 }
 
 /// Expects this share of the datasheet's CUDA-core rate of a card nobody measured: products cannot do without the slots
-/// that integer and address arithmetic takes where lanes share them.
-/// Source: fits of framework_tax.csv (RTX A6000 0.55, GTX 1080 Ti 1.06, Titan X 1.01, RTX 2080 Ti 1.03); sgemm of
-/// RTX 4070 Ti, 29.2 of 40 TFLOP/s (github.com/Yinghan-Li/YHs_Sample/issues/4), 3090, 27 of 35.6, 4090, 58 of 82.6
-/// (github.com/chsasank/device-benchmarks), whose main loops lose next to nothing. GH100's integer lanes are its own:
-/// between GA102 and GA100.
+/// that integer and address arithmetic takes where lanes share them. Source: data/architectures.
 [[nodiscard]] inline double expected_clock_share(const DeviceSpec& device) {
-    if (!has_shared_lanes(device)) return is_consumer(device) ? 1.04 : 1;
-    if (device.architecture == Architecture::hopper) return 0.78;
-    return is_consumer(device) ? 0.75 : 0.58;
+    return is_consumer(device) ? device.chip().f32_share_consumer : device.chip().f32_share;
 }
 
 /// Expects this share of the datasheet's tensor-core rate.
@@ -78,7 +70,7 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     const double fp32 = device.peak(MathPath::fp32).value_or(1e12);
     const bool cuda_cores = path == MathPath::fp64 || path == MathPath::fp32 || !device.peak(path);
     DeviceRates<T> rates;
-    rates.architecture = device.architecture;
+    rates.chip = &device.chip();
     rates.path = path;
     rates.sms = device.sms;
     rates.l2_bytes = device.l2_bytes;

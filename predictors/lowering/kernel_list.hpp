@@ -25,7 +25,7 @@ template <class T>
 kernels::KernelTime<T> sum_time(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
     kernels::KernelTime<T> total{T(0.0), T(0.0)};
     for (const CountedKernel& kernel : kernels) {
-        const auto one = std::visit([&](const auto& shape) { return models.time(shape, kernel.path); }, kernel.shape);
+        const auto one = std::visit([&](const auto& shape) { return models.plan(shape, kernel.path); }, kernel.shape);
         total.seconds += one.seconds * kernel.count;
         total.power_limited_s += one.power_limited_s * kernel.count;
     }

@@ -144,8 +144,9 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);
     const bool has_bias = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
     const auto choose_library = [&] {
-        shape.through_lt = has_bias && std::max({shape.m, shape.n, shape.k}) < kernel.cublas_lt_limit;
-        shape.separate_bias = has_bias && !shape.through_lt && kernel.cublas_lt_limit > 0;
+        const bool through_lt = has_bias && std::max({shape.m, shape.n, shape.k}) < kernel.cublas_lt_limit;
+        shape.library = through_lt ? kernels::BlasLibrary::cublas_lt : kernels::BlasLibrary::cublas;
+        shape.separate_bias = has_bias && !through_lt && kernel.cublas_lt_limit > 0;
     };
     if (op.kind == OpKind::linear) {
         shape.linear = true;

@@ -280,9 +280,8 @@ class Lowering {
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 
-    /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores and on Volta; fp32 kernels of Pascal and
-    /// Turing do not show it. Source: framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs
-    /// each).
+    /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores, on some chips (Volta) in f32 also. Source:
+    /// framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs each).
     BlasCall blas_call(const Op& op) const {
         if (traits_.calls_engines) return BlasCall::never;
         if (op.kind == OpKind::linear) return BlasCall::always;
@@ -291,8 +290,8 @@ class Lowering {
         if (filter.size() < 2 || graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
         const bool pointwise = std::all_of(filter.begin() + 2, filter.end(),
                                            [&](Expression e) { return graph_.expressions.constant_value(e) == 1; });
-        const bool through_cublas = math_path(device_, options_.precision, true) != MathPath::fp32 ||
-                                    device_.architecture == Architecture::volta;
+        const bool through_cublas =
+            math_path(device_, options_.precision, true) != MathPath::fp32 || device_.chip().pointwise_through_blas;
         return pointwise && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
     }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
@@ -36,8 +37,8 @@ constexpr std::array dtype_rows{
 constexpr std::array<std::string_view, 5> precision_names{"fp32", "tf32", "fp16", "bf16", "amp"};
 constexpr std::array<std::string_view, math_path_count> math_path_names{
     "fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate"};
-constexpr std::array<std::string_view, 10> architecture_names{"cpu",    "maxwell", "pascal", "gp100",  "volta",
-                                                              "turing", "ampere",  "ada",    "hopper", "blackwell"};
+constexpr std::array<std::string_view, 9> architecture_names{"cpu",    "maxwell", "pascal", "volta",    "turing",
+                                                             "ampere", "ada",     "hopper", "blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
     "conv",       "conv_depthwise", "conv_grouped", "batch_norm",  "gemm",       "bmm",
     "layer_norm", "elementwise",    "view",         "module_call", "list_part",  "fused",
@@ -96,6 +97,25 @@ std::string_view name_of(MathPath path) noexcept {
 std::string_view name_of(Architecture architecture) noexcept {
     return architecture_names[static_cast<std::size_t>(architecture)];
 }
+GemmTile gemm_tile(std::string_view name, MainLoop loop, int columns_log2, int rows_log2, int threads,
+                   double resident) {
+    GemmTile tile{.name = std::string(name), .loop = loop, .columns_log2 = columns_log2, .rows_log2 = rows_log2};
+    tile.columns = std::ldexp(1.0, columns_log2);
+    tile.rows = std::ldexp(1.0, rows_log2);
+    tile.area = tile.columns * tile.rows;
+    tile.inverse_columns = 1 / tile.columns;
+    tile.inverse_rows = 1 / tile.rows;
+    tile.inverse_work = 1 / (tile.area * (loop == MainLoop::sliced ? 4 : 1));
+    tile.idle_schedulers = 128.0 / threads;
+    set_resident(tile, resident);
+    return tile;
+}
+
+void set_resident(GemmTile& tile, double resident) noexcept {
+    tile.resident = resident;
+    tile.inverse_resident = 1 / resident;
+}
+
 std::optional<Architecture> architecture_from_name(std::string_view name) noexcept {
     return find_name<Architecture>(architecture_names, name);
 }

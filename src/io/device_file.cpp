@@ -12,40 +12,13 @@
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
+#include "src/io/quantities.hpp"
 
 namespace ftax {
 namespace {
 
 constexpr std::string_view folder = "data/devices/";
 constexpr std::uint64_t max_file_bytes = 1 << 20;
-
-/// A number with its source: a key of `sources`, or "derived: …".
-class Quantities {
-  public:
-    explicit Quantities(const JsonField& root) : sources_(root["sources"].elements()) {
-        for (const JsonField& source : sources_) static_cast<void>(source.text());
-    }
-
-    double operator()(const JsonField& field) const {
-        check_source(field);
-        return field["value"].positive();
-    }
-    int count(const JsonField& field) const {
-        check_source(field);
-        return field["value"].positive_count();
-    }
-
-  private:
-    void check_source(const JsonField& field) const {
-        field.allow({"value", "source"});
-        const JsonField source = field["source"];
-        const std::string text = source.text();
-        const bool known =
-            std::any_of(sources_.begin(), sources_.end(), [&](const JsonField& s) { return s.key() == text; });
-        if (!known && !text.starts_with("derived: ")) source.fail("is neither a key of sources nor \"derived: …\"");
-    }
-    std::vector<JsonField> sources_;
-};
 
 Architecture parse_architecture(const JsonField& field) {
     const auto architecture = architecture_from_name(field.text());
@@ -122,6 +95,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
                 "memory_bandwidth_bytes_per_s",
                 "inline_ecc_share",
                 "l2_bytes",
+                "l2_bytes_per_clock",
                 "shared_memory_per_sm_bytes",
                 "registers_per_sm",
                 "max_threads_per_sm",
@@ -145,15 +119,16 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     if (gpu) device.memory_bandwidth_bytes_per_s = quantity(root["memory_bandwidth_bytes_per_s"]);
     if (const auto share = root.find("inline_ecc_share")) device.inline_ecc_share = quantity(*share);
     device.l2_bytes = quantity(root["l2_bytes"]);
+    if (const auto rate = root.find("l2_bytes_per_clock")) device.l2_bytes_per_clock = quantity(*rate);
     if (!gpu) return device;  // the rates of a CPU are measured, not promised
     device.shared_memory_per_sm_bytes = quantity(root["shared_memory_per_sm_bytes"]);
     device.registers_per_sm = quantity(root["registers_per_sm"]);
     device.max_threads_per_sm = quantity.count(root["max_threads_per_sm"]);
     device.power_limit_w = quantity(root["power_limit_w"]);
     const JsonField peaks = root["peak_flops_per_s"];
-    // The last two are recorded for readers of the file; no kernel model uses them yet.
+    // The last three are recorded for readers of the file; no kernel model uses them yet.
     peaks.allow({"fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",
-                 "fp16", "fp8_tensor"});
+                 "fp16", "fp8_tensor", "fp4_tensor"});
     for (const JsonField& peak : peaks.elements()) {
         const double flops_per_s = quantity(peak);
         if (const auto path = path_from_name(peak.key())) {

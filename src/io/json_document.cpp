@@ -172,9 +172,19 @@ double JsonField::not_negative() const {
 }
 
 int JsonField::positive_count() const {
-    const double value = positive();
+    static_cast<void>(positive());
+    return integer();
+}
+
+int JsonField::integer() const {
+    const double value = not_negative();
     if (value != std::trunc(value) || value > std::numeric_limits<int>::max()) fail("must be a whole number");
     return static_cast<int>(value);
+}
+
+bool JsonField::flag() const {
+    if (!value_->is_boolean()) fail("must be true or false");
+    return value_->get<bool>();
 }
 
 void migrate_schema(json& document, const std::string& origin, std::span<const SchemaStep> steps) {

@@ -45,6 +45,8 @@ class JsonField {
     [[nodiscard]] double positive() const;
     [[nodiscard]] double not_negative() const;
     [[nodiscard]] int positive_count() const;
+    [[nodiscard]] int integer() const;  ///< not negative
+    [[nodiscard]] bool flag() const;
 
     [[noreturn]] void fail(std::string_view what) const;
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <tuple>
 
+#include "src/io/architecture_file.hpp"
 #include "src/io/json_document.hpp"
 
 namespace ftax {
@@ -118,37 +119,6 @@ ordered_json profile_of_kind(std::string_view kind) {
 }
 
 }  // namespace
-
-std::span<const Architecture> kin_of(Architecture architecture) {
-    using enum Architecture;
-    static constexpr std::array old = {pascal, maxwell, gp100}, of_gp100 = {gp100, pascal, maxwell};
-    static constexpr std::array young_volta = {volta, turing}, young_turing = {turing, volta};
-    static constexpr std::array of_ampere = {ampere, ada, hopper}, of_ada = {ada, ampere, hopper};
-    static constexpr std::array of_hopper = {hopper, ampere, ada};
-    static constexpr std::array of_blackwell = {blackwell, ada, hopper, ampere};
-    switch (architecture) {
-        case cpu:
-            return {};
-        case maxwell:
-        case pascal:
-            return old;
-        case gp100:
-            return of_gp100;
-        case volta:
-            return young_volta;
-        case turing:
-            return young_turing;
-        case ampere:
-            return of_ampere;
-        case ada:
-            return of_ada;
-        case hopper:
-            return of_hopper;
-        case blackwell:
-            break;
-    }
-    return of_blackwell;
-}
 
 DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin) {
     nlohmann::json document = parse_json(text, origin);

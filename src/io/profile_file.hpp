@@ -38,11 +38,6 @@ struct DeviceProfileFile {
 /// The built-in fitted parameters of all devices.
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
 
-/// Whose kernels an architecture runs or resembles, nearest first, itself among them; a CPU has none.
-/// Source: cuBLAS and cuDNN launch sm80 kernels on Ada, and on Hopper and Blackwell what they have none of their own
-/// for; Volta and Turing share their SM; Maxwell and Pascal run maxwell_sgemm kernels.
-[[nodiscard]] std::span<const Architecture> kin_of(Architecture architecture);
-
 /// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.
 [[nodiscard]] const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& profile,
                                                                  std::string_view name, Architecture architecture);

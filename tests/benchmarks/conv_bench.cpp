@@ -19,7 +19,7 @@ void conv_seconds_of(benchmark::State& state, ConvShape shape, MathPath path) {
     rates.floor_s = 2e-6;
     for (auto _ : state) {
         benchmark::DoNotOptimize(shape);
-        benchmark::DoNotOptimize(plan_conv(shape, rates, p).seconds);
+        benchmark::DoNotOptimize(plan(shape, rates, p).seconds);
     }
 }
 

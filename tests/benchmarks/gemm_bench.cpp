@@ -25,7 +25,7 @@ void gemm_seconds_of(benchmark::State& state, GemmShape shape, Architecture arch
     rates.floor_s = 2e-6;
     for (auto _ : state) {
         benchmark::DoNotOptimize(shape);
-        benchmark::DoNotOptimize(plan_gemm(shape, rates, p).seconds);
+        benchmark::DoNotOptimize(plan(shape, rates, p).seconds);
     }
 }
 

@@ -28,7 +28,7 @@ void memory_kernel(benchmark::State& state) {
     MemoryShape shape{static_cast<MemoryClass>(state.range(0)), 4096 * 1280, 4096, 1280, 4096 * 5120, 4096 * 5120, 4};
     for (auto _ : state) {
         benchmark::DoNotOptimize(shape);
-        benchmark::DoNotOptimize(memory_seconds(shape, device, p));
+        benchmark::DoNotOptimize(seconds_of(shape, device, p));
     }
 }
 BENCHMARK(memory_kernel)
@@ -43,7 +43,7 @@ void attention_kernel(benchmark::State& state) {
     AttentionShape shape{8, 16, 2048, 2048, 64, 2, false, AttentionPath::flash};
     for (auto _ : state) {
         benchmark::DoNotOptimize(shape);
-        benchmark::DoNotOptimize(attention_seconds(shape, device, p));
+        benchmark::DoNotOptimize(plan(shape, device, p).seconds);
     }
 }
 BENCHMARK(attention_kernel);

@@ -69,12 +69,12 @@ TEST_CASE("a layer's shape or its kernel tells that it has no bias") {
         measured.kernel = kernel;
         return std::get<kernels::GemmShape>(*operator_shape(measured));
     };
-    CHECK(layer("").through_lt);
-    CHECK(layer("maxwell_sgemm_64x64_tn").through_lt);
-    CHECK(layer("volta_sgemm_128x64_tn").through_lt);
-    CHECK_FALSE(layer("maxwell_sgemm_128x64_tn").through_lt);
-    CHECK_FALSE(layer("sgemm_128x128x8_NT_vec").through_lt);
-    CHECK_FALSE(layer("", 0).through_lt);
+    CHECK(layer("").library == kernels::BlasLibrary::cublas_lt);
+    CHECK(layer("maxwell_sgemm_64x64_tn").library == kernels::BlasLibrary::cublas_lt);
+    CHECK(layer("volta_sgemm_128x64_tn").library == kernels::BlasLibrary::cublas_lt);
+    CHECK(layer("maxwell_sgemm_128x64_tn").library == kernels::BlasLibrary::cublas);
+    CHECK(layer("sgemm_128x128x8_NT_vec").library == kernels::BlasLibrary::cublas);
+    CHECK(layer("", 0).library == kernels::BlasLibrary::cublas);
 }
 
 TEST_CASE("a GTX 1080 Ti runs a large layer without a bias as published, one with a bias in more than twice the time") {

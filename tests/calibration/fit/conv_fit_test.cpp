@@ -48,10 +48,13 @@ std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks,
                          .out_width = side,
                          .kernel_h = 3,
                          .kernel_w = 3};
-            const auto plan = kernels::plan_conv(row.shape, rates, p);
-            row.algorithm = plan.algorithm;
+            const auto planned = kernels::plan(row.shape, rates, p);
+            for (const auto algorithm :
+                 {ConvAlgorithm::implicit_gemm, ConvAlgorithm::winograd_fused, ConvAlgorithm::winograd_nonfused}) {
+                if (name_of(algorithm) == planned.algorithm) row.algorithm = algorithm;
+            }
             const double noise = std::exp(std::normal_distribution<>(0, 0.02)(random));
-            const double kernel_s = kernels::within_power<double>(plan);
+            const double kernel_s = kernels::within_power<double>(planned);
             row.latency_s = (kernel_s + 5e-5 + 3e-8 * static_cast<double>(i)) * noise;
             rows.push_back(row);
         }

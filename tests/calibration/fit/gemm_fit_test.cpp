@@ -45,8 +45,8 @@ void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vec
         row.shape = {.m = size(), .n = size(), .k = size(), .linear = i % 2 == 0};
         if (!row.shape.linear) row.shape.batch = 1 + i % 40;
         const double host_s = row.shape.linear ? 40e-6 : 25e-6;
-        const auto plan = plan_gemm(row.shape, rates, p);
-        const double kernel_s = kernels::within_power<double>(plan, 1e-3);
+        const auto planned = plan(row.shape, rates, p);
+        const double kernel_s = kernels::within_power<double>(planned, 1e-3);
         row.latency_s = (host_s + kernel_s) * std::exp(noise(random));
         rows.push_back(row);
     }
@@ -84,8 +84,6 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
           doctest::Approx(40e-6).epsilon(0.05));
     CHECK(value_of(report.nuisance, "operator.dispatch_s.bmm", "a100-pcie-40gb") ==
           doctest::Approx(25e-6).epsilon(0.05));
-    // Architectures without rows get what their neighbours have.
-    CHECK(value_of(report.parameters, "gemm.wide_efficiency", "ada") > 0.7);
 }
 
 TEST_CASE("derivatives of the model agree with differences") {
@@ -96,7 +94,7 @@ TEST_CASE("derivatives of the model agree with differences") {
     const auto seconds = [&](double fill) {
         auto moved = p;
         moved.fill = fill;
-        return plan_gemm(shape, true_rates(t4, 1, 0.76), moved).seconds;
+        return plan(shape, true_rates(t4, 1, 0.76), moved).seconds;
     };
     GemmParameters<Jet> jets;
     std::vector<double> list;
@@ -109,7 +107,7 @@ TEST_CASE("derivatives of the model agree with differences") {
     visit_parameters(sustained, t4,
                      [](std::string_view, Jet& value, const ParameterSpec& spec) { value = Jet(spec.initial); });
     sustained.bandwidth = Jet(0.76);
-    const Jet result = plan_gemm(shape, device_rates(t4, MathPath::fp32, sustained), jets).seconds;
+    const Jet result = plan(shape, device_rates(t4, MathPath::fp32, sustained), jets).seconds;
     CHECK(result.a == doctest::Approx(seconds(14)));
     CHECK(result.v[0] == doctest::Approx((seconds(14.01) - seconds(13.99)) / 0.02).epsilon(1e-4));
 }
@@ -124,35 +122,35 @@ TEST_CASE("rows measured under other conditions are told apart") {
 }
 
 TEST_CASE("a row's kernel and parts are read from the names and the grid of a profiler") {
-    const DeviceSpec v100 = device_spec("v100-pcie-32gb");
+    const DeviceSpec v100 = device_spec("v100-pcie-32gb"), p4 = device_spec("p4");
     OperatorMeasurement row{
         .op = "linear", .shape = {{"b", 1}, {"m", 500}, {"n", 900}, {"k", 3000}}, .latency_s = 1e-3};
-    const auto ran = [&](const char* kernel, const char* grid) {
+    const auto ran_on = [&](const DeviceSpec& device, const char* kernel, const char* grid) {
         row.kernel = kernel;
-        const auto read = gemm_row(row, v100, "train", 0, grid);
+        const auto read = gemm_row(row, device, "train", 0, grid);
         REQUIRE(read);
         return read->ran;
     };
+    const auto ran = [&](const char* kernel, const char* grid) { return ran_on(v100, kernel, grid); };
     const auto split = ran("volta_sgemm_128x64_tn", "8x8x5");
     REQUIRE(split);
     CHECK(split->tile->name == "128x64");
-    CHECK(split->split == 5);
-    CHECK_FALSE(split->summed_apart);
+    CHECK(split->split_k == 5);
     const auto apart = ran("volta_sgemm_32x32_sliced1x4_tn+splitkreduce_kernel", "29x16x3");
     REQUIRE(apart);
     CHECK(apart->tile->name == "32x32 sliced");
-    CHECK(apart->summed_apart);
-    const auto swizzled = ran("sgemm_128x128x8_NT_vec", "4x4x2");
+    const auto swizzled = ran_on(p4, "sgemm_128x128x8_NT_vec", "4x4x2");
     REQUIRE(swizzled);
     CHECK(swizzled->tile->name == "128x128x8");
-    CHECK(swizzled->split == 1);  // the grid's depth is its pairs of rows
+    CHECK(swizzled->split_k == 1);                        // the grid's depth is its pairs of rows
+    CHECK_FALSE(ran("sgemm_128x128x8_NT_vec", "4x4x2"));  // no kernel of this chip's
     CHECK_FALSE(ran("sgemm_32x32x32_NN_vec", "8x4x1"));
     CHECK_FALSE(ran("", ""));
     row.op = "bmm";
     row.shape["b"] = 7;
     const auto batch = ran("volta_sgemm_64x64_nn", "15x8x7");
     REQUIRE(batch);
-    CHECK(batch->split == 1);  // the grid's depth is the batch
+    CHECK(batch->split_k == 1);  // the grid's depth is the batch
 }
 
 TEST_CASE("a row is fitted as the kernel that ran") {
@@ -160,10 +158,13 @@ TEST_CASE("a row is fitted as the kernel that ran") {
     const auto rates = true_rates(v100, 1, 0.9);
     auto p = true_parameters();
     p.narrow_efficiency = 0.6;
+    const auto& candidates = v100.chip().layers.candidates;
     std::vector<GemmRow> rows;
     for (std::int64_t n = 1; n <= 60; ++n) {
         GemmRow row{.device = &v100, .shape = {.m = 2048, .n = 64 * n, .k = 512 + 8 * n, .linear = true}};
-        row.ran = kernels::gemm::Choice{n % 2 == 0 ? &kernels::sgemm::t128x32 : &kernels::sgemm::t128x64};
+        const std::string_view tile = n % 2 == 0 ? "128x32" : "128x64";
+        const auto ran = std::ranges::find(candidates, tile, [](const GemmCandidate& c) { return c.tile.name; });
+        row.ran = kernels::gemm::Choice{&ran->tile};
         row.latency_s = 40e-6 + kernels::gemm::plan_choice(row.shape, *row.ran, rates, p).seconds;
         rows.push_back(row);
     }

@@ -12,7 +12,7 @@ using namespace ftax::kernels;
 /// 100 SMs, 100 TFLOP/s on tensor cores, 1 TB/s, 2 µs floor.
 DeviceRates<double> round_device() {
     DeviceRates<double> device;
-    device.architecture = Architecture::ampere;
+    device.chip = &architecture_spec(Architecture::ampere, 8, 0);
     device.path = MathPath::fp16_tensor;
     device.sms = 100;
     device.flops_per_s = 1e14;
@@ -37,15 +37,14 @@ TEST_CASE("flash attention of long sequences runs at its share of the tensor-cor
     p.flash_efficiency = 0.5;
     p.score_cycles = 0;
     const double flops = 4.0 * 256 * 4096 * 4096 * 128;
-    CHECK(attention_seconds(long_sequence(), round_device(), p) == doctest::Approx(flops / 0.5e14).epsilon(0.01));
+    CHECK(plan(long_sequence(), round_device(), p).seconds == doctest::Approx(flops / 0.5e14).epsilon(0.01));
 }
 
 TEST_CASE("a causal mask saves nearly half of a long sequence") {
     const auto p = initial_parameters();
     AttentionShape causal = long_sequence();
     causal.causal = true;
-    const double ratio =
-        attention_seconds(causal, round_device(), p) / attention_seconds(long_sequence(), round_device(), p);
+    const double ratio = plan(causal, round_device(), p).seconds / plan(long_sequence(), round_device(), p).seconds;
     CHECK(ratio > 0.5);
     CHECK(ratio < 0.56);
 }
@@ -53,11 +52,11 @@ TEST_CASE("a causal mask saves nearly half of a long sequence") {
 TEST_CASE("flash is faster than the memory-efficient kernel, and that than attention with its scores in memory") {
     auto shape = AttentionShape{8, 16, 2048, 2048, 64, 2, false, AttentionPath::flash};
     const auto p = initial_parameters();
-    const double flash = attention_seconds(shape, round_device(), p);
+    const double flash = plan(shape, round_device(), p).seconds;
     shape.path = AttentionPath::memory_efficient;
-    const double memory_efficient = attention_seconds(shape, round_device(), p);
+    const double memory_efficient = plan(shape, round_device(), p).seconds;
     shape.path = AttentionPath::math;
-    const double math = attention_seconds(shape, round_device(), p);
+    const double math = plan(shape, round_device(), p).seconds;
     CHECK(flash < memory_efficient);
     CHECK(memory_efficient < math);
 }
@@ -65,11 +64,11 @@ TEST_CASE("flash is faster than the memory-efficient kernel, and that than atten
 TEST_CASE("one query against a long cache is bound by reading the cache") {
     const AttentionShape shape{64, 32, 1, 8192, 128, 2, false, AttentionPath::flash};
     const double cache_bytes = 64.0 * 32 * 2 * 8192 * 128 * 2;
-    CHECK(attention_seconds(shape, round_device(), initial_parameters()) >= cache_bytes / 1e12);
+    CHECK(plan(shape, round_device(), initial_parameters()).seconds >= cache_bytes / 1e12);
 }
 
 TEST_CASE("attention without keys takes the floor") {
     AttentionShape shape = long_sequence();
     shape.kv_length = 0;
-    CHECK(attention_seconds(shape, round_device(), initial_parameters()) == round_device().floor_s);
+    CHECK(plan(shape, round_device(), initial_parameters()).seconds == round_device().floor_s);
 }

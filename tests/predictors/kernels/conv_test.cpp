@@ -25,7 +25,7 @@ ConvParameters<double> ideal_parameters() {
 
 DeviceRates<double> rates_of(Architecture architecture, MathPath path = MathPath::fp32) {
     DeviceRates<double> rates;
-    rates.architecture = architecture;
+    rates.chip = &architecture_spec(architecture, 0, 0);
     rates.path = path;
     rates.sms = 80;
     rates.flops_per_s = path == MathPath::fp32 ? 14e12 : 112e12;
@@ -56,10 +56,10 @@ ConvShape square(std::int64_t batch, std::int64_t in, std::int64_t out, std::int
 
 TEST_CASE("a 1x1 convolution on an ideal device takes its multiply-adds") {
     // 64 images of 32×32 pixels, 256 → 512 channels: 2 · 65,536 · 256 · 512 operations in 2,048 full 128×128 blocks.
-    const auto plan = plan_conv(square(64, 256, 512, 32, 1), compute_only(Architecture::volta), ideal_parameters());
-    CHECK(plan.algorithm == ConvAlgorithm::implicit_gemm);
-    CHECK(plan.seconds == doctest::Approx(2.0 * 65536 * 256 * 512 / 14e12));
-    CHECK(plan.bound == Bound::compute);
+    const auto planned = plan(square(64, 256, 512, 32, 1), compute_only(Architecture::volta), ideal_parameters());
+    CHECK(planned.algorithm == name_of(ConvAlgorithm::implicit_gemm));
+    CHECK(planned.seconds == doctest::Approx(2.0 * 65536 * 256 * 512 / 14e12));
+    CHECK(planned.bound() == Bound::compute);
 }
 
 TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
@@ -71,7 +71,7 @@ TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
     CHECK(convolution::plan_implicit_gemm(counts, shape, rates, p).seconds == doctest::Approx(direct_s));
     CHECK(convolution::plan_winograd_fused(counts, shape, rates, p).seconds == doctest::Approx(direct_s * 4 / 9));
     CHECK(convolution::plan_winograd_nonfused(counts, shape, rates, p).seconds == doctest::Approx(direct_s / 4));
-    CHECK(plan_conv(shape, rates, p).algorithm == ConvAlgorithm::winograd_nonfused);
+    CHECK(plan(shape, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
 }
 
 TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
@@ -97,12 +97,14 @@ TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
 
 TEST_CASE("blocks of the fused Winograd kernel follow the grids that were observed") {
     ConvShape s = square(28, 57, 633, 15, 3);
-    CHECK(winograd_fused_blocks(s, Architecture::pascal) == 560 * 2);  // grid 560x2x1 on a P100
+    CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::pascal, 0, 0).winograd_mosaics) ==
+          560 * 2);  // grid 560x2x1 on a P100
     s = square(4, 69, 58, 68, 3);
-    CHECK(winograd_fused_blocks(s, Architecture::volta) == 8 * 9 * 5);
+    CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::volta, 0, 0).winograd_mosaics) == 8 * 9 * 5);
     s = square(52, 1180, 12, 49, 3);
-    CHECK(winograd_fused_blocks(s, Architecture::ampere) == 13 * 7 * 13);  // four images side by side
-    CHECK(winograd_fused_blocks(s, Architecture::turing) == 52 * 7 * 4);
+    CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::ampere, 0, 0).winograd_mosaics) ==
+          13 * 7 * 13);  // four images side by side
+    CHECK(winograd_fused_blocks(s, architecture_spec(Architecture::turing, 0, 0).winograd_mosaics) == 52 * 7 * 4);
 }
 
 TEST_CASE("strided, dilated, grouped and transposed convolutions do not run as Winograd") {
@@ -121,11 +123,11 @@ TEST_CASE("strided, dilated, grouped and transposed convolutions do not run as W
 TEST_CASE("grouped and depthwise convolutions have their own kernels") {
     const auto p = declared_parameters();
     const auto rates = rates_of(Architecture::turing);
-    CHECK(plan_conv(square(8, 128, 128, 56, 3, 1, 32), rates, p).algorithm == ConvAlgorithm::grouped);
-    const auto depthwise = plan_conv(square(64, 96, 96, 112, 3, 1, 96), rates, p);
-    CHECK(depthwise.algorithm == ConvAlgorithm::depthwise);
+    CHECK(plan(square(8, 128, 128, 56, 3, 1, 32), rates, p).algorithm == name_of(ConvAlgorithm::grouped));
+    const auto depthwise = plan(square(64, 96, 96, 112, 3, 1, 96), rates, p);
+    CHECK(depthwise.algorithm == name_of(ConvAlgorithm::depthwise));
     // A channel multiplier is still one filter per channel.
-    CHECK(plan_conv(square(8, 32, 64, 56, 3, 1, 32), rates, p).algorithm == ConvAlgorithm::depthwise);
+    CHECK(plan(square(8, 32, 64, 56, 3, 1, 32), rates, p).algorithm == name_of(ConvAlgorithm::depthwise));
 }
 
 TEST_CASE("depthwise convolutions run where PyTorch sends them") {
@@ -150,9 +152,9 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
     // them.
     auto own = square(64, 96, 96, 56, 3, 1, 96);
     const double narrow_s = 2.0 * 64 * 96 * 56 * 56 * 9 / (14e12 * p.depthwise_rate);
-    CHECK(plan_conv(own, rates, p).seconds == doctest::Approx(narrow_s));
+    CHECK(plan(own, rates, p).seconds == doctest::Approx(narrow_s));
     own.kernel_h = own.kernel_w = 7;
-    CHECK(plan_conv(own, rates, p).seconds == doctest::Approx(narrow_s * 56 / 16));
+    CHECK(plan(own, rates, p).seconds == doctest::Approx(narrow_s * 56 / 16));
 }
 
 TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
@@ -162,7 +164,7 @@ TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
         auto half = square(64, 96, 96, side, 3, 1, 96);
         half.element_bytes = 2;
         half.channels_last = channels_last;
-        return plan_conv(half, rates, p).seconds / static_cast<double>(side * side);
+        return plan(half, rates, p).seconds / static_cast<double>(side * side);
     };
     CHECK(seconds_per_output(7, false) == doctest::Approx(seconds_per_output(16, false) * 16 / 7));
     CHECK(seconds_per_output(32, false) == doctest::Approx(seconds_per_output(16, false)));
@@ -174,8 +176,8 @@ TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image"
     up.transposed = true;
     up.stride_h = up.stride_w = 2;
     up.out_height = up.out_width = 64;
-    const auto plan = plan_conv(up, compute_only(Architecture::volta), ideal_parameters());
-    CHECK(plan.seconds == doctest::Approx(2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12));
+    const auto planned = plan(up, compute_only(Architecture::volta), ideal_parameters());
+    CHECK(planned.seconds == doctest::Approx(2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12));
 }
 
 TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
@@ -185,21 +187,21 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     nchw.element_bytes = 2;
     auto nhwc = nchw;
     nhwc.channels_last = true;
-    const double saved_s = plan_conv(nchw, rates, p).seconds - plan_conv(nhwc, rates, p).seconds;
+    const double saved_s = plan(nchw, rates, p).seconds - plan(nhwc, rates, p).seconds;
     // Input and output are each read and written once more, in two more kernels.
     CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
     auto tf32 = square(64, 256, 256, 28, 1);
-    const double copied_s = plan_conv(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds;
+    const double copied_s = plan(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds;
     tf32.channels_last = true;
     // TF32 kernels read NHWC but write NCHW: only the input is copied.
-    CHECK(copied_s - plan_conv(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
+    CHECK(copied_s - plan(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
           doctest::Approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
     padded.in_channels = 264;
     const auto fast = compute_only(Architecture::ampere, MathPath::fp16_tensor);
-    CHECK(plan_conv(odd, fast, p).seconds == plan_conv(padded, fast, p).seconds);
+    CHECK(plan(odd, fast, p).seconds == plan(padded, fast, p).seconds);
 }
 
 TEST_CASE("more work never takes less time") {
@@ -211,7 +213,7 @@ TEST_CASE("more work never takes less time") {
             for (const std::int64_t kernel : {1, 3, 7}) {
                 double last = 0;
                 for (std::int64_t batch = 16; batch <= 1024; batch *= 2) {
-                    const double time = plan_conv(square(batch, 64, 192, 28, kernel), rates, p).seconds;
+                    const double time = plan(square(batch, 64, 192, 28, kernel), rates, p).seconds;
                     CHECK(time > last);
                     last = time;
                 }
@@ -231,8 +233,8 @@ TEST_CASE("a faster device is never slower") {
             faster.fp32_flops_per_s *= 1.1;
             auto wider = rates;
             wider.bandwidth_bytes_per_s *= 1.1;
-            CHECK(plan_conv(shape, faster, p).seconds <= plan_conv(shape, rates, p).seconds);
-            CHECK(plan_conv(shape, wider, p).seconds <= plan_conv(shape, rates, p).seconds);
+            CHECK(plan(shape, faster, p).seconds <= plan(shape, rates, p).seconds);
+            CHECK(plan(shape, wider, p).seconds <= plan(shape, rates, p).seconds);
         }
     }
 }

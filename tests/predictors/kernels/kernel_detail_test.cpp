@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "predictors/kernels/kernel_cost.hpp"
-
 using namespace ftax;
 
 namespace {
@@ -15,13 +13,13 @@ KernelModels<double> models_of(const char* device) {
 
 }  // namespace
 
-TEST_CASE("a kernel's explanation agrees with its cost and places it in the roofline") {
+TEST_CASE("a kernel's explanation agrees with its plan and places it in the roofline") {
     const auto models = models_of("t4");
     const kernels::GemmShape shape{.m = 1024, .n = 768, .k = 512, .linear = true};
     const KernelDetail detail = kernel_detail(models, shape, MathPath::fp32);
-    const KernelCost cost = kernel_cost(models, shape, MathPath::fp32);
-    CHECK(detail.seconds == cost.seconds);
-    CHECK(detail.bound == cost.bound);
+    const auto planned = models.plan(shape, MathPath::fp32);
+    CHECK(detail.seconds == planned.seconds);
+    CHECK(detail.bound == planned.bound());
     CHECK(detail.path == "fp32");
     CHECK(detail.flops == 2.0 * 1024 * 768 * 512);
     CHECK(detail.bytes == 4.0 * (1024 * 512 + 768 * 512 + 1024 * 768));

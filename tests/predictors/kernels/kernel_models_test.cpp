@@ -1,7 +1,8 @@
+#include "predictors/kernels/kernel_models.hpp"
+
 #include <doctest/doctest.h>
 
 #include "ftax/error.hpp"
-#include "predictors/kernels/kernel_cost.hpp"
 
 using namespace ftax;
 
@@ -13,8 +14,8 @@ DeviceProfile unfitted(std::string_view device) {
     return profile;
 }
 
-KernelCost cost(const DeviceProfile& profile, const kernels::MemoryShape& shape) {
-    return kernel_cost({profile.device, kernel_parameters(profile)}, shape, MathPath::fp32);
+kernels::KernelPlan<double> plan(const DeviceProfile& profile, const kernels::MemoryShape& shape) {
+    return KernelModels<double>(profile.device, kernel_parameters(profile)).plan(shape, MathPath::fp32);
 }
 
 }  // namespace
@@ -22,9 +23,9 @@ KernelCost cost(const DeviceProfile& profile, const kernels::MemoryShape& shape)
 TEST_CASE("a parameter of the profile replaces the initial value") {
     DeviceProfile profile = unfitted("t4");
     const kernels::MemoryShape copy{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4};
-    const double before_s = cost(profile, copy).seconds;
+    const double before_s = plan(profile, copy).seconds;
     profile.parameters = {{.name = "bandwidth", .value = 0.38}};  // half of what is expected
-    CHECK(cost(profile, copy).seconds == doctest::Approx(2 * before_s).epsilon(0.01));
+    CHECK(plan(profile, copy).seconds == doctest::Approx(2 * before_s).epsilon(0.01));
 }
 
 TEST_CASE("a parameter outside the bounds of its model is refused") {
@@ -37,9 +38,9 @@ TEST_CASE("a parameter outside the bounds of its model is refused") {
 
 TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
     const DeviceProfile t4 = unfitted("t4");
-    CHECK(cost(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 64, 1, 64, 256, 256, 4}).bound ==
+    CHECK(plan(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 64, 1, 64, 256, 256, 4}).bound() ==
           Bound::latency_floor);
-    CHECK(cost(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4}).bound ==
+    CHECK(plan(t4, kernels::MemoryShape{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4}).bound() ==
           Bound::memory);
 }
 

@@ -14,7 +14,7 @@ using namespace ftax::kernels;
 /// A card with round numbers: 10 SMs at 1 GHz, 100 GB/s, 1 MB of L2, 2 µs floor.
 DeviceRates<double> round_device() {
     DeviceRates<double> device;
-    device.architecture = Architecture::volta;
+    device.chip = &architecture_spec(Architecture::volta, 0, 0);
     device.sms = 10;
     device.l2_bytes = 1e6;
     device.shared_memory_per_sm_bytes = 1e5;
@@ -30,6 +30,10 @@ MemoryParameters<double> initial_parameters() {
     return test::start_values<MemoryParameters<double>>();
 }
 
+double seconds_of(const MemoryShape& shape, const DeviceRates<double>& device, const MemoryParameters<double>& p) {
+    return plan(shape, device, p).seconds;
+}
+
 MemoryShape rows_of(MemoryClass cls, std::int64_t rows, std::int64_t row_length) {
     const std::int64_t bytes = rows * row_length * 4;
     return {cls, rows * row_length, rows, row_length, bytes, bytes, 4};
@@ -39,14 +43,14 @@ MemoryShape rows_of(MemoryClass cls, std::int64_t rows, std::int64_t row_length)
 
 TEST_CASE("a large copy takes the floor and its bytes over the bandwidth") {
     const MemoryShape shape{MemoryClass::copy, 100'000'000, 1, 100'000'000, 400'000'000, 400'000'000, 4};
-    CHECK(memory_seconds(shape, round_device(), initial_parameters()) == doctest::Approx(2e-6 + 8e-3).epsilon(1e-3));
+    CHECK(seconds_of(shape, round_device(), initial_parameters()) == doctest::Approx(2e-6 + 8e-3).epsilon(1e-3));
 }
 
 TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     const MemoryShape shape{MemoryClass::copy, 10'000, 1, 10'000, 40'000, 40'000, 4};
     MemoryParameters<double> p = initial_parameters();
     p.l2_bytes_per_cycle = 20;  // × 10 SMs × 1 GHz = 200 GB/s
-    CHECK(memory_seconds(shape, round_device(), p) == doctest::Approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
+    CHECK(seconds_of(shape, round_device(), p) == doctest::Approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
 }
 
 TEST_CASE("halves that threads move one by one take as long as floats where the memory is fast") {
@@ -57,16 +61,16 @@ TEST_CASE("halves that threads move one by one take as long as floats where the 
     const std::int64_t elements = 100'000'000;
     const auto copy = [&](MemoryClass cls, int element_bytes) {
         const std::int64_t bytes = elements * element_bytes;
-        return memory_seconds(MemoryShape{cls, elements, 1, elements, bytes, bytes, element_bytes}, device, p);
+        return seconds_of(MemoryShape{cls, elements, 1, elements, bytes, bytes, element_bytes}, device, p);
     };
     const double one_by_one_s = 2 * elements / 5e9;
     CHECK(copy(MemoryClass::transpose, 2) == doctest::Approx(one_by_one_s).epsilon(1e-2));
     CHECK(copy(MemoryClass::transpose, 4) == doctest::Approx(one_by_one_s).epsilon(1e-2));
     CHECK(copy(MemoryClass::copy, 2) == doctest::Approx(2e-6 + elements * 4 / 1e11).epsilon(1e-3));
     MemoryShape sum{MemoryClass::pointwise, elements, 1, elements, elements * 2, elements * 2, 2};
-    const double whole_s = memory_seconds(sum, device, p);
+    const double whole_s = seconds_of(sum, device, p);
     sum.vectorized = false;
-    CHECK(memory_seconds(sum, device, p) > 5 * whole_s);
+    CHECK(seconds_of(sum, device, p) > 5 * whole_s);
 }
 
 TEST_CASE("a broadcast operand counts by its own bytes only") {
@@ -74,12 +78,12 @@ TEST_CASE("a broadcast operand counts by its own bytes only") {
     const MemoryShape scalar{MemoryClass::pointwise, 10'000'000, 1, 1, 40'000'004, 40'000'000, 4};
     const auto device = round_device();
     const auto p = initial_parameters();
-    CHECK((memory_seconds(both, device, p) - device.floor_s) / (memory_seconds(scalar, device, p) - device.floor_s) ==
+    CHECK((seconds_of(both, device, p) - device.floor_s) / (seconds_of(scalar, device, p) - device.floor_s) ==
           doctest::Approx(1.5).epsilon(1e-3));
 }
 
 TEST_CASE("an operator without bytes takes the floor") {
-    CHECK(memory_seconds(MemoryShape{}, round_device(), initial_parameters()) == round_device().floor_s);
+    CHECK(seconds_of(MemoryShape{}, round_device(), initial_parameters()) == round_device().floor_s);
 }
 
 TEST_CASE("rows that exceed the caches are read again from memory") {
@@ -88,13 +92,13 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
     auto p = initial_parameters();
     p.layer_norm_block_cycles = p.layer_norm_step_cycles = p.softmax_block_cycles = p.softmax_step_cycles = 1e-3;
     const double pass_s = 4.0 * 4096 * 65536 / device.bandwidth_bytes_per_s;
-    CHECK(memory_seconds(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
           doctest::Approx(3 * pass_s).epsilon(0.01));
-    CHECK(memory_seconds(rows_of(MemoryClass::softmax, 4096, 65536), device, p) ==
+    CHECK(seconds_of(rows_of(MemoryClass::softmax, 4096, 65536), device, p) ==
           doctest::Approx(4 * pass_s).epsilon(0.01));
     device.l2_bytes = 1e9;
     p.resident_footprint = 1e-3;
-    CHECK(memory_seconds(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
           doctest::Approx(2 * pass_s).epsilon(0.01));
 }
 
@@ -112,15 +116,15 @@ TEST_CASE(
 TEST_CASE("softmax rows that start between sectors cost more") {
     const auto p = initial_parameters();
     const auto device = round_device();
-    CHECK(memory_seconds(rows_of(MemoryClass::softmax, 100'000, 767), device, p) >
-          memory_seconds(rows_of(MemoryClass::softmax, 100'000, 768), device, p));
+    CHECK(seconds_of(rows_of(MemoryClass::softmax, 100'000, 767), device, p) >
+          seconds_of(rows_of(MemoryClass::softmax, 100'000, 768), device, p));
 }
 
 TEST_CASE("bilinear upsampling of small maps is serial in the planes") {
     auto p = initial_parameters();
     p.resize_plane_cycles = 500;
     const MemoryShape shape{MemoryClass::resize, 256 * 49, 256, 49, 256 * 16 * 4, 256 * 49 * 4, 4};
-    CHECK(memory_seconds(shape, round_device(), p) == doctest::Approx(2e-6 + 256 * 500e-9).epsilon(1e-3));
+    CHECK(seconds_of(shape, round_device(), p) == doctest::Approx(2e-6 + 256 * 500e-9).epsilon(1e-3));
 }
 
 TEST_CASE("half the element size never takes longer and more rows never less") {
@@ -130,7 +134,7 @@ TEST_CASE("half the element size never takes longer and more rows never less") {
         double before = 0;
         for (std::int64_t rows = 1; rows < 300'000; rows = rows * 3 / 2 + 1) {
             MemoryShape shape = rows_of(static_cast<MemoryClass>(cls), rows, 768);
-            const double now = memory_seconds(shape, device, p);
+            const double now = seconds_of(shape, device, p);
             CAPTURE(cls);
             CAPTURE(rows);
             CHECK(now >= before);
@@ -138,7 +142,7 @@ TEST_CASE("half the element size never takes longer and more rows never less") {
             shape.element_bytes = 2;
             shape.read_bytes /= 2;
             shape.write_bytes /= 2;
-            CHECK(memory_seconds(shape, device, p) <= now);
+            CHECK(seconds_of(shape, device, p) <= now);
         }
     }
 }

@@ -65,14 +65,14 @@ output %without
         return std::get<kernels::GemmShape>(
             kernel_shape(graph, schedule, *kernel, bind(graph, {{"batch", rows}}), false));
     };
-    CHECK(layer("pytorch-eager", true, 65534).through_lt);
+    CHECK(layer("pytorch-eager", true, 65534).library == kernels::BlasLibrary::cublas_lt);
     CHECK_FALSE(layer("pytorch-eager", true, 65534).separate_bias);
-    CHECK_FALSE(layer("pytorch-eager", true, 65535).through_lt);
+    CHECK(layer("pytorch-eager", true, 65535).library == kernels::BlasLibrary::cublas);
     CHECK(layer("pytorch-eager", true, 65535).separate_bias);
-    CHECK(layer("pytorch-eager", true, 65535, true).through_lt);
-    CHECK(layer("torch-compile", true, 65535).through_lt);
-    CHECK_FALSE(layer("pytorch-eager", false, 8).through_lt);
+    CHECK(layer("pytorch-eager", true, 65535, true).library == kernels::BlasLibrary::cublas_lt);
+    CHECK(layer("torch-compile", true, 65535).library == kernels::BlasLibrary::cublas_lt);
+    CHECK(layer("pytorch-eager", false, 8).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("pytorch-eager", false, 65535).separate_bias);
-    CHECK_FALSE(layer("onnxruntime-cuda", true, 8, true).through_lt);
+    CHECK(layer("onnxruntime-cuda", true, 8, true).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("onnxruntime-cuda", true, 65535).separate_bias);
 }

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "ftax/architecture.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tiles.hpp"
+
+/// Which tile and how many parts of the reduction a library takes for a matrix product: the candidate of least cost.
+/// docs/kernel-models.md has the evidence.
+namespace ftax::kernels::gemm {
+
+/// Tile and split-K.
+struct Choice {
+    const GemmTile* tile = nullptr;  ///< of a catalogue that lives as long as the program
+    double split_k = 1;
+};
+
+/// Is the shape a strided batch: products that share no operand?
+inline bool is_batched(const GemmShape& s) {
+    return s.batch > 1 && !s.linear;
+}
+
+/// Blocks along n and m.
+inline double block_columns(const GemmShape& s, const GemmTile& tile) {
+    return tiles_over_log2(s.n, tile.columns_log2);
+}
+inline double block_rows(const GemmShape& s, const GemmTile& tile) {
+    return tiles_over_log2(s.m, tile.rows_log2);
+}
+
+/// Blocks of all products of a batch, their reductions whole.
+inline double blocks_of(const GemmShape& s, const GemmTile& tile) {
+    return static_cast<double>(s.batch) * block_columns(s, tile) * block_rows(s, tile);
+}
+
+/// Split-K fills this many waves, in parts of at least 64 values, at most 32.
+/// Source: grids of neusight_ops.csv linear: 1.1 to 1.65 waves fit alike on five GPUs.
+inline constexpr double split_waves = 1.35;
+inline double most_parts(std::int64_t k) {
+    return std::min(32.0, static_cast<double>(k / 64));
+}
+
+/// Parts that fill the GPU where whole reductions do not make a wave; 1 where they do.
+inline double split_candidate(const GemmShape& s, const GemmTile& tile, double blocks_per_sm) {
+    if (is_batched(s) || blocks_per_sm >= tile.resident) return 1;
+    return std::clamp(whole_part(split_waves * tile.resident / blocks_per_sm + 0.5), 1.0,
+                      std::max(1.0, most_parts(s.k)));
+}
+
+/// The kernels that a layer, a product or a batch of them may get on the math path.
+inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip, MathPath path) {
+    if (is_tensor(path) && !chip.tensor.candidates.empty()) return chip.tensor;
+    if (is_batched(s)) return chip.batched;
+    const bool own = s.linear && s.library == BlasLibrary::cublas && s.element_bytes >= 4;
+    return own && !chip.layers_without_lt.candidates.empty() ? chip.layers_without_lt : chip.layers;
+}
+
+/// cuBLAS's estimate on CUDA cores: padded work, of which the slots that stay idle in the last wave are a part.
+/// Source: fits of the weights to the error of the time with the kernel that they choose (neusight_ops.csv); work
+/// chooses better than our own times do, which know of traffic and skew what cuBLAS does not.
+struct PaddedWork {
+    double k = 0, inverse_sms = 0;
+
+    /// Start and end of a block, in values of the reduction, and the work of a lone block that waits for memory.
+    static constexpr double fill = 60, lone_block = 2000;
+    /// Blocks per SM beyond which idle slots no longer count.
+    static constexpr double many_blocks = 48;
+
+    [[nodiscard]] double operator()(const GemmCandidate& c, double blocks_per_sm, double split_k) const {
+        const double waves = blocks_per_sm * c.tile.inverse_resident;
+        const double idle = (round_up(waves) - waves) * c.tile.resident;
+        const double share = blocks_per_sm > many_blocks ? 0 : c.wave_quantization_penalty * std::min(1.0, 0.5 / waves);
+        const double part = split_k > 1 ? 8 * round_up(k / split_k * 0.125) : 8 * round_up(k * 0.125);
+        return c.tile.area * (blocks_per_sm + share * idle + lone_block * c.tile.inverse_work) * (part + fill) *
+               (1 + 1e-9 * idle);  // of equals the one whose last wave is the fullest
+    }
+};
+
+/// Takes the candidate of least cost(candidate, blocks per SM, split_k) over its weight.
+template <class Cost>
+Choice choose(const GemmShape& s, const GemmCatalogue& catalogue, double inverse_sms, const Cost& cost) {
+    const std::vector<GemmCandidate>& candidates = catalogue.candidates;
+    Choice best{&candidates.front().tile, 1};
+    if (candidates.size() == 1 && is_batched(s)) return best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const GemmCandidate& c : candidates) {
+        const double blocks_per_sm = blocks_of(s, c.tile) * inverse_sms;
+        const auto consider = [&](double split_k, double penalty) {
+            const double score = cost(c, blocks_per_sm * split_k, split_k) * penalty / c.weight;
+            if (score >= least) return;
+            least = score;
+            best = {&c.tile, split_k};
+        };
+        consider(1, 1);
+        if (const double parts = split_candidate(s, c.tile, blocks_per_sm); parts > 1) {
+            consider(parts, catalogue.split_penalty);
+        }
+    }
+    return best;
+}
+
+}  // namespace ftax::kernels::gemm

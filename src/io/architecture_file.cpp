@@ -1,0 +1,168 @@
+#include "src/io/architecture_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "src/core/embedded.hpp"
+#include "src/io/json_document.hpp"
+#include "src/io/quantities.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::array<std::string_view, main_loop_count> loop_names{"wide", "vector", "narrow", "sliced", "tensor"};
+
+std::string origin_of(std::string_view name) {
+    return fmt::format("data/architectures/{}.json", name);
+}
+
+/// A file over those that it inherits from, its chips apart: of each generation only its own chips count.
+nlohmann::json merged(std::string_view name) {
+    const std::string origin = origin_of(name);
+    const auto files = embedded_files();
+    const auto file = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& f) { return f.path == origin; });
+    if (file == files.end()) throw Error(ErrorCode::profile, fmt::format("{}: there is no such file", origin));
+    nlohmann::json own = parse_json(file->content, origin);
+    if (!own.contains("inherits")) return own;
+    nlohmann::json whole = merged(own["inherits"].get<std::string>());
+    whole.erase("chips");
+    whole.merge_patch(own);
+    return whole;
+}
+
+Architecture parse_architecture(const JsonField& field) {
+    const auto architecture = architecture_from_name(field.text());
+    if (!architecture) field.fail("is not an architecture ftax knows");
+    return *architecture;
+}
+
+int log2_of(const JsonField& field, std::string_view digits) {
+    unsigned size = 0;
+    for (const char digit : digits) size = 10 * size + static_cast<unsigned>(digit - '0');
+    if (!std::has_single_bit(size)) field.fail("must begin with a tile of powers of two, columns first: \"128x64\"");
+    return std::bit_width(size) - 1;
+}
+
+/// Names give the sizes: "128x64", "32x32 sliced", "128x128x8".
+GemmTile parse_tile(const JsonField& field) {
+    field.allow({"loop", "threads", "resident"});
+    const std::string& name = field.key();
+    const std::size_t by = std::min(name.find('x'), name.size());
+    const std::size_t begin = std::min(by + 1, name.size());
+    const std::size_t end = name.find_first_not_of("0123456789", begin);
+    const auto loop = std::find(loop_names.begin(), loop_names.end(), field["loop"].text());
+    if (loop == loop_names.end()) field["loop"].fail(fmt::format("must be one of {}", fmt::join(loop_names, ", ")));
+    return gemm_tile(name, static_cast<MainLoop>(loop - loop_names.begin()),
+                     log2_of(field, std::string_view(name).substr(0, by)),
+                     log2_of(field, std::string_view(name).substr(begin, end - begin)),
+                     field["threads"].positive_count(), field["resident"].positive());
+}
+
+GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, const Quantities& quantity) {
+    field.allow({"source", "split_penalty", "candidates"});
+    quantity.check_source(field["source"]);
+    GemmCatalogue catalogue;
+    if (const auto penalty = field.find("split_penalty")) catalogue.split_penalty = penalty->positive();
+    for (const JsonField& entry : field["candidates"].elements()) {
+        entry.allow({"tile", "weight", "wave_quantization_penalty", "resident"});
+        const std::string name = entry["tile"].text();
+        const auto tile = tiles.find(name);
+        if (!tile) entry["tile"].fail("is not one of the tiles");
+        GemmCandidate candidate{parse_tile(*tile)};
+        if (const auto resident = entry.find("resident")) set_resident(candidate.tile, resident->positive());
+        if (const auto weight = entry.find("weight")) candidate.weight = weight->positive();
+        if (const auto penalty = entry.find("wave_quantization_penalty")) {
+            candidate.wave_quantization_penalty = penalty->not_negative();
+        }
+        catalogue.candidates.push_back(std::move(candidate));
+    }
+    return catalogue;
+}
+
+ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
+    const JsonField root(document, origin);
+    root.allow({"schema_version", "name", "inherits", "kin", "sources", "schedulers_per_sm", "asynchronous_copies",
+                "main_loop_stages", "integer_shares_lanes", "cta_skew", "pointwise_through_blas", "gemv_rows",
+                "dram_share", "f32_share", "f32_share_consumer", "f32_energy_per_flop_j", "tensor_energy_ratio", "gemm",
+                "conv"});
+    const Quantities quantity(root);
+    ArchitectureSpec spec;
+    spec.architecture = parse_architecture(root["name"]);
+    for (const JsonField& kin : root["kin"].elements()) spec.kin.push_back(parse_architecture(kin));
+    spec.schedulers_per_sm = quantity.count(root["schedulers_per_sm"]);
+    spec.asynchronous_copies = quantity.flag(root["asynchronous_copies"]);
+    spec.main_loop_stages = quantity.count(root["main_loop_stages"]);
+    spec.integer_shares_lanes = quantity.flag(root["integer_shares_lanes"]);
+    spec.cta_skew = quantity.flag(root["cta_skew"]);
+    spec.pointwise_through_blas = quantity.flag(root["pointwise_through_blas"]);
+    spec.gemv_rows = quantity.count(root["gemv_rows"]);
+    spec.dram_share = quantity(root["dram_share"]);
+    spec.f32_share = quantity(root["f32_share"]);
+    spec.f32_share_consumer = quantity(root["f32_share_consumer"]);
+    spec.f32_energy_per_flop_j = quantity(root["f32_energy_per_flop_j"]);
+    spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
+
+    const JsonField gemm = root["gemm"];
+    gemm.allow({"tiles", "layers", "layers_without_lt", "batched", "tensor"});
+    const JsonField tiles = gemm["tiles"];
+    tiles.allow({"source", "cuda_core", "tensor"});
+    quantity.check_source(tiles["source"]);
+    const JsonField cuda_core = tiles["cuda_core"];
+    spec.layers = parse_catalogue(gemm["layers"], cuda_core, quantity);
+    if (const auto own = gemm.find("layers_without_lt")) {
+        spec.layers_without_lt = parse_catalogue(*own, cuda_core, quantity);
+    }
+    spec.batched = parse_catalogue(gemm["batched"], cuda_core, quantity);
+    spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"], quantity);
+
+    const JsonField conv = root["conv"];
+    conv.allow({"source", "winograd_tiles", "winograd_mosaics"});
+    quantity.check_source(conv["source"]);
+    for (const JsonField& tile : conv["winograd_tiles"].elements()) {
+        const auto sizes = tile.elements();
+        if (sizes.size() != 3) tile.fail("must be rows, columns and threads");
+        spec.winograd_tiles.push_back(
+            {sizes[0].positive_count(), sizes[1].positive_count(), sizes[2].positive_count()});
+    }
+    spec.winograd_mosaics = conv["winograd_mosaics"].integer();
+    return spec;
+}
+
+}  // namespace
+
+ArchitectureSpec read_architecture(Architecture architecture, int compute_capability_major,
+                                   int compute_capability_minor) {
+    if (architecture == Architecture::cpu) return {.architecture = Architecture::cpu};
+    nlohmann::json document = merged(name_of(architecture));
+    const std::string chip = fmt::format("{}.{}", compute_capability_major, compute_capability_minor);
+    const nlohmann::json chips = document.value("chips", nlohmann::json::object());
+    document.erase("chips");
+    if (const auto own = chips.find(chip); own != chips.end()) document.merge_patch(*own);
+    return parse(document, origin_of(name_of(architecture)));
+}
+
+const ArchitectureSpec& architecture_spec(Architecture architecture, int compute_capability_major,
+                                          int compute_capability_minor) {
+    static std::mutex mutex;
+    static std::map<std::tuple<Architecture, int, int>, std::unique_ptr<const ArchitectureSpec>> read;
+    const std::scoped_lock lock(mutex);
+    auto& spec = read[{architecture, compute_capability_major, compute_capability_minor}];
+    if (!spec) {
+        spec = std::make_unique<const ArchitectureSpec>(
+            read_architecture(architecture, compute_capability_major, compute_capability_minor));
+    }
+    return *spec;
+}
+
+std::span<const Architecture> kin_of(Architecture architecture) {
+    return architecture_spec(architecture, 0, 0).kin;
+}
+
+}  // namespace ftax

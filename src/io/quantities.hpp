@@ -1,0 +1,47 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "src/io/json_document.hpp"
+
+namespace ftax {
+
+/// Reads numbers of a datasheet: each is {"value": …, "source": …}, the source a key of the document's `sources` or
+/// "derived: …". Throws Error{profile}, as JsonField does.
+class Quantities {
+  public:
+    explicit Quantities(const JsonField& root) : sources_(root["sources"].elements()) {
+        for (const JsonField& source : sources_) static_cast<void>(source.text());
+    }
+
+    double operator()(const JsonField& field) const {
+        check(field);
+        return field["value"].positive();
+    }
+    int count(const JsonField& field) const {
+        check(field);
+        return field["value"].positive_count();
+    }
+    bool flag(const JsonField& field) const {
+        check(field);
+        return field["value"].flag();
+    }
+
+    void check_source(const JsonField& source) const {
+        const std::string text = source.text();
+        const bool known =
+            std::any_of(sources_.begin(), sources_.end(), [&](const JsonField& s) { return s.key() == text; });
+        if (!known && !text.starts_with("derived: ")) source.fail("is neither a key of sources nor \"derived: …\"");
+    }
+
+  private:
+    void check(const JsonField& field) const {
+        field.allow({"value", "source"});
+        check_source(field["source"]);
+    }
+    std::vector<JsonField> sources_;
+};
+
+}  // namespace ftax
