@@ -27,11 +27,6 @@ enum HostUnknown : std::size_t { host_linear, host_bmm };
 /// Blocks: shared, architecture, device, host. A device's block begins with its sustained rates.
 enum BlockOrder : std::size_t { of_shared, of_architecture, of_device, of_host };
 
-/// What CUDA-core rows say nothing about.
-bool needs_tensor_cores(std::string_view name) {
-    return name.starts_with("gemm.tensor");
-}
-
 /// The first shared unknowns are those of a call.
 enum CallUnknown : std::size_t { call_governor, call_launch_share, call_unknowns };
 
@@ -90,7 +85,6 @@ LogFit::Block declared(ParameterScope scope) {
     visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
         if (spec.scope != scope) return;
         block.push_back(unknown(std::string(name), spec));
-        block.back().fixed = needs_tensor_cores(name);
     });
     return block;
 }
@@ -149,10 +143,7 @@ ScopedUnknowns unknowns_for(const DeviceRows& rows, const GemmFitOptions& option
 
 /// The kernel that cuBLAS would take for a row; rows are of CUDA cores.
 kernels::gemm::Choice choose(const GemmRow& row) {
-    const auto& kernels = kernels::gemm::catalogue(row.shape, row.device->chip(), row.path);
-    const double inverse_sms = 1.0 / row.device->sms;
-    return kernels::gemm::choose(row.shape, kernels, inverse_sms,
-                                 kernels::gemm::PaddedWork{static_cast<double>(row.shape.k), inverse_sms});
+    return kernels::gemm::choose_kernel(row.shape, row.device->chip(), row.device->sms);
 }
 
 /// The values of one device's blocks, as a row sees them.

@@ -11,7 +11,18 @@
 namespace ftax {
 
 /// Generation of GPUs, ordered by age: the level at which fitted ratios are shared.
-enum class Architecture : std::uint8_t { cpu, maxwell, pascal, volta, turing, ampere, ada, hopper, blackwell };
+enum class Architecture : std::uint8_t {
+    cpu,
+    maxwell,
+    pascal,
+    volta,
+    turing,
+    ampere,
+    ada,
+    hopper,
+    blackwell,
+    rtx_blackwell
+};
 
 [[nodiscard]] std::string_view name_of(Architecture architecture) noexcept;
 [[nodiscard]] std::optional<Architecture> architecture_from_name(std::string_view name) noexcept;
@@ -79,6 +90,8 @@ struct ArchitectureSpec {
     double f32_share_consumer = 1;         ///< the same of GeForce and Titan cards, whose clocks exceed their boost
     double f32_energy_per_flop_j = 0;      ///< at boost clock, beyond what the board draws anyway
     double tensor_energy_ratio = 0.12;     ///< energy of a tensor core's f16 operation against it
+    double tensor_energy_per_flop_j = 0;   ///< of a board at its power limit, everything included, f16
+    double operand_sharing = 1;            ///< blocks that one read of the L2 feeds: multicast, pairs of SMs
     GemmCatalogue layers;                  ///< x·Wᵀ through cublasLt
     GemmCatalogue layers_without_lt;       ///< x·Wᵀ through cuBLAS itself, where it has kernels of its own
     GemmCatalogue batched;                 ///< strided batches

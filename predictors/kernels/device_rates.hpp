@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "ftax/device.hpp"
 
 namespace ftax::kernels {
@@ -13,6 +15,11 @@ struct DeviceCounts {
     double shared_memory_per_sm_bytes = 0;
     double max_threads_per_sm = 0;
     double boost_clock_hz = 0;
+    double peak_flops_per_s = 0;               ///< of `path`, datasheet
+    double dram_bytes_per_s = 0;               ///< datasheet
+    bool has_inline_ecc = false;               ///< ECC inside GDDR
+    std::optional<double> l2_bytes_per_clock;  ///< read rate of the whole L2
+    double power_limit_w = 0;
     double arithmetic_power_w = 0;      ///< what the power limit leaves it, see power.hpp
     double energy_per_flop_j = 0;       ///< of `path` at boost clock, see power.hpp; 0: the card keeps its clock
     double fp32_energy_per_flop_j = 0;  ///< the same of CUDA cores

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <string_view>
-#include <type_traits>
 
 #include "ftax/equations.hpp"
 #include "predictors/kernels/device_rates.hpp"
@@ -17,24 +14,10 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// Time of a matrix product: floor + smooth maximum of its blocks' arithmetic in waves over the SMs and of its traffic
-/// behind an L2 whose hits depend on the skew between blocks. docs/kernel-models.md derives the terms.
+/// Time of a matrix product on CUDA cores: floor + smooth maximum of its blocks' arithmetic in waves over the SMs and
+/// of its traffic behind an L2 whose hits depend on the skew between blocks. docs/kernel-models.md derives the terms.
 namespace ftax::kernels {
 namespace gemm {
-
-template <class T>
-double value_of(const T& x) {
-    if constexpr (requires { x.a; }) {
-        return x.a;
-    } else {
-        return x;
-    }
-}
-
-/// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm (8) and xmma kernels.
-inline double main_loop_step(MathPath path) {
-    return is_tensor(path) ? 32 : 8;
-}
 
 /// What one shape sees of the device: an SM's time per operation in each main loop, and the latencies of wave_time in
 /// units of a block's arithmetic, up to the tile: its main loop waits for memory, and a block of fewer than four warps
@@ -45,11 +28,12 @@ struct BlockRates {
     T fill{};
     T memory_latency{};
     T issue_latency{};
-    double step = 8;  ///< a power of two
-    double inverse_step = 0.125;
+
+    /// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm.
+    static constexpr double step = 8;
 
     /// Length of the main loop over one part of a split reduction.
-    [[nodiscard]] double part(double k, double split_k) const { return step * round_up(k / split_k * inverse_step); }
+    [[nodiscard]] double part(double k, double split_k) const { return step * round_up(k / split_k / step); }
 };
 
 template <class T>
@@ -57,18 +41,6 @@ BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const
     BlockRates<T> r;
     const T sm_s_per_flop = rates.sms / rates.flops_per_s;
     const T flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
-    r.step = main_loop_step(rates.path);
-    r.inverse_step = 1 / r.step;
-    if (is_tensor(rates.path)) {
-        const std::int64_t copy_bytes = rates.chip->asynchronous_copies ? 8 : 16;
-        const bool fits = is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes);
-        const T efficiency = fits ? p.tensor_efficiency : T(p.tensor_efficiency * p.tensor_misaligned);
-        r.s_per_flop.fill(sm_s_per_flop / efficiency);
-        r.fill = is_batched(s) ? T(p.tensor_fill + p.tensor_batched_fill) : p.tensor_fill;
-        r.memory_latency = p.tensor_latency_cycles * flops_per_cycle * (0.5 / (r.step * rates.chip->main_loop_stages));
-        r.issue_latency = p.issue_latency;
-        return r;
-    }
     r.fill = p.fill;
     r.s_per_flop.fill(sm_s_per_flop / p.wide_efficiency);
     r.s_per_flop[static_cast<std::size_t>(MainLoop::narrow)] = sm_s_per_flop / p.narrow_efficiency;
@@ -103,65 +75,17 @@ T compute_time(const GemmTile& tile, double blocks_per_sm, const T& block_s, con
                                                   squared_latency(tile, r), T(wave_sharpness));
 }
 
-/// The cost of a candidate on tensor cores: arithmetic, and traffic through the L2 at twice the memory bandwidth, hits
-/// left aside. Source: by analogy with CUDA cores; there are no rows that name kernels.
-struct TensorTime {
-    const BlockRates<double>* rates;
-    double k = 0, sms = 0, l2_s_per_value = 0, split_s = 0;
-
-    [[nodiscard]] double operator()(const GemmCandidate& c, double blocks_per_sm, double split_k) const {
-        const double part = rates->part(k, split_k);
-        const double traffic_s = blocks_per_sm * sms * (c.tile.columns + c.tile.rows) * part * l2_s_per_value;
-        return traffic_s + (split_k > 1 ? split_s : 0) +
-               compute_time(c.tile, blocks_per_sm, block_time(c.tile, part, *rates), *rates);
-    }
-};
-
-template <class T>
-DeviceRates<double> values_of(const DeviceRates<T>& rates) {
-    DeviceRates<double> values;
-    static_cast<DeviceCounts&>(values) = rates;
-    values.flops_per_s = value_of(rates.flops_per_s);
-    values.fp32_flops_per_s = value_of(rates.fp32_flops_per_s);
-    values.bandwidth_bytes_per_s = value_of(rates.bandwidth_bytes_per_s);
-    values.floor_s = value_of(rates.floor_s);
-    return values;
-}
-
-template <class T>
-GemmParameters<double> values_of(GemmParameters<T> p) {
-    GemmParameters<double> values;
-    std::array<double, 40> list{};
-    std::size_t count = 0, next = 0;
-    visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { list[count++] = value_of(value); });
-    visit_parameters(values, [&](std::string_view, double& value, const ParameterSpec&) { value = list[next++]; });
-    return values;
-}
-
-/// Chooses tile and split-K as the library does. The choice has no derivative.
-template <class T>
-Choice choose_kernel(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p,
-                     const BlockRates<T>& r) {
-    const GemmCatalogue& kernels = catalogue(s, *rates.chip, rates.path);
-    const double inverse_sms = 1 / rates.sms;
-    const auto k = static_cast<double>(s.k);
-    if (!is_tensor(rates.path)) return choose(s, kernels, inverse_sms, PaddedWork{k, inverse_sms});
-    if constexpr (std::is_same_v<T, double>) {
-        return choose(
-            s, kernels, inverse_sms,
-            TensorTime{&r, k, rates.sms, s.element_bytes / (2 * rates.bandwidth_bytes_per_s), p.tensor_split_s});
-    } else {
-        const auto rate_values = values_of(rates);
-        const auto values = values_of(p);
-        return choose_kernel(s, rate_values, values, block_rates(s, rate_values, values));
-    }
+/// Chooses tile and split-K as cuBLAS does: no fitted value decides.
+inline Choice choose_kernel(const GemmShape& s, const ArchitectureSpec& chip, double sms) {
+    const GemmCatalogue& kernels = catalogue(s, chip);
+    return choose(s, kernels, PaddedWork{&s, 1 / sms, kernels.split_penalty});
 }
 
 /// Energy per operation against that of a 128 × 128 block: each operand value serves a row or column of the block.
-/// Tensor cores and sliced kernels are left out, for want of rows that would show it.
+/// Sliced kernels are left out, for want of rows that would show it.
 template <class T>
 T tile_energy(const GemmTile& tile, const GemmParameters<T>& p) {
-    if (tile.loop == MainLoop::tensor || tile.loop == MainLoop::sliced) return T(1.0);
+    if (tile.loop == MainLoop::sliced) return T(1.0);
     return 1.0 + p.operand_energy * (64 * (tile.inverse_columns + tile.inverse_rows) - 1);
 }
 
@@ -188,7 +112,7 @@ template <class T>
     plan.compute_s = compute_time(tile, blocks_per_sm, block_s, block);
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const T strided = strided_cost(s, tile.loop, p);
+    const T strided = strided_cost(s, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const T read_s = operands.rows * strided + operands.columns * (s.linear ? strided : T(1.0));
@@ -196,9 +120,8 @@ template <class T>
     plan.memory_s = (read_s + results * s.element_bytes / p.write_bandwidth + bias_bytes) * per_byte_s;
 
     plan.floor_s = rates.floor_s;
-    T own_kernels_s = bias_bytes * per_byte_s;  // of the bias: its copy
-    if (c.split_k > 1 && is_tensor(rates.path)) own_kernels_s += p.tensor_split_s;
-    plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + own_kernels_s;
+    const T bias_copy_s = bias_bytes * per_byte_s;
+    plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
     const T busy_s = block_s * blocks_per_sm;
     plan.power_limited_s =
         power_limited_seconds(plan.seconds, T(busy_s * power_ratio(rates, T(p.energy_scale * tile_energy(tile, p)))));
@@ -214,8 +137,8 @@ KernelPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates
 /// Does cuBLAS run a layer of few rows as matrix-vector products?
 /// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
 /// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
-inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip, MathPath path) {
-    return s.linear && path == MathPath::fp32 && s.m <= (s.element_bytes >= 4 ? chip.gemv_rows : 1);
+inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip) {
+    return s.linear && s.m <= (s.element_bytes >= 4 ? chip.gemv_rows : 1);
 }
 
 /// Streams the weights once; the arithmetic of so few rows hides behind them.
@@ -237,12 +160,12 @@ KernelPlan<T> plan_gemv(const GemmShape& s, const DeviceRates<T>& rates) {
 
 }  // namespace gemm
 
-/// Chooses and times the kernel of a matrix product, without host time.
+/// Chooses and times the kernel of a matrix product on CUDA cores, without host time.
 template <class T>
 KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    if (gemm::is_gemv(s, *rates.chip, rates.path)) return gemm::plan_gemv(s, rates);
+    if (gemm::is_gemv(s, *rates.chip)) return gemm::plan_gemv(s, rates);
     const auto block = gemm::block_rates(s, rates, p);
-    return gemm::plan_choice(s, gemm::choose_kernel(s, rates, p, block), rates, p, block);
+    return gemm::plan_choice(s, gemm::choose_kernel(s, *rates.chip, rates.sms), rates, p, block);
 }
 
 }  // namespace ftax::kernels

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "ftax/architecture.hpp"
-#include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
@@ -53,9 +50,8 @@ inline double split_candidate(const GemmShape& s, const GemmTile& tile, double b
                       std::max(1.0, most_parts(s.k)));
 }
 
-/// The kernels that a layer, a product or a batch of them may get on the math path.
-inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip, MathPath path) {
-    if (is_tensor(path) && !chip.tensor.candidates.empty()) return chip.tensor;
+/// The f32 kernels that a layer, a product or a batch of them may get.
+inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip) {
     if (is_batched(s)) return chip.batched;
     const bool own = s.linear && s.library == BlasLibrary::cublas && s.element_bytes >= 4;
     return own && !chip.layers_without_lt.candidates.empty() ? chip.layers_without_lt : chip.layers;
@@ -65,41 +61,48 @@ inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec
 /// Source: fits of the weights to the error of the time with the kernel that they choose (neusight_ops.csv); work
 /// chooses better than our own times do, which know of traffic and skew what cuBLAS does not.
 struct PaddedWork {
-    double k = 0, inverse_sms = 0;
+    const GemmShape* shape;
+    double inverse_sms = 0;
+    double split_penalty = 1;
 
     /// Start and end of a block, in values of the reduction, and the work of a lone block that waits for memory.
     static constexpr double fill = 60, lone_block = 2000;
     /// Blocks per SM beyond which idle slots no longer count.
     static constexpr double many_blocks = 48;
 
-    [[nodiscard]] double operator()(const GemmCandidate& c, double blocks_per_sm, double split_k) const {
+    [[nodiscard]] static double bound(const GemmCandidate&, double) { return 0; }
+
+    [[nodiscard]] double next_split(const GemmCandidate& c, double blocks, double split_k) const {
+        const double parts = split_candidate(*shape, c.tile, blocks * inverse_sms);
+        return split_k < parts ? parts : 0;
+    }
+
+    [[nodiscard]] double operator()(const GemmCandidate& c, double blocks, double split_k) const {
+        const double blocks_per_sm = blocks * split_k * inverse_sms;
         const double waves = blocks_per_sm * c.tile.inverse_resident;
         const double idle = (round_up(waves) - waves) * c.tile.resident;
         const double share = blocks_per_sm > many_blocks ? 0 : c.wave_quantization_penalty * std::min(1.0, 0.5 / waves);
-        const double part = split_k > 1 ? 8 * round_up(k / split_k * 0.125) : 8 * round_up(k * 0.125);
+        const double part = 8 * round_up(static_cast<double>(shape->k) / split_k * 0.125);
         return c.tile.area * (blocks_per_sm + share * idle + lone_block * c.tile.inverse_work) * (part + fill) *
+               (split_k > 1 ? split_penalty : 1) / c.weight *
                (1 + 1e-9 * idle);  // of equals the one whose last wave is the fullest
     }
 };
 
-/// Takes the candidate of least cost(candidate, blocks per SM, split_k) over its weight.
+/// Takes the candidate and split-K of least cost(candidate, blocks, split_k). `cost.bound(candidate, blocks)` is no
+/// more than any of its costs, `cost.next_split(candidate, blocks, split_k)` the split to try next or 0.
 template <class Cost>
-Choice choose(const GemmShape& s, const GemmCatalogue& catalogue, double inverse_sms, const Cost& cost) {
-    const std::vector<GemmCandidate>& candidates = catalogue.candidates;
-    Choice best{&candidates.front().tile, 1};
-    if (candidates.size() == 1 && is_batched(s)) return best;
+Choice choose(const GemmShape& s, const GemmCatalogue& catalogue, const Cost& cost) {
+    Choice best{&catalogue.candidates.front().tile, 1};
     double least = std::numeric_limits<double>::infinity();
-    for (const GemmCandidate& c : candidates) {
-        const double blocks_per_sm = blocks_of(s, c.tile) * inverse_sms;
-        const auto consider = [&](double split_k, double penalty) {
-            const double score = cost(c, blocks_per_sm * split_k, split_k) * penalty / c.weight;
-            if (score >= least) return;
+    for (const GemmCandidate& c : catalogue.candidates) {
+        const double blocks = blocks_of(s, c.tile);
+        if (cost.bound(c, blocks) >= least) continue;
+        for (double split_k = 1; split_k > 0; split_k = cost.next_split(c, blocks, split_k)) {
+            const double score = cost(c, blocks, split_k);
+            if (score >= least) continue;
             least = score;
             best = {&c.tile, split_k};
-        };
-        consider(1, 1);
-        if (const double parts = split_candidate(s, c.tile, blocks_per_sm); parts > 1) {
-            consider(parts, catalogue.split_penalty);
         }
     }
     return best;

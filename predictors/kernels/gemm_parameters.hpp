@@ -2,7 +2,7 @@
 
 #include "ftax/parameter.hpp"
 
-/// What is fitted of matrix products.
+/// What is fitted of matrix products on CUDA cores.
 namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
@@ -12,8 +12,6 @@ struct GemmParameters {
     T write_bandwidth{}, strided_bandwidth{}, layer_strided_bandwidth{}, strided_reduction{};
     T reread{}, skew_waves{}, skew{};
     T energy_scale{}, operand_energy{};
-    T tensor_efficiency{}, tensor_latency_cycles{}, tensor_misaligned{}, tensor_fill{}, tensor_batched_fill{};
-    T tensor_split_s{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -58,22 +56,6 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.2, 0.01, 1, 0.5, shared,
                         "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "
                         "64x64 kernel is 20 % slower than its 128x64 kernel, beyond 3 ms only (neusight_ops.csv)"});
-    visit("gemm.tensor_efficiency", p.tensor_efficiency,
-          ParameterSpec{0.9, 0.3, 1.1, 0.15, architecture,
-                        "main loop on tensor cores; prior: best cuBLAS results, 0.85 to 0.95 of peak"});
-    visit("gemm.tensor_latency_cycles", p.tensor_latency_cycles,
-          ParameterSpec{400, 50, 3000, 0.5, architecture,
-                        "as latency_cycles, step of 32; prior: global-memory latency, Jia et al., arXiv 1804.06826"});
-    visit("gemm.tensor_misaligned", p.tensor_misaligned,
-          ParameterSpec{0.4, 0.05, 1, 0.5, architecture,
-                        "rate when n or k is no multiple of 16 bytes (8 from Ampere on, whose asynchronous copies take "
-                        "less); prior: cuBLAS kernels for 2-byte alignment"});
-    visit("gemm.tensor_fill", p.tensor_fill, ParameterSpec{24, 2, 100, 0.5, shared, "as fill, of tensor-core kernels"});
-    visit("gemm.tensor_batched_fill", p.tensor_batched_fill,
-          ParameterSpec{64, 2, 600, 0.5, shared, "the same of strided batches, in addition; framework_tax.csv fp16"});
-    visit("gemm.tensor_split_s", p.tensor_split_s,
-          ParameterSpec{6e-6, 1e-7, 2e-5, 0.5, shared,
-                        "adding up the parts of a split reduction; framework_tax.csv fp16"});
 }
 
 }  // namespace ftax::kernels

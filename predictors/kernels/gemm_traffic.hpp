@@ -18,9 +18,9 @@ T miss_share(const T& working_set, double room = 1) {
     return working_set / (room + working_set);
 }
 
-/// Do blocks that share operands drift apart? Sliced kernels and tensor cores keep together. See shared_traffic.
+/// Do blocks that share operands drift apart? Those of sliced kernels keep together. See shared_traffic.
 inline bool has_cta_skew(const ArchitectureSpec& chip, MainLoop loop) {
-    return chip.cta_skew && loop != MainLoop::sliced && loop != MainLoop::tensor;
+    return chip.cta_skew && loop != MainLoop::sliced;
 }
 
 /// Blocks along n and m that are on the GPU at one time.
@@ -28,17 +28,14 @@ struct Band {
     double across = 1, down = 1;
 };
 
-/// Returns the band of a grid: its blocks are launched along n on CUDA cores, as square as the grid allows on tensor
-/// cores, and in rows of two by two by the 128x128x8 kernels (in columns where the rows of blocks are odd in number).
+/// Returns the band of a grid: its blocks are launched along n, by the 128x128x8 kernels in rows of two by two (in
+/// columns where the rows of blocks are odd in number).
 /// Source: grid column of neusight_ops.csv, where x, y, z of these are 4, columns / 2 and rows / 2 for even numbers in
-/// all 941 rows. On tensor cores, public f16 results of square products, 8,192 and more, need square bands: an RTX
-/// 4060 Ti reaches 72 TFLOP/s at 288 GB/s (github.com/AD2605/gemm-zoo, benchmarks.md), a T4 42 TFLOP/s at 320 GB/s.
+/// all 941 rows.
 inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows, double resident) {
     if (grid_columns * grid_rows <= resident) return {grid_columns, grid_rows};
     double widest = resident;
-    if (tile.loop == MainLoop::tensor) {
-        widest = std::max(std::sqrt(resident * tile.rows * tile.inverse_columns), resident / grid_rows);
-    } else if (tile.loop == MainLoop::vector) {
+    if (tile.loop == MainLoop::vector) {
         const bool is_even = whole_part(0.5 * grid_rows) * 2 == grid_rows;
         widest = resident / (is_even ? 2 : grid_rows);
     }
@@ -54,13 +51,12 @@ struct Traffic {
 };
 
 /// Cost of an operand whose rows run along the reduction, which a block reads 32 bytes of a row at a time: against rows
-/// read in a piece. Tensor-core kernels read 64 bytes at a time and show none.
+/// read in a piece.
 /// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
 /// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
 /// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23.
 template <class T>
-T strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters<T>& p) {
-    if (loop == MainLoop::tensor) return T(1.0);
+T strided_cost(const GemmShape& s, const GemmParameters<T>& p) {
     const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
     const double length2 = length * length;
     const T& bandwidth = s.linear ? p.layer_strided_bandwidth : p.strided_bandwidth;

@@ -22,23 +22,25 @@ std::string slower_by(std::string_view name, double seconds, double chosen_s) {
 std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& models, MathPath path,
                       const KernelPlan<double>& plan) {
     const auto& rates = models.at(path);
-    if (kernels::gemm::is_gemv(s, *rates.chip, path)) return "few rows: the weights stream past them once";
-    const auto& candidates = kernels::gemm::catalogue(s, *rates.chip, path).candidates;
+    const bool tensor = kernels::tensor_gemm::runs_on_tensor_cores(rates);
+    if (!tensor && kernels::gemm::is_gemv(s, *rates.chip)) return "few rows: the weights stream past them once";
+    const auto& candidates = (tensor ? rates.chip->tensor : kernels::gemm::catalogue(s, *rates.chip)).candidates;
     if (candidates.size() == 1) return "the only tile the library takes for batches here";
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;
     for (const GemmCandidate& candidate : candidates) {
         if (candidate.tile.name == plan.tile.name) continue;
         for (const double split_k : {1.0, plan.split_k}) {
+            const kernels::gemm::Choice other{&candidate.tile, split_k};
             const double seconds =
-                kernels::gemm::plan_choice(s, {&candidate.tile, split_k}, rates, models.parameters.gemm).seconds;
+                tensor ? kernels::tensor_gemm::plan_choice(s, other, rates, models.parameters.tensor_gemm).seconds
+                       : kernels::gemm::plan_choice(s, other, rates, models.parameters.gemm).seconds;
             if (seconds >= least_s) continue;
             least_s = seconds;
             next = candidate.tile.name;
         }
     }
-    return fmt::format("least {} of {} tiles; as timed, {}",
-                       kernels::is_tensor(path) ? "arithmetic and L2 traffic" : "weighted work", candidates.size(),
+    return fmt::format("least {} of {} tiles; as timed, {}", tensor ? "time" : "weighted work", candidates.size(),
                        slower_by(next, least_s, plan.seconds));
 }
 

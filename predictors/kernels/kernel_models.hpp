@@ -12,6 +12,7 @@
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "predictors/kernels/tensor_gemm.hpp"
 
 namespace ftax {
 
@@ -20,6 +21,7 @@ template <class T>
 struct KernelParameters {
     kernels::SustainedParameters<T> sustained;
     kernels::GemmParameters<T> gemm;
+    kernels::TensorGemmParameters<T> tensor_gemm;
     kernels::ConvParameters<T> conv;
     kernels::MemoryParameters<T> memory;
     kernels::AttentionParameters<T> attention;
@@ -30,6 +32,7 @@ template <class T, class Visit>
 void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& visit) {
     visit_parameters(p.sustained, device, visit);
     visit_parameters(p.gemm, visit);
+    visit_parameters(p.tensor_gemm, device, visit);
     visit_parameters(p.conv, visit);
     visit_parameters(p.memory, visit);
     visit_parameters(p.attention, visit);
@@ -50,7 +53,9 @@ struct KernelModels {
     [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GemmShape& shape, MathPath path) const {
-        return kernels::plan(shape, at(path), parameters.gemm);
+        const auto& device = at(path);
+        return kernels::tensor_gemm::runs_on_tensor_cores(device) ? kernels::plan(shape, device, parameters.tensor_gemm)
+                                                                  : kernels::plan(shape, device, parameters.gemm);
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::ConvShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.conv);

@@ -27,7 +27,9 @@ struct GemmShape {
     int element_bytes = 4;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
     BlasLibrary library = BlasLibrary::cublas_lt;  ///< of layers; cublasLt's kernels add the bias
-    bool separate_bias = false;  ///< the bias is copied into the result first, which the product reads then
+    double weight_reuse_bytes = 1e18;  ///< touched between two uses of the weights; by default they come from DRAM
+    bool older_library = false;        ///< cuBLAS before 12
+    bool separate_bias = false;        ///< the bias is copied into the result first, which the product reads then
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 

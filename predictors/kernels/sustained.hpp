@@ -77,6 +77,11 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.shared_memory_per_sm_bytes = device.shared_memory_per_sm_bytes;
     rates.max_threads_per_sm = device.max_threads_per_sm;
     rates.boost_clock_hz = device.boost_clock_hz;
+    rates.peak_flops_per_s = device.peak(path).value_or(fp32);
+    rates.dram_bytes_per_s = device.memory_bandwidth_bytes_per_s;
+    rates.has_inline_ecc = device.inline_ecc_share.has_value();
+    rates.l2_bytes_per_clock = device.l2_bytes_per_clock;
+    rates.power_limit_w = device.power_limit_w;
     rates.arithmetic_power_w = arithmetic_power_w(device);
     rates.energy_per_flop_j = energy_per_flop_j(device, path);
     rates.fp32_energy_per_flop_j = core_energy_per_flop_j(device);

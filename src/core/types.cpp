@@ -37,8 +37,8 @@ constexpr std::array dtype_rows{
 constexpr std::array<std::string_view, 5> precision_names{"fp32", "tf32", "fp16", "bf16", "amp"};
 constexpr std::array<std::string_view, math_path_count> math_path_names{
     "fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate"};
-constexpr std::array<std::string_view, 9> architecture_names{"cpu",    "maxwell", "pascal", "volta",    "turing",
-                                                             "ampere", "ada",     "hopper", "blackwell"};
+constexpr std::array<std::string_view, 10> architecture_names{
+    "cpu", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
     "conv",       "conv_depthwise", "conv_grouped", "batch_norm",  "gemm",       "bmm",
     "layer_norm", "elementwise",    "view",         "module_call", "list_part",  "fused",

@@ -88,9 +88,26 @@ GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, co
 
 ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
     const JsonField root(document, origin);
-    root.allow({"schema_version", "name", "inherits", "kin", "sources", "schedulers_per_sm", "asynchronous_copies",
-                "main_loop_stages", "integer_shares_lanes", "cta_skew", "pointwise_through_blas", "gemv_rows",
-                "dram_share", "f32_share", "f32_share_consumer", "f32_energy_per_flop_j", "tensor_energy_ratio", "gemm",
+    root.allow({"schema_version",
+                "name",
+                "inherits",
+                "kin",
+                "sources",
+                "schedulers_per_sm",
+                "asynchronous_copies",
+                "main_loop_stages",
+                "integer_shares_lanes",
+                "cta_skew",
+                "pointwise_through_blas",
+                "gemv_rows",
+                "dram_share",
+                "f32_share",
+                "f32_share_consumer",
+                "f32_energy_per_flop_j",
+                "tensor_energy_ratio",
+                "tensor_energy_per_flop_j",
+                "operand_sharing",
+                "gemm",
                 "conv"});
     const Quantities quantity(root);
     ArchitectureSpec spec;
@@ -108,6 +125,9 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.f32_share_consumer = quantity(root["f32_share_consumer"]);
     spec.f32_energy_per_flop_j = quantity(root["f32_energy_per_flop_j"]);
     spec.tensor_energy_ratio = quantity(root["tensor_energy_ratio"]);
+
+    if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
+    spec.operand_sharing = quantity(root["operand_sharing"]);
 
     const JsonField gemm = root["gemm"];
     gemm.allow({"tiles", "layers", "layers_without_lt", "batched", "tensor"});

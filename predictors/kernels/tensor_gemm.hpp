@@ -1,0 +1,274 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "ftax/parameter.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/gemm_heuristic.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/power.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tiles.hpp"
+
+/// Time of a matrix product on tensor cores: the tile and split-K of least time, whose main loop is fed by the L2 or
+/// bound by the tensor cores, beside the DRAM's or the L2's time for weights and activations.
+/// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, A40, L40S, RTX 4090, H100,
+/// B200, RTX PRO 6000; bf16 and fp16), docs/kernel-models.md.
+namespace ftax::kernels {
+
+/// What is fitted of them, all of a generation. Times are those of a card at 2 GHz: they are cycles.
+template <class T>
+struct TensorGemmParameters {
+    T floor_s{}, fill_s{}, epilogue{}, split_s{}, ramp_s{};
+    T operand_share{}, dram_share{}, l2_share{}, efficiency{}, energy_scale{}, wave_sharpness{};
+    T misaligned{}, older_library{}, clock{};
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all seven cards.
+template <class T, class Visit>
+void visit_parameters(TensorGemmParameters<T>& p, const DeviceSpec& datasheet, Visit&& visit) {
+    using enum ParameterScope;
+    const bool consumer = datasheet.name.find("GeForce") != std::string::npos;
+    visit("tensor_gemm.floor_s", p.floor_s,
+          ParameterSpec{0.87e-6, 0.2e-6, 4e-6, 0.2, architecture,
+                        "start to end of an empty kernel; a CUDA graph's gap apart"});
+    visit("tensor_gemm.fill_s", p.fill_s,
+          ParameterSpec{0.53e-6, 1e-8, 2e-6, 0.2, architecture, "prologue of a wave: first tiles on their way"});
+    visit("tensor_gemm.epilogue", p.epilogue,
+          ParameterSpec{2.1, 0.2, 10, 0.2, architecture, "bytes of the epilogue against those of its results"});
+    visit("tensor_gemm.split_s", p.split_s,
+          ParameterSpec{2.56e-6, 3e-7, 1e-5, 0.25, architecture, "adding up the parts of a split reduction"});
+    visit("tensor_gemm.ramp_s", p.ramp_s,
+          ParameterSpec{2.25e-6, 2e-7, 1e-5, 0.2, architecture, "latency of the memory that short transfers pay"});
+    visit("tensor_gemm.operand_share", p.operand_share,
+          ParameterSpec{0.81, 0.3, 1, 0.1, architecture, "share of the L2's read rate that operands reach"});
+    visit("tensor_gemm.dram_share", p.dram_share,
+          ParameterSpec{0.87, 0.6, 1, 0.05, architecture, "share of the memory bandwidth"});
+    visit("tensor_gemm.l2_share", p.l2_share,
+          ParameterSpec{0.78, 0.3, 1, 0.12, architecture, "usable share of the L2"});
+    visit("tensor_gemm.efficiency", p.efficiency,
+          ParameterSpec{0.9, 0.5, 1, 0.05, architecture, "share of the tensor cores' peak in the main loop"});
+    visit("tensor_gemm.energy_scale", p.energy_scale,
+          ParameterSpec{1, 0.4, 2.5, 0.15, architecture, "energy per operation against tensor_energy_per_flop_j"});
+    visit("tensor_gemm.wave_sharpness", p.wave_sharpness,
+          ParameterSpec{0.19, 0.01, 1, 0.5, architecture, "share of the blocks that start in whole waves"});
+    visit(
+        "tensor_gemm.misaligned", p.misaligned,
+        ParameterSpec{0.4, 0.05, 1, 0.5, shared,
+                      "rate when n or k is no multiple of 16 bytes (8 with asynchronous copies); prior: cuBLAS kernels "
+                      "for 2-byte alignment"});
+    visit("tensor_gemm.older_library", p.older_library,
+          ParameterSpec{0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
+    visit("tensor_gemm.clock", p.clock,
+          ParameterSpec{consumer ? 1.07 : 1.0, 0.5, 1.3, 0.03, device,
+                        "sustained clock against the datasheet's boost; an RTX 4090 holds 2.70 of 2.52 GHz"});
+}
+
+namespace tensor_gemm {
+
+/// Values of the reduction in one step of the main loop. Source: CUTLASS, 64 values of 2 bytes.
+inline constexpr double step = 64;
+/// Least values of the reduction in a part of it, and blocks per SM up to which a reduction is split.
+inline constexpr double least_part = 128, split_blocks_per_sm = 2;
+/// L2 read rate of a card nobody knows it of, bytes per clock and SM. Source: the same fits, 10.1 instead of 9.6 %.
+inline constexpr double l2_bytes_per_clock_and_sm = 40;
+/// Share of a GDDR memory that ECC inside it takes from the bandwidth. Source: one bit of parity for sixteen bytes.
+inline constexpr double inline_ecc = 1.0 / 16;
+/// Share of the L2's read rate at which data stream out of it. Source: the same fits (0.52 when free).
+inline constexpr double l2_stream_share = 0.5;
+
+/// Share of requests that miss the L2: x⁸/(1 + x⁸) of a working set x times its usable size.
+template <class T>
+T miss_share(const T& x) {
+    const T x2 = x * x;
+    const T x4 = x2 * x2;
+    const T x8 = x4 * x4;
+    return x8 / (1.0 + x8);
+}
+
+/// What one shape sees of a device. Seconds, bytes.
+template <class T>
+struct Rates {
+    T cycle_scale{};             ///< of times at 2 GHz
+    T sm_flops_per_s{};          ///< of one SM, sustained under the power limit
+    T sm_boost_flops_per_s{};    ///< the same at its clock
+    T sm_operand_bytes_per_s{};  ///< that the L2 feeds to one SM
+    T l2_bytes_per_s{}, dram_bytes_per_s{};
+    double sms = 0;
+    double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< of one element
+};
+
+template <class T>
+Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
+    Rates<T> r;
+    const T clock_hz = p.clock * device.boost_clock_hz;
+    r.cycle_scale = 2e9 / clock_hz;
+    r.sms = device.sms;
+    const T peak = device.peak_flops_per_s * p.clock;
+    const std::int64_t copy_bytes = device.chip->asynchronous_copies ? 8 : 16;
+    const bool aligned = is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes);
+    T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
+    if (s.older_library) share *= p.older_library;
+    r.sm_boost_flops_per_s = peak * share / device.sms;
+    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1);
+    const T powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
+    r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
+    const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);
+    r.sm_operand_bytes_per_s = p.operand_share * clock_hz * (l2_per_clock * device.chip->operand_sharing / device.sms);
+    r.l2_bytes_per_s = l2_stream_share * l2_per_clock * clock_hz;
+    r.dram_bytes_per_s = p.dram_share * device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - inline_ecc : 1.0);
+    r.x_bytes = r.weight_bytes = r.y_bytes = s.element_bytes;
+    return r;
+}
+
+/// Time of one tile and split-K, without memory: waves of fill, main loop and epilogue.
+template <class T>
+T tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double split_k, const Rates<T>& r,
+            const T& flops_per_s, const TensorGemmParameters<T>& p) {
+    const double rows = std::min(tile.rows, static_cast<double>(s.m));
+    const T arithmetic_s = 2 * tile.area * step / flops_per_s;
+    const T operands_s = step * (rows * r.x_bytes + tile.columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
+    const T step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
+    const T fixed_s =
+        p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * tile.columns) / r.sm_operand_bytes_per_s;
+    const double steps = round_up(static_cast<double>(s.k) / (step * split_k));
+    const double blocks_per_sm = blocks * split_k / r.sms;
+    const T waves = blocks_per_sm <= 1
+                        ? T(1.0)
+                        : T((1.0 - p.wave_sharpness) * blocks_per_sm + p.wave_sharpness * round_up(blocks_per_sm));
+    T time_s = waves * (fixed_s + steps * step_s);
+    if (split_k > 1) {
+        const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
+        time_s += p.split_s * r.cycle_scale + 8 * split_k * results / r.l2_bytes_per_s;
+    }
+    return time_s;
+}
+
+/// Time of weights and activations on their way from DRAM or L2. What is read again before more than the L2 holds has
+/// been touched comes from the L2: weights after `weight_reuse_bytes`, activations at once.
+template <class T>
+T memory_time(const GemmShape& s, const DeviceRates<T>& device, const Rates<T>& r, const TensorGemmParameters<T>& p) {
+    const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
+               k = static_cast<double>(s.k);
+    const double weights = (s.linear ? 1 : batch) * k * n * r.weight_bytes;
+    const double activations = batch * m * (k * r.x_bytes + n * r.y_bytes);
+    const T room = p.l2_share * device.l2_bytes;
+    const T inverse_room = 1.0 / room;
+    const double reuse = s.linear ? std::max(s.weight_reuse_bytes, weights) : weights;
+    const T kept = room < weights ? room : T(weights);
+    const T missed_weights = miss_share(T((reuse + activations) * inverse_room));
+    const T missed_activations = miss_share(T((activations + kept) * inverse_room));
+    const T dram_s_per_byte = 1.0 / r.dram_bytes_per_s, l2_s_per_byte = 1.0 / r.l2_bytes_per_s;
+    const T time_s = weights * (missed_weights * dram_s_per_byte + (1.0 - missed_weights) * l2_s_per_byte) +
+                     activations * (missed_activations * dram_s_per_byte + (1.0 - missed_activations) * l2_s_per_byte);
+    return time_s + p.ramp_s * time_s / (time_s + p.ramp_s);
+}
+
+/// The cost of a candidate: its time. However split, it takes no less than its arithmetic and operands at full rate.
+struct TileTime {
+    const GemmShape* shape;
+    const Rates<double>* rates;
+    const TensorGemmParameters<double>* parameters;
+    double sm_flop_s = 1 / rates->sm_flops_per_s, sm_byte_s = 1 / rates->sm_operand_bytes_per_s;
+
+    [[nodiscard]] double bound(const GemmCandidate& c, double blocks) const {
+        const double rows = std::min(c.tile.rows, static_cast<double>(shape->m));
+        const double operand_bytes = rows * rates->x_bytes + c.tile.columns * rates->weight_bytes;
+        return blocks / rates->sms * static_cast<double>(shape->k) *
+               std::max(2 * c.tile.area * sm_flop_s, operand_bytes * sm_byte_s);
+    }
+    [[nodiscard]] double next_split(const GemmCandidate&, double blocks, double split_k) const {
+        const double parts = 2 * split_k;
+        const bool fits = shape->batch == 1 && parts <= 64 && least_part * parts <= static_cast<double>(shape->k) &&
+                          blocks * parts <= split_blocks_per_sm * rates->sms;
+        return fits ? parts : 0;
+    }
+    [[nodiscard]] double operator()(const GemmCandidate& c, double blocks, double split_k) const {
+        return tile_time(*shape, c.tile, blocks, split_k, *rates, rates->sm_flops_per_s, *parameters);
+    }
+};
+
+/// Cubes are cheap: (a³ + b³)^⅓, within 26 % of the larger. Source: exponents of 2.5 to 4 fit alike.
+template <class T>
+T overlap(const T& a, const T& b) {
+    using std::cbrt;
+    using std::pow;
+    const T sum = a * a * a + b * b * b;
+    if constexpr (std::is_same_v<T, double>) {
+        return cbrt(sum);
+    } else {
+        return pow(sum, 1.0 / 3);
+    }
+}
+
+/// Plans one choice.
+template <class T>
+KernelPlan<T> plan_choice(const GemmShape& s, const gemm::Choice& c, const DeviceRates<T>& device,
+                          const TensorGemmParameters<T>& p) {
+    const Rates<T> r = rates_of(s, device, p);
+    const GemmTile& tile = *c.tile;
+    KernelPlan<T> plan;
+    plan.algorithm = "gemm";
+    plan.tile = {tile.name, tile.columns, tile.rows};
+    plan.split_k = c.split_k;
+    const double blocks = gemm::blocks_of(s, tile);
+    plan.blocks = blocks * c.split_k;
+    plan.waves = plan.blocks / device.sms;
+    plan.blocks_per_sm = tile.resident;
+    plan.threads_per_block = 128 / tile.idle_schedulers;
+    plan.floor_s = p.floor_s * r.cycle_scale;
+    plan.compute_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_boost_flops_per_s, p);
+    plan.memory_s = memory_time(s, device, r, p);
+    plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
+    const T limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
+    plan.power_limited_s =
+        plan.compute_s < limited_s
+            ? T(plan.floor_s + overlap(limited_s, plan.memory_s))
+            : power_limited_seconds(
+                  plan.seconds, T(2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) *
+                                  static_cast<double>(s.n) * static_cast<double>(s.k) / (r.sm_flops_per_s * r.sms)));
+    return plan;
+}
+
+template <class T>
+double value_of(const T& x) {
+    if constexpr (requires { x.a; }) {
+        return x.a;
+    } else {
+        return x;
+    }
+}
+
+/// Chooses tile and split-K. The choice has no derivative.
+template <class T>
+gemm::Choice choose(const GemmShape& s, const DeviceRates<T>& device, TensorGemmParameters<T> p) {
+    TensorGemmParameters<double> values{
+        value_of(p.floor_s),       value_of(p.fill_s),        value_of(p.epilogue),       value_of(p.split_s),
+        value_of(p.ramp_s),        value_of(p.operand_share), value_of(p.dram_share),     value_of(p.l2_share),
+        value_of(p.efficiency),    value_of(p.energy_scale),  value_of(p.wave_sharpness), value_of(p.misaligned),
+        value_of(p.older_library), value_of(p.clock)};
+    DeviceRates<double> counts;
+    static_cast<DeviceCounts&>(counts) = device;
+    const Rates<double> rates = rates_of(s, counts, values);
+    return gemm::choose(s, device.chip->tensor, TileTime{&s, &rates, &values});
+}
+
+/// Does the product run on tensor cores of a chip whose kernels are known?
+template <class T>
+bool runs_on_tensor_cores(const DeviceRates<T>& device) {
+    return is_tensor(device.path) && !device.chip->tensor.candidates.empty();
+}
+
+}  // namespace tensor_gemm
+
+/// Chooses and times the kernel of a matrix product on tensor cores, without host time.
+template <class T>
+KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
+    return tensor_gemm::plan_choice(s, tensor_gemm::choose(s, device, p), device, p);
+}
+
+}  // namespace ftax::kernels
