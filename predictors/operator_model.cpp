@@ -75,7 +75,12 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.n = dimension_or(row, "n", 1);
     shape.k = dimension_or(row, "k", 1);
     shape.element_bytes = element_bytes(row.precision);
-    shape.linear = row.op == "linear";
+    shape.linear = row.op == "linear" || row.op == "gemm";
+    if (row.weights) {  // a loop through copies of the weights: what it has touched until it comes back to one
+        shape.weight_reuse_bytes = static_cast<double>(*row.weights) * shape.element_bytes *
+                                   static_cast<double>(shape.n) * static_cast<double>(shape.k);
+    }
+    shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
     const bool without_lt = dimension_or(row, "bias", 1) == 0 || is_without_lt(row.kernel);
     if (shape.linear && without_lt) shape.library = kernels::BlasLibrary::cublas;
     return shape;
@@ -101,12 +106,12 @@ kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
 }  // namespace
 
 std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
-    if (!operator_index(row.op)) return std::nullopt;
+    if (!operator_index(row.op) && row.op != "gemm") return std::nullopt;
     if (row.op == "conv") {
         if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
         return conv_shape(row);
     }
-    if (is_product(row.op)) {
+    if (is_product(row.op) || row.op == "gemm") {
         if (!has_dimensions(row, {"m", "n", "k"})) return std::nullopt;
         return gemm_shape(row);
     }
@@ -130,6 +135,16 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     const MathPath path = math_path(device_, row.precision, false);
     const auto plan = std::visit([&](const auto& s) { return kernels_.plan(s, path); }, *shape);
     OperatorRowPrediction result;
+    if (row.mode == "device_hot") {
+        result.kernel_s = kernels::within_power<double>(plan) + graph_gap_s;
+        result.latency_s = result.kernel_s;
+        const double width = std::exp(spread(row.op, host_));
+        result.low_s = result.latency_s / width;
+        result.high_s = result.latency_s * width;
+        result.bound = plan.bound();
+        return result;
+    }
+    if (!operator_index(row.op)) return std::nullopt;  // nobody timed its host
     result.kernel_s = kernels::within_power<double>(plan, host_.power_control_time_s);
     const bool counted = row.op == "conv" && row.order;
     result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,

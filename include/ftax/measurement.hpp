@@ -36,6 +36,9 @@ struct OperatorMeasurement {
     std::map<std::string, std::int64_t> shape;  ///< {"b": 6, "m": 27, "n": 390, "k": 21}
     std::optional<std::int64_t> order{};        ///< shapes run before it in its campaign, where the file says
     std::string kernel{};                       ///< that ran, where the file names it
+    std::string mode{};     ///< "device_hot": the kernel alone as a node of a CUDA graph; else one call, host included
+    std::string library{};  ///< "vllm 0.24.0", where the file says whose kernel it is
+    std::optional<std::int64_t> weights{};  ///< copies of the weights that the measuring loop went through
     double latency_s = 0;
     std::size_t line = 0;
 };

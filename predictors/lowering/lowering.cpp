@@ -100,6 +100,15 @@ class Lowering {
     }
 
   private:
+    /// Bytes of a tensor whose shape is known, else 0.
+    double known_bytes(std::size_t tensor) const {
+        double bytes = bits_of(schedule_.storage[tensor]) / 8.0;
+        for (const Expression dim : graph_.tensors[tensor].shape) {
+            bytes *= static_cast<double>(graph_.expressions.constant_value(dim).value_or(0));
+        }
+        return bytes;
+    }
+
     void assign_storage() {
         const DType storage = storage_type(options_.precision);
         schedule_.storage.reserve(graph_.tensors.size());
@@ -110,6 +119,9 @@ class Lowering {
         if (options_.precision != Precision::amp) return;
         autocast_policies_ = autocast::policies(graph_);
         autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
+        for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+            if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
+        }
     }
 
     void count_module_calls() {

@@ -64,6 +64,7 @@ struct Launch {
 struct Schedule {
     std::vector<Launch> launches;
     std::vector<Kernel> kernels;
+    double weight_bytes = 0;     ///< of all weights: a forward pass touches them before it comes back to one
     std::vector<DType> storage;  ///< element type of every tensor under the run's precision
 };
 

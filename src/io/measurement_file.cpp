@@ -131,6 +131,9 @@ OperatorMeasurement read_operator(RowReader& reader) {
     row.shape = parse_shape(reader);
     row.order = reader.count("order", 0);
     row.kernel = reader.text("kernel");
+    row.mode = reader.text("mode");
+    row.library = reader.text("library");
+    row.weights = reader.count("weights");
     row.latency_s = reader.latency_s();
     return row;
 }
