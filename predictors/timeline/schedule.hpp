@@ -36,6 +36,7 @@ struct Kernel {
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does.
     std::int64_t cublas_lt_limit = 0;
+    bool older_blas = false;  ///< see kernels::GemmShape
     bool lookup = false;  ///< reads[0] is a table of which only as much is read as is written
     OpId op = no_op;      ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
