@@ -385,7 +385,8 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
                     double divisor, std::vector<ScopedParameter>& parameters) {
     for (const Unknown& u : block) {
-        if (!u.fixed) parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
+        if (u.fixed || is_unseen(u)) continue;
+        parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
     }
 }
 
