@@ -4,7 +4,7 @@
 # BUILD is a configured build folder (CMake, Release), MEASUREMENTS holds the measured rows (docs/accuracy.md), MODELS the
 # architectures of timm as .pt2 files (graphs/zoo/export.py). Parts, all of them where none is named, in this order:
 #
-#   devices      data/profiles/devices.json: operators alone, then whole models on top of them
+#   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
 #   device       the ledger of forward passes that the device decides
@@ -26,7 +26,8 @@ build_all() { cmake --build "$build" --target ftax_program ftax_folds ftax_nas_s
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
 
 fit_devices() {
-    "$build/ftax" fit "$measurements/neusight_ops.csv" -o "$work/operators.json"
+    "$build/ftax" fit "$measurements/neusight_ops.csv" -o "$work/operators.json" \
+        --host-output data/profiles/hosts/neusight-pytorch-2.1.json --framework-version 2.1
     fit --start "$work/operators.json" "$measurements/framework_tax.csv" "$measurements/timm_infer.csv" \
         --models "$models" -o "$work/models.json"
     # An engine compiles convolutions of its own.

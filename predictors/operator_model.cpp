@@ -119,10 +119,10 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     return memory_shape(row);
 }
 
-OperatorModel::OperatorModel(const DeviceProfile& profile)
+OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
-      host_(profile_parameters<OperatorHostParameters<double>>(profile)) {
+      host_(profile_parameters<OperatorHostParameters<double>>(host)) {
     for (auto& rates : kernels_.rates) {
         rates.floor_s = host_.kernel_floor_s;
     }

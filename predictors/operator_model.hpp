@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "ftax/device.hpp"
+#include "ftax/framework.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
 #include "predictors/host/operator_host.hpp"
@@ -33,11 +34,12 @@ struct OperatorRowPrediction {
     Bound bound = Bound::host;
 };
 
-/// Predicts rows of operator files on one device.
+/// Predicts rows of operator files on one device in one machine.
 class OperatorModel {
   public:
-    /// Throws Error{profile} for a parameter outside its bounds.
-    explicit OperatorModel(const DeviceProfile& profile);
+    /// `host` is what calls cost that machine (call_host_profile). Throws Error{profile} for a parameter outside its
+    /// bounds.
+    OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host);
 
     /// Returns nullopt when there is no model for the row (see operator_shape).
     /// Throws Error{usage} when the device lacks the row's precision.

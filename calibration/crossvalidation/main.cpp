@@ -94,7 +94,7 @@ constexpr std::string_view operator_ledger = "ledger/operators.csv";
 void write_operators(const std::string& rows_path, const std::filesystem::path& data) {
     const fit::OperatorRows rows = fit::operator_rows(read_csv(rows_path));
     std::vector<folds::OperatorFigures> figures = folds::validate(rows);
-    for (folds::OperatorFigures& f : folds::folds_of(fit::fit_operators(rows, "folds", true).reports)) {
+    for (folds::OperatorFigures& f : folds::folds_of(fit::fit_operators(rows, {.folds = true}).reports)) {
         figures.push_back(std::move(f));
     }
     write_file(data / operator_ledger, folds::operator_ledger_csv(figures));

@@ -97,11 +97,13 @@ std::vector<OperatorFigures> validate(const fit::OperatorRows& rows) {
         const OperatorMeasurement& row = rows.file.rows[i];
         if (!rows.file.problems[i].empty()) continue;
         auto model = models.find(row.gpu);
-        if (model == models.end()) model = models.emplace(row.gpu, OperatorModel(device_profile(row.gpu))).first;
+        const std::string& slug = rows.devices.at(row.gpu).slug;
+        if (model == models.end()) {
+            model = models.emplace(row.gpu, OperatorModel(device_profile(slug), call_host_profile(slug))).first;
+        }
         const auto predicted = model->second.predict(row);
         if (!predicted) continue;
         const double error = std::log(predicted->latency_s / row.latency_s);
-        const std::string& slug = rows.devices.at(row.gpu).slug;
         Group group{std::string(all_rows), class_of(row.op), "", 0, slug};
         log_errors[group].push_back(error);
         group.fold = "validate, " + std::string(name_of(rows.conditions[i]));

@@ -16,7 +16,7 @@ struct OperatorFigures {
     fit::ErrorSummary of_gpu;
 };
 
-/// Predicts every row as `ftax validate` does, with the built-in device profile: all rows, those under usual
+/// Predicts every row as `ftax validate` does, with the built-in device and host profiles: all rows, those under usual
 /// conditions, these by region of shapes, and each kind of the others.
 [[nodiscard]] std::vector<OperatorFigures> validate(const fit::OperatorRows& rows);
 

@@ -272,7 +272,8 @@ FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitRepo
                 }
             }
             if (known || count == 0) continue;
-            const Parameter taken{name, std::exp(log_sum / count), 0, "as others of its architecture"};
+            const Parameter taken{name, std::exp(log_sum / count), 0,
+                                  "inherited from " + std::string(name_of(device->architecture))};
             report.parameters.push_back({taken, ParameterScope::device, slug});
         }
     }

@@ -63,7 +63,8 @@ std::optional<std::string_view> spread_of(std::string_view op) {
 
 }  // namespace
 
-FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels) {
+FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels,
+                       const HostProfileFile& hosts) {
     struct Known {
         OperatorModel model;
         OperatorHostParameters<double> host;
@@ -75,10 +76,10 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
         const std::string& slug = row.device->slug;
         auto known = devices.find(slug);
         if (known == devices.end()) {
-            const DeviceProfile profile = compose(kernels, *row.device);
+            const FrameworkProfile host = compose(hosts, slug);
             known = devices
-                        .emplace(slug, Known{OperatorModel(profile),
-                                             profile_parameters<OperatorHostParameters<double>>(profile)})
+                        .emplace(slug, Known{OperatorModel(compose(kernels, *row.device), host),
+                                             profile_parameters<OperatorHostParameters<double>>(host)})
                         .first;
         }
         const auto predicted = known->second.model.predict(*row.measured);

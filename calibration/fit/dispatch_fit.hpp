@@ -20,7 +20,8 @@ struct DispatchRow {
 /// Estimates what the host adds to operators (latency = host + kernel: each call is timed alone), the kernel models
 /// held as `kernels` has them: the median of latency − kernel over rows in which the host counts, over the campaign.
 /// Each device gets its own dispatch times, a device nobody measured what most of the others show; of both
-/// operator_profile takes only what no earlier fit says. The profile must hold the devices' host scales (fit_memory).
-[[nodiscard]] FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels);
+/// operator_profiles takes only what no earlier fit says. `hosts` must hold the machines' scales (fit_memory).
+[[nodiscard]] FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels,
+                                     const HostProfileFile& hosts);
 
 }  // namespace ftax::fit

@@ -30,7 +30,7 @@ struct Fold {
 struct FitReport {
     std::string kernel_class{};
     std::vector<ScopedParameter> parameters{};  ///< of the kernel models
-    std::vector<ScopedParameter> nuisance{};    ///< of the measurements: host time of a campaign, by device
+    std::vector<ScopedParameter> nuisance{};    ///< of the hosts that the devices were measured in, by device
     std::vector<Fold> folds{};
     std::vector<ErrorSummary> regions{};  ///< in-fit errors by algorithm and shape
     bool converged = false;

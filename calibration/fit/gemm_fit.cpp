@@ -382,10 +382,13 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
     add_folds("left out: clock and bandwidth measured, host known", measured, report);
 }
 
+/// A card's clock is written though rows hardly narrow its prior, the datasheet's: convolutions hold what products
+/// showed.
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
                     double divisor, std::vector<ScopedParameter>& parameters) {
     for (const Unknown& u : block) {
-        if (!u.fixed) parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
+        if (u.fixed || (scope != ParameterScope::device && is_unseen(u))) continue;
+        parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
     }
 }
 

@@ -49,7 +49,7 @@ struct GemmFitOptions {
 };
 
 /// Fits the matrix products: shared and architecture ratios, clock and bandwidth of every device, host time per
-/// operator. Architectures without rows get what their neighbours have. Folds are reported for linear and bmm apart.
+/// operator. Folds are reported for linear and bmm apart.
 [[nodiscard]] FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options = {});
 
 }  // namespace ftax::fit

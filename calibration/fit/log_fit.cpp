@@ -140,7 +140,7 @@ FitSummary LogFit::solve() {
             if (!u.fixed)
                 u.value =
                     std::clamp(std::exp(current[b][i]), u.lower, u.upper);  // exp(log(x)) may leave a bound by a bit
-            u.moved = std::abs(current[b][i] - centre[b][i]) > 1e-6;
+            u.log_shift = std::abs(current[b][i] - centre[b][i]);
             u.relative_stddev = std::sqrt(std::max(0.0, matrix[i * size + i]));
         }
     }

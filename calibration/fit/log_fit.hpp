@@ -23,12 +23,13 @@ struct Unknown {
     double prior_log_stddev = 0;  ///< of log(value) around its start; 0 for no prior
     double relative_stddev = 0;   ///< of log(value) after the fit; 0 when unknown
     bool fixed = false;
-    bool moved = false;  ///< the fit took it away from its start, where a prior alone leaves it
+    double log_shift = 0;  ///< how far the fit took log(value) from its start, where a prior alone leaves it
 };
 
-/// Tells whether the rows of a fit said nothing about an unknown: its posterior is its prior.
+/// Whether no row of a fit said anything about an unknown: its posterior is its prior, in place and in width.
 inline bool is_unseen(const Unknown& u) {
-    return !u.moved || u.relative_stddev > 0.9 * u.prior_log_stddev;
+    const bool moved = u.log_shift > 1e-6, narrowed = u.relative_stddev <= 0.9 * u.prior_log_stddev;
+    return !moved || (!narrowed && u.log_shift < 0.25 * u.prior_log_stddev);
 }
 
 /// Declares an unknown as a model does.

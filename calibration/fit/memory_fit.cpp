@@ -241,7 +241,7 @@ void add_left_out_folds(const DeviceRows& rows, const MemoryUnknowns& known, con
 void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
                     std::vector<ScopedParameter>& parameters) {
     for (const Unknown& u : block) {
-        parameters.push_back({{u.name, u.value, u.relative_stddev, is_unseen(u) ? "prior" : source}, scope, key});
+        if (!is_unseen(u)) parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
     }
 }
 

@@ -115,7 +115,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     fitted = start;
     for (const auto& [id, block] : placed) {
         for (const Unknown& u : fit.block(block.index)) {
-            if (!u.name.starts_with(options.only)) continue;
+            if (u.fixed || is_unseen(u)) continue;  // what the start knows of it holds, with its source
             const std::string key = id.substr(1);
             std::erase_if(fitted.parameters, [&, &block = block](const ScopedParameter& p) {
                 return p.parameter.name == u.name && p.scope == block.scope && p.key == key;

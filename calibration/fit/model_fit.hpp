@@ -42,7 +42,7 @@ struct ModelFitOptions {
 /// Fits the kernel models to whole forward passes, starting from the parameters of an operator fit (`start`): what no
 /// operator row shows (tensor cores, layouts, memory classes, sustained clocks of cards without operator rows) moves
 /// far, what operators fixed moves little.
-/// Returns the new values with their scopes in `fitted`.
+/// Returns in `fitted` the new values with their scopes, and `start`'s of what no row says anything about.
 [[nodiscard]] FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start,
                                    const ModelFitOptions& options, DeviceProfileFile& fitted);
 

@@ -66,33 +66,40 @@ OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_
     return rows;
 }
 
-OperatorFit fit_operators(const OperatorRows& rows, const std::string& version, bool folds) {
+OperatorFit fit_operators(const OperatorRows& rows, const OperatorFitOptions& options) {
     OperatorFit fitted;
     std::vector<FitReport>& reports = fitted.reports;
+    const auto devices = [&] { return operator_profile(reports, options.profile_version); };
+    const auto hosts = [&] { return call_profile(reports, options.framework, options.framework_version); };
     MemoryFitOptions memory;
-    memory.folds = folds;
+    memory.folds = options.folds;
     reports.push_back(fit_memory(rows.memory, memory));
 
     GemmFitOptions gemm;
-    gemm.folds = folds;
-    for (const ScopedParameter& p : operator_profile(reports, version).parameters) {
-        if (p.parameter.name == "operator.host_scale") gemm.host_scales[p.key] = p.parameter.value;
+    gemm.folds = options.folds;
+    for (const ScopedParameter& p : devices().parameters) {
         if (p.parameter.name == "bandwidth") gemm.held.push_back(p);
+    }
+    for (const ScopedParameter& p : hosts().parameters) {
+        if (p.parameter.name == "operator.host_scale") gemm.host_scales[p.key] = p.parameter.value;
     }
     reports.push_back(fit_gemm(rows.gemm, gemm));
 
     ConvFitOptions conv;
-    conv.folds = folds;
+    conv.folds = options.folds;
     conv.host_scales = gemm.host_scales;
     reports.push_back(siblings_report(rows.conv, reports));
-    for (const ScopedParameter& p : operator_profile(reports, version).parameters) {
+    for (const ScopedParameter& p : devices().parameters) {
         if (p.scope == ParameterScope::device) conv.held.push_back(p);
+    }
+    for (const ScopedParameter& p : hosts().parameters) {
         if (p.parameter.name == "operator.power_control_time_s") conv.power_control_time_s = p.parameter.value;
     }
     reports.push_back(fit_conv(rows.conv, conv));
 
-    reports.push_back(fit_dispatch(rows.dispatch, operator_profile(reports, version)));
-    fitted.profile = operator_profile(reports, version);
+    reports.push_back(fit_dispatch(rows.dispatch, devices(), hosts()));
+    fitted.profile = devices();
+    fitted.hosts = hosts();
     return fitted;
 }
 

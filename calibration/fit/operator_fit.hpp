@@ -44,13 +44,22 @@ struct OperatorRows {
 /// Throws Error{usage} for an unknown GPU.
 [[nodiscard]] OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_out = {});
 
+/// What a fit of operators is told about their rows.
+struct OperatorFitOptions {
+    std::string profile_version = "1";        ///< to write into the device profile
+    std::string framework = "pytorch-eager";  ///< whose calls the rows timed
+    std::string framework_version = "unknown";
+    bool folds = false;  ///< reports also hold errors with one device left out
+};
+
 struct OperatorFit {
     std::vector<FitReport> reports;
     DeviceProfileFile profile;
+    HostProfileFile hosts;  ///< of the machines that the devices were measured in
 };
 
 /// Fits operators in the order in which they determine the parameters: memory-bound ones bandwidth and host, matrix
-/// products the clock, convolutions neither. With `folds` every report also holds errors with one device left out.
-[[nodiscard]] OperatorFit fit_operators(const OperatorRows& rows, const std::string& version, bool folds);
+/// products the clock, convolutions neither.
+[[nodiscard]] OperatorFit fit_operators(const OperatorRows& rows, const OperatorFitOptions& options = {});
 
 }  // namespace ftax::fit

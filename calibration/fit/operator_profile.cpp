@@ -1,10 +1,10 @@
 #include "calibration/fit/operator_profile.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
-
-#include "predictors/host/operator_host.hpp"
+#include <vector>
 
 namespace ftax::fit {
 namespace {
@@ -13,30 +13,33 @@ auto key_of(const ScopedParameter& p) {
     return std::tie(p.parameter.name, p.scope, p.key);
 }
 
+/// The parameters of all reports, in the order of a profile.
+std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
+                                    std::vector<ScopedParameter> FitReport::*parameters) {
+    std::vector<ScopedParameter> all;
+    for (const FitReport& report : reports) {
+        all.insert(all.end(), (report.*parameters).begin(), (report.*parameters).end());
+    }
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+    all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
+              all.end());
+    return all;
+}
+
 }  // namespace
 
 DeviceProfileFile operator_profile(std::span<const FitReport> reports, std::string version) {
-    DeviceProfileFile profile;
-    profile.version = std::move(version);
-    const auto add = [&](const ScopedParameter& p) {
-        const auto is_same = [&](const ScopedParameter& other) { return key_of(other) == key_of(p); };
-        if (std::any_of(profile.parameters.begin(), profile.parameters.end(), is_same)) return;
-        profile.parameters.push_back(p);
-        const bool new_device =
-            p.scope == ParameterScope::device &&
-            std::find(profile.fitted_on.begin(), profile.fitted_on.end(), p.key) == profile.fitted_on.end();
-        if (new_device) profile.fitted_on.push_back(p.key);
-    };
-    for (const FitReport& report : reports) {
-        for (const ScopedParameter& p : report.parameters) add(p);
-        for (const ScopedParameter& p : report.nuisance) {
-            if (p.parameter.name.starts_with(operator_prefix)) add(p);
-        }
+    DeviceProfileFile profile{std::move(version), {}, merged(reports, &FitReport::parameters)};
+    std::set<std::string> devices;
+    for (const ScopedParameter& p : profile.parameters) {
+        if (p.scope == ParameterScope::device) devices.insert(p.key);
     }
-    std::sort(profile.parameters.begin(), profile.parameters.end(),
-              [](const ScopedParameter& a, const ScopedParameter& b) { return key_of(a) < key_of(b); });
-    std::sort(profile.fitted_on.begin(), profile.fitted_on.end());
+    profile.fitted_on.assign(devices.begin(), devices.end());
     return profile;
+}
+
+HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework, std::string version) {
+    return {std::move(framework), std::move(version), merged(reports, &FitReport::nuisance)};
 }
 
 }  // namespace ftax::fit

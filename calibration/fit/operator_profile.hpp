@@ -8,8 +8,11 @@
 
 namespace ftax::fit {
 
-/// Turns fitted parameters ("name", "name@turing", "name@t4") into the content of a device profile. Where two reports
-/// hold the same parameter the earlier one counts: pass first the fit whose rows determine it best.
+/// Turn fitted parameters into profiles: those of the kernels into that of the devices, those of the calls into that of
+/// the hosts that the devices were measured in. Where two reports hold the same parameter the earlier one counts: pass
+/// first the fit whose rows determine it best.
 [[nodiscard]] DeviceProfileFile operator_profile(std::span<const FitReport> reports, std::string version);
+[[nodiscard]] HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework,
+                                           std::string version);
 
 }  // namespace ftax::fit

@@ -58,4 +58,14 @@ struct FrameworkProfile {
 [[nodiscard]] FrameworkProfile framework_profile(std::string_view framework, std::string_view host = {},
                                                  const std::string& profile_path = {});
 
+/// Names of the built-in host profiles of single calls, as measurement files of operators time them
+/// (data/profiles/hosts).
+[[nodiscard]] std::vector<std::string> call_host_names();
+
+/// Composes what single calls of a framework cost the machine that holds the card `device_slug`, or, where the profile
+/// has no such machine, what most of its machines have. `profile` is one of call_host_names() or the path of a file
+/// ending in .json; empty for the built-in one of eager PyTorch.
+/// Throws Error{usage} listing what exists, Error{profile} for an invalid file.
+[[nodiscard]] FrameworkProfile call_host_profile(std::string_view device_slug, const std::string& profile = {});
+
 }  // namespace ftax

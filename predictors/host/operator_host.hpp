@@ -10,11 +10,8 @@
 #include "ftax/parameter.hpp"
 
 /// Host side of single operators as measurement files time them: one call of an eager framework between two events on
-/// an idle GPU.
+/// an idle GPU. Host profiles hold its parameters (data/profiles/hosts).
 namespace ftax {
-
-/// Begins the names of the parameters of this header: they live in device profiles beside those of the kernels.
-inline constexpr std::string_view operator_prefix = "operator.";
 
 /// Operators an operator file may name; a suffix u means that one operand is a scalar.
 inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul",    "div",  "pow",  "addu", "mulu",

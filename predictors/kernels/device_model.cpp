@@ -17,7 +17,7 @@ CpuModel<double> cpu_model(const DeviceProfile& profile) {
     std::size_t known = 0;
     visit_parameters(model.parameters, profile.device,
                      [&](std::string_view name, double& value, const ParameterSpec& spec) {
-                         value = profile_value(profile, name, spec);
+                         value = profile_value(profile.parameters, profile.device.slug, name, spec);
                          known += std::any_of(profile.parameters.begin(), profile.parameters.end(),
                                               [&](const Parameter& p) { return p.name == name; });
                      });

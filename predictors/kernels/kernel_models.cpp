@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 
 namespace ftax {
@@ -16,11 +15,10 @@ KernelParameters<double> kernel_parameters(const DeviceProfile& profile) {
     KernelParameters<double> parameters;
     std::vector<std::string_view> names;
     visit_parameters(parameters, profile.device, [&](std::string_view name, double& value, const ParameterSpec& spec) {
-        value = profile_value(profile, name, spec);
+        value = profile_value(profile.parameters, profile.device.slug, name, spec);
         names.push_back(name);
     });
     for (const Parameter& p : profile.parameters) {
-        if (p.name.starts_with(operator_prefix)) continue;
         if (std::find(names.begin(), names.end(), p.name) == names.end()) {
             throw Error(ErrorCode::profile,
                         fmt::format("{}: no kernel model has a parameter {}", profile.device.slug, p.name));

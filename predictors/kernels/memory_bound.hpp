@@ -43,7 +43,7 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.reread_l2_share", p.reread_l2_share,
           ParameterSpec{0.2, 0.02, 1, 0.4, shared, "share of the L2 that keeps rows for a second pass"});
     visit("memory.reread_sm_share", p.reread_sm_share,
-          ParameterSpec{0.65, 0.05, 2, 0.4, shared, "share of the SMs' memories that keeps rows for a second pass"});
+          ParameterSpec{0.65, 0.05, 1, 0.4, shared, "share of the SMs' memories that keeps rows for a second pass"});
     visit("memory.misaligned_traffic", p.misaligned_traffic,
           ParameterSpec{0.1, 0.005, 0.5, 0.5, shared, "extra sectors when rows do not start on 32 bytes"});
     visit("memory.sfu_cost_ratio", p.sfu_cost_ratio,

@@ -8,13 +8,14 @@
 
 namespace ftax {
 
-double profile_value(const DeviceProfile& profile, std::string_view name, const ParameterSpec& spec) {
-    const auto at = std::lower_bound(profile.parameters.begin(), profile.parameters.end(), name,
+double profile_value(std::span<const Parameter> parameters, std::string_view owner, std::string_view name,
+                     const ParameterSpec& spec) {
+    const auto at = std::lower_bound(parameters.begin(), parameters.end(), name,
                                      [](const Parameter& p, std::string_view wanted) { return p.name < wanted; });
-    if (at == profile.parameters.end() || at->name != name) return spec.initial;
+    if (at == parameters.end() || at->name != name) return spec.initial;
     if (!(at->value >= spec.lower && at->value <= spec.upper)) {
-        throw Error(ErrorCode::profile, fmt::format("parameter {} of {} is {}, outside [{}, {}]", name,
-                                                    profile.device.slug, at->value, spec.lower, spec.upper));
+        throw Error(ErrorCode::profile, fmt::format("parameter {} of {} is {}, outside [{}, {}]", name, owner,
+                                                    at->value, spec.lower, spec.upper));
     }
     return at->value;
 }

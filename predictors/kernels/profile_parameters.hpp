@@ -1,23 +1,25 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
-#include "ftax/device.hpp"
+#include "ftax/framework.hpp"
 #include "ftax/parameter.hpp"
 
 namespace ftax {
 
-/// Returns the profile's value of a parameter, or its initial value where the profile does not set it.
-/// Throws Error{profile} when the value lies outside the bounds that the model declares.
-[[nodiscard]] double profile_value(const DeviceProfile& profile, std::string_view name, const ParameterSpec& spec);
+/// Returns the value that a profile's parameters (sorted by name) have for one, or its initial value where they do not
+/// set it. Throws Error{profile}, which says whose they are, for a value outside the bounds that the model declares.
+[[nodiscard]] double profile_value(std::span<const Parameter> parameters, std::string_view owner, std::string_view name,
+                                   const ParameterSpec& spec);
 
 /// Fills the parameters of a model (anything with visit_parameters) from a profile.
 /// Throws what profile_value throws.
 template <class Parameters>
-[[nodiscard]] Parameters profile_parameters(const DeviceProfile& profile) {
+[[nodiscard]] Parameters profile_parameters(const FrameworkProfile& profile) {
     Parameters parameters;
     visit_parameters(parameters, [&](std::string_view name, double& value, const ParameterSpec& spec) {
-        value = profile_value(profile, name, spec);
+        value = profile_value(profile.parameters, profile.host, name, spec);
     });
     return parameters;
 }

@@ -34,11 +34,17 @@ struct Reader {
     unsigned rows;
 };
 constexpr std::array readers{
-    Reader{"--host-output", machine},  Reader{"--start", machine | models},
-    Reader{"--models", models},        Reader{"--leave-out-model", machine | models},
-    Reader{"--leave-out-run", models}, Reader{"--leave-out-device", operators | models},
-    Reader{"--only", models},          Reader{"--framework", machine | models},
-    Reader{"--iterations", models},    Reader{"--starts", models},
+    Reader{"--host-output", machine | operators},
+    Reader{"--start", machine | models},
+    Reader{"--models", models},
+    Reader{"--leave-out-model", machine | models},
+    Reader{"--leave-out-run", models},
+    Reader{"--leave-out-device", operators | models},
+    Reader{"--only", models},
+    Reader{"--framework", machine | operators | models},
+    Reader{"--framework-version", operators},
+    Reader{"--iterations", models},
+    Reader{"--starts", models},
     Reader{"--folds", operators},
 };
 
@@ -51,6 +57,7 @@ struct FitArguments {
     ModelRowSelection selection;
     std::string only;
     std::string version = "1";
+    std::string framework_version = "unknown";
     int starts = 1;
     int iterations = 30;
     bool folds = false;
@@ -150,11 +157,15 @@ int run_fit(FitArguments arguments) {
     std::vector<fit::ModelRow> measured;
     for (CsvTable& table : others) {
         if (holds_operators(table)) {
+            const fit::OperatorFitOptions options{.profile_version = arguments.version,
+                                                  .framework = arguments.selection.frameworks.front(),
+                                                  .framework_version = arguments.framework_version,
+                                                  .folds = arguments.folds};
             fit::OperatorFit fitted =
-                fit::fit_operators(fit::operator_rows(std::move(table), arguments.selection.left_out_devices),
-                                   arguments.version, arguments.folds);
+                fit::fit_operators(fit::operator_rows(std::move(table), arguments.selection.left_out_devices), options);
             for (const fit::FitReport& report : fitted.reports) print_report(report);
             profile = std::move(fitted.profile);
+            if (!arguments.host_output.empty()) write_file(arguments.host_output, to_text(fitted.hosts));
         } else {
             for (fit::ModelRow& row :
                  model_rows(read_model_measurements(std::move(table)), arguments.selection, devices)) {
@@ -171,6 +182,7 @@ int run_fit(FitArguments arguments) {
         const DeviceProfileFile start = profile;
         print_report(fit::fit_models(measured, start, options, profile));
     }
+    if (arguments.output.empty()) return 0;
     if (profile.parameters.empty()) throw Error(ErrorCode::usage, "no row of these files says anything about a device");
     write_file(arguments.output, to_text(profile));
     return 0;
@@ -186,9 +198,9 @@ void setup_fit(CLI::App& app, Action& action) {
             "operator files first, then model files (CSV); or the files that `ftax measure` wrote on one machine")
         ->required();
     verb->add_option("-o,--output", arguments->output, "device profile to write")->type_name("FILE");
-    verb->add_option(
-            "--host-output", arguments->host_output,
-            "framework profile to write, from the host_dispatch rows of `ftax measure` or calibration/campaign.sh")
+    verb->add_option("--host-output", arguments->host_output,
+                     "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure` or "
+                     "calibration/campaign.sh; of single calls, from operator files")
         ->type_name("FILE");
     verb->add_option("--start", arguments->start, "profile to start from instead of fitting operators")
         ->type_name("FILE");
@@ -200,6 +212,8 @@ void setup_fit(CLI::App& app, Action& action) {
     verb->add_option("--leave-out-run", arguments->selection.left_out_runs, "GPU:RUN whose rows are not used");
     verb->add_option("--framework", arguments->selection.frameworks, "frameworks whose whole-model rows are used")
         ->capture_default_str();
+    verb->add_option("--framework-version", arguments->framework_version,
+                     "version of the framework whose operators were timed, to write into the host's profile");
     verb->add_option("--only", arguments->only, "beginning of the names of the parameters that whole models may move");
     verb->add_option("--profile-version", arguments->version, "version to write into the profile");
     verb->add_option("--iterations", arguments->iterations, "most iterations of the whole-model fit")

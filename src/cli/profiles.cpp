@@ -25,7 +25,7 @@ struct ProfilesArguments {
     OutputArguments output;
 };
 
-/// The fitted parameters of a device or of a framework, whichever bears the name.
+/// The fitted parameters of a device, of a framework or of single calls, whichever bears the name.
 struct ProfileView {
     std::string title, version;
     std::vector<Parameter> parameters;
@@ -33,6 +33,7 @@ struct ProfileView {
 
 [[noreturn]] void fail_unknown(const std::string& name) {
     std::vector<std::string> names = framework_names();
+    for (std::string& host : call_host_names()) names.push_back(std::move(host));
     for (const DeviceSpec& device : device_specs()) names.push_back(device.slug);
     const std::vector<std::string> near = near_names(name, names);
     throw Error(
@@ -41,8 +42,17 @@ struct ProfileView {
                     escape_terminal(name), near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", "))));
 }
 
+ProfileView view_of(const FrameworkProfile& profile, std::string_view name) {
+    return {fmt::format("{}@{}", name, profile.host), profile.version, profile.parameters};
+}
+
 ProfileView view_of(const std::string& name) {
     const std::size_t at = name.find('@');
+    const std::string after_at = at == std::string::npos ? "" : name.substr(at + 1);
+    const std::vector<std::string> hosts = call_host_names();
+    if (const std::string host = name.substr(0, at); std::find(hosts.begin(), hosts.end(), host) != hosts.end()) {
+        return view_of(call_host_profile(after_at.empty() ? after_at : device_spec(after_at).slug, host), host);
+    }
     const std::string framework = framework_name(name.substr(0, at));
     const std::vector<std::string> frameworks = framework_names();
     if (std::find(frameworks.begin(), frameworks.end(), framework) == frameworks.end()) {
@@ -54,8 +64,7 @@ ProfileView view_of(const std::string& name) {
             fail_unknown(name);
         }
     }
-    FrameworkProfile profile = framework_profile(framework, at == std::string::npos ? "" : name.substr(at + 1));
-    return {fmt::format("{}@{}", profile.framework, profile.host), profile.version, std::move(profile.parameters)};
+    return view_of(framework_profile(framework, after_at), framework);
 }
 
 /// Five significant digits: parameters span from 1e-6 s to 1e6 bytes.
@@ -68,6 +77,7 @@ int run_list(const ProfilesArguments& arguments) {
     for (const std::string& framework : framework_names()) {
         for (const std::string& host : host_names(framework)) views.push_back(view_of(framework + "@" + host));
     }
+    for (const std::string& host : call_host_names()) views.push_back(view_of(host));
     for (const DeviceSpec& device : device_specs()) views.push_back(view_of(device.slug));
     const auto table = [&] {
         report::Table rows({{"profile", report::Align::left}, {"version", report::Align::left}, {"parameters"}});
@@ -152,7 +162,7 @@ int run_diff(const ProfilesArguments& arguments) {
 }  // namespace
 
 void setup_profiles(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("profiles", "fitted parameters of devices and frameworks");
+    CLI::App* verb = app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
     verb->require_subcommand(1);
     const auto arguments = std::make_shared<ProfilesArguments>();
     const auto setup = [&](const char* name, const char* description, int (*run)(const ProfilesArguments&)) {
@@ -162,7 +172,7 @@ void setup_profiles(CLI::App& app, Action& action) {
         return part;
     };
     setup("list", "all profiles and their versions", run_list);
-    const char* name_help = "a device, or FRAMEWORK[@HOST]";
+    const char* name_help = "a device, FRAMEWORK[@HOST], or a host profile of single calls[@DEVICE]";
     setup("show", "parameters of one profile, each with its source", run_show)
         ->add_option("PROFILE", arguments->name, name_help)
         ->required();

@@ -91,6 +91,10 @@ void setup_validate(CLI::App& app, Action& action) {
     verb->add_option("--profile", arguments->validation.device_profile,
                      "fitted device parameters instead of the built-in ones")
         ->type_name("FILE");
+    verb->add_option("--host-profile", arguments->validation.host_profile,
+                     "rows of operators: what calls cost the host (`ftax fit --host-output`) instead of what they cost "
+                     "the built-in ones")
+        ->type_name("FILE");
     verb->add_option("--models", arguments->validation.models, "folder with models as files")->type_name("DIR");
     verb->add_option("--by", arguments->validation.by,
                      "columns to group by; default gpu,framework,precision or gpu,op,precision")
@@ -106,7 +110,7 @@ void setup_validate(CLI::App& app, Action& action) {
     add_kineto_options(*verb, arguments->kineto);
     CLI::Option* const trace = verb->get_option("--kineto");
     html->excludes(trace);
-    for (const char* of_rows : {"--models", "--by", "--max-mape", "--predictions"})
+    for (const char* of_rows : {"--models", "--by", "--max-mape", "--predictions", "--host-profile"})
         verb->get_option(of_rows)->excludes(trace);
     verb->callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
 }

@@ -17,6 +17,7 @@ using nlohmann::ordered_json;
 
 constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
 constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
+constexpr std::string_view machine_name = "machine";  // what a host profile calls the scope of a device
 
 constexpr int stranger = 1 << 16;
 
@@ -72,6 +73,16 @@ ScopedParameter parse_scoped_parameter(const JsonField& field) {
     return scoped;
 }
 
+ScopedParameter parse_machine_parameter(const JsonField& field) {
+    field.allow({"name", machine_name, "value", "relative_stddev", "source"});
+    ScopedParameter scoped{parse_parameter(field), ParameterScope::shared, {}};
+    if (const auto machine = field.find(machine_name)) {
+        scoped.scope = ParameterScope::device;
+        scoped.key = machine->text();
+    }
+    return scoped;
+}
+
 std::vector<JsonField> parameter_fields(const JsonField& root) {
     const JsonField field = root["parameters"];
     std::vector<JsonField> fields = field.elements();
@@ -99,6 +110,12 @@ ordered_json to_json(const ScopedParameter& scoped) {
         json[std::string(scope_names[static_cast<std::size_t>(scoped.scope)])] = scoped.key;
     }
     return json;
+}
+
+/// Says in the source of a fitted value which rows it comes from: of the device's own kind, or of others.
+void name_origin(Parameter& parameter, const std::string& origin) {
+    constexpr std::string_view fitted = "fitted";
+    if (parameter.source.starts_with(fitted)) parameter.source.replace(0, fitted.size(), origin);
 }
 
 template <class P>
@@ -131,6 +148,19 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
     if (const auto devices = root.find("fitted_on")) profile.fitted_on = devices->texts();
     for (const JsonField& field : parameter_fields(root)) {
         append_in_order(profile.parameters, parse_scoped_parameter(field), field);
+    }
+    return profile;
+}
+
+HostProfileFile parse_host_profile(std::string_view text, const std::string& origin) {
+    nlohmann::json document = parse_json(text, origin);
+    migrate_schema(document, origin);
+    const JsonField root(document, origin);
+    check_kind(root, "host");
+    root.allow({"schema_version", "kind", "framework", "version", "parameters"});
+    HostProfileFile profile{root["framework"].text(), root["version"].text(), {}};
+    for (const JsonField& field : parameter_fields(root)) {
+        append_in_order(profile.parameters, parse_machine_parameter(field), field);
     }
     return profile;
 }
@@ -169,6 +199,20 @@ std::string to_text(FrameworkProfile profile) {
     return to_text(json);
 }
 
+std::string to_text(HostProfileFile profile) {
+    ordered_json json = profile_of_kind("host");
+    json["framework"] = profile.framework;
+    json["version"] = profile.version;
+    std::sort(profile.parameters.begin(), profile.parameters.end(), in_order);
+    ordered_json list = ordered_json::array();
+    for (const ScopedParameter& scoped : profile.parameters) {
+        list.push_back(to_json(scoped.parameter));
+        if (scoped.scope == ParameterScope::device) list.back()[std::string(machine_name)] = scoped.key;
+    }
+    json["parameters"] = std::move(list);
+    return to_text(json);
+}
+
 const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file, std::string_view name,
                                                    Architecture architecture) {
     const ScopedParameter* nearest = nullptr;
@@ -185,7 +229,8 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
 
 DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     DeviceProfile profile{device, {}, file.version, {}};
-    bool own = std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) != file.fitted_on.end();
+    const bool fitted_on = std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) != file.fitted_on.end();
+    bool own = fitted_on;
     int last_distance = 0;
     for (const ScopedParameter& scoped : file.parameters) {
         const bool of_architecture = scoped.scope == ParameterScope::architecture;
@@ -203,6 +248,10 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
         } else {
             profile.parameters.push_back(scoped.parameter);
         }
+        if (scoped.scope == ParameterScope::shared) name_origin(profile.parameters.back(), "shared");
+        if (of_architecture && (distance > 0 || !fitted_on)) {
+            name_origin(profile.parameters.back(), "inherited from " + scoped.key);
+        }
     }
     if (!own) {
         constexpr std::size_t few = 3;
@@ -212,6 +261,23 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
             others == 0    ? "nor of any other"
             : others > few ? fmt::format("but of {} others", others)
                            : fmt::format("but of {}", fmt::join(file.fitted_on, ", "))));
+    }
+    return profile;
+}
+
+FrameworkProfile compose(const HostProfileFile& file, std::string_view device_slug) {
+    FrameworkProfile profile{.framework = file.framework, .version = file.version, .host = "reference"};
+    for (const ScopedParameter& scoped : file.parameters) {
+        const bool of_machine = scoped.scope == ParameterScope::device;
+        if (of_machine && scoped.key != device_slug) continue;
+        if (of_machine) profile.host = scoped.key + " machine";
+        // A machine's value comes after the shared one and replaces it.
+        if (!profile.parameters.empty() && profile.parameters.back().name == scoped.parameter.name) {
+            profile.parameters.back() = scoped.parameter;
+        } else {
+            profile.parameters.push_back(scoped.parameter);
+        }
+        if (!of_machine) name_origin(profile.parameters.back(), "shared");
     }
     return profile;
 }

@@ -15,7 +15,7 @@ namespace ftax {
 struct ScopedParameter {
     Parameter parameter;
     ParameterScope scope = ParameterScope::shared;
-    std::string key;  ///< architecture or device slug; empty when shared
+    std::string key;  ///< architecture or device slug; empty when shared; of a host, the card that the machine holds
 };
 
 /// Content of a device profile file: the fitted parameters of the kernel models for any number of devices.
@@ -25,15 +25,23 @@ struct DeviceProfileFile {
     std::vector<ScopedParameter> parameters;  ///< sorted by name, then scope, then key; each once
 };
 
+/// Content of a host profile file: what single calls of one framework version cost the CPUs of any number of machines.
+struct HostProfileFile {
+    std::string framework, version;
+    std::vector<ScopedParameter> parameters;  ///< shared or of a machine; sorted by name, scope, key; each once
+};
+
 /// Parse profile files (format: data/profiles/README.md). `origin` names the text in errors.
 /// Throws Error{profile} with the path to the field: a value that is not positive, none at all, out of order, twice,
 /// or a schema newer than this program; an older one is migrated in memory.
 [[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
+[[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
 
 /// Print profile files so that the functions above read them back; parameters are put in order.
 [[nodiscard]] std::string to_text(DeviceProfileFile profile);
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
+[[nodiscard]] std::string to_text(HostProfileFile profile);
 
 /// The built-in fitted parameters of all devices.
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
@@ -43,8 +51,12 @@ struct DeviceProfileFile {
                                                                  std::string_view name, Architecture architecture);
 
 /// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else that of the
-/// nearest architecture whose kernels it runs, else the shared.
+/// nearest architecture whose kernels it runs, else the shared. The source of a value that no row of this device or of
+/// its architecture moved says "inherited from ampere" or "shared" where the file says "fitted".
 /// Adds a warning when no measurement of this device went into the profile.
 [[nodiscard]] DeviceProfile compose(const DeviceProfileFile& profile, const DeviceSpec& device);
+
+/// Picks what holds for the machine that holds a card: for each parameter the machine's own value, else the shared.
+[[nodiscard]] FrameworkProfile compose(const HostProfileFile& profile, std::string_view device_slug);
 
 }  // namespace ftax

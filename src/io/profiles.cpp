@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::string_view device_profile_path = "data/profiles/devices.json";
 constexpr std::string_view framework_folder = "data/profiles/frameworks/";
+constexpr std::string_view call_host_folder = "data/profiles/hosts/";
+constexpr std::string_view default_call_host = "neusight-pytorch-2.1";
+constexpr std::string_view profile_ending = ".json";
 constexpr std::string_view reference_host = "reference";
 constexpr std::uint64_t max_file_bytes = 64 << 20;
 
@@ -125,6 +128,28 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
             .version = "uncalibrated",
             .host = std::string(reference_host),
             .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
+}
+
+std::vector<std::string> call_host_names() {
+    std::vector<std::string> names;
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (!file.path.starts_with(call_host_folder)) continue;
+        const std::string_view name = file.path.substr(call_host_folder.size());
+        names.emplace_back(name.substr(0, name.size() - profile_ending.size()));
+    }
+    return names;
+}
+
+FrameworkProfile call_host_profile(std::string_view device_slug, const std::string& profile) {
+    if (profile.ends_with(profile_ending)) {
+        return compose(parse_host_profile(read_file(profile, max_file_bytes), escape_terminal(profile)), device_slug);
+    }
+    const std::string_view name = profile.empty() ? default_call_host : profile;
+    const std::string path = fmt::format("{}{}{}", call_host_folder, name, profile_ending);
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (file.path == path) return compose(parse_host_profile(file.content, path), device_slug);
+    }
+    fail_unknown("host profile", name, call_host_names());
 }
 
 }  // namespace ftax

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ftax/error.hpp"
+#include "ftax/framework.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/scenario/arguments.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -63,9 +64,10 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
         auto model = models.find(row.gpu);
         if (model == models.end()) {
             const DeviceProfile profile = device_profile(row.gpu, arguments.device_profile);
-            model = models.emplace(row.gpu, OperatorModel(profile)).first;
+            const FrameworkProfile host = call_host_profile(profile.device.slug, arguments.host_profile);
+            model = models.emplace(row.gpu, OperatorModel(profile, host)).first;
             model->second.anchor(anchors[profile.device.slug]);
-            profiles.insert(report::used(profile));
+            profiles.insert({report::used(profile), report::used(host)});
         }
         const auto p = model->second.predict(row);
         if (!p) return std::nullopt;

@@ -18,6 +18,7 @@ struct ValidationArguments {
     std::string models;            ///< folder with models as files; empty for the zoo
     std::string by;                ///< columns to group by, separated by commas; empty for the default
     std::string device_profile{};  ///< file; empty for the built-in one
+    std::string host_profile{};    ///< of rows of operators: see call_host_profile
 };
 
 struct Validation {

@@ -157,6 +157,7 @@ void profile_json(std::string_view bytes) {
     };
     round_trip(parse_device_profile);
     round_trip(parse_framework_profile);
+    round_trip(parse_host_profile);
     static_cast<void>(parse_device(bytes, "fuzz.json"));
 }
 

@@ -96,6 +96,62 @@ TEST_CASE("an architecture without values takes those of the nearest whose kerne
     CHECK(kin_of(Architecture::maxwell).front() == Architecture::pascal);
 }
 
+TEST_CASE("a value says whether rows of the card's own kind, of another architecture or of all moved it") {
+    DeviceProfileFile profile = example();
+    profile.parameters.push_back({{"gemm.wide", 0.9, 0, "fitted: 5 rows"}, ParameterScope::architecture, "ampere"});
+    profile.parameters.push_back({{"memory.sort", 2, 0, "prior"}, ParameterScope::shared, ""});
+    const auto source = [&](std::string_view device, std::string_view name) {
+        for (const Parameter& p : compose(profile, device_spec(device)).parameters) {
+            if (p.name == name) return p.source;
+        }
+        return std::string("unset");
+    };
+    CHECK(source("t4", "clock.fp32") == "fitted: example");
+    CHECK(source("rtx-2080-ti", "clock.fp32") == "inherited from turing: example");
+    CHECK(source("t4", "gemm.fill_k") == "shared: example");
+    CHECK(source("h100", "gemm.wide") == "inherited from ampere: 5 rows");
+    CHECK(source("t4", "memory.sort") == "prior");
+    profile.fitted_on = {"rtx-2080-ti"};
+    CHECK(source("rtx-2080-ti", "clock.fp32") == "fitted: example");
+}
+
+TEST_CASE("a host profile reads back as it was written and holds by machine") {
+    using enum ParameterScope;
+    HostProfileFile hosts{"pytorch-eager", "2.1", {}};
+    hosts.parameters = {{{"operator.host_scale", 1.7, 0.1, "fitted: example"}, device, "t4"},
+                        {{"operator.host_scale", 0.9, 0, "fitted: example"}, shared, ""}};
+    const HostProfileFile read = parse_host_profile(to_text(hosts), "h.json");
+    CHECK(to_text(read) == to_text(hosts));
+    const FrameworkProfile t4 = compose(read, "t4"), other = compose(read, "p4");
+    REQUIRE(t4.parameters.size() == 1);
+    CHECK(t4.parameters[0].value == 1.7);
+    CHECK(t4.parameters[0].source == "fitted: example");
+    CHECK(t4.version == "2.1");
+    REQUIRE(other.parameters.size() == 1);
+    CHECK(other.parameters[0].value == 0.9);
+    CHECK(other.parameters[0].source == "shared: example");
+    json wrong = json::parse(to_text(hosts));
+    wrong["parameters"][1]["device"] = "t4";
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_host_profile(wrong.dump(), "h.json")),
+                         doctest::Contains("parameters[1].device"), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_host_profile(to_text(example()), "h.json")),
+                         "h.json: kind: is not \"host\"", Error);
+}
+
+TEST_CASE("the built-in device profile says of no inherited or unmoved value that it was fitted") {
+    for (const ScopedParameter& p : embedded_device_profile().parameters) {
+        CAPTURE(p.parameter.name);
+        CAPTURE(p.key);
+        CHECK_FALSE(p.parameter.name.starts_with("operator."));
+        CHECK(p.parameter.source.find("neighbouring") == std::string::npos);
+        if (p.scope != ParameterScope::architecture) continue;
+        // No rows of these generations are in the measurements.
+        if (p.key == "maxwell" || p.key == "hopper" || p.key == "blackwell") {
+            CHECK(p.parameter.source.starts_with("inherited from "));
+        }
+    }
+}
+
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {
     CHECK(compose(example(), device_spec("t4")).warnings.empty());
     const std::vector<std::string> warnings = compose(example(), device_spec("l4")).warnings;

@@ -6,6 +6,7 @@
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "ftax/framework.hpp"
 
 namespace {
 
@@ -15,6 +16,11 @@ DeviceProfile unfitted(std::string_view device) {
     DeviceProfile profile;
     profile.device = device_spec(device);
     return profile;
+}
+
+/// A machine whose calls cost what the model declares.
+FrameworkProfile machine(std::vector<Parameter> parameters = {}) {
+    return {.framework = "pytorch-eager", .version = "2.1", .host = "test", .parameters = std::move(parameters)};
 }
 
 OperatorMeasurement row(std::string op, std::map<std::string, std::int64_t> shape,
@@ -46,14 +52,14 @@ TEST_CASE("convolution rows get their output size from padding and stride") {
 }
 
 TEST_CASE("rows without a model or with a dimension missing have no prediction") {
-    const OperatorModel model(unfitted("t4"));
+    const OperatorModel model(unfitted("t4"), machine());
     CHECK_FALSE(model.predict(row("cholesky", {{"b", 1}, {"h", 1}})));
     CHECK_FALSE(model.predict(row("softmax", {{"b", 1}})));
     CHECK_FALSE(model.predict(row("bmm", {{"b", 1}, {"m", 4}, {"n", 4}})));
 }
 
 TEST_CASE("a short pointwise kernel hides in the host's time, a matrix product adds to it") {
-    const OperatorModel model(unfitted("v100-pcie-32gb"));
+    const OperatorModel model(unfitted("v100-pcie-32gb"), machine());
     const auto add = *model.predict(row("add", {{"b", 10}, {"h", 10}}));
     CHECK(add.latency_s == add.host_s);
     CHECK(add.bound == Bound::host);
@@ -79,7 +85,7 @@ TEST_CASE("a layer's shape or its kernel tells that it has no bias") {
 
 TEST_CASE("a GTX 1080 Ti runs a large layer without a bias as published, one with a bias in more than twice the time") {
     // 128 GFLOP at 10.5 TFLOPS. Source: gist.github.com/ypwhs/a156353cb19e780e323be054821af015 (PyTorch 1.0).
-    const OperatorModel model(device_profile("gtx-1080-ti"));
+    const OperatorModel model(device_profile("gtx-1080-ti"), machine());
     const auto layer_s = [&](std::int64_t bias) {
         return model.predict(row("linear", {{"m", 4096}, {"n", 4096}, {"k", 4096}, {"bias", bias}}))->kernel_s;
     };
@@ -88,22 +94,28 @@ TEST_CASE("a GTX 1080 Ti runs a large layer without a bias as published, one wit
 }
 
 TEST_CASE("large rows take half the time in half precision, also without tensor cores") {
-    const OperatorModel model(unfitted("p100-pcie-16gb"));
+    const OperatorModel model(unfitted("p100-pcie-16gb"), machine());
     const double fp32_s = model.predict(row("add", {{"b", 100'000}, {"h", 4096}}))->latency_s;
     const double fp16_s = model.predict(row("add", {{"b", 100'000}, {"h", 4096}}, Precision::fp16))->latency_s;
     CHECK(fp16_s == doctest::Approx(fp32_s / 2).epsilon(0.02));
 }
 
 TEST_CASE("a precision the device lacks is refused") {
-    const OperatorModel model(unfitted("p100-pcie-16gb"));
+    const OperatorModel model(unfitted("p100-pcie-16gb"), machine());
     CHECK_THROWS_AS((void)model.predict(row("bmm", {{"b", 1}, {"m", 64}, {"n", 64}, {"k", 64}}, Precision::bf16)),
                     Error);
 }
 
+TEST_CASE("a device in another machine has the kernels of the device and the calls of the machine") {
+    const OperatorMeasurement product = row("bmm", {{"b", 10}, {"m", 512}, {"n", 512}, {"k", 512}});
+    const auto in_own = *OperatorModel(device_profile("t4"), call_host_profile("t4")).predict(product);
+    const auto in_v100s = *OperatorModel(device_profile("t4"), call_host_profile("v100-pcie-32gb")).predict(product);
+    CHECK(in_v100s.kernel_s == in_own.kernel_s);
+    CHECK(in_v100s.host_s > in_own.host_s);
+}
+
 TEST_CASE("anchors give the scale of the machine's host") {
-    DeviceProfile slow = unfitted("t4");
-    slow.parameters = {{"operator.host_scale", 2.5, 0, "test"}};
-    const OperatorModel truth(slow);
+    const OperatorModel truth(unfitted("t4"), machine({{"operator.host_scale", 2.5, 0, "test"}}));
     std::vector<OperatorMeasurement> rows;
     for (const char* op : {"add", "softmax", "bmm", "tanh", "ln"}) {
         rows.push_back(row(op, {{"b", 64}, {"h", 64}, {"m", 8}, {"n", 8}, {"k", 8}}));
@@ -111,7 +123,7 @@ TEST_CASE("anchors give the scale of the machine's host") {
     }
     rows.push_back(row("add", {{"b", 100'000}, {"h", 4096}}));  // says nothing about the host
     rows.back().latency_s = 1;
-    OperatorModel model(unfitted("t4"));
+    OperatorModel model(unfitted("t4"), machine());
     CHECK(model.predict(rows[0])->latency_s < 0.5 * rows[0].latency_s);
     model.anchor(rows);
     for (std::size_t i = 0; i < 5; ++i) CHECK(model.predict(rows[i])->latency_s == doctest::Approx(rows[i].latency_s));

@@ -161,13 +161,14 @@ def inspect(model: Model, depth: int = 1, **dims: int) -> dict[str, Any]:
 
 def validate(rows: str | os.PathLike[str], *, anchor: str | os.PathLike[str] = "", models: str | os.PathLike[str] = "",
              by: Sequence[str] = (), device_profile: str | os.PathLike[str] = "",
-             predictions: str | os.PathLike[str] = "") -> dict[str, Any]:
+             host_profile: str | os.PathLike[str] = "", predictions: str | os.PathLike[str] = "") -> dict[str, Any]:
     """Predictions against the measured rows of a CSV file; as `ftax validate --json`.
 
-    `predictions` names a file that gets every row with its prediction.
+    `host_profile` says what calls cost the host that rows of operators were measured on. `predictions` names a file
+    that gets every row with its prediction.
     """
     report, doubts = _ftax.validate_json(os.fspath(rows), os.fspath(anchor), os.fspath(models), ",".join(by),
-                                         os.fspath(device_profile), os.fspath(predictions))
+                                         os.fspath(device_profile), os.fspath(host_profile), os.fspath(predictions))
     for doubt in doubts:
         _warnings.warn(doubt, stacklevel=2)
     return json.loads(report)

@@ -25,10 +25,10 @@ double value_of(const fit::FitReport& report, std::string_view name, std::string
 
 TEST_CASE("host time of matrix products and convolutions is recovered from synthetic rows") {
     const DeviceSpec t4 = device_spec("t4");
-    DeviceProfileFile file;
-    file.version = "test";
-    file.parameters = {{{"operator.host_scale", 1.25, 0, "test"}, ParameterScope::device, "t4"}};
-    const OperatorModel model(compose(file, t4));
+    const DeviceProfileFile file{.version = "test"};
+    HostProfileFile hosts;
+    hosts.parameters = {{{"operator.host_scale", 1.25, 0, "test"}, ParameterScope::device, "t4"}};
+    const OperatorModel model(compose(file, t4), compose(hosts, "t4"));
 
     std::vector<OperatorMeasurement> measured(800);
     std::vector<fit::DispatchRow> rows;
@@ -43,7 +43,7 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
         if (i % 17 == 0) m.latency_s += 5e-3;  // a slow row now and then
         rows.push_back({&t4, &m, order});
     }
-    const fit::FitReport report = fit::fit_dispatch(rows, file);
+    const fit::FitReport report = fit::fit_dispatch(rows, file, hosts);
     CHECK(value_of(report, "operator.dispatch_s.bmm", "t4") == doctest::Approx(40e-6).epsilon(0.01));
     CHECK(value_of(report, "operator.dispatch_s.bmm", "") == doctest::Approx(40e-6).epsilon(0.01));
     CHECK(value_of(report, "operator.dispatch_s.conv", "t4") ==
@@ -54,7 +54,8 @@ TEST_CASE(
     "a card at its idle clock tells of its host where the kernel hides, a slow stretch of the host does not count") {
     const DeviceSpec t4 = device_spec("t4");
     const DeviceProfileFile file{.version = "test"};
-    const OperatorModel model(compose(file, t4));
+    const HostProfileFile hosts;
+    const OperatorModel model(compose(file, t4), compose(hosts, "t4"));
     constexpr double host_s = 60e-6, launch_share = 0.7;
 
     std::vector<OperatorMeasurement> measured(1000);
@@ -67,7 +68,7 @@ TEST_CASE(
         m.latency_s = operator_latency_s(stretch * host_s, launch_share, 2 * model.predict(m)->kernel_s);
         rows.push_back({&t4, &m, static_cast<double>(i), true});
     }
-    const fit::FitReport report = fit::fit_dispatch(rows, file);
+    const fit::FitReport report = fit::fit_dispatch(rows, file, hosts);
     CHECK(value_of(report, "operator.dispatch_s.ln", "t4") == doctest::Approx(host_s).epsilon(0.01).scale(0));
     CHECK(std::none_of(report.nuisance.begin(), report.nuisance.end(),
                        [](const ScopedParameter& p) { return p.parameter.name.ends_with("spread"); }));

@@ -84,6 +84,12 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
           doctest::Approx(40e-6).epsilon(0.05));
     CHECK(value_of(report.nuisance, "operator.dispatch_s.bmm", "a100-pcie-40gb") ==
           doctest::Approx(25e-6).epsilon(0.05));
+    // What no row says anything about is not written: architectures without rows, kernels that share the reduction.
+    for (const ScopedParameter& p : report.parameters) {
+        CAPTURE(p.parameter.name);
+        CHECK((p.scope != ParameterScope::architecture || p.key == "volta" || p.key == "ampere"));
+        CHECK_FALSE(p.parameter.name.starts_with("gemm.tensor"));
+    }
 }
 
 TEST_CASE("derivatives of the model agree with differences") {

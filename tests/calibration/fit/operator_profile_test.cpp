@@ -12,19 +12,30 @@ TEST_CASE("of two fits of a parameter the earlier one counts") {
     first.parameters = {{{"bandwidth", 0.75, 0.01, "first"}, device, "t4"},
                         {{"memory.sfu_cost_ratio", 1.5, 0.1, "first"}, architecture, "pascal"},
                         {{"memory.power_flops", 90, 0.1, "first"}, shared, ""}};
-    first.nuisance = {{{"operator.host_scale", 1.1, 0, "first"}, device, "t4"},
-                      {{"host_start_s", 1e-5, 0, "first"}, device, "t4"}};
+    first.nuisance = {{{"operator.host_scale", 1.1, 0, "first"}, device, "v100-pcie-32gb"},
+                      {{"operator.host_scale", 1.0, 0, "first"}, shared, ""}};
     fit::FitReport second;
     second.parameters = {{{"bandwidth", 0.6, 0.01, "second"}, device, "t4"},
                          {{"bandwidth", 0.7, 0.01, "second"}, device, "p4"}};
-    const DeviceProfileFile file = fit::operator_profile(std::vector{first, second}, "1");
+    second.nuisance = {{{"operator.host_scale", 1.2, 0, "second"}, device, "v100-pcie-32gb"}};
+    const std::vector reports{first, second};
+    const DeviceProfileFile file = fit::operator_profile(reports, "1");
 
     CHECK(file.fitted_on == std::vector<std::string>{"p4", "t4"});
     const DeviceProfile t4 = compose(file, device_spec("t4"));
-    REQUIRE(t4.parameters.size() == 3);  // bandwidth, power_flops, host_scale; sfu_cost_ratio is Pascal's
+    REQUIRE(t4.parameters.size() == 2);  // bandwidth, power_flops; sfu_cost_ratio is Pascal's
     CHECK(t4.parameters[0].name == "bandwidth");
     CHECK(t4.parameters[0].value == 0.75);
     CHECK(t4.warnings.empty());
     CHECK(compose(file, device_spec("p4")).parameters.size() == 3);
     CHECK(to_text(file) == to_text(parse_device_profile(to_text(file), "test")));
+
+    const HostProfileFile hosts = fit::call_profile(reports, "pytorch-eager", "2.1");
+    const FrameworkProfile own = compose(hosts, "v100-pcie-32gb"), other = compose(hosts, "t4");
+    REQUIRE(own.parameters.size() == 1);
+    CHECK(own.parameters[0].value == 1.1);
+    CHECK(own.host == "v100-pcie-32gb machine");
+    REQUIRE(other.parameters.size() == 1);
+    CHECK(other.parameters[0].value == 1.0);
+    CHECK(other.host == "reference");
 }
