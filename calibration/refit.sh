@@ -26,7 +26,8 @@ build_all() { cmake --build "$build" --target ftax_program ftax_folds ftax_nas_s
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
 
 fit_devices() {
-    "$build/ftax" fit "$measurements/neusight_ops.csv" -o "$work/operators.json" \
+    "$build/ftax" fit "$measurements/neusight_ops.csv" "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" \
+        -o "$work/operators.json" \
         --host-output data/profiles/hosts/neusight-pytorch-2.1.json --framework-version 2.1
     fit --start "$work/operators.json" "$measurements/framework_tax.csv" "$measurements/timm_infer.csv" \
         --models "$models" -o "$work/models.json"

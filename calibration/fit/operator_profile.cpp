@@ -42,4 +42,16 @@ HostProfileFile call_profile(std::span<const FitReport> reports, std::string fra
     return {std::move(framework), std::move(version), merged(reports, &FitReport::nuisance)};
 }
 
+void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted) {
+    for (const ScopedParameter& p : fitted) {
+        const auto at = std::lower_bound(profile.parameters.begin(), profile.parameters.end(), p,
+                                         [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+        if (at != profile.parameters.end() && key_of(*at) == key_of(p)) {
+            *at = p;
+        } else {
+            profile.parameters.insert(at, p);
+        }
+    }
+}
+
 }  // namespace ftax::fit

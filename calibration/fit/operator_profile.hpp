@@ -15,4 +15,7 @@ namespace ftax::fit {
 [[nodiscard]] HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework,
                                            std::string version);
 
+/// Writes fitted parameters into a profile, in the place of those of the same name and scope.
+void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted);
+
 }  // namespace ftax::fit

@@ -203,7 +203,7 @@ FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const TensorGemmF
     const auto add = [&](const LogFit::Block& block, ParameterScope scope, const std::string& key) {
         const std::string source = "fitted: gemm rows, " + std::to_string(rows.size());
         for (const Unknown& u : block) {
-            if (!u.fixed) report.parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
+            if (!u.fixed && !is_unseen(u)) report.parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
         }
     };
     add(unknowns.shared, ParameterScope::shared, "");

@@ -7,6 +7,8 @@
 
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
+#include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/tensor_gemm_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/output.hpp"
@@ -139,7 +141,8 @@ int run_fit(FitArguments arguments) {
     unsigned kinds = 0;
     for (const std::string& path : arguments.files) {
         CsvTable table = read_csv(path);
-        const bool here = holds_modes(table);
+        // Kernels timed alone by others, on many cards, say whose library they are.
+        const bool here = holds_modes(table) && !table.column("library");
         kinds |= here ? machine : holds_operators(table) ? operators : models;
         (here ? measured_here : others).push_back(std::move(table));
     }
@@ -155,8 +158,17 @@ int run_fit(FitArguments arguments) {
     if (!arguments.start.empty()) profile = parse_device_profile(read_file(arguments.start), arguments.start);
     profile.version = arguments.version;
     std::vector<fit::ModelRow> measured;
+    std::vector<fit::TensorGemmRow> kernels;
     for (CsvTable& table : others) {
-        if (holds_operators(table)) {
+        if (table.column("library")) {
+            for (const OperatorMeasurement& row :
+                 usable_rows(read_operator_measurements(std::move(table)), [](const auto&) {})) {
+                const DeviceSpec& device = devices.find(row.gpu);
+                const auto& left_out = arguments.selection.left_out_devices;
+                if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
+                if (const auto kernel = fit::tensor_gemm_row(row, device)) kernels.push_back(*kernel);
+            }
+        } else if (holds_operators(table)) {
             const fit::OperatorFitOptions options{.profile_version = arguments.version,
                                                   .framework = arguments.selection.frameworks.front(),
                                                   .framework_version = arguments.framework_version,
@@ -172,6 +184,11 @@ int run_fit(FitArguments arguments) {
                 measured.push_back(std::move(row));
             }
         }
+    }
+    if (!kernels.empty()) {
+        const fit::FitReport report = fit::fit_tensor_gemm(kernels, {.folds = arguments.folds});
+        print_report(report);
+        fit::replace_parameters(profile, report.parameters);
     }
     if (!measured.empty()) {
         fit::ModelFitOptions options;
