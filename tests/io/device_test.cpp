@@ -28,6 +28,11 @@ std::string failure(const std::string& text) {
     return "accepted";
 }
 
+/// 89 for compute capability 8.9.
+int capability(const DeviceSpec& device) {
+    return 10 * device.compute_capability_major + device.compute_capability_minor;
+}
+
 nlohmann::json t4() {
     return nlohmann::json::parse(device_text("t4"));
 }
@@ -52,10 +57,32 @@ TEST_CASE("every datasheet is consistent with itself") {
         double previous = 0;
         for (const char* path : ascending) {
             if (!peaks.contains(path)) continue;
+            // Blackwell Ultra gave up its INT8 units for FP4.
+            if (std::string_view(path) == "int8_tensor" && capability(device) == 103) continue;
             CAPTURE(path);
             CHECK(peaks[path]["value"].get<double>() >= previous);
             previous = peaks[path]["value"].get<double>();
         }
+    }
+}
+
+TEST_CASE("every datasheet has the numbers that its chip's kernels need") {
+    for (const DeviceSpec& device : device_specs()) {
+        CAPTURE(device.slug);
+        const auto peaks = nlohmann::json::parse(device_text(device.slug))["peak_flops_per_s"];
+        const int chip = capability(device);
+        CHECK(peaks.contains("fp16_tensor") == (chip >= 70 && device.slug != "gtx-1660"));
+        CHECK(peaks.contains("bf16_tensor") == (chip >= 80));
+        CHECK(peaks.contains("fp8_tensor") == (chip >= 89));
+        CHECK(peaks.contains("fp4_tensor") == (chip >= 100));
+        CHECK((device.architecture == Architecture::rtx_blackwell) == (chip >= 120));
+        if (chip >= 89) CHECK(peaks["fp8_tensor"]["value"] >= peaks["bf16_tensor"]["value"]);
+        if (chip >= 100) CHECK(peaks["fp4_tensor"]["value"] >= peaks["fp8_tensor"]["value"]);
+        // Nobody has published the slices of the Jetsons' L2.
+        const bool jetson = chip == 72 || chip == 87;
+        CHECK(device.l2_bytes_per_clock.has_value() == !jetson);
+        if (!device.l2_bytes_per_clock) continue;
+        CHECK(*device.l2_bytes_per_clock * device.boost_clock_hz > 1.5 * device.memory_bandwidth_bytes_per_s);
     }
 }
 
@@ -72,14 +99,19 @@ TEST_CASE("no spelling belongs to two devices, and none is given twice") {
 }
 
 TEST_CASE("devices are found under the names that drivers, frameworks and data sets give them") {
-    const std::map<std::string, std::string> names{{"Tesla_V100-PCIE-32GB", "v100-pcie-32gb"},
-                                                   {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
-                                                   {"NVIDIA GeForce RTX 3090", "rtx-3090"},
-                                                   {"NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"},
-                                                   {"1080ti", "gtx-1080-ti"},
-                                                   {"titanx", "titan-x-pascal"},
-                                                   {"TITAN_XP", "titan-xp"},
-                                                   {"quadro rtx 8000", "quadro-rtx-8000"}};
+    const std::map<std::string, std::string> names{
+        {"Tesla_V100-PCIE-32GB", "v100-pcie-32gb"},
+        {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
+        {"NVIDIA GeForce RTX 3090", "rtx-3090"},
+        {"NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"},
+        {"1080ti", "gtx-1080-ti"},
+        {"titanx", "titan-x-pascal"},
+        {"TITAN_XP", "titan-xp"},
+        {"quadro rtx 8000", "quadro-rtx-8000"},
+        {"NVIDIA GH200 480GB", "gh200-96gb"},
+        {"NVIDIA B300 SXM6 AC", "b300"},
+        {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-blackwell-max-q"},
+        {"NVIDIA GeForce RTX 3080 Ti Laptop GPU", "rtx-3080-ti-laptop"}};
     for (const auto& [name, slug] : names) CHECK(device_spec(name).slug == slug);
     CHECK(device_spec("T4").peak(MathPath::fp16_tensor).value() == doctest::Approx(65e12).epsilon(0.01));
     CHECK_FALSE(device_spec("GTX 1080 Ti").peak(MathPath::fp16_tensor));
