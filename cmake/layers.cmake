@@ -1,5 +1,5 @@
-# The layers of the program: src/{cli,python} → src/scenario → {graphs, predictors, calibration} → src/core. One static library each;
-# a layer sees the public headers and what stands below it, so a forbidden include does not link.
+# The layers of the program, a static library each: src/{cli,python} → src/scenario → src/report, {graphs, predictors, calibration/bench,
+# calibration/fit} → src/io → src/core. tests/arrows.txt has the arrows between all folders; tests/arrows_test.cpp holds the sources to it.
 
 function(ftax_layer name)
     cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "FOLDERS;LINK;PRIVATE_LINK")
@@ -21,7 +21,7 @@ endfunction()
 
 include(cmake/embed.cmake)
 
-ftax_layer(ftax_core FOLDERS src/core src/core/canonical PRIVATE_LINK fmt::fmt)
+ftax_layer(ftax_core FOLDERS src/core src/core/canonical src/core/rewriting PRIVATE_LINK fmt::fmt)
 ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.
@@ -32,7 +32,7 @@ if(FTAX_BUILD_TORCH)
     target_compile_definitions(ftax_torchscript PRIVATE NDEBUG) # as LibTorch was built: its headers check more otherwise
     target_link_libraries(ftax_torchscript PRIVATE ftax_core ftax_torch ftax_options)
 endif()
-ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 graphs/torchscript LINK ftax_core
+ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 graphs/torchscript graphs/aten LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip ${FTAX_ONNX_PROTO}
                         protobuf::libprotobuf ${CMAKE_DL_LIBS})
 if(FTAX_BUILD_TORCH)

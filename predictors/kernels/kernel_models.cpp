@@ -10,7 +10,6 @@
 #include "predictors/kernels/profile_parameters.hpp"
 
 namespace ftax {
-
 KernelParameters<double> kernel_parameters(const DeviceProfile& profile) {
     KernelParameters<double> parameters;
     std::vector<std::string_view> names;

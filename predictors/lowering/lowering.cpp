@@ -459,6 +459,11 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
     return convolution && device.peak(MathPath::tf32) ? MathPath::tf32 : MathPath::fp32;
 }
 
+LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {
+    if (is_cpu(device)) traits.separate_conv_bias = false;
+    return traits;
+}
+
 Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                const LoweringTraits& traits) {
     return Lowering(graph, device, options, traits).run();

@@ -53,7 +53,7 @@ void write_calibrated(const KinetoArguments& arguments, FrameworkProfile profile
 
 void warn_of_what_differs(const KinetoTrace& trace, const report::TraceComparison& comparison,
                           const DeviceProfile& device) {
-    const bool cpu = device.device.architecture == Architecture::cpu;
+    const bool cpu = is_cpu(device.device);
     if (!comparison.has_kernels && !cpu) {
         print_warnings(
             {"the trace holds no kernels: only the host side is compared, and had the model run on the CPU, its "

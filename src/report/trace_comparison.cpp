@@ -209,7 +209,7 @@ TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& pr
     TraceComparison comparison{.predicted_latency_s = prediction.latency_s};
     std::vector<const Op*> model;
     comparison.operators = predicted_operators(predictor, model);
-    if (predictor.device().device.architecture == Architecture::cpu) {
+    if (is_cpu(predictor.device().device)) {
         for (ComparedOperator& op : comparison.operators)
             op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};
     }

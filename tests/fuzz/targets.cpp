@@ -18,7 +18,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/importers.hpp"
+#include "graphs/onnx/import_onnx.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/kineto_trace.hpp"
