@@ -93,10 +93,10 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     const auto batch = one_batch_for(graph, arguments.batch, "a trace is of");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
-    const Prediction prediction = predictor.predict(bindings);
-    print_warnings(prediction.warnings);
+    const Explanation explanation = predictor.explain(bindings);
+    print_warnings(explanation.prediction.warnings);
 
-    const report::TraceComparison comparison = report::compare_with_trace(trace, predictor, prediction);
+    const report::TraceComparison comparison = report::compare_with_trace(trace, predictor, explanation);
     warn_of_what_differs(trace, comparison, predictor.device());
     const auto parameters =
         traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));
@@ -106,7 +106,7 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
                                   const report::Style style = report::standard_output_style();
                                   report::PredictionReport header =
                                       report_on(predictor, arguments.model, arguments.run);
-                                  header.rows.push_back({batch, prediction, {}, {}});
+                                  header.rows.push_back({batch, explanation.prediction, {}, {}});
                                   return print_header(header, style) + to_table(comparison, trace, parameters, style);
                               },
                           .json = [&] { return to_json(comparison, trace, parameters); },
