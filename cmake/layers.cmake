@@ -50,13 +50,12 @@ if(FTAX_BUILD_FIT)
     file(GLOB folds_sources CONFIGURE_DEPENDS calibration/crossvalidation/*.cpp)
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
-                                             Ceres::ceres ftax_options)
+    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit fmt::fmt ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
-    ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK ftax_predictors fmt::fmt Ceres::ceres)
+    ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK fmt::fmt)
     add_executable(ftax_nas_study calibration/nas/study/main.cpp)
     target_include_directories(ftax_nas_study PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores ftax_embedded fmt::fmt ftax_options)
+    target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores fmt::fmt ftax_options)
 endif()
 ftax_layer(ftax_bench FOLDERS calibration/bench LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
@@ -98,7 +97,7 @@ if(NOT FTAX_BUILD_FIT)
 endif()
 # What the command line, Python and the cross-validation share.
 ftax_layer(ftax_scenario FOLDERS src/scenario LINK ftax ftax_report
-           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt)
 ftax_layer(ftax_cli FOLDERS src/cli LINK ftax_scenario CLI11::CLI11
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.

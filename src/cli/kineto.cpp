@@ -96,7 +96,8 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     const Explanation explanation = predictor.explain(bindings);
     print_warnings(explanation.prediction.warnings);
 
-    const report::TraceComparison comparison = report::compare_with_trace(trace, predictor, explanation);
+    const report::TraceComparison comparison =
+        report::compare_with_trace(trace, predictor.device().device, predictor.graph(), explanation);
     warn_of_what_differs(trace, comparison, predictor.device());
     const auto parameters =
         traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));

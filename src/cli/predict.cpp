@@ -67,7 +67,7 @@ int run_predict(const PredictArguments& arguments) {
                                     .json = [&] { return to_json(report); },
                                     .csv = [&] { return to_csv(report); },
                                     .trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); },
-                                    .html = [&] { return prediction_page(report, predictor, explain_last()); },
+                                    .html = [&] { return prediction_page(report, predictor.graph(), explain_last()); },
                                     .svg = [&] { return to_svg(latency_chart(report)); }});
     return 0;
 }

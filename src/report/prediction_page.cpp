@@ -39,12 +39,11 @@ std::string breakdown_section(std::string_view title, std::string_view id, const
     return section(fmt::format("By {}", title), table.html());
 }
 
-std::string roofline_section(const Predictor& predictor, const Explanation& explanation, std::string_view of,
-                             std::string_view at) {
+std::string roofline_section(const DeviceSpec& device, const Graph& graph, const Explanation& explanation,
+                             std::string_view of, std::string_view at) {
     constexpr std::size_t shown = 25;
-    const std::vector<RooflineKernel> kernels = roofline_kernels(predictor, explanation);
+    const std::vector<RooflineKernel> kernels = roofline_kernels(device, graph, explanation);
     if (kernels.empty()) return "";
-    const DeviceSpec& device = predictor.device().device;
     double device_s = 0;
     for (const RooflineKernel& kernel : kernels) device_s += kernel.launches * kernel.seconds;
     PageTable table("kernels", {{"kernel", "", CellKind::text},
@@ -118,15 +117,14 @@ std::string launches_section(const Graph& graph, const std::vector<OpPrediction>
 
 }  // namespace
 
-std::string prediction_page(const PredictionReport& report, const Predictor& predictor, const Explanation& last) {
+std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last) {
     const Chart chart = latency_chart(report);
-    const Graph& graph = predictor.graph();
     const auto batch = report.rows.back().batch;
     const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
     std::string html = facts_line(report) + to_figure(chart, "");
     if (report.crossover) html += crossover_paragraph(*report.crossover);
     html += predictions_section(report) + coverage_section(report, graph) +
-            roofline_section(predictor, last, chart.title, at) +
+            roofline_section(report.device.device, graph, last, chart.title, at) +
             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +
             breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) +
             launches_section(graph, last.launches, at) + provenance_section(report);

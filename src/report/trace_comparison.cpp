@@ -206,12 +206,12 @@ std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& ope
 
 }  // namespace
 
-TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor,
+TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& device, const Graph& graph,
                                    const Explanation& explanation) {
     TraceComparison comparison{.predicted_latency_s = explanation.prediction.latency_s};
     std::vector<const Op*> model;
-    comparison.operators = predicted_operators(predictor.graph(), explanation.launches, model);
-    if (is_cpu(predictor.device().device)) {
+    comparison.operators = predicted_operators(graph, explanation.launches, model);
+    if (is_cpu(device)) {
         for (ComparedOperator& op : comparison.operators)
             op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};
     }

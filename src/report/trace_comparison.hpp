@@ -54,9 +54,10 @@ struct TraceComparison {
 };
 
 /// Aligns the operators of a trace, which may hold any number of forward passes, with those of a
-/// prediction in order and by name, and takes medians over the passes. An operator's host time lasts until the next
-/// one starts, less what the host waited for the device; on a CPU it holds the operator's work too.
-[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor,
+/// prediction, which count in `graph` (Predictor::graph), in order and by name, and takes medians over the passes. An
+/// operator's host time lasts until the next one starts, less what the host waited for the device; on a CPU it holds
+/// the operator's work too.
+[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& device, const Graph& graph,
                                                  const Explanation& explanation);
 
 /// A parameter of a framework profile that the trace can set.

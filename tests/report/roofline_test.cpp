@@ -16,7 +16,7 @@ TEST_CASE("a roofline holds the kernels of a prediction, each under the roof of 
     options.precision = Precision::fp16;
     Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"), options);
     const Explanation explanation = predictor.explain({{"batch", 64}});
-    const auto kernels = roofline_kernels(predictor, explanation);
+    const auto kernels = roofline_kernels(predictor.device().device, predictor.graph(), explanation);
     REQUIRE(kernels.size() > 5);
     const DeviceSpec& t4 = predictor.device().device;
     double total_s = 0, last_s = 1e9;
