@@ -42,7 +42,7 @@ if(FTAX_BUILD_TORCH)
 endif()
 ftax_layer(ftax_predictors FOLDERS predictors predictors/lowering predictors/kernels predictors/host predictors/timeline
            predictors/frameworks predictors/analysis predictors/nas LINK ftax_core
-           PRIVATE_LINK fmt::fmt)
+           PRIVATE_LINK ftax_io fmt::fmt)
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt)

@@ -10,6 +10,7 @@
 #include "predictors/kernels/profile_parameters.hpp"
 
 namespace ftax {
+
 KernelParameters<double> kernel_parameters(const DeviceProfile& profile) {
     KernelParameters<double> parameters;
     std::vector<std::string_view> names;
