@@ -1,5 +1,5 @@
-# The layers of the program: src/{cli,python} → src/scenario → {graphs, predictors, calibration} → src/core. One static library each;
-# a layer sees the public headers and what stands below it, so a forbidden include does not link.
+# The layers of the program, a static library each: src/{cli,python} → src/scenario → src/report, {graphs, predictors, calibration/bench,
+# calibration/fit} → src/io → src/core. tests/arrows.txt has the arrows between all folders; tests/arrows_test.cpp holds the sources to it.
 
 function(ftax_layer name)
     cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "FOLDERS;LINK;PRIVATE_LINK")
@@ -21,7 +21,7 @@ endfunction()
 
 include(cmake/embed.cmake)
 
-ftax_layer(ftax_core FOLDERS src/core src/core/canonical PRIVATE_LINK fmt::fmt)
+ftax_layer(ftax_core FOLDERS src/core src/core/canonical src/core/rewriting PRIVATE_LINK fmt::fmt)
 ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.
@@ -32,7 +32,7 @@ if(FTAX_BUILD_TORCH)
     target_compile_definitions(ftax_torchscript PRIVATE NDEBUG) # as LibTorch was built: its headers check more otherwise
     target_link_libraries(ftax_torchscript PRIVATE ftax_core ftax_torch ftax_options)
 endif()
-ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 graphs/torchscript LINK ftax_core
+ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 graphs/torchscript graphs/aten LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip ${FTAX_ONNX_PROTO}
                         protobuf::libprotobuf ${CMAKE_DL_LIBS})
 if(FTAX_BUILD_TORCH)
@@ -42,7 +42,7 @@ if(FTAX_BUILD_TORCH)
 endif()
 ftax_layer(ftax_predictors FOLDERS predictors predictors/lowering predictors/kernels predictors/host predictors/timeline
            predictors/frameworks predictors/analysis predictors/nas LINK ftax_core
-           PRIVATE_LINK fmt::fmt)
+           PRIVATE_LINK ftax_io fmt::fmt)
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt)
@@ -50,13 +50,12 @@ if(FTAX_BUILD_FIT)
     file(GLOB folds_sources CONFIGURE_DEPENDS calibration/crossvalidation/*.cpp)
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit ftax ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
-                                             Ceres::ceres ftax_options)
+    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit fmt::fmt ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
-    ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK ftax_predictors fmt::fmt Ceres::ceres)
+    ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK fmt::fmt)
     add_executable(ftax_nas_study calibration/nas/study/main.cpp)
     target_include_directories(ftax_nas_study PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores ftax_embedded fmt::fmt ftax_options)
+    target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores fmt::fmt ftax_options)
 endif()
 ftax_layer(ftax_bench FOLDERS calibration/bench LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
@@ -98,7 +97,7 @@ if(NOT FTAX_BUILD_FIT)
 endif()
 # What the command line, Python and the cross-validation share.
 ftax_layer(ftax_scenario FOLDERS src/scenario LINK ftax ftax_report
-           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt)
 ftax_layer(ftax_cli FOLDERS src/cli LINK ftax_scenario CLI11::CLI11
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.

@@ -12,6 +12,9 @@
 #include "predictors/kernels/device_model.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/equal_kernels.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
+#include "predictors/lowering/lowering.hpp"
+#include "predictors/timeline/launch_costs.hpp"
 #include "predictors/timeline/timeline.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/symbol_range.hpp"
@@ -51,7 +54,7 @@ struct Predictor::State {
         : device(std::move(device_profile)),
           framework(std::move(framework_profile)),
           options(run),
-          model(framework_model(framework.framework)),
+          model(model_of(framework)),
           engine_is_channels_last(is_channels_last(model.traits, run.precision)),
           own_graph(optimised_graph(checked(source), model, device.device, options)),
           graph(own_graph ? *own_graph : source),
@@ -77,10 +80,9 @@ struct Predictor::State {
     BoundShapes bound;
     std::vector<std::optional<PlannedKernel>> plans;  ///< of `schedule.kernels`; empty where not launched
     std::vector<TimedLaunch> launches;
-    std::vector<OpPrediction> operators;
+    std::vector<LaunchCosts> operators;
     std::vector<Span> spans;
-    double slowdown = 0;    ///< of the last prediction, see PassPower
-    bool simulated = true;  ///< spans are those of the last prediction: back to back only the sums are needed
+    double slowdown = 0;  ///< see PassPower
 
     /// Plans the kernels of the binding, equal ones once.
     void plan_kernels() {
@@ -118,9 +120,9 @@ struct Predictor::State {
     }
 
     /// Costs one launch: its kernels on the device, its dispatch on the host.
-    void time_launch(const Launch& launch, TimedLaunch& timed, OpPrediction& prediction) const {
+    void time_launch(const Launch& launch, TimedLaunch& timed, LaunchCosts& prediction) const {
         double longest_s = 0;
-        prediction = {.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host};
+        prediction = {{.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host}};
         for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
             const std::optional<PlannedKernel>& one = plans[launch.first_kernel + i];
             if (!one) continue;
@@ -153,13 +155,13 @@ struct Predictor::State {
     /// Slows the kernels of a pass whose energy exceeds what the board may draw meanwhile.
     void limit_power() {
         PassPower pass;
-        for (const OpPrediction& op : operators) {
+        for (const LaunchCosts& op : operators) {
             pass.add({op.boost_s + op.kernels * costs.kernel_gap_s, op.power_limited_s, op.throttling_s});
         }
         slowdown = pass.slowdown();
         if (slowdown == 0) return;
         for (std::size_t i = 0; i < operators.size(); ++i) {
-            OpPrediction& op = operators[i];
+            LaunchCosts& op = operators[i];
             if (op.throttling_s == 0) continue;
             op.device_s = launches[i].device_s = op.boost_s + slowdown * op.throttling_s;
             op.sm_active_s *= op.device_s / op.boost_s;
@@ -184,7 +186,7 @@ struct Predictor::State {
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
         const HostKind beginning = model.traits.calls_engines ? HostKind::engine_call : HostKind::forward;
-        operators[0] = {.op = no_op, .host_kind = beginning, .host_s = costs[beginning], .bound = Bound::host};
+        operators[0] = {{.op = no_op, .host_kind = beginning, .host_s = costs[beginning], .bound = Bound::host}};
         launches[0] = {.host_s = costs[beginning]};
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
             time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
@@ -194,7 +196,7 @@ struct Predictor::State {
         double compute_s = 0;
         double memory_s = 0;
         double floor_s = 0;
-        for (const OpPrediction& op : operators) {
+        for (const LaunchCosts& op : operators) {
             result.host_s += op.host_s;
             result.device_s += op.device_s;
             result.sm_active += op.sm_active_s;
@@ -205,9 +207,8 @@ struct Predictor::State {
             if (op.bound == Bound::latency_floor) floor_s += op.device_s;
         }
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
-        simulated = synchronized();
         result.latency_s =
-            simulated ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
+            synchronized() ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         set_interval(result);
@@ -221,6 +222,15 @@ struct Predictor::State {
         set_coverage(result);
         warn_of_ranges(bindings, result);
         warn_of_precision(result);
+        return result;
+    }
+
+    Explanation explain(const ShapeBindings& bindings) {
+        Explanation result{.prediction = predict(bindings)};
+        result.launches.assign(operators.begin(), operators.end());
+        simulate(launches, timeline_options(), result.timeline);
+        result.kernels.resize(1);  // the forward call has none
+        for (const Launch& launch : schedule.launches) result.kernels.push_back(details(launch));
         return result;
     }
 
@@ -283,7 +293,7 @@ struct Predictor::State {
             if (op.kind == OpKind::custom) custom_flops += of_op;
         }
         double custom_s = 0;
-        for (const OpPrediction& op : operators) {
+        for (const LaunchCosts& op : operators) {
             if (op.op != no_op && graph.ops[op.op].kind == OpKind::custom) custom_s += op.host_s + op.device_s;
         }
         const double total_s = result.host_s + result.device_s;
@@ -304,20 +314,16 @@ Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 Prediction Predictor::predict(const ShapeBindings& bindings) {
     return state_->predict(bindings);
 }
-const std::vector<OpPrediction>& Predictor::operators() const {
-    return state_->operators;
+Prediction Predictor::predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches) {
+    Prediction prediction = state_->predict(bindings);
+    launches = state_->operators;
+    return prediction;
 }
-const std::vector<Span>& Predictor::timeline() const {
-    if (!state_->simulated) simulate(state_->launches, state_->timeline_options(), state_->spans);
-    state_->simulated = true;
-    return state_->spans;
+Explanation Predictor::explain(const ShapeBindings& bindings) {
+    return state_->explain(bindings);
 }
 bool Predictor::synchronized() const {
     return state_->synchronized();
-}
-std::vector<KernelDetail> Predictor::kernel_details(std::size_t launch) const {
-    if (launch == 0) return {};  // the forward call
-    return state_->details(state_->schedule.launches.at(launch - 1));
 }
 const Graph& Predictor::graph() const {
     return state_->graph;

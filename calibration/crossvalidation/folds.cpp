@@ -107,8 +107,7 @@ Folds::Folds(std::vector<Measurement> rows, std::int64_t largest_batch) {
             if (!graph) graph = std::make_unique<Graph>(load_graph(row.model));
             auto& loaded = predictors[{row.framework, row.gpu, row.precision, row.model}];
             if (!loaded) loaded.emplace(predictor(row, FrameworkProfile{.framework = row.framework}));
-            const Prediction prediction = loaded->predict(bindings_of(*graph, row));
-            host_rows_.push_back(fit::host_row(row, *loaded, prediction));
+            host_rows_.push_back(fit::host_row(row, *loaded, bindings_of(*graph, row)));
             rows_.push_back(std::move(row));
         } catch (const Error& error) {
             if (named.insert(row.model + error.what()).second)
@@ -169,7 +168,7 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
 
         std::map<HostKey, FrameworkProfile> hosts;
         for (const auto& [key, own] : anchors) {
-            const std::string_view call = second_scalar(framework);
+            const std::string_view call = second_scalar(model_of(profile));
             FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
             std::vector<AnchorRow> scaled_rows;
             for (const std::size_t i : own) {

@@ -21,18 +21,17 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
         const std::size_t run = name.find('|', gpu) + 1;
         machines[name.substr(gpu, run - 1 - gpu)].emplace_back(name.substr(run), host);
     }
+    const std::string_view call = second_scalar(model_of(fitted.reference));
     std::vector<FrameworkProfile> profiles;
     for (auto& [gpu, runs] : machines) {
         std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
         const auto& [run, host] = runs[(runs.size() - 1) / 2];
-        FrameworkProfile profile =
-            anchored(fitted.reference, HostScalars{.scale = host.scale,
-                                                   .scale_relative_stddev = 0.05,
-                                                   .call_s = host.call_s,
-                                                   .call = second_scalar(fitted.reference.framework)});
+        FrameworkProfile profile = anchored(
+            fitted.reference,
+            HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .call_s = host.call_s, .call = call});
         profile.host = "framework-tax-" + device_spec(gpu).slug;
         for (Parameter& p : profile.parameters) {
-            if (p.name == "host.scale" || p.name == second_scalar(fitted.reference.framework)) {
+            if (p.name == "host.scale" || p.name == call) {
                 p.source = fmt::format("fitted: framework_tax.csv {}, run {}", fitted.reference.framework, run);
             }
         }

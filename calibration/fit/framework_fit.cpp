@@ -23,7 +23,7 @@ struct SharedUnknowns {
     LogFit::Block block;
     std::array<int, host_kind_count> cost{}, half{};  ///< index in the block, −1 where there is none
 
-    SharedUnknowns(const std::string& framework, std::span<const HostRow> rows) : framework_(framework) {
+    SharedUnknowns(const FrameworkModel& framework, std::span<const HostRow> rows) : framework_(framework) {
         for (int kind = 0; kind < host_kind_count; ++kind) {
             cost[kind] = half[kind] = -1;
             const bool counted =
@@ -43,7 +43,7 @@ struct SharedUnknowns {
         return static_cast<int>(block.size()) - 1;
     }
 
-    std::string framework_;
+    const FrameworkModel& framework_;
 };
 
 /// Latency of one row; blocks: shared, then {scale, second scalar} of the host.
@@ -73,7 +73,9 @@ struct Latency {
 
 }  // namespace
 
-HostRow host_row(const Measurement& measurement, const Predictor& predictor, const Prediction& prediction) {
+HostRow host_row(const Measurement& measurement, Predictor& predictor, const ShapeBindings& bindings) {
+    std::vector<LaunchCosts> launches;
+    const Prediction prediction = predictor.predict(bindings, launches);
     HostRow row{.host = fmt::format("{}|{}|{}", measurement.framework, measurement.gpu, measurement.run),
                 .model = measurement.model,
                 .batch = measurement.batch,
@@ -81,7 +83,7 @@ HostRow host_row(const Measurement& measurement, const Predictor& predictor, con
                 .synchronized = predictor.synchronized(),
                 .device_s = prediction.device_s,
                 .measured_s = measurement.latency_s};
-    for (const OpPrediction& op : predictor.operators()) {
+    for (const LaunchCosts& op : launches) {
         if (op.host_s <= 0) continue;
         if (op.host_kind != HostKind::engine_call) row.operations[static_cast<std::size_t>(op.host_kind)] += 1;
         row.operations[static_cast<std::size_t>(HostKind::module_call)] += op.module_calls;
@@ -125,15 +127,16 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("there is no row of {}", framework));
 
     LogFit fit({.starts = 1, .row_log_stddev = 0.06});
-    const SharedUnknowns shared(framework, rows);
+    const FrameworkModel& model = framework_model(framework);
+    const SharedUnknowns shared(model, rows);
     const std::size_t shared_block = fit.add_block(shared.block);
-    const std::string call(second_scalar(framework));
+    const std::string call(second_scalar(model));
     std::map<std::string, std::size_t> host_blocks;
     for (const HostRow& row : rows) {
         auto [at, added] = host_blocks.try_emplace(row.host);
         if (added) {
-            at->second = fit.add_block({unknown("host.scale", *host_parameter_spec(framework, "host.scale")),
-                                        unknown(call, *host_parameter_spec(framework, call))});
+            at->second = fit.add_block({unknown("host.scale", *host_parameter_spec(model, "host.scale")),
+                                        unknown(call, *host_parameter_spec(model, call))});
         }
     }
     for (const HostRow& row : rows) {

@@ -26,9 +26,8 @@ struct HostRow {
     double measured_s = 0;
 };
 
-/// Counts the host's work of the predictor's last prediction.
-[[nodiscard]] HostRow host_row(const Measurement& measurement, const Predictor& predictor,
-                               const Prediction& prediction);
+/// Predicts a measured row and counts the host's work in it. Throws what predict() throws.
+[[nodiscard]] HostRow host_row(const Measurement& measurement, Predictor& predictor, const ShapeBindings& bindings);
 
 /// Keeps the rows that say something about the host: those in which the GPU waits for it (the predicted device time
 /// explains less than 60 %, and doubling the batch costs less than 15 %; rows of one host and model that count the same

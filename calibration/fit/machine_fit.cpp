@@ -196,8 +196,9 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
 HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start, const std::string& host,
                          const FitOptions& options) {
     const std::vector<const HostRow*> used = usable(rows, &HostRow::measured_s, fewest_host_rows, "a host");
+    const FrameworkModel& framework = model_of(start);
     const auto with_value = [&](const std::string& name, double prior_log_stddev) {
-        Unknown u = unknown(name, *host_parameter_spec(start.framework, name));
+        Unknown u = unknown(name, *host_parameter_spec(framework, name));
         u.value = std::clamp(host_parameter(start, name), u.lower, u.upper);
         u.prior_log_stddev = prior_log_stddev;
         return u;
@@ -215,7 +216,7 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
         const std::string name(name_of(static_cast<HostKind>(kind)));
         cost[kind] = static_cast<int>(block.size());
         block.push_back(with_value("host." + name, 0.5));
-        if (!counts(true) || !host_parameter_spec(start.framework, "half." + name)) continue;
+        if (!counts(true) || !host_parameter_spec(framework, "half." + name)) continue;
         half[kind] = static_cast<int>(block.size());
         block.push_back(with_value("half." + name, 0.15));
     }

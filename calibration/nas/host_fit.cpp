@@ -26,14 +26,13 @@ fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_vi
             column.space->blocks(sample.choices, chain);
             const Graph graph = nas::build_graph(*column.space, sample.choices);
             Predictor predictor(graph, column.device, start);
-            const Prediction prediction = predictor.predict({{"batch", sample.batch}});
             const Measurement measurement{.gpu = column.device.device.slug,
                                           .framework = std::string(nas::measured_framework),
                                           .model = fmt::format("{} {}", column.space->name(), i),
                                           .batch = sample.batch,
                                           .run = fmt::format("{} {}", column.space->name(), column.name),
                                           .latency_s = sample.latency_s};
-            rows.push_back(fit::host_row(measurement, predictor, prediction));
+            rows.push_back(fit::host_row(measurement, predictor, {{"batch", sample.batch}}));
             if (column.space->waits_after_blocks()) {
                 rows.back().operations[static_cast<std::size_t>(HostKind::synchronize)] +=
                     static_cast<double>(chain.size());

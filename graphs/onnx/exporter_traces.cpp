@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "src/core/rewriting/graph_edits.hpp"
+
 namespace ftax::onnx_import {
 namespace {
 
@@ -32,9 +34,7 @@ class Restoration {
             if (folded) split_batch_norm(ops);
         }
         graph_.ops = std::move(ops);
-        for (OpId id = 0; id < graph_.ops.size(); ++id) {
-            for (const TensorId output : graph_.ops[id].outputs) graph_.tensors[output].producer = id;
-        }
+        assign_producers(graph_);
     }
 
     [[nodiscard]] std::size_t restored() const noexcept { return restored_; }

@@ -1,9 +1,10 @@
+#include "graphs/onnx/import_onnx.hpp"
+
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "ftax/error.hpp"
-#include "graphs/importers.hpp"
 #include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/module_paths.hpp"

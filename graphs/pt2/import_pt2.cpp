@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "ftax/error.hpp"
-#include "graphs/aten_ops.hpp"
+#include "graphs/aten/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "graphs/pt2/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"

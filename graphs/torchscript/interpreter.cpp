@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
-#include "graphs/aten_ops.hpp"
-#include "graphs/aten_shapes.hpp"
+#include "graphs/aten/aten_ops.hpp"
+#include "graphs/aten/aten_shapes.hpp"
 #include "graphs/torchscript/host_operators.hpp"
 
 namespace ftax::script {

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "graphs/torchscript/libtorch/module.hpp"
+#include "graphs/torchscript/libtorch_module.hpp"
 
 namespace ftax::script {
 namespace {

@@ -47,8 +47,8 @@ struct HostScalars {
 /// Returns the profile with the scalars of an anchored host in place of its own.
 [[nodiscard]] FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host);
 
-/// Pairs a measurement with the last prediction that `predictor` made for it.
-[[nodiscard]] AnchorRow anchor_row(const Measurement& row, const Predictor& predictor, const Prediction& prediction);
+/// Pairs a measurement with what `predictor` says of it at `bindings`. Throws what predict() throws.
+[[nodiscard]] AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings);
 
 /// Measurements that share a host.
 struct HostKey {

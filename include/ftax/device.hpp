@@ -43,6 +43,11 @@ struct DeviceSpec {
     }
 };
 
+/// Whether the device is the host itself: every operation is synchronous.
+[[nodiscard]] inline bool is_cpu(const DeviceSpec& device) noexcept {
+    return device.architecture == Architecture::cpu;
+}
+
 /// A GPU with the parameters of the kernel models that hold for it: device values before those of its architecture
 /// before shared ones, each with its provenance. Parameters that no profile sets keep their ParameterSpec::initial.
 struct DeviceProfile {

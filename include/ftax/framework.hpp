@@ -36,6 +36,8 @@ inline constexpr int host_kind_count = static_cast<int>(HostKind::synchronize) +
 
 [[nodiscard]] std::string_view name_of(HostKind kind) noexcept;
 
+struct FrameworkModel;  // predictors/frameworks/framework_model.hpp
+
 /// Host costs of one framework version on one host CPU.
 struct FrameworkProfile {
     std::string framework;              ///< "pytorch-eager"
@@ -43,6 +45,9 @@ struct FrameworkProfile {
     std::string host;                   ///< which host CPU the costs hold for ("reference" when none was named)
     std::vector<Parameter> parameters;  ///< sorted by name: seconds per HostKind, factors, noise
     std::vector<std::string> warnings;
+    /// A framework of the caller's own, which must outlive every predictor of the profile; nullptr: the one that
+    /// `framework` names.
+    const FrameworkModel* model = nullptr;
 };
 
 /// Names of all frameworks, in the order they are listed to users.

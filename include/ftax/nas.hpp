@@ -132,6 +132,8 @@ class CostFunction {
     /// `space` must outlive the cost function.
     CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
                  std::vector<std::int64_t> batches, Campaign campaign = {});
+    CostFunction(const Space&& temporary, DeviceProfile, FrameworkProfile, PredictOptions, std::vector<std::int64_t>,
+                 Campaign = {}) = delete;
     ~CostFunction();
     CostFunction(CostFunction&&) noexcept;
     CostFunction& operator=(CostFunction&&) noexcept;
@@ -145,7 +147,7 @@ class CostFunction {
     /// Latency with each option of choice `site` instead of the one taken: rows of options, columns of batches.
     void marginal_cost(std::span<const int> choices, std::size_t site, std::span<double> latency_s) const;
 
-    [[nodiscard]] const Space& space() const;
+    [[nodiscard]] const Space& space() const;  ///< the caller's
     [[nodiscard]] const std::vector<std::int64_t>& batches() const;
 
   private:

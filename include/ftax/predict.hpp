@@ -24,33 +24,30 @@ enum class Bound : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(Bound bound) noexcept;
 
+/// Versions of the libraries whose kernels run, where they decide which.
+struct LibraryVersions {
+    /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies; PyTorch brings it from 2.4 on
+    /// and then also adds the bias of layers of 65,535 rows and more in the product. Version 8 or 9.
+    int cudnn = 8;
+};
+
 struct PredictOptions {
     Precision precision = Precision::fp32;
     bool channels_last = false;  ///< convolutions get NHWC activations
-    /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies (PyTorch from 2.4 on, which adds
-    /// the bias of layers of 65,535 rows and more in the product, too).
-    bool cudnn9 = false;
+    LibraryVersions libraries;
     double padding = 0;  ///< share of padded tokens that frameworks with nested tensors skip
     /// Each run waits until the one before has left the GPU, as single requests do; else runs follow one another
     /// without a pause and the latency is their mean, as torch.utils.benchmark and trtexec time them.
     bool synchronized = false;
 };
 
-/// Prediction for one operator of the schedule.
+/// Prediction for one launch: an operator of the model, or a group of them that the framework fuses.
 struct OpPrediction {
-    OpId op = no_op;  ///< first operator of a fused group; no_op for per-forward and module costs
+    OpId op = no_op;  ///< first operator of a fused group, in Predictor::graph(); no_op for the forward call itself
     HostKind host_kind = HostKind::elementwise;
     std::int32_t kernels = 0;
-    std::int32_t module_calls = 0;  ///< nn.Module calls paid before it
-    std::int32_t list_parts = 0;    ///< tensors of the list it takes
-    bool blas_call = false;         ///< its dispatch queries the BLAS library
-    double host_s = 0;
+    double host_s = 0;                   ///< of its dispatch, with the nn.Module calls before it
     double device_s = 0;                 ///< of its kernels, under the power limit
-    double boost_s = 0;                  ///< the same at boost clock
-    double power_limited_s = 0;          ///< their energy, as the time it takes at the power limit
-    double throttling_s = 0;             ///< by how much it exceeds their time, each kernel by itself
-    double sm_active_s = 0;              ///< Σ kernel time × share of the SMs that hold a thread block
-    double warps_active_s = 0;           ///< Σ kernel time × share of the warps that the SMs can hold
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
 };
 
@@ -94,6 +91,17 @@ struct Prediction {
     std::vector<std::string> warnings;  ///< extrapolation, operators without a rule, values an export does not hold for
 };
 
+/// A prediction with the launches that it sums up; the lists have an entry per launch each, in order, first the forward
+/// call itself.
+struct Explanation {
+    Prediction prediction;
+    std::vector<OpPrediction> launches;
+    std::vector<Span> timeline;
+    std::vector<std::vector<KernelDetail>> kernels;  ///< of each launch, in order
+};
+
+struct LaunchCosts;  // predictors/timeline/launch_costs.hpp
+
 /// Predicts one graph on one device under one framework (predictors/predictor.cpp). Construction rewrites the graph as
 /// the framework does and lowers it to launches (predictors/frameworks, predictors/lowering/lowering.hpp): costly once,
 /// like a framework's own start. predict() binds shapes, times every kernel (predictors/kernels) and every dispatch
@@ -101,24 +109,25 @@ struct Prediction {
 /// lets the two clocks run (predictors/timeline/timeline.hpp): microseconds, no allocation after the first call.
 class Predictor {
   public:
-    /// Throws Error{usage} when the device lacks the precision.
+    /// Keeps a reference to `graph`, which must outlive the predictor; profiles and options are copied.
+    /// Throws Error{usage} when the device lacks the precision, for an unknown framework or library version.
     Predictor(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options = {});
+    Predictor(const Graph&& temporary, DeviceProfile, FrameworkProfile, PredictOptions = {}) = delete;
     ~Predictor();
     Predictor(Predictor&&) noexcept;
     Predictor& operator=(Predictor&&) noexcept;
 
-    /// `graph` must outlive the predictor. Throws what bind() throws.
+    /// Threads that share a predictor must take turns: it keeps buffers. Throws what bind() throws.
     [[nodiscard]] Prediction predict(const ShapeBindings& bindings);
-    /// Per-operator detail and timeline of the last predict().
-    [[nodiscard]] const std::vector<OpPrediction>& operators() const;
-    [[nodiscard]] const std::vector<Span>& timeline() const;
-    /// Explains the kernels of one of operators(), in the order of their launch.
-    [[nodiscard]] std::vector<KernelDetail> kernel_details(std::size_t launch) const;
+    /// Predicts and tells launch by launch how: some ten times as slow. Throws what bind() throws.
+    [[nodiscard]] Explanation explain(const ShapeBindings& bindings);
+    /// Predicts and fills in what the launches cost, as explain() lists them. Throws what bind() throws.
+    [[nodiscard]] Prediction predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches);
 
     /// Whether the latency is that of runs which wait for one another: asked for, or the framework's way.
     [[nodiscard]] bool synchronized() const;
     /// The graph that OpPrediction::op counts in: the framework's rewritten one, or the caller's where it rewrites
-    /// none.
+    /// none. Valid as long as the predictor and the caller's graph.
     [[nodiscard]] const Graph& graph() const;
     [[nodiscard]] const DeviceProfile& device() const;
     [[nodiscard]] const FrameworkProfile& framework() const;

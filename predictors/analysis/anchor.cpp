@@ -205,13 +205,15 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     return profile;
 }
 
-AnchorRow anchor_row(const Measurement& row, const Predictor& predictor, const Prediction& prediction) {
+AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings) {
+    std::vector<LaunchCosts> launches;
+    const Prediction prediction = predictor.predict(bindings, launches);
     AnchorRow result{.measured_s = row.latency_s, .device_s = prediction.device_s, .model = row.model};
-    result.call = second_scalar(predictor.framework().framework);
-    for (const OpPrediction& op : predictor.operators()) result.calls += pays_second_scalar(op) ? 1 : 0;
+    result.call = second_scalar(model_of(predictor.framework()));
+    for (const LaunchCosts& op : launches) result.calls += pays_second_scalar(op) ? 1 : 0;
     const double call_s = host_parameter(predictor.framework(), result.call);
     const double scale = host_parameter(predictor.framework(), "host.scale");
-    const OpPrediction& first = predictor.operators().front();
+    const LaunchCosts& first = launches.front();
     if (predictor.synchronized() && !pays_second_scalar(first)) result.forward_s = first.host_s / scale;
     result.host_s = (prediction.host_s - result.calls * call_s) / scale;
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);

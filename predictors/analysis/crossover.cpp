@@ -4,6 +4,7 @@
 
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
+#include "predictors/timeline/launch_costs.hpp"
 
 namespace ftax {
 namespace {
@@ -20,9 +21,9 @@ Balance balance_at(Predictor& predictor, ShapeBindings& bindings, std::int64_t b
             std::hypot(prediction.host_relative_stddev, prediction.device_relative_stddev)};
 }
 
-std::vector<HostCause> largest_host_costs(const std::vector<OpPrediction>& operators) {
+std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launches) {
     std::vector<HostCause> causes(host_kind_count);
-    for (const OpPrediction& op : operators) {
+    for (const LaunchCosts& op : launches) {
         HostCause& cause = causes[static_cast<std::size_t>(op.host_kind)];
         cause.kind = op.host_kind;
         cause.host_s += op.host_s;
@@ -64,8 +65,9 @@ std::optional<Crossover> find_crossover(Predictor& predictor, ShapeBindings bind
     crossover.low = crossover.batch / factor;
     crossover.high = crossover.batch * factor;
     bindings["batch"] = above;
-    crossover.host_s = predictor.predict(bindings).host_s;
-    crossover.causes = largest_host_costs(predictor.operators());
+    std::vector<LaunchCosts> launches;
+    crossover.host_s = predictor.predict(bindings, launches).host_s;
+    crossover.causes = largest_host_costs(launches);
     return crossover;
 }
 

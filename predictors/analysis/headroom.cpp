@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "predictors/timeline/launch_costs.hpp"
+
 namespace ftax {
 namespace {
 
@@ -43,8 +45,9 @@ Reached largest_within(std::int64_t from, std::int64_t most, double limit_s, con
 std::vector<Headroom> find_headroom(const Graph& graph, const DeviceProfile& device, const FrameworkProfile& framework,
                                     const PredictOptions& options, const ShapeBindings& bindings, double budget) {
     Predictor predictor(graph, device, framework, options);
-    const Prediction base = predictor.predict(bindings);
-    const double fixed_s = predictor.operators().front().host_s;
+    std::vector<LaunchCosts> launches;
+    const Prediction base = predictor.predict(bindings, launches);
+    const double fixed_s = launches.front().host_s;
     const double limit_s = base.latency_s * (1 + budget);
 
     std::vector<Headroom> result;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -16,40 +17,45 @@ namespace ftax {
 
 namespace {
 
-std::vector<const FrameworkModel*>& models() {
-    static std::vector<const FrameworkModel*> all = {
-        &pytorch_eager, &torchscript,      &torch_compile,          &libtorch,       &bettertransformer,
-        &cuda_graph,    &onnxruntime_cuda, &onnxruntime_cuda_graph, &torch_tensorrt, &tensorrt};
-    return all;
-}
+constexpr const FrameworkModel* models[] = {
+    &pytorch_eager, &torchscript,      &torch_compile,          &libtorch,       &bettertransformer,
+    &cuda_graph,    &onnxruntime_cuda, &onnxruntime_cuda_graph, &torch_tensorrt, &tensorrt};
 
 /// The framework of that name, whatever its case and punctuation; nullptr where there is none.
 const FrameworkModel* model_called(std::string_view spelled) {
+    const auto find = [](const auto& matches) -> const FrameworkModel* {
+        const auto found = std::find_if(std::begin(models), std::end(models), matches);
+        return found != std::end(models) ? *found : nullptr;
+    };
+    if (const FrameworkModel* exact = find([&](const FrameworkModel* model) { return model->name == spelled; })) {
+        return exact;
+    }
     const std::string wanted = normalized_name(spelled);
-    const auto found = std::find_if(models().begin(), models().end(), [&](const FrameworkModel* model) {
-        return normalized_name(model->name) == wanted;
-    });
-    return found != models().end() ? *found : nullptr;
+    return find([&](const FrameworkModel* model) { return normalized_name(model->name) == wanted; });
 }
 
 }  // namespace
 
 std::span<const FrameworkModel* const> framework_models() {
-    return models();
-}
-
-void add_framework(const FrameworkModel& model) {
-    const std::vector<std::string> taken = framework_names();
-    if (std::find(taken.begin(), taken.end(), model.name) != taken.end()) {
-        throw Error(ErrorCode::usage, fmt::format("there is a framework called '{}' already", model.name));
-    }
-    models().push_back(&model);
+    return models;
 }
 
 const FrameworkModel& framework_model(std::string_view name) {
     if (const FrameworkModel* model = model_called(name)) return *model;
     throw Error(ErrorCode::usage,
                 fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
+}
+
+const FrameworkModel& model_of(const FrameworkProfile& profile) {
+    return profile.model != nullptr ? *profile.model : framework_model(profile.framework);
+}
+
+FrameworkProfile framework_profile(const FrameworkModel& model) {
+    return {.framework = std::string(model.name),
+            .version = "uncalibrated",
+            .host = "reference",
+            .warnings = {fmt::format("host costs of {} are start values: no measurements went in", model.name)},
+            .model = &model};
 }
 
 std::string framework_name(std::string_view spelled) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "ftax/framework.hpp"
 #include "predictors/lowering/lowering.hpp"
 
 namespace ftax {
@@ -14,8 +15,9 @@ struct HostPrior {
     double value;
 };
 
-/// One framework: rewrites of the graph, then how the rewritten operators are launched. Each lives in a file of its own
-/// under predictors/frameworks/ and stands in the table of framework_model.cpp.
+/// One framework: rewrites of the graph, then how the rewritten operators are launched. Those that have a name on the
+/// command line live in a file of their own each under predictors/frameworks/ and stand in the table of
+/// framework_model.cpp.
 struct FrameworkModel {
     std::string_view name;
     std::string_view description;
@@ -32,9 +34,14 @@ struct FrameworkModel {
 /// Throws Error{usage} listing the frameworks when there is none of that name.
 [[nodiscard]] const FrameworkModel& framework_model(std::string_view name);
 [[nodiscard]] std::span<const FrameworkModel* const> framework_models();
-/// Adds a framework beside those of the table, for programs that bring their own; it must outlive every predictor. To
-/// be called before other threads predict. Throws Error{usage} when the name is taken.
-void add_framework(const FrameworkModel& model);
+/// Returns the model of a profile: its own, or the one of the table that it names. Throws Error{usage} when there is
+/// none of that name.
+[[nodiscard]] const FrameworkModel& model_of(const FrameworkProfile& profile);
+
+/// Makes the profile of a framework that is not in the table, its host costs at their start values. It refers to
+/// `model`, which must outlive every predictor of the profile.
+[[nodiscard]] FrameworkProfile framework_profile(const FrameworkModel& model);
+FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
 
 /// Whether runs wait for one another: asked for, or the framework's way.
 [[nodiscard]] inline bool synchronizes_runs(const FrameworkModel& model, const PredictOptions& options) {

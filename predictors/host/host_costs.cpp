@@ -5,8 +5,6 @@
 #include <cmath>
 #include <string>
 
-#include "predictors/frameworks/framework_model.hpp"
-
 namespace ftax {
 namespace {
 
@@ -72,32 +70,29 @@ constexpr double unknown_scale_stddev = 0.5;
 
 }  // namespace
 
-std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name) {
+std::optional<ParameterSpec> host_parameter_spec(const FrameworkModel& framework, std::string_view name) {
     const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& s) { return s.name == name; });
     if (found == specs.end()) return std::nullopt;
     ParameterSpec spec = found->spec;
-    for (const FrameworkModel* model : framework_models()) {
-        if (model->name != framework) continue;
-        for (const HostPrior& prior : model->priors) {
-            if (prior.parameter != name) continue;
-            spec.lower *= prior.value / spec.initial;
-            spec.upper *= prior.value / spec.initial;
-            spec.initial = prior.value;
-            spec.prior_log_stddev = 0.2;
-        }
+    for (const HostPrior& prior : framework.priors) {
+        if (prior.parameter != name) continue;
+        spec.lower *= prior.value / spec.initial;
+        spec.upper *= prior.value / spec.initial;
+        spec.initial = prior.value;
+        spec.prior_log_stddev = 0.2;
     }
     return spec;
 }
 
-std::string_view second_scalar(std::string_view framework) {
-    return framework_model(framework).traits.calls_engines ? "host.engine_call" : "host.blas_call";
+std::string_view second_scalar(const FrameworkModel& framework) {
+    return framework.traits.calls_engines ? "host.engine_call" : "host.blas_call";
 }
 
 double host_parameter(const FrameworkProfile& profile, std::string_view name) {
     const auto fitted = std::find_if(profile.parameters.begin(), profile.parameters.end(),
                                      [&](const Parameter& p) { return p.name == name; });
     if (fitted != profile.parameters.end()) return fitted->value;
-    const auto spec = host_parameter_spec(profile.framework, name);
+    const auto spec = host_parameter_spec(model_of(profile), name);
     return spec ? spec->initial : 1.0;
 }
 

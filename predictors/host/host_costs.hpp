@@ -7,6 +7,8 @@
 #include "ftax/framework.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/types.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/timeline/launch_costs.hpp"
 
 namespace ftax {
 
@@ -29,10 +31,10 @@ struct HostCosts {
 
 /// Name of the parameter that is a host's second scalar: the cost of the call that some hosts make much slower than the
 /// rest of their work, a query of the BLAS library or, where a framework calls engines, the call of one.
-[[nodiscard]] std::string_view second_scalar(std::string_view framework);
+[[nodiscard]] std::string_view second_scalar(const FrameworkModel& framework);
 
 /// Whether an operator's host time holds that call.
-[[nodiscard]] inline bool pays_second_scalar(const OpPrediction& op) {
+[[nodiscard]] inline bool pays_second_scalar(const LaunchCosts& op) {
     return op.blas_call || op.host_kind == HostKind::engine_call;
 }
 
@@ -42,6 +44,6 @@ struct HostCosts {
 
 /// The spec of one parameter of the host model with the framework's prior as its initial value; nullopt for a name
 /// without a spec.
-[[nodiscard]] std::optional<ParameterSpec> host_parameter_spec(std::string_view framework, std::string_view name);
+[[nodiscard]] std::optional<ParameterSpec> host_parameter_spec(const FrameworkModel& framework, std::string_view name);
 
 }  // namespace ftax

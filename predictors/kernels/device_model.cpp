@@ -78,9 +78,4 @@ KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, M
             .bound = planned.bound()};
 }
 
-LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {
-    if (is_cpu(device)) traits.separate_conv_bias = false;
-    return traits;
-}
-
 }  // namespace ftax

@@ -4,8 +4,7 @@
 
 #include "predictors/kernels/cpu.hpp"
 #include "predictors/kernels/kernel_detail.hpp"
-#include "predictors/lowering/kernel_shapes.hpp"
-#include "predictors/lowering/lowering.hpp"
+#include "predictors/kernels/shapes.hpp"
 
 namespace ftax {
 
@@ -21,13 +20,5 @@ using DeviceModel = std::variant<KernelModels<double>, kernels::CpuModel<double>
 
 /// Says how a kernel is timed (kernel_detail.hpp); of a CPU's only time and bound.
 [[nodiscard]] KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path);
-
-/// How a framework executes operators on a device: on a CPU a convolution adds its own bias.
-[[nodiscard]] LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits);
-
-/// The host itself computes: every operation is synchronous.
-[[nodiscard]] inline bool is_cpu(const DeviceSpec& device) {
-    return device.architecture == Architecture::cpu;
-}
 
 }  // namespace ftax

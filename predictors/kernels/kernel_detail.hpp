@@ -2,7 +2,7 @@
 
 #include "ftax/predict.hpp"
 #include "predictors/kernels/kernel_models.hpp"
-#include "predictors/lowering/kernel_shapes.hpp"
+#include "predictors/kernels/shapes.hpp"
 
 namespace ftax {
 

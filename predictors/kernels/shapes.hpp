@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
 #include "ftax/types.hpp"
 
@@ -125,3 +126,10 @@ struct AttentionShape {
 }
 
 }  // namespace ftax::kernels
+
+namespace ftax {
+
+/// A shape that a kernel model times.
+using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape>;
+
+}  // namespace ftax

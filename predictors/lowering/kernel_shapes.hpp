@@ -1,15 +1,10 @@
 #pragma once
 
-#include <variant>
-
 #include "ftax/graph.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/timeline/schedule.hpp"
 
 namespace ftax {
-
-/// What the kernel models see of a kernel.
-using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape>;
 
 /// Reads the dimensions of a scheduled kernel from the tensors of its operator. With `engine_is_channels_last`
 /// convolutions run on NHWC data whatever the graph's strides say.

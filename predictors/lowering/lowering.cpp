@@ -93,6 +93,10 @@ class Lowering {
         : graph_(graph), device_(device), options_(options), traits_(traits) {}
 
     Schedule run() {
+        if (options_.libraries.cudnn < 8 || options_.libraries.cudnn > 9) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("cuDNN {} is not modelled; there are 8 and 9", options_.libraries.cudnn));
+        }
         assign_storage();
         count_module_calls();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
@@ -252,7 +256,7 @@ class Lowering {
                              : op.kind == OpKind::attention ? KernelClass::attention
                                                             : KernelClass::gemm,
                       .path = contraction_path(convolution),
-                      .fused_layout = options_.cudnn9,
+                      .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = traits_.conv_library,
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
@@ -266,7 +270,8 @@ class Lowering {
 
     /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), which most builds with cuDNN 9 have.
     std::int64_t cublas_lt_limit() const {
-        return options_.cudnn9 && traits_.cublas_lt_limit > 0 ? no_cublas_lt_limit : traits_.cublas_lt_limit;
+        return options_.libraries.cudnn >= 9 && traits_.cublas_lt_limit > 0 ? no_cublas_lt_limit
+                                                                            : traits_.cublas_lt_limit;
     }
 
     /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a
@@ -457,6 +462,11 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
             break;
     }
     return convolution && device.peak(MathPath::tf32) ? MathPath::tf32 : MathPath::fp32;
+}
+
+LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {
+    if (is_cpu(device)) traits.separate_conv_bias = false;
+    return traits;
 }
 
 Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,

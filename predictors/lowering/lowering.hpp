@@ -32,8 +32,11 @@ struct LoweringTraits {
     std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
 
+/// How a framework executes operators on a device: on a CPU a convolution adds its own bias.
+[[nodiscard]] LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits);
+
 /// Turns a graph into the schedule of launches and kernels. The graph must be in execution order.
-/// Throws Error{usage} when the device lacks the precision.
+/// Throws Error{usage} when the device lacks the precision, or for a library version that is not modelled.
 [[nodiscard]] Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                              const LoweringTraits& traits);
 

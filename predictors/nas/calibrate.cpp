@@ -53,14 +53,15 @@ class Posterior {
         : space_(space),
           costs_(host_costs(framework, options.precision)),
           campaign_(campaign),
-          synchronized_(synchronizes_runs(framework_model(framework.framework), options)) {
+          synchronized_(synchronizes_runs(model_of(framework), options)) {
+        std::vector<LaunchCosts> launches;
         for (const Sample& sample : samples) {
             std::vector<Block> chain;
             space.blocks(sample.choices, chain);
             const BuiltNetwork built = build_network(space, sample.choices, chain);
             Predictor predictor(built.graph, device, framework, options);
-            static_cast<void>(predictor.predict({{"batch", sample.batch}}));
-            networks_.push_back({timed_network(built, predictor), std::log(sample.latency_s)});
+            static_cast<void>(predictor.predict({{"batch", sample.batch}}, launches));
+            networks_.push_back({timed_network(built, predictor.graph(), launches), std::log(sample.latency_s)});
         }
     }
 

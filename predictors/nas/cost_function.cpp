@@ -61,9 +61,10 @@ struct CostFunction::State {
         Predictor predictor(built.graph, device, framework, options);
         std::vector<TimedBlock> timed(chain.size() * batches.size());
         beginnings.assign(batches.size(), {});
+        std::vector<LaunchCosts> launches;
         for (std::size_t b = 0; b < batches.size(); ++b) {
-            static_cast<void>(predictor.predict({{"batch", batches[b]}}));
-            const TimedNetwork network = timed_network(built, predictor);
+            static_cast<void>(predictor.predict({{"batch", batches[b]}}, launches));
+            const TimedNetwork network = timed_network(built, predictor.graph(), launches);
             beginnings[b] = segment_of.run(network.beginning, 0);
             for (std::size_t block = 0; block < chain.size(); ++block) {
                 const std::span<const TimedOperation> operations = network.blocks[block];
@@ -154,7 +155,7 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     if (space.options().empty())
         throw Error(ErrorCode::usage, fmt::format("the space {} has no choices", space.name()));
     const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space,
-                                  synchronizes_runs(framework_model(framework.framework), options));
+                                  synchronizes_runs(model_of(framework), options));
     state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),
                                      segment_of);
 }

@@ -59,21 +59,21 @@ Graph build_graph(const Space& space, std::span<const int> choices) {
     return build_network(space, choices, chain).graph;
 }
 
-TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor) {
+TimedNetwork timed_network(const BuiltNetwork& built, const Graph& ran, std::span<const LaunchCosts> launches) {
     TimedNetwork timed;
     timed.blocks.resize(built.ends.size());
     std::size_t block = 0;
-    for (const OpPrediction& op : predictor.operators()) {
+    for (const LaunchCosts& op : launches) {
         TimedOperation operation{op.host_s, {op.boost_s, op.power_limited_s, op.throttling_s}, op.kernels};
         if (op.op == no_op) {
             timed.beginning.push_back(operation);
             continue;
         }
         // A framework that rewrites the graph keeps its tensors: who wrote one in the built graph tells the block.
-        const Op& ran = predictor.graph().ops[op.op];
-        const TensorId result = ran.outputs.empty() ? no_tensor : ran.outputs[0];
+        const Op& launched = ran.ops[op.op];
+        const TensorId result = launched.outputs.empty() ? no_tensor : launched.outputs[0];
         const OpId as_built = result < built.graph.tensors.size() ? built.graph.tensors[result].producer : no_op;
-        operation.group = group_of(predictor.graph(), ran);
+        operation.group = group_of(ran, launched);
         while (as_built != no_op && block + 1 < built.ends.size() && as_built >= built.ends[block]) ++block;
         timed.blocks[block].push_back(operation);
     }

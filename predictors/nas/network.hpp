@@ -5,6 +5,7 @@
 #include "ftax/nas.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/pass_power.hpp"
+#include "predictors/timeline/launch_costs.hpp"
 #include "predictors/timeline/segment.hpp"
 
 namespace ftax::nas {
@@ -33,8 +34,10 @@ struct TimedNetwork {
     std::vector<std::vector<TimedOperation>> blocks;
 };
 
-/// Sorts the operations of the predictor's last prediction into the blocks they belong to.
-[[nodiscard]] TimedNetwork timed_network(const BuiltNetwork& built, const Predictor& predictor);
+/// Sorts the launches of a prediction into the blocks they belong to; `ran` is the graph that they count in
+/// (Predictor::graph).
+[[nodiscard]] TimedNetwork timed_network(const BuiltNetwork& built, const Graph& ran,
+                                         std::span<const LaunchCosts> launches);
 
 /// Turns timed operations into segments as one campaign runs them.
 struct SegmentMaker {

@@ -167,7 +167,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
 
     if (!session.measure_models(proof_models, proof_batches, proof_dims, proof_modes)) return interrupted;
     const PredictOptions options{
-        .precision = parse_precision(arguments.bench.precision), .cudnn9 = true, .synchronized = true};
+        .precision = parse_precision(arguments.bench.precision), .libraries = {.cudnn = 9}, .synchronized = true};
     const std::string models = session.path("models.csv");
     const Proof uncalibrated = prove(compose(embedded_device_profile(), session.spec()), before, options, models);
     const Proof proof = prove(compose(gpu.profile, session.spec()), host.profile, options, models);

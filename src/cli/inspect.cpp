@@ -50,17 +50,17 @@ int run_inspect(const InspectArguments& arguments) {
     }
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "inspect --kernels needs a --device");
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
-    const Prediction prediction = predictor.predict(bindings);
+    const Explanation explanation = predictor.explain(bindings);
     report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
-    header.rows.push_back({batch, prediction, {}});
+    header.rows.push_back({batch, explanation.prediction, {}});
     write_result(arguments.output, {.table =
                                         [&] {
                                             const report::Style style = report::standard_output_style();
                                             return print_header(header, style) +
-                                                   report::launches_table(predictor, style);
+                                                   report::launches_table(predictor.graph(), explanation, style);
                                         },
-                                    .json = [&] { return report::launches_json(predictor); },
-                                    .csv = [&] { return report::launches_csv(predictor); }});
+                                    .json = [&] { return report::launches_json(predictor.graph(), explanation); },
+                                    .csv = [&] { return report::launches_csv(predictor.graph(), explanation); }});
     return 0;
 }
 

@@ -53,7 +53,7 @@ void write_calibrated(const KinetoArguments& arguments, FrameworkProfile profile
 
 void warn_of_what_differs(const KinetoTrace& trace, const report::TraceComparison& comparison,
                           const DeviceProfile& device) {
-    const bool cpu = device.device.architecture == Architecture::cpu;
+    const bool cpu = is_cpu(device.device);
     if (!comparison.has_kernels && !cpu) {
         print_warnings(
             {"the trace holds no kernels: only the host side is compared, and had the model run on the CPU, its "
@@ -93,10 +93,11 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     const auto batch = one_batch_for(graph, arguments.batch, "a trace is of");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
     Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
-    const Prediction prediction = predictor.predict(bindings);
-    print_warnings(prediction.warnings);
+    const Explanation explanation = predictor.explain(bindings);
+    print_warnings(explanation.prediction.warnings);
 
-    const report::TraceComparison comparison = report::compare_with_trace(trace, predictor, prediction);
+    const report::TraceComparison comparison =
+        report::compare_with_trace(trace, predictor.device().device, predictor.graph(), explanation);
     warn_of_what_differs(trace, comparison, predictor.device());
     const auto parameters =
         traced_parameters(comparison, predictor.framework(), parse_precision(arguments.run.precision));
@@ -106,7 +107,7 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
                                   const report::Style style = report::standard_output_style();
                                   report::PredictionReport header =
                                       report_on(predictor, arguments.model, arguments.run);
-                                  header.rows.push_back({batch, prediction, {}, {}});
+                                  header.rows.push_back({batch, explanation.prediction, {}, {}});
                                   return print_header(header, style) + to_table(comparison, trace, parameters, style);
                               },
                           .json = [&] { return to_json(comparison, trace, parameters); },

@@ -54,7 +54,6 @@ int run_predict(const PredictArguments& arguments) {
 
     BranchRange branches(graph, arguments.model, arguments.run);
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
-    // Ahead of the batches, for it predicts others: trace and page show the predictor's last prediction.
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
     for (const auto batch : batches) {
         const ShapeBindings bindings = with_batch(dims, batch);
@@ -63,11 +62,12 @@ int run_predict(const PredictArguments& arguments) {
         print_warnings(report.rows.back().prediction.warnings);
     }
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
+    const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },
                                     .csv = [&] { return to_csv(report); },
-                                    .trace = [&] { return timeline_trace(report, predictor); },
-                                    .html = [&] { return prediction_page(report, predictor); },
+                                    .trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); },
+                                    .html = [&] { return prediction_page(report, predictor.graph(), explain_last()); },
                                     .svg = [&] { return to_svg(latency_chart(report)); }});
     return 0;
 }

@@ -107,7 +107,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.name = root["name"].text();
     device.aliases = root["aliases"].texts();
     device.architecture = parse_architecture(root["architecture"]);
-    const bool gpu = device.architecture != Architecture::cpu;
+    const bool gpu = !is_cpu(device);
     if (gpu) {
         std::tie(device.compute_capability_major, device.compute_capability_minor) =
             parse_compute_capability(root["compute_capability"]);

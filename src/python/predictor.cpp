@@ -21,7 +21,7 @@ class SharedPredictor {
   public:
     SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
                     const std::string& precision, const std::string& host, const std::string& anchor,
-                    const std::string& device_file, const std::string& framework_file, bool channels_last, bool cudnn9,
+                    const std::string& device_file, const std::string& framework_file, bool channels_last, int cudnn,
                     double padding, bool synchronized) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
@@ -37,7 +37,7 @@ class SharedPredictor {
         }
         options_ = {.precision = scenario::parse_precision(precision),
                     .channels_last = channels_last,
-                    .cudnn9 = cudnn9,
+                    .libraries = {.cudnn = cudnn},
                     .padding = padding,
                     .synchronized = synchronized};
         predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);
@@ -66,15 +66,9 @@ class SharedPredictor {
         return find_headroom(predictor_->graph(), predictor_->device(), predictor_->framework(), options_,
                              {dims.begin(), dims.end()}, budget);
     }
-    /// Operators and timeline of one prediction.
-    struct Detail {
-        std::vector<OpPrediction> operators;
-        std::vector<Span> spans;
-    };
-    [[nodiscard]] Detail detail(const Bindings& dims) {
+    [[nodiscard]] Explanation explain(const Bindings& dims) {
         const std::lock_guard guard(mutex_);
-        static_cast<void>(predictor_->predict({dims.begin(), dims.end()}));
-        return {predictor_->operators(), predictor_->timeline()};
+        return predictor_->explain({dims.begin(), dims.end()});
     }
     [[nodiscard]] const Predictor& get() const { return *predictor_; }
     [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -88,15 +82,15 @@ class SharedPredictor {
 
 nb::list operators(SharedPredictor& predictor, const Bindings& dims) {
     const Graph& graph = predictor.get().graph();
-    SharedPredictor::Detail detail;
+    Explanation explanation;
     {
         const nb::gil_scoped_release released;
-        detail = predictor.detail(dims);
+        explanation = predictor.explain(dims);
     }
     nb::list rows;
-    for (std::size_t i = 0; i < detail.operators.size(); ++i) {
-        const OpPrediction& op = detail.operators[i];
-        const Span& span = detail.spans[i];
+    for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
+        const OpPrediction& op = explanation.launches[i];
+        const Span& span = explanation.timeline[i];
         nb::dict row;
         const bool named = op.op < graph.ops.size();  // the forward call itself is no operator
         row["operator"] = named ? graph.ops[op.op].name : std::string();
@@ -179,10 +173,10 @@ void bind_predictor(nb::module_& module) {
                                 "Predicts one graph on one device under one framework. Threads may share it; each "
                                 "prediction takes microseconds and releases the interpreter lock.")
         .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
-                      const std::string&, const std::string&, const std::string&, bool, bool, double, bool>(),
+                      const std::string&, const std::string&, const std::string&, bool, int, double, bool>(),
              "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(),
              "host"_a = "", "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "",
-             "channels_last"_a = false, "cudnn9"_a = false, "padding"_a = 0.0, "synchronized"_a = false,
+             "channels_last"_a = false, "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false,
              nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())

@@ -5,10 +5,11 @@
 
 namespace ftax::report {
 
-std::vector<Share> breakdown(const Predictor& predictor, const std::function<std::string(const Op&)>& group) {
+std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches,
+                             const std::function<std::string(const Op&)>& group) {
     std::map<std::string, Share> shares;
-    for (const OpPrediction& launch : predictor.operators()) {
-        const std::string name = launch.op == no_op ? "forward" : group(predictor.graph().ops[launch.op]);
+    for (const OpPrediction& launch : launches) {
+        const std::string name = launch.op == no_op ? "forward" : group(graph.ops[launch.op]);
         Share& share = shares[name];
         share.name = name;
         ++share.launches;

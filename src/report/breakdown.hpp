@@ -15,9 +15,9 @@ struct Share {
     double host_s = 0, device_s = 0;
 };
 
-/// Adds up the launches of the predictor's last prediction by the name that `group` gives their operator; dearest
-/// first, by the larger of host and device time. The forward call itself stands as "forward".
-[[nodiscard]] std::vector<Share> breakdown(const Predictor& predictor,
+/// Adds up the launches of a prediction, which count in `graph` (Predictor::graph), by the name that `group` gives
+/// their operator; dearest first, by the larger of host and device time. The forward call itself stands as "forward".
+[[nodiscard]] std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches,
                                            const std::function<std::string(const Op&)>& group);
 
 /// Group: what the operator does ("conv").

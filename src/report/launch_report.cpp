@@ -26,11 +26,11 @@ LaunchName name_of_launch(const Graph& graph, const OpPrediction& launch) {
 }
 
 /// The kernel that takes longest; nullopt when none is launched.
-std::optional<KernelDetail> longest(std::vector<KernelDetail> kernels) {
+std::optional<KernelDetail> longest(const std::vector<KernelDetail>& kernels) {
     const auto at = std::max_element(kernels.begin(), kernels.end(),
                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
     if (at == kernels.end()) return std::nullopt;
-    return std::move(*at);
+    return *at;
 }
 
 std::string intensity(const KernelDetail& kernel) {
@@ -54,7 +54,7 @@ nlohmann::ordered_json to_json(const KernelDetail& kernel) {
 
 }  // namespace
 
-std::string launches_table(const Predictor& predictor, Style style) {
+std::string launches_table(const Graph& graph, const Explanation& explanation, Style style) {
     Table table({{"operator", Align::left},
                  {"source", Align::left},
                  {"module", Align::left},
@@ -68,10 +68,10 @@ std::string launches_table(const Predictor& predictor, Style style) {
                  {"waves"},
                  {"intensity ÷ ridge"},
                  {"why", Align::left}});
-    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
-        const OpPrediction& launch = predictor.operators()[i];
-        const LaunchName name = name_of_launch(predictor.graph(), launch);
-        const KernelDetail kernel = longest(predictor.kernel_details(i)).value_or(KernelDetail{});
+    for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
+        const OpPrediction& launch = explanation.launches[i];
+        const LaunchName name = name_of_launch(graph, launch);
+        const KernelDetail kernel = longest(explanation.kernels[i]).value_or(KernelDetail{});
         table.add({{std::string(name.op)},
                    {std::string(name.source)},
                    {std::string(name.module)},
@@ -89,13 +89,13 @@ std::string launches_table(const Predictor& predictor, Style style) {
     return table.print(style);
 }
 
-std::string launches_json(const Predictor& predictor) {
+std::string launches_json(const Graph& graph, const Explanation& explanation) {
     auto launches = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
-        const OpPrediction& launch = predictor.operators()[i];
-        const LaunchName name = name_of_launch(predictor.graph(), launch);
+    for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
+        const OpPrediction& launch = explanation.launches[i];
+        const LaunchName name = name_of_launch(graph, launch);
         auto kernels = nlohmann::ordered_json::array();
-        for (const KernelDetail& kernel : predictor.kernel_details(i)) kernels.push_back(to_json(kernel));
+        for (const KernelDetail& kernel : explanation.kernels[i]) kernels.push_back(to_json(kernel));
         launches.push_back({{"operator", name.op},
                             {"source", name.source},
                             {"module", name.module},
@@ -109,12 +109,12 @@ std::string launches_json(const Predictor& predictor) {
     return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"launches", std::move(launches)}});
 }
 
-std::string launches_csv(const Predictor& predictor) {
+std::string launches_csv(const Graph& graph, const Explanation& explanation) {
     std::string text;
     append_csv_row(text, std::vector<std::string>{"operator", "source", "module", "host_kind", "kernels", "host_s",
                                                   "device_s", "bound"});
-    for (const OpPrediction& launch : predictor.operators()) {
-        const LaunchName name = name_of_launch(predictor.graph(), launch);
+    for (const OpPrediction& launch : explanation.launches) {
+        const LaunchName name = name_of_launch(graph, launch);
         append_csv_row(
             text, std::vector<std::string>{std::string(name.op), std::string(name.source), std::string(name.module),
                                            std::string(name_of(launch.host_kind)), std::to_string(launch.kernels),

@@ -42,9 +42,10 @@ struct ModelReport {
 [[nodiscard]] std::string to_json(const ModelReport& report);
 [[nodiscard]] std::string to_csv(const ModelReport& report);
 
-/// Every launch of the last prediction: operator, module, kernels, host and device time, bound.
-[[nodiscard]] std::string launches_table(const Predictor& predictor, Style style);
-[[nodiscard]] std::string launches_json(const Predictor& predictor);
-[[nodiscard]] std::string launches_csv(const Predictor& predictor);
+/// Every launch of a prediction, counted in `graph` (Predictor::graph): operator, module, kernels, host and device
+/// time, bound.
+[[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);
+[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation);
+[[nodiscard]] std::string launches_csv(const Graph& graph, const Explanation& explanation);
 
 }  // namespace ftax::report

@@ -39,11 +39,11 @@ std::string breakdown_section(std::string_view title, std::string_view id, const
     return section(fmt::format("By {}", title), table.html());
 }
 
-std::string roofline_section(const Predictor& predictor, std::string_view of, std::string_view at) {
+std::string roofline_section(const DeviceSpec& device, const Graph& graph, const Explanation& explanation,
+                             std::string_view of, std::string_view at) {
     constexpr std::size_t shown = 25;
-    const std::vector<RooflineKernel> kernels = roofline_kernels(predictor);
+    const std::vector<RooflineKernel> kernels = roofline_kernels(device, graph, explanation);
     if (kernels.empty()) return "";
-    const DeviceSpec& device = predictor.device().device;
     double device_s = 0;
     for (const RooflineKernel& kernel : kernels) device_s += kernel.launches * kernel.seconds;
     PageTable table("kernels", {{"kernel", "", CellKind::text},
@@ -91,7 +91,7 @@ std::string roofline_section(const Predictor& predictor, std::string_view of, st
             table.html());
 }
 
-std::string launches_section(const Predictor& predictor, std::string_view at) {
+std::string launches_section(const Graph& graph, const std::vector<OpPrediction>& launches, std::string_view at) {
     PageTable table("launches", {{"operator", "", CellKind::text},
                                  {"source", "", CellKind::text},
                                  {"module", "", CellKind::text},
@@ -100,8 +100,8 @@ std::string launches_section(const Predictor& predictor, std::string_view at) {
                                  {"host"},
                                  {"device"},
                                  {"bound", "", CellKind::text}});
-    for (const OpPrediction& launch : predictor.operators()) {
-        const Op* op = launch.op == no_op ? nullptr : &predictor.graph().ops[launch.op];
+    for (const OpPrediction& launch : launches) {
+        const Op* op = launch.op == no_op ? nullptr : &graph.ops[launch.op];
         table.row();
         table.text(op ? std::string_view(op->name) : name_of(launch.host_kind));
         table.text(op ? op->source : "");
@@ -117,17 +117,17 @@ std::string launches_section(const Predictor& predictor, std::string_view at) {
 
 }  // namespace
 
-std::string prediction_page(const PredictionReport& report, const Predictor& predictor) {
+std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last) {
     const Chart chart = latency_chart(report);
     const auto batch = report.rows.back().batch;
     const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
     std::string html = facts_line(report) + to_figure(chart, "");
     if (report.crossover) html += crossover_paragraph(*report.crossover);
-    html += predictions_section(report) + coverage_section(report, predictor.graph()) +
-            roofline_section(predictor, chart.title, at) +
-            breakdown_section("operator kind", "kinds", breakdown(predictor, kind_of)) +
-            breakdown_section("module", "modules", breakdown(predictor, stage_of)) + launches_section(predictor, at) +
-            provenance_section(report);
+    html += predictions_section(report) + coverage_section(report, graph) +
+            roofline_section(report.device.device, graph, last, chart.title, at) +
+            breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +
+            breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) +
+            launches_section(graph, last.launches, at) + provenance_section(report);
     return page(chart.title, html);
 }
 

@@ -6,8 +6,9 @@
 
 namespace ftax::report {
 
-/// Writes one self-contained HTML page: the latency chart, every prediction, the launches of the predictor's last
-/// prediction in a table that sorts by a click on a heading, warnings, and the profiles all of it rests on.
-[[nodiscard]] std::string prediction_page(const PredictionReport& report, const Predictor& predictor);
+/// Writes one self-contained HTML page: the latency chart, every prediction, the launches of `last`, the
+/// explanation of its last row, in a table that sorts by a click on a heading, warnings, and the profiles all of it
+/// rests on.
+[[nodiscard]] std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last);
 
 }  // namespace ftax::report

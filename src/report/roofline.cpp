@@ -40,14 +40,13 @@ Series roof(std::string_view path, double peak, double bandwidth, double from, d
 
 }  // namespace
 
-std::vector<RooflineKernel> roofline_kernels(const Predictor& predictor) {
-    const DeviceSpec& device = predictor.device().device;
+std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Graph& graph,
+                                             const Explanation& explanation) {
     std::map<std::tuple<std::string, std::string, std::string, double, double, double>, RooflineKernel> groups;
-    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
-        const OpPrediction& launch = predictor.operators()[i];
-        const std::string op(launch.op == no_op ? name_of(launch.host_kind)
-                                                : name_of(predictor.graph().ops[launch.op].kind));
-        for (const KernelDetail& detail : predictor.kernel_details(i)) {
+    for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
+        const OpPrediction& launch = explanation.launches[i];
+        const std::string op(launch.op == no_op ? name_of(launch.host_kind) : name_of(graph.ops[launch.op].kind));
+        for (const KernelDetail& detail : explanation.kernels[i]) {
             if (!(detail.flops > 0 && detail.bytes > 0 && detail.seconds > 0)) continue;
             const auto [at, added] = groups.try_emplace(
                 {op, detail.name, detail.path, detail.flops, detail.bytes, detail.seconds}, RooflineKernel{detail, op});

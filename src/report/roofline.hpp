@@ -20,9 +20,10 @@ struct RooflineKernel : KernelDetail {
     [[nodiscard]] double of_roof() const { return flops_per_s() / roof_flops_per_s; }
 };
 
-/// Collects the kernels of the predictor's last prediction that move bytes and calculate; those that take most time
-/// together first.
-[[nodiscard]] std::vector<RooflineKernel> roofline_kernels(const Predictor& predictor);
+/// Collects the kernels of a prediction, whose launches count in `graph` (Predictor::graph), that move bytes and
+/// calculate; those that take most time together first.
+[[nodiscard]] std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Graph& graph,
+                                                           const Explanation& explanation);
 
 /// Draws achieved FLOP/s against arithmetic intensity under the datasheet's roof of each kind of units that is used;
 /// dots as large as their share of the device time. There must be a kernel. Source: Williams, Waterman and Patterson,

@@ -81,15 +81,14 @@ void append_kernels(Json& events, const Span& span, const std::vector<KernelDeta
 
 }  // namespace
 
-std::string timeline_trace(const PredictionReport& header, const Predictor& predictor) {
+std::string timeline_trace(const PredictionReport& header, const Graph& graph, const Explanation& explanation) {
     Json events = Json::array();
     events.push_back(name_row("process_name", host_row, "ftax prediction: " + header.model));
     events.push_back(name_row("thread_name", host_row, "host: " + header.framework.framework));
     events.push_back(name_row("thread_name", device_row, "device: " + header.device.device.name));
-    const Graph& graph = predictor.graph();
-    for (std::size_t i = 0; i < predictor.operators().size(); ++i) {
-        const OpPrediction& launch = predictor.operators()[i];
-        const Span& span = predictor.timeline()[i];
+    for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
+        const OpPrediction& launch = explanation.launches[i];
+        const Span& span = explanation.timeline[i];
         Json operation = {{"host_kind", name_of(launch.host_kind)}};
         std::string name(name_of(launch.host_kind));
         if (launch.op != no_op) {
@@ -102,7 +101,7 @@ std::string timeline_trace(const PredictionReport& header, const Predictor& pred
         events.push_back(duration_event(host_row, name, "host", span.host_start_s, span.host_end_s, operation));
         if (launch.kernels == 0) continue;
         events.push_back(flow_event("s", host_row, i, span.host_start_s));
-        append_kernels(events, span, predictor.kernel_details(i), operation);
+        append_kernels(events, span, explanation.kernels[i], operation);
         // Behind the kernels: of events at the same time Perfetto reads the first first, and ties the arrow to the last
         // one begun.
         events.push_back(flow_event("f", device_row, i, span.device_start_s));

@@ -108,14 +108,15 @@ class Calls {
 };
 
 /// The predicted launches, those of one operator together; the forward call itself is none.
-std::vector<ComparedOperator> predicted_operators(const Predictor& predictor, std::vector<const Op*>& model) {
+std::vector<ComparedOperator> predicted_operators(const Graph& graph, const std::vector<OpPrediction>& launches,
+                                                  std::vector<const Op*>& model) {
     std::vector<ComparedOperator> operators;
     OpId last = no_op;
     double dearest_s = 0;
-    for (const OpPrediction& launch : predictor.operators()) {
+    for (const OpPrediction& launch : launches) {
         if (launch.op == no_op || launch.host_s + launch.device_s == 0) continue;
         if (launch.op != last) {
-            const Op& op = predictor.graph().ops[launch.op];
+            const Op& op = graph.ops[launch.op];
             operators.push_back({.name = op.name, .source = op.source, .module = op.module});
             model.push_back(&op);
             dearest_s = 0;
@@ -205,11 +206,12 @@ std::vector<HostKindTimes> by_host_kind(const std::vector<ComparedOperator>& ope
 
 }  // namespace
 
-TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor, const Prediction& prediction) {
-    TraceComparison comparison{.predicted_latency_s = prediction.latency_s};
+TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& device, const Graph& graph,
+                                   const Explanation& explanation) {
+    TraceComparison comparison{.predicted_latency_s = explanation.prediction.latency_s};
     std::vector<const Op*> model;
-    comparison.operators = predicted_operators(predictor, model);
-    if (predictor.device().device.architecture == Architecture::cpu) {
+    comparison.operators = predicted_operators(graph, explanation.launches, model);
+    if (is_cpu(device)) {
         for (ComparedOperator& op : comparison.operators)
             op.predicted = {op.predicted.host_s + op.predicted.device_s, 0, 0};
     }

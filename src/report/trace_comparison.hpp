@@ -53,11 +53,12 @@ struct TraceComparison {
     std::optional<double> kernel_gap_s;      ///< between kernels that were queued
 };
 
-/// Aligns the operators of a trace, which may hold any number of forward passes, with those of the last predict() of
-/// `predictor`, in order and by name, and takes medians over the passes. An operator's host time lasts until the next
-/// one starts, less what the host waited for the device; on a CPU it holds the operator's work too.
-[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const Predictor& predictor,
-                                                 const Prediction& prediction);
+/// Aligns the operators of a trace, which may hold any number of forward passes, with those of a
+/// prediction, which count in `graph` (Predictor::graph), in order and by name, and takes medians over the passes. An
+/// operator's host time lasts until the next one starts, less what the host waited for the device; on a CPU it holds
+/// the operator's work too.
+[[nodiscard]] TraceComparison compare_with_trace(const KinetoTrace& trace, const DeviceSpec& device, const Graph& graph,
+                                                 const Explanation& explanation);
 
 /// A parameter of a framework profile that the trace can set.
 struct TracedParameter {

@@ -117,18 +117,17 @@ class Collector {
         const Graph& graph = this->graph(found);
         const ShapeBindings bindings =
             found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());
-        const PredictOptions options{.precision = found.precision, .cudnn9 = true, .synchronized = true};
+        const PredictOptions options{.precision = found.precision, .libraries = {.cudnn = 9}, .synchronized = true};
         if (found.mode == name_of(bench::Mode::host_dispatch)) {
             Predictor predictor(graph, compose(embedded_device_profile(), *device_), framework_profile(found.framework),
                                 options);
-            const Prediction prediction = predictor.predict(bindings);
             const Measurement row{.gpu = device_->slug,
                                   .framework = found.framework,
                                   .precision = found.precision,
                                   .model = found.name,
                                   .batch = bindings.contains("batch") ? bindings.at("batch") : 1,
                                   .latency_s = seconds};
-            result.host_rows[found.framework].push_back(fit::host_row(row, predictor, prediction));
+            result.host_rows[found.framework].push_back(fit::host_row(row, predictor, bindings));
             return;
         }
         const FrameworkModel& framework = framework_model(found.framework);

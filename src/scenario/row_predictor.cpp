@@ -57,21 +57,21 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row) {
     return bindings;
 }
 
-/// Tells whether that version of PyTorch comes with cuDNN 9: from 2.4 on. Files write "2.4.1" or "240".
-bool has_cudnn9(std::string_view torch_version) {
+/// The libraries that come with a version of PyTorch: cuDNN 9 from 2.4 on. Files write "2.4.1" or "240".
+LibraryVersions libraries_of(std::string_view torch_version) {
     const std::size_t dot = torch_version.find('.');
-    if (dot == std::string_view::npos) return parse_integer(torch_version).value_or(0) >= 240;
+    if (dot == std::string_view::npos) return {.cudnn = parse_integer(torch_version).value_or(0) >= 240 ? 9 : 8};
     const std::int64_t major = parse_integer(torch_version.substr(0, dot)).value_or(0);
     const std::string_view rest = torch_version.substr(dot + 1);
     const std::int64_t minor = parse_integer(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
-    return major > 2 || (major == 2 && minor >= 4);
+    return {.cudnn = major > 2 || (major == 2 && minor >= 4) ? 9 : 8};
 }
 
 PredictOptions options_for(const Measurement& row) {
     // `ftax measure` and the campaign wait for the device after each run; other files do not say so.
     return {.precision = row.precision,
             .channels_last = row.layout == "nhwc",
-            .cudnn9 = has_cudnn9(row.torch),
+            .libraries = libraries_of(row.torch),
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end)};
 }
 
@@ -110,8 +110,8 @@ const HostScalars* RowPredictor::host_of(const Measurement& row) const {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{row.model,      host_key(row),       options.precision, options.channels_last,
-                  options.cudnn9, options.synchronized};
+    const Key key{row.model,           host_key(row), options.precision, options.channels_last, options.libraries.cudnn,
+                  options.synchronized};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     FrameworkProfile framework = framework_profile(row.framework);
@@ -122,13 +122,18 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
         .first->second;
 }
 
-Prediction RowPredictor::predict(const Measurement& measured) {
+Measurement RowPredictor::predictable(const Measurement& measured) {
     Measurement row = with_own_framework(measured);
     row.gpu = device_spec(row.gpu).slug;
     if (row.mode == "train") throw Error(ErrorCode::usage, "training is not modelled");
     if (is_part_of_latency(row.mode))
         throw Error(ErrorCode::usage,
                     fmt::format("{} is a part of the latency; rows of end_to_end are predicted", row.mode));
+    return row;
+}
+
+Prediction RowPredictor::predict(const Measurement& measured) {
+    const Measurement row = predictable(measured);
     const ShapeBindings bindings = bindings_for(graph(row.model), row);
     return predictor(row).predict(bindings);
 }
@@ -155,10 +160,9 @@ std::set<report::UsedProfile> RowPredictor::profiles() const {
 }
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
-    const Prediction prediction = predict(measured);
-    Measurement row = with_own_framework(measured);
-    row.gpu = device_spec(row.gpu).slug;
-    return anchor_row(row, predictor(row), prediction);
+    const Measurement row = predictable(measured);
+    const ShapeBindings bindings = bindings_for(graph(row.model), row);
+    return anchor_row(row, predictor(row), bindings);
 }
 
 std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {

@@ -43,10 +43,12 @@ class RowPredictor {
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
   private:
-    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, cudnn9,
-    /// synchronized.
-    using Key = std::tuple<std::string, HostKey, Precision, bool, bool, bool>;
+    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, version of
+    /// cuDNN, synchronized.
+    using Key = std::tuple<std::string, HostKey, Precision, bool, int, bool>;
 
+    /// The row with the names that the tables have. Throws Error{usage} for what is not predicted.
+    [[nodiscard]] static Measurement predictable(const Measurement& row);
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);
     [[nodiscard]] const HostScalars* host_of(const Measurement& row) const;

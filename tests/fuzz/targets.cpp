@@ -18,7 +18,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
-#include "graphs/importers.hpp"
+#include "graphs/onnx/import_onnx.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/kineto_trace.hpp"
@@ -230,7 +230,7 @@ void generated_graph(std::string_view bytes) {
     options.precision = choices.of(precisions);
     const std::size_t switches = choices.below(16);
     options.channels_last = (switches & 1) != 0;
-    options.cudnn9 = (switches & 2) != 0;
+    options.libraries.cudnn = (switches & 2) != 0 ? 9 : 8;
     options.synchronized = (switches & 4) != 0;
     options.padding = (switches & 8) != 0 ? 0.5 : 0;
     const std::int64_t batch = choices.of(sizes), seq = choices.of(sizes);
@@ -239,8 +239,7 @@ void generated_graph(std::string_view bytes) {
     const std::size_t printed = choices.below(8);
     printed == 7 ? use(graph) : bind_if_possible(graph);
     Predictor predictor(graph, device, framework, options);
-    require_sound(predictor.predict({{"batch", batch}, {"seq", seq}}));
-    for (std::size_t i = 0; i < predictor.operators().size(); ++i) static_cast<void>(predictor.kernel_details(i));
+    require_sound(predictor.explain({{"batch", batch}, {"seq", seq}}).prediction);
     const Graph wide = widened(graph, {{"batch", batch}, {"seq", seq}}, 3, 2);
     printed == 6 ? use(wide) : bind_if_possible(wide);
 }

@@ -1,4 +1,4 @@
-#include "graphs/aten_shapes.hpp"
+#include "graphs/aten/aten_shapes.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
@@ -17,6 +18,10 @@
 using namespace ftax;
 
 namespace {
+
+// A predictor refers to its graph.
+static_assert(std::is_constructible_v<Predictor, Graph&, DeviceProfile, FrameworkProfile>);
+static_assert(!std::is_constructible_v<Predictor, Graph, DeviceProfile, FrameworkProfile>);
 
 Prediction predict(const Graph& graph, const char* framework) {
     return Predictor(graph, device_profile("v100-sxm2-32gb"), framework_profile(framework)).predict({});

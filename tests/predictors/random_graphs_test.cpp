@@ -122,12 +122,15 @@ TEST_CASE("random networks: everything is modelled, and a forward pass costs wha
         CAPTURE(seed);
         const Graph graph = RandomModel(seed).model().import();
         Predictor predictor = predictor_of(graph, seed);
-        const Prediction prediction = predictor.predict({{"batch", 4}});
+        const auto [prediction, launches, timeline, kernels] = predictor.explain({{"batch", 4}});
+        CHECK(predictor.predict({{"batch", 4}}).latency_s == prediction.latency_s);
+        CHECK(timeline.size() == launches.size());
+        CHECK(kernels.size() == launches.size());
         CHECK(prediction.coverage.nodes == 1);
         CHECK(prediction.coverage.flops == 1);
         CHECK(prediction.coverage.time == 1);
-        CHECK(sum(predictor.operators(), &OpPrediction::host_s) == doctest::Approx(prediction.host_s));
-        CHECK(sum(predictor.operators(), &OpPrediction::device_s) == doctest::Approx(prediction.device_s));
+        CHECK(sum(launches, &OpPrediction::host_s) == doctest::Approx(prediction.host_s));
+        CHECK(sum(launches, &OpPrediction::device_s) == doctest::Approx(prediction.device_s));
         CHECK(prediction.latency_s >= prediction.closed_form_s);
         CHECK(prediction.closed_form_s == std::max(prediction.host_s, prediction.device_s));
         CHECK(prediction.low_s <= prediction.latency_s);

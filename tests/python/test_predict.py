@@ -63,6 +63,13 @@ def test_operators_are_those_the_framework_runs():
     assert len(convolutions) == 20  # batch norms and relus are folded into them: labels must not shift
 
 
+def test_cudnn_9_reads_and_writes_nchw_itself():
+    old, new = (ftax.Predictor("resnet18", "t4", precision="fp16", cudnn=version).predict(batch=64) for version in (8, 9))
+    assert new.device_s < old.device_s
+    with pytest.raises(ftax.UsageError, match="cuDNN 7"):
+        ftax.Predictor("resnet18", "t4", cudnn=7)
+
+
 def test_compare_skips_what_a_device_lacks(tiny):
     rows = ftax.compare(tiny, ["t4", "p100"], precisions=["fp32", "bf16"], batch=[1, 8])
     assert [row["batch"] for row in rows if "skipped" not in row and row["device"] == "p100"] == [1, 8]

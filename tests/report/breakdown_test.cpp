@@ -13,9 +13,9 @@ TEST_CASE("a breakdown by kind or module adds up to the prediction, dearest firs
     const Graph graph = load_graph("resnet18");
     for (const std::string_view framework : {"pytorch-eager", "torch-tensorrt"}) {
         Predictor predictor(graph, device_profile("t4"), framework_profile(framework));
-        const Prediction prediction = predictor.predict({{"batch", 8}});
+        const Explanation explanation = predictor.explain({{"batch", 8}});
         for (const auto& group : {report::kind_of, report::stage_of}) {
-            const auto shares = report::breakdown(predictor, group);
+            const auto shares = report::breakdown(predictor.graph(), explanation.launches, group);
             REQUIRE(shares.size() > 3);
             double host_s = 0, device_s = 0, last_s = 1e9;
             for (const report::Share& share : shares) {
@@ -24,8 +24,8 @@ TEST_CASE("a breakdown by kind or module adds up to the prediction, dearest firs
                 CHECK(std::max(share.host_s, share.device_s) <= last_s);
                 last_s = std::max(share.host_s, share.device_s);
             }
-            CHECK(host_s == doctest::Approx(prediction.host_s));
-            CHECK(device_s == doctest::Approx(prediction.device_s));
+            CHECK(host_s == doctest::Approx(explanation.prediction.host_s));
+            CHECK(device_s == doctest::Approx(explanation.prediction.device_s));
         }
     }
 }

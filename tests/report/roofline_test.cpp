@@ -15,8 +15,8 @@ TEST_CASE("a roofline holds the kernels of a prediction, each under the roof of 
     PredictOptions options;
     options.precision = Precision::fp16;
     Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"), options);
-    const Prediction prediction = predictor.predict({{"batch", 64}});
-    const auto kernels = roofline_kernels(predictor);
+    const Explanation explanation = predictor.explain({{"batch", 64}});
+    const auto kernels = roofline_kernels(predictor.device().device, predictor.graph(), explanation);
     REQUIRE(kernels.size() > 5);
     const DeviceSpec& t4 = predictor.device().device;
     double total_s = 0, last_s = 1e9;
@@ -30,7 +30,8 @@ TEST_CASE("a roofline holds the kernels of a prediction, each under the roof of 
         CHECK(kernel.flops_per_s() <= peak);
         if (kernel.bound == Bound::compute) CHECK(kernel.of_roof() <= 1);
     }
-    CHECK(total_s == doctest::Approx(prediction.device_s).epsilon(0.02));  // besides: the gaps between kernels
+    CHECK(total_s ==
+          doctest::Approx(explanation.prediction.device_s).epsilon(0.02));  // besides: the gaps between kernels
 
     const Chart chart = roofline_chart(kernels, t4, "resnet18");
     const auto roof = std::find_if(chart.series.begin(), chart.series.end(),

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
-#include "graphs/torchscript/libtorch/module.hpp"
+#include "graphs/torchscript/libtorch_module.hpp"
 
 namespace ftax::script {
 namespace {

@@ -1,7 +1,7 @@
 #include "src/core/canonical/canonical.hpp"
 
-#include "src/core/canonical/canonical_patterns.hpp"
-#include "src/core/rewriter.hpp"
+#include "src/core/canonical/patterns.hpp"
+#include "src/core/rewriting/rewriter.hpp"
 
 namespace ftax {
 

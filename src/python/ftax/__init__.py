@@ -64,7 +64,7 @@ class Predictor:
     """Predicts one graph on one device under one framework; threads may share it.
 
     `anchor` is a CSV file of measured rows that calibrate the host. `options`: host, device_profile,
-    framework_profile (files), channels_last, padding.
+    framework_profile (files), channels_last, cudnn (8 or 9), padding, synchronized.
     """
 
     def __init__(self, model: Model, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,

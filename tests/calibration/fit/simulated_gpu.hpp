@@ -17,7 +17,7 @@ class SimulatedGpu : public BenchDevice {
 
     [[nodiscard]] Environment environment() const override { return {{"device", device_.device.name}}; }
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
-        Predictor predictor(*bench_case.graph, device_, framework_, {.cudnn9 = true, .synchronized = true});
+        Predictor predictor(*bench_case.graph, device_, framework_, {.libraries = {.cudnn = 9}, .synchronized = true});
         const Prediction p = predictor.predict(bench_case.bindings);
         seconds_ = bench_case.mode == Mode::host_dispatch ? p.host_s
                    : bench_case.mode == Mode::end_to_end  ? p.latency_s

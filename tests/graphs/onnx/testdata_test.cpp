@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "graphs/importers.hpp"
+#include "graphs/onnx/import_onnx.hpp"
 #include "src/core/operands.hpp"
 
 // Oracle: the models of libonnx-testdata with the inputs and outputs that ONNX's reference implementation recorded.

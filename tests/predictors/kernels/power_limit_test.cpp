@@ -22,9 +22,9 @@ Graph layers(int count) {
     return net.finish({x});
 }
 
-double sum(const std::vector<OpPrediction>& operators, double OpPrediction::*member) {
+double sum(const std::vector<LaunchCosts>& operators, double LaunchCosts::*member) {
     double total = 0;
-    for (const OpPrediction& op : operators) total += op.*member;
+    for (const LaunchCosts& op : operators) total += op.*member;
     return total;
 }
 
@@ -63,20 +63,21 @@ TEST_CASE("a pass takes as long as its energy at the power limit, or as its kern
         const std::string device = slug;
         CAPTURE(device);
         Predictor predictor(graph, device_profile(device), framework_profile("pytorch-eager"));
-        const Prediction prediction = predictor.predict({{"batch", 8192}});
-        const auto& operators = predictor.operators();
-        const double boost_s = sum(operators, &OpPrediction::boost_s);
-        const double power_limited_s = sum(operators, &OpPrediction::power_limited_s);
+        std::vector<LaunchCosts> operators;
+        const Prediction prediction = predictor.predict({{"batch", 8192}}, operators);
+        const Explanation explanation = predictor.explain({{"batch", 8192}});
+        const double boost_s = sum(operators, &LaunchCosts::boost_s);
+        const double power_limited_s = sum(operators, &LaunchCosts::power_limited_s);
         CHECK((power_limited_s > boost_s) == (device == "t4"));
         CHECK(prediction.device_s == nearly(std::max(boost_s, power_limited_s)));
         CHECK(prediction.sm_active > 0.95);
         CHECK(prediction.sm_active <= 1);
         for (std::size_t i = 0; i < operators.size(); ++i) {
-            const OpPrediction& op = operators[i];
+            const LaunchCosts& op = operators[i];
             CHECK(op.device_s >= op.boost_s);
             CHECK(op.device_s <= op.boost_s + op.throttling_s);
             double kernels_s = 0;
-            for (const KernelDetail& kernel : predictor.kernel_details(i)) kernels_s += kernel.seconds;
+            for (const KernelDetail& kernel : explanation.kernels[i]) kernels_s += kernel.seconds;
             CHECK(std::abs(kernels_s - op.device_s) <= 1e-9 * op.device_s);
         }
     }
@@ -90,10 +91,11 @@ TEST_CASE("traffic beside arithmetic leaves it power") {
     const Graph one = layers(1);
     Predictor alone(one, device_profile("t4"), framework_profile("pytorch-eager"));
     Predictor beside(diluted, device_profile("t4"), framework_profile("pytorch-eager"));
-    static_cast<void>(alone.predict({{"batch", 8192}}));
-    static_cast<void>(beside.predict({{"batch", 8192}}));
-    const OpPrediction& limited = alone.operators()[1];
-    const OpPrediction& free = beside.operators()[1];
+    std::vector<LaunchCosts> launches;
+    static_cast<void>(alone.predict({{"batch", 8192}}, launches));
+    const LaunchCosts limited = launches[1];
+    static_cast<void>(beside.predict({{"batch", 8192}}, launches));
+    const LaunchCosts free = launches[1];
     CHECK(limited.device_s > 1.1 * limited.boost_s);
     CHECK(free.boost_s == limited.boost_s);
     CHECK(free.device_s == free.boost_s);
@@ -115,9 +117,10 @@ TEST_CASE("the cost function slows networks under the power limit as the full pr
         Predictor predictor(graph, device, framework, options);
         double slowed = 1;
         for (std::size_t b = 0; b < batches.size(); ++b) {
-            const Prediction full = predictor.predict({{"batch", batches[b]}});
+            std::vector<LaunchCosts> launches;
+            const Prediction full = predictor.predict({{"batch", batches[b]}}, launches);
             CHECK(fast[b] == nearly(full.latency_s));
-            slowed = std::max(slowed, full.device_s / sum(predictor.operators(), &OpPrediction::boost_s));
+            slowed = std::max(slowed, full.device_s / sum(launches, &LaunchCosts::boost_s));
         }
         CHECK(slowed > 1.05);
     }
@@ -138,8 +141,9 @@ TEST_CASE("blocks that the host waits for are slowed as their own timelines woul
     Predictor predictor(built.graph, device, framework, options);
     for (const std::int64_t batch : {2, 64}) {
         CAPTURE(batch);
-        static_cast<void>(predictor.predict({{"batch", batch}}));
-        const nas::TimedNetwork network = nas::timed_network(built, predictor);
+        std::vector<LaunchCosts> launches;
+        static_cast<void>(predictor.predict({{"batch", batch}}, launches));
+        const nas::TimedNetwork network = nas::timed_network(built, predictor.graph(), launches);
         PassPower power;
         for (const auto& block : network.blocks) power.add(maker.power(block));
         Segment exact = maker.run(network.beginning, 0);

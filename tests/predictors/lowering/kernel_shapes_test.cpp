@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "ftax/device.hpp"
+#include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/lowering.hpp"
@@ -55,9 +56,9 @@ weight %b f32[32]
 output %with
 output %without
 )");
-    const auto layer = [&](std::string_view framework, bool has_bias, std::int64_t rows, bool cudnn9 = false) {
+    const auto layer = [&](std::string_view framework, bool has_bias, std::int64_t rows, int cudnn = 8) {
         const Schedule schedule =
-            lower(graph, device_spec("p4"), {.cudnn9 = cudnn9}, framework_model(framework).traits);
+            lower(graph, device_spec("p4"), {.libraries = {.cudnn = cudnn}}, framework_model(framework).traits);
         const auto kernel = std::find_if(schedule.kernels.begin(), schedule.kernels.end(), [&](const Kernel& k) {
             return k.cls == KernelClass::gemm && graph.tensors[k.writes[0]].name == (has_bias ? "with" : "without");
         });
@@ -69,10 +70,11 @@ output %without
     CHECK_FALSE(layer("pytorch-eager", true, 65534).separate_bias);
     CHECK(layer("pytorch-eager", true, 65535).library == kernels::BlasLibrary::cublas);
     CHECK(layer("pytorch-eager", true, 65535).separate_bias);
-    CHECK(layer("pytorch-eager", true, 65535, true).library == kernels::BlasLibrary::cublas_lt);
+    CHECK(layer("pytorch-eager", true, 65535, 9).library == kernels::BlasLibrary::cublas_lt);
+    CHECK_THROWS_AS(layer("pytorch-eager", true, 1, 7), Error);
     CHECK(layer("torch-compile", true, 65535).library == kernels::BlasLibrary::cublas_lt);
     CHECK(layer("pytorch-eager", false, 8).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("pytorch-eager", false, 65535).separate_bias);
-    CHECK(layer("onnxruntime-cuda", true, 8, true).library == kernels::BlasLibrary::cublas);
+    CHECK(layer("onnxruntime-cuda", true, 8, 9).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("onnxruntime-cuda", true, 65535).separate_bias);
 }

@@ -1,4 +1,4 @@
-#include "predictors/lowering/graph_edits.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
 #include <utility>
 
@@ -9,6 +9,17 @@ void assign_producers(Graph& graph) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         for (const TensorId output : graph.ops[id].outputs) graph.tensors[output].producer = id;
     }
+}
+
+std::vector<int> count_readers(const Graph& graph) {
+    std::vector<int> readers(graph.tensors.size(), 0);
+    for (const Op& op : graph.ops) {
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) ++readers[input];
+        }
+    }
+    for (const TensorId output : graph.outputs) ++readers[output];
+    return readers;
 }
 
 void erase(Graph& graph, const std::vector<bool>& removed) {

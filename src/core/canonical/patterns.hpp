@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/core/canonical/canonical.hpp"
-#include "src/core/rewriter.hpp"
+#include "src/core/rewriting/rewriter.hpp"
 
 /// The patterns of canonicalize(), one function per family.
 namespace ftax::canonical {

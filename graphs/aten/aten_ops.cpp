@@ -1,4 +1,4 @@
-#include "graphs/aten_ops.hpp"
+#include "graphs/aten/aten_ops.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "src/core/canonical/canonical_patterns.hpp"
+#include "src/core/canonical/patterns.hpp"
 
 namespace ftax::canonical {
 namespace {

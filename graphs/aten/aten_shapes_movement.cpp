@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "graphs/aten_shape_rules.hpp"
+#include "graphs/aten/aten_shape_rules.hpp"
 
 namespace ftax::aten_shapes {
 namespace {

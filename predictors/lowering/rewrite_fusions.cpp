@@ -1,30 +1,18 @@
-#include "predictors/lowering/rewrites.hpp"
-
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "predictors/lowering/graph_edits.hpp"
+#include "predictors/lowering/rewrites.hpp"
 #include "src/core/canonical/canonical.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
+
+// Layers that an optimiser recognises, and those that it joins into one.
 
 namespace ftax::rewrites {
 namespace {
-
-/// How often each tensor is read; an output of the graph counts as read once more.
-std::vector<int> count_readers(const Graph& graph) {
-    std::vector<int> readers(graph.tensors.size(), 0);
-    for (const Op& op : graph.ops) {
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor) ++readers[input];
-        }
-    }
-    for (const TensorId output : graph.outputs) ++readers[output];
-    return readers;
-}
 
 bool is_convolution(const Op& op) {
     return op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
@@ -65,13 +53,6 @@ void absorb(Graph& graph, const Match& match) {
         removed[id] = true;
     }
     erase(graph, removed);
-}
-
-/// The contraction that produces `tensor` for one reader only.
-template <class Accept>
-OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId tensor, const Accept& accept) {
-    const OpId producer = graph.tensors[tensor].producer;
-    return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
 }
 
 /// Marks that a contraction finishes its result itself, bias included.
@@ -152,45 +133,7 @@ void fuse_runs(Graph& graph, const Fusible& fusible) {
     erase(graph, removed);
 }
 
-bool is_fixed(const Graph& graph, TensorId id) {
-    const Tensor& tensor = graph.tensors[id];
-    return tensor.known_shape && std::all_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression dimension) {
-               return graph.expressions.constant_value(dimension).has_value();
-           });
-}
-
-/// What gives another result each time, or may: random numbers, control flow, operators nobody knows.
-bool is_uncertain(const Op& op) {
-    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host) return true;
-    if (op.kind != OpKind::fill) return false;
-    constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
-    return std::any_of(std::begin(names), std::end(names),
-                       [&](std::string_view name) { return op.source.find(name) != std::string::npos; });
-}
-
 }  // namespace
-
-void fold_constants(Graph& graph) {
-    std::vector<bool> removed(graph.ops.size(), false);
-    const auto is_known = [&](TensorId id) {
-        return id == no_tensor || graph.tensors[id].role == TensorRole::weight ||
-               graph.tensors[id].role == TensorRole::constant;
-    };
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        const Op& op = graph.ops[id];
-        if (is_uncertain(op)) continue;
-        // Of what tensors are filled or expanded like only the shape counts.
-        const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
-        const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
-        if (!std::all_of(op.inputs.begin(), end, is_known)) continue;
-        if (!std::all_of(op.outputs.begin(), op.outputs.end(),
-                         [&](TensorId output) { return is_fixed(graph, output); }))
-            continue;
-        for (const TensorId output : op.outputs) graph.tensors[output].role = TensorRole::weight;
-        removed[id] = true;
-    }
-    erase(graph, removed);
-}
 
 void recognise_layers(Graph& graph) {
     canonicalize(graph, SpelledOut::recognise);
@@ -207,26 +150,6 @@ void fold_batch_norm(Graph& graph) {
         if (contraction.inputs.size() < 3) contraction.inputs.push_back(shift);
         return into;
     });
-}
-
-void merge_transposes(Graph& graph) {
-    const std::vector<int> readers = count_readers(graph);
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (Op& op : graph.ops) {
-        if (op.kind != OpKind::transpose) continue;
-        const OpId before = sole_producer(graph, readers, op.inputs[0],
-                                          [](const Op& producer) { return producer.kind == OpKind::transpose; });
-        if (before == no_op) continue;
-        const auto first = graph.ops[before].integers("perm");
-        const auto second = op.integers("perm");
-        if (first.size() != second.size() || first.empty()) continue;
-        std::vector<std::int64_t> merged;
-        for (const std::int64_t axis : second) merged.push_back(first[static_cast<std::size_t>(axis)]);
-        op.inputs = graph.ops[before].inputs;
-        op.attributes = {{"perm", std::move(merged)}};
-        removed[before] = true;
-    }
-    erase(graph, removed);
 }
 
 void fuse_conv_relu(Graph& graph) {

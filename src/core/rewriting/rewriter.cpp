@@ -1,4 +1,4 @@
-#include "src/core/rewriter.hpp"
+#include "src/core/rewriting/rewriter.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "graphs/aten_shape_rules.hpp"
+#include "graphs/aten/aten_shape_rules.hpp"
 
 namespace ftax::aten_shapes {
 namespace {

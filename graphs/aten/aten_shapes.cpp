@@ -1,4 +1,4 @@
-#include "graphs/aten_shapes.hpp"
+#include "graphs/aten/aten_shapes.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "ftax/error.hpp"
-#include "graphs/aten_shape_rules.hpp"
+#include "graphs/aten/aten_shape_rules.hpp"
 
 namespace ftax {
 namespace aten_shapes {

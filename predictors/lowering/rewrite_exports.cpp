@@ -3,46 +3,13 @@
 #include <utility>
 #include <vector>
 
-#include "predictors/lowering/graph_edits.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
-// What an ONNX file says of a PyTorch model, for the targets that run such a file.
+// How an ONNX file writes out layers of PyTorch, for the targets that run such a file.
 
 namespace ftax::rewrites {
 namespace {
-
-/// True where the result is the first input: layout and ownership only, the whole of a tensor cut out, one part joined.
-bool is_copy(const Graph& graph, const Op& op) {
-    if (op.inputs.empty() || op.inputs[0] == no_tensor || op.outputs.size() != 1) return false;
-    const Tensor& input = graph.tensors[op.inputs[0]];
-    const Tensor& output = graph.tensors[op.outputs[0]];
-    const bool same_shape = input.known_shape && output.known_shape && input.shape == output.shape;
-    switch (op.kind) {
-        case OpKind::identity:
-            return true;
-        case OpKind::copy:
-            return op.source == "aten::contiguous" || op.source == "aten::clone";
-        case OpKind::slice:
-        case OpKind::expand:
-            return same_shape;
-        case OpKind::concat:
-            return op.inputs.size() == 1;
-        default:
-            return false;
-    }
-}
-
-/// What is joined with nothing, as a cache that holds nothing yet: exporters leave the empty parts out.
-void drop_empty_parts(const Graph& graph, Op& op) {
-    if (op.kind != OpKind::concat) return;
-    const auto is_empty = [&](TensorId id) {
-        if (id == no_tensor || !graph.tensors[id].known_shape) return false;
-        const auto& shape = graph.tensors[id].shape;
-        return std::any_of(shape.begin(), shape.end(),
-                           [&](Expression dim) { return graph.expressions.constant_value(dim) == 0; });
-    };
-    if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_empty)) std::erase_if(op.inputs, is_empty);
-}
 
 /// Appends operators and the tensors between them to a graph whose operators are being rewritten.
 struct Spelling {
@@ -179,26 +146,6 @@ void write_out(Graph& graph, const Matches& matches, const Append& append) {
 }
 
 }  // namespace
-
-void remove_copies(Graph& graph) {
-    std::vector<TensorId> stands_for(graph.tensors.size());
-    for (TensorId id = 0; id < stands_for.size(); ++id) stands_for[id] = id;
-    const auto resolve = [&](std::vector<TensorId>& ids) {
-        for (TensorId& id : ids) {
-            if (id != no_tensor) id = stands_for[id];
-        }
-    };
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        Op& op = graph.ops[id];
-        resolve(op.inputs);
-        drop_empty_parts(graph, op);
-        removed[id] = is_copy(graph, op);
-        if (removed[id]) stands_for[op.outputs[0]] = op.inputs[0];
-    }
-    resolve(graph.outputs);
-    erase(graph, removed);
-}
 
 void write_out_attention(Graph& graph) {
     write_out(graph, is_written_out, append_attention);

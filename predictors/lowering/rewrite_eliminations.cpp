@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "predictors/lowering/rewrites.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
+
+// Operators that an exporter or an engine's builder leaves out.
+
+namespace ftax::rewrites {
+namespace {
+
+bool is_fixed(const Graph& graph, TensorId id) {
+    const Tensor& tensor = graph.tensors[id];
+    return tensor.known_shape && std::all_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression dimension) {
+               return graph.expressions.constant_value(dimension).has_value();
+           });
+}
+
+/// What gives another result each time, or may: random numbers, control flow, operators nobody knows.
+bool is_uncertain(const Op& op) {
+    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host) return true;
+    if (op.kind != OpKind::fill) return false;
+    constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](std::string_view name) { return op.source.find(name) != std::string::npos; });
+}
+
+/// True where the result is the first input: layout and ownership only, the whole of a tensor cut out, one part joined.
+bool is_copy(const Graph& graph, const Op& op) {
+    if (op.inputs.empty() || op.inputs[0] == no_tensor || op.outputs.size() != 1) return false;
+    const Tensor& input = graph.tensors[op.inputs[0]];
+    const Tensor& output = graph.tensors[op.outputs[0]];
+    const bool same_shape = input.known_shape && output.known_shape && input.shape == output.shape;
+    switch (op.kind) {
+        case OpKind::identity:
+            return true;
+        case OpKind::copy:
+            return op.source == "aten::contiguous" || op.source == "aten::clone";
+        case OpKind::slice:
+        case OpKind::expand:
+            return same_shape;
+        case OpKind::concat:
+            return op.inputs.size() == 1;
+        default:
+            return false;
+    }
+}
+
+/// What is joined with nothing, as a cache that holds nothing yet: exporters leave the empty parts out.
+void drop_empty_parts(const Graph& graph, Op& op) {
+    if (op.kind != OpKind::concat) return;
+    const auto is_empty = [&](TensorId id) {
+        if (id == no_tensor || !graph.tensors[id].known_shape) return false;
+        const auto& shape = graph.tensors[id].shape;
+        return std::any_of(shape.begin(), shape.end(),
+                           [&](Expression dim) { return graph.expressions.constant_value(dim) == 0; });
+    };
+    if (!std::all_of(op.inputs.begin(), op.inputs.end(), is_empty)) std::erase_if(op.inputs, is_empty);
+}
+
+/// Whether the layer that produces a tensor can be told to write it elsewhere: what comes from outside, and pieces of
+/// another tensor, already lie somewhere.
+bool is_movable(const Graph& graph, TensorId id) {
+    const Tensor& tensor = graph.tensors[id];
+    if (tensor.role != TensorRole::activation || tensor.producer == no_op) return false;
+    const OpKind producer = graph.ops[tensor.producer].kind;
+    return producer != OpKind::split && producer != OpKind::slice;
+}
+
+}  // namespace
+
+void fold_constants(Graph& graph) {
+    std::vector<bool> removed(graph.ops.size(), false);
+    const auto is_known = [&](TensorId id) {
+        return id == no_tensor || graph.tensors[id].role == TensorRole::weight ||
+               graph.tensors[id].role == TensorRole::constant;
+    };
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        if (is_uncertain(op)) continue;
+        // Of what tensors are filled or expanded like only the shape counts.
+        const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
+        const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
+        if (!std::all_of(op.inputs.begin(), end, is_known)) continue;
+        if (!std::all_of(op.outputs.begin(), op.outputs.end(),
+                         [&](TensorId output) { return is_fixed(graph, output); }))
+            continue;
+        for (const TensorId output : op.outputs) graph.tensors[output].role = TensorRole::weight;
+        removed[id] = true;
+    }
+    erase(graph, removed);
+}
+
+void remove_copies(Graph& graph) {
+    std::vector<TensorId> stands_for(graph.tensors.size());
+    for (TensorId id = 0; id < stands_for.size(); ++id) stands_for[id] = id;
+    const auto resolve = [&](std::vector<TensorId>& ids) {
+        for (TensorId& id : ids) {
+            if (id != no_tensor) id = stands_for[id];
+        }
+    };
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        Op& op = graph.ops[id];
+        resolve(op.inputs);
+        drop_empty_parts(graph, op);
+        removed[id] = is_copy(graph, op);
+        if (removed[id]) stands_for[op.outputs[0]] = op.inputs[0];
+    }
+    resolve(graph.outputs);
+    erase(graph, removed);
+}
+
+void merge_transposes(Graph& graph) {
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (Op& op : graph.ops) {
+        if (op.kind != OpKind::transpose) continue;
+        const OpId before = sole_producer(graph, readers, op.inputs[0],
+                                          [](const Op& producer) { return producer.kind == OpKind::transpose; });
+        if (before == no_op) continue;
+        const auto first = graph.ops[before].integers("perm");
+        const auto second = op.integers("perm");
+        if (first.size() != second.size() || first.empty()) continue;
+        std::vector<std::int64_t> merged;
+        for (const std::int64_t axis : second) merged.push_back(first[static_cast<std::size_t>(axis)]);
+        op.inputs = graph.ops[before].inputs;
+        op.attributes = {{"perm", std::move(merged)}};
+        removed[before] = true;
+    }
+    erase(graph, removed);
+}
+
+void eliminate_concatenations(Graph& graph) {
+    assign_producers(graph);
+    std::vector<bool> moved(graph.tensors.size(), false);
+    std::vector<std::vector<TensorId>> copied(graph.ops.size());
+    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::concat || op.inputs.size() == 1) continue;
+        for (const TensorId part : op.inputs) {
+            if (part == no_tensor || graph.tensors[part].role == TensorRole::constant) continue;
+            if (moved[part] || !is_movable(graph, part)) copied[id].push_back(part);
+            moved[part] = true;
+        }
+    }
+    std::vector<Op> ops;
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        Op& op = graph.ops[id];
+        if (op.kind != OpKind::concat) ops.push_back(std::move(op));
+        for (const TensorId part : copied[id]) {
+            Tensor piece = graph.tensors[part];
+            piece.name += "/" + std::to_string(ops.size());
+            piece.role = TensorRole::activation;
+            graph.tensors.push_back(std::move(piece));
+            ops.push_back({.kind = OpKind::copy,
+                           .name = op.name + "/" + std::to_string(ops.size()),
+                           .source = op.source,
+                           .module = op.module,
+                           .inputs = {part},
+                           .outputs = {static_cast<TensorId>(graph.tensors.size() - 1)}});
+        }
+    }
+    graph.ops = std::move(ops);
+    assign_producers(graph);
+}
+
+}  // namespace ftax::rewrites
