@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     CLI::App app({}, "ftax");
     ftax::cli::Action action;
     try {
-        ftax::cli::setup_verbs(app, action);
+        ftax::cli::setup_verbs(app, action, argc > 1 ? argv[1] : "");
         parse(app, {argv + 1, argv + argc});
         return flush_output(action());
     } catch (const CLI::ParseError& error) {
