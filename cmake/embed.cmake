@@ -40,4 +40,3 @@ set_source_files_properties(${embedded_dir}/files.S PROPERTIES OBJECT_DEPENDS "$
 ftax_sources(embedded_sources src/core/ embedded.cpp)
 add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp ${embedded_sources})
 target_include_directories(ftax_embedded PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(ftax_embedded PRIVATE $<BUILD_INTERFACE:ftax_options>)

@@ -53,21 +53,25 @@ constexpr Verb verbs[] = {
     {"completion", setup_completion}, {"manual", setup_manual},
 };
 
-/// These describe all others.
-constexpr bool needs_all(std::string_view verb) {
-    return verb == "completion" || verb == "manual";
+const Verb* find_verb(std::string_view name) {
+    const auto* found = std::ranges::find(verbs, name, &Verb::name);
+    return found == std::end(verbs) ? nullptr : found;
 }
 
 }  // namespace
+
+bool stands_alone(std::string_view word) {
+    return find_verb(word) && word != "completion" && word != "manual";
+}
 
 void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
     app.description("Predicts how long a neural network takes on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
-    const auto* named = std::ranges::find(verbs, first_word, &Verb::name);
-    const bool alone = named != std::end(verbs) && !needs_all(first_word);
-    for (const Verb& verb : verbs) {
-        if (!alone || &verb == named) verb.setup(app, action);
+    if (stands_alone(first_word)) {
+        find_verb(first_word)->setup(app, action);
+    } else {
+        for (const Verb& verb : verbs) verb.setup(app, action);
     }
     add_quiet(app);
     app.footer(closing_words);

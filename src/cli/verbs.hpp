@@ -30,6 +30,9 @@ void setup_calibrate(CLI::App& app, Action& action);
 void setup_fit(CLI::App& app, Action& action);
 #endif
 
+/// True for a verb of this program that describes no others, as the manual does.
+[[nodiscard]] bool stands_alone(std::string_view word);
+
 /// Adds the verb that `first_word` of the command line names, so that a start does not pay for the options of the
 /// others; all of them, in the order in which the help lists them, where it names none or one that describes all.
 void setup_verbs(CLI::App& app, Action& action, std::string_view first_word);
