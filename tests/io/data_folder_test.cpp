@@ -36,6 +36,7 @@ TEST_CASE("what the build made of data/ is what its files say") {
         CHECK(spec.memory_bandwidth_bytes_per_s == file.memory_bandwidth_bytes_per_s);
         CHECK(spec.inline_ecc_share == file.inline_ecc_share);
         CHECK(spec.l2_bytes == file.l2_bytes);
+        CHECK(spec.l2_bytes_per_clock == file.l2_bytes_per_clock);
         CHECK(spec.shared_memory_per_sm_bytes == file.shared_memory_per_sm_bytes);
         CHECK(spec.registers_per_sm == file.registers_per_sm);
         CHECK(spec.max_threads_per_sm == file.max_threads_per_sm);

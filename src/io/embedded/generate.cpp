@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <string>
 
+#include "ftax/error.hpp"
 #include "src/io/data_folder.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/file.hpp"
 
 // generate DATA OUTPUT.cpp: reads a folder laid out as data/ as the program would and writes it down as C++ tables.
+
+// Structured bindings name all members of what is written: one that is added does not compile until it is written here.
 
 namespace {
 
@@ -45,35 +48,41 @@ std::string literals(const std::vector<std::string>& texts) {
     return list;
 }
 
-std::string row(const Parameter& p, std::string_view scope_and_key = "") {
-    return fmt::format("    {{{}, {}, {}, {}{}}},\n", literal(p.name), number(p.value), number(p.relative_stddev),
-                       literal(p.source), scope_and_key);
+std::string row(const Parameter& parameter, std::string_view scope_and_key = "") {
+    const auto& [name, value, relative_stddev, source] = parameter;
+    return fmt::format("    {{{}, {}, {}, {}{}}},\n", literal(name), number(value), number(relative_stddev),
+                       literal(source), scope_and_key);
 }
 
-std::string datasheet(const DeviceSpec& d) {
-    std::string peaks;
-    for (const auto& peak : d.peak_flops_per_s) peaks += optional_number(peak) + ", ";
+std::string datasheet(const DeviceSpec& device) {
+    const auto& [slug, name, aliases, architecture, compute_capability_major, compute_capability_minor, sms,
+                 base_clock_hz, boost_clock_hz, memory_bytes, memory_bandwidth_bytes_per_s, inline_ecc_share, l2_bytes,
+                 l2_bytes_per_clock, shared_memory_per_sm_bytes, registers_per_sm, max_threads_per_sm, power_limit_w,
+                 peak_flops_per_s] = device;
     std::string text = "    specs.push_back({\n";
-    const auto field = [&](std::string_view name, const std::string& value) {
-        text += fmt::format("        .{} = {},\n", name, value);
+    const auto field = [&](std::string_view member, const std::string& value) {
+        text += fmt::format("        .{} = {},\n", member, value);
     };
-    field("slug", literal(d.slug));
-    field("name", literal(d.name));
-    field("aliases", "{" + literals(d.aliases) + "}");
-    field("architecture", fmt::format("Architecture::{}", name_of(d.architecture)));
-    field("compute_capability_major", std::to_string(d.compute_capability_major));
-    field("compute_capability_minor", std::to_string(d.compute_capability_minor));
-    field("sms", std::to_string(d.sms));
-    field("base_clock_hz", optional_number(d.base_clock_hz));
-    field("boost_clock_hz", number(d.boost_clock_hz));
-    field("memory_bytes", number(d.memory_bytes));
-    field("memory_bandwidth_bytes_per_s", number(d.memory_bandwidth_bytes_per_s));
-    field("inline_ecc_share", optional_number(d.inline_ecc_share));
-    field("l2_bytes", number(d.l2_bytes));
-    field("shared_memory_per_sm_bytes", number(d.shared_memory_per_sm_bytes));
-    field("registers_per_sm", number(d.registers_per_sm));
-    field("max_threads_per_sm", std::to_string(d.max_threads_per_sm));
-    field("power_limit_w", number(d.power_limit_w));
+    field("slug", literal(slug));
+    field("name", literal(name));
+    field("aliases", "{" + literals(aliases) + "}");
+    field("architecture", fmt::format("Architecture{{{}}}", static_cast<int>(architecture)));
+    field("compute_capability_major", std::to_string(compute_capability_major));
+    field("compute_capability_minor", std::to_string(compute_capability_minor));
+    field("sms", std::to_string(sms));
+    field("base_clock_hz", optional_number(base_clock_hz));
+    field("boost_clock_hz", number(boost_clock_hz));
+    field("memory_bytes", number(memory_bytes));
+    field("memory_bandwidth_bytes_per_s", number(memory_bandwidth_bytes_per_s));
+    field("inline_ecc_share", optional_number(inline_ecc_share));
+    field("l2_bytes", number(l2_bytes));
+    field("l2_bytes_per_clock", optional_number(l2_bytes_per_clock));
+    field("shared_memory_per_sm_bytes", number(shared_memory_per_sm_bytes));
+    field("registers_per_sm", number(registers_per_sm));
+    field("max_threads_per_sm", std::to_string(max_threads_per_sm));
+    field("power_limit_w", number(power_limit_w));
+    std::string peaks;
+    for (const auto& peak : peak_flops_per_s) peaks += optional_number(peak) + ", ";
     field("peak_flops_per_s", "{" + peaks + "}");
     return text + "    });\n";
 }
@@ -91,26 +100,27 @@ std::string tables(const std::string& data) {
     std::string text =
         "#include \"src/io/embedded/tables.hpp\"\n\nnamespace ftax::embedded {\nnamespace {\n\n"
         "constexpr ParameterRow device_parameters[] = {\n";
-    const DeviceProfileFile device = read_device_profiles(data);
-    for (const ScopedParameter& p : device.parameters) {
-        text += row(p.parameter, fmt::format(", ParameterScope{{{}}}, {}", static_cast<int>(p.scope), literal(p.key)));
+    const auto [device_version, fitted_on, device_parameters] = read_device_profiles(data);
+    for (const auto& [parameter, scope, key] : device_parameters) {
+        text += row(parameter, fmt::format(", ParameterScope{{{}}}, {}", static_cast<int>(scope), literal(key)));
     }
-    text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {{{}}};\n\n", literals(device.fitted_on));
+    text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {{{}}};\n\n", literals(fitted_on));
     std::string frameworks;
-    for (const FrameworkProfile& profile : read_framework_profiles(data)) {
+    for (const auto& [framework, version, host, parameters, warnings] : read_framework_profiles(data)) {
+        if (!warnings.empty()) throw Error(ErrorCode::profile, warnings.front());
         const auto index = std::count(frameworks.begin(), frameworks.end(), '\n');
         text += fmt::format("constexpr ParameterRow host_parameters_{}[] = {{\n", index);
-        for (const Parameter& p : profile.parameters) text += row(p);
+        for (const Parameter& parameter : parameters) text += row(parameter);
         text += "};\n";
-        frameworks += fmt::format("    {{{}, {}, {}, host_parameters_{}}},\n", literal(profile.framework),
-                                  literal(profile.version), literal(profile.host), index);
+        frameworks += fmt::format("    {{{}, {}, {}, host_parameters_{}}},\n", literal(framework), literal(version),
+                                  literal(host), index);
     }
     text += fmt::format(
         "constexpr FrameworkProfileTable frameworks[] = {{\n{}}};\n\n}}  // namespace\n\n"
         "const DeviceProfileTable device_profile{{{}, fitted_on, device_parameters}};\n"
         "const std::span<const FrameworkProfileTable> framework_profiles = frameworks;\n\n"
         "std::vector<DeviceSpec> datasheets() {{\n    std::vector<DeviceSpec> specs;\n",
-        frameworks, literal(device.version));
+        frameworks, literal(device_version));
     for (const DeviceSpec& spec : read_datasheets(data + "/devices")) text += datasheet(spec);
     return text + "    return specs;\n}\n\n}  // namespace ftax::embedded\n";
 }
