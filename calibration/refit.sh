@@ -22,7 +22,8 @@ work=$build/refit
 mkdir -p "$work"
 unsound_run="A100:2022_1025_pretrained-fp32@2022-10-26"  # calibration/crossvalidation/folds.hpp says why
 
-build_all() { cmake --build "$build" --target ftax_program ftax_folds ftax_nas_study; }
+export FTAX_DATA=$PWD/data  # what one part writes, the next reads
+cmake --build "$build" --target ftax_program ftax_folds ftax_nas_study
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
 
 fit_devices() {
@@ -37,13 +38,11 @@ fit_devices() {
 }
 
 for part in "$@"; do
-    build_all  # the profiles are built in
     case $part in
         devices) fit_devices ;;
-        # Host costs are fitted beside the built-in ones: the second time starts from the first.
+        # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
             "$build/ftax_folds" "$measurements/framework_tax.csv" data
-            build_all
             "$build/ftax_folds" "$measurements/framework_tax.csv" data ;;
         operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
         device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;

@@ -2,8 +2,10 @@
 # file, and a generated table names them. See src/core/embedded.hpp for reading them.
 
 file(GLOB_RECURSE embedded_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json ${PROJECT_SOURCE_DIR}/data/profiles/*.json
-     ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py)
+     ${PROJECT_SOURCE_DIR}/data/architectures/*.json ${PROJECT_SOURCE_DIR}/data/devices/*.json
+     ${PROJECT_SOURCE_DIR}/data/profiles/hosts/*.json
+     ${PROJECT_SOURCE_DIR}/graphs/zoo/*.txt ${PROJECT_SOURCE_DIR}/calibration/bench/python/*.py
+     ${PROJECT_SOURCE_DIR}/src/report/assets/*)
 list(SORT embedded_files)
 
 set(assembly ".section .note.GNU-stack,\"\",@progbits\n.section .rodata\n")
@@ -35,5 +37,6 @@ std::span<const EmbeddedFile> embedded_files() {
 }  // namespace ftax
 ]])
 set_source_files_properties(${embedded_dir}/files.S PROPERTIES OBJECT_DEPENDS "${dependencies}")
-add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp)
+ftax_sources(embedded_sources src/core/ embedded.cpp)
+add_library(ftax_embedded STATIC ${embedded_dir}/files.S ${embedded_dir}/table.cpp ${embedded_sources})
 target_include_directories(ftax_embedded PRIVATE ${PROJECT_SOURCE_DIR})

@@ -1,8 +1,11 @@
 # Installs the program, the libraries and headers, and a package file for find_package(ftax).
 include(CMakePackageConfigHelpers)
 
-set(ftax_libraries ftax ftax_core ftax_io ftax_graphs ftax_predictors ftax_embedded)
+set(ftax_libraries ftax ftax_core ftax_io ftax_graphs ftax_predictors ftax_profiles ftax_embedded)
 install(TARGETS ftax_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(FTAX_BUILD_FIT)
+    install(TARGETS ftax_fit_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 # The program writes its own man page and completions; the wheel does without them.
 if(NOT SKBUILD)
     set(written)

@@ -1,17 +1,23 @@
 # The layers of the program, a static library each: src/{cli,python} → src/scenario → src/report, {graphs, predictors, calibration/bench,
 # calibration/fit} → src/io → src/core. tests/arrows.txt has the arrows between all folders; tests/arrows_test.cpp holds the sources to it.
 
-function(ftax_layer name)
-    cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "FOLDERS;LINK;PRIVATE_LINK")
-    set(sources)
-    foreach(folder IN LISTS layer_FOLDERS)
-        file(GLOB folder_sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-        list(APPEND sources ${folder_sources})
+# Lists sources: a word that ends in / is the folder of the files behind it. check_sources.cmake asks for all of them.
+function(ftax_sources result)
+    set(sources "")
+    foreach(word IN LISTS ARGN)
+        if(word MATCHES "/$")
+            set(folder ${word})
+        else()
+            list(APPEND sources ${PROJECT_SOURCE_DIR}/${folder}${word})
+        endif()
     endforeach()
-    if(NOT sources)
-        set(sources ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
-    endif()
-    add_library(${name} STATIC ${sources})
+    set_property(GLOBAL APPEND PROPERTY FTAX_LISTED_SOURCES ${sources})
+    set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
+function(ftax_layer name)
+    cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;LINK;PRIVATE_LINK")
+    add_library(${name} STATIC ${layer_SOURCES})
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                                        PRIVATE ${PROJECT_SOURCE_DIR})
@@ -21,46 +27,119 @@ endfunction()
 
 include(cmake/embed.cmake)
 
-ftax_layer(ftax_core FOLDERS src/core src/core/canonical src/core/rewriting PRIVATE_LINK fmt::fmt)
-ftax_layer(ftax_io FOLDERS src/io LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+ftax_sources(core_sources
+    src/core/
+        embedded.cpp expression.cpp expression_parser.cpp graph.cpp graph_builder.cpp near_names.cpp
+        operands.cpp strides.cpp text_graph.cpp types.cpp work.cpp
+    src/core/canonical/
+        activations.cpp canonical.cpp layers.cpp norms.cpp
+    src/core/rewriting/
+        graph_edits.cpp rewriter.cpp)
+ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
+ftax_sources(io_sources
+    src/io/
+        architecture_file.cpp csv.cpp data_folder.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
+        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp)
+ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+include(cmake/tables.cmake)
+
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
 # longer than most commands: what is linked with it is a module that the importers open when a file needs it.
+ftax_sources(torchscript_sources
+    graphs/torchscript/libtorch/
+        load_program.cpp)
 if(FTAX_BUILD_TORCH)
-    file(GLOB torchscript_sources CONFIGURE_DEPENDS graphs/torchscript/libtorch/*.cpp)
     add_library(ftax_torchscript MODULE ${torchscript_sources})
     target_include_directories(ftax_torchscript PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_definitions(ftax_torchscript PRIVATE NDEBUG) # as LibTorch was built: its headers check more otherwise
     target_link_libraries(ftax_torchscript PRIVATE ftax_core ftax_torch ftax_options)
 endif()
-ftax_layer(ftax_graphs FOLDERS graphs graphs/onnx graphs/pt2 graphs/torchscript graphs/aten LINK ftax_core
-           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip ${FTAX_ONNX_PROTO}
-                        protobuf::libprotobuf ${CMAKE_DL_LIBS})
+ftax_sources(graphs_sources
+    graphs/
+        file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
+    graphs/aten/
+        aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
+        aten_shapes_movement.cpp
+    graphs/onnx/
+        control_flow.cpp evaluate.cpp exporter_traces.cpp external_data.cpp function_calls.cpp import_onnx.cpp
+        importer.cpp module_paths.cpp node.cpp node_order.cpp op_table.cpp records.cpp rules_contraction.cpp
+        rules_elementwise.cpp rules_fill.cpp rules_index.cpp rules_movement.cpp rules_norm.cpp
+        rules_quantize.cpp rules_reduce.cpp rules_sequence.cpp rules_signal.cpp rules_transformer.cpp
+        rules_window.cpp scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
+    graphs/pt2/
+        archive.cpp import_pt2.cpp non_finite.cpp symbol_names.cpp
+    graphs/torchscript/
+        host_operators.cpp import_torchscript.cpp interpreter.cpp load_program.cpp)
+ftax_layer(ftax_graphs SOURCES ${graphs_sources} LINK ftax_core
+           PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json PkgConfig::libzip ${CMAKE_DL_LIBS})
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_graphs ftax_torchscript)
     set_source_files_properties(graphs/torchscript/load_program.cpp PROPERTIES COMPILE_DEFINITIONS
                                 "FTAX_TORCHSCRIPT_MODULE=\"$<TARGET_FILE:ftax_torchscript>\"")
 endif()
-ftax_layer(ftax_predictors FOLDERS predictors predictors/lowering predictors/kernels predictors/host predictors/timeline
-           predictors/frameworks predictors/analysis predictors/nas LINK ftax_core
-           PRIVATE_LINK ftax_io fmt::fmt)
+
+ftax_sources(predictors_sources
+    predictors/
+        operator_model.cpp predictor.cpp
+    predictors/lowering/
+        autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp lowering.cpp rewrite_eliminations.cpp
+        rewrite_exports.cpp rewrite_fusions.cpp
+    predictors/kernels/
+        device_model.cpp kernel_detail.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
+    predictors/host/
+        host_costs.cpp
+    predictors/timeline/
+        timeline.cpp
+    predictors/frameworks/
+        bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
+        pytorch_eager.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
+    predictors/analysis/
+        anchor.cpp crossover.cpp headroom.cpp widen.cpp
+    predictors/nas/
+        calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
+        once_for_all.cpp spaces.cpp transformer.cpp)
+ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt)
+
+ftax_sources(fit_sources
+    calibration/fit/
+        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp log_fit.cpp
+        machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp scoped_unknowns.cpp
+        tensor_gemm_fit.cpp)
+ftax_sources(folds_sources
+    calibration/crossvalidation/
+        compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp ledger.cpp main.cpp operator_ledger.cpp)
+ftax_sources(nas_scores_sources
+    calibration/nas/
+        columns.cpp host_fit.cpp score.cpp)
+ftax_sources(nas_study_sources
+    calibration/nas/study/
+        main.cpp)
 if(FTAX_BUILD_FIT)
-    ftax_layer(ftax_fit FOLDERS calibration/fit LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
+    ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt)
     # Scores on rows that the fit has not seen; writes framework profiles and the ledger.
-    file(GLOB folds_sources CONFIGURE_DEPENDS calibration/crossvalidation/*.cpp)
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit fmt::fmt ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
-    ftax_layer(ftax_nas_scores FOLDERS calibration/nas LINK ftax_fit PRIVATE_LINK fmt::fmt)
-    add_executable(ftax_nas_study calibration/nas/study/main.cpp)
+    ftax_layer(ftax_nas_scores SOURCES ${nas_scores_sources} LINK ftax_fit
+               PRIVATE_LINK ftax_predictors ftax_profiles fmt::fmt Ceres::ceres)
+    add_executable(ftax_nas_study ${nas_study_sources})
     target_include_directories(ftax_nas_study PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores fmt::fmt ftax_options)
 endif()
-ftax_layer(ftax_bench FOLDERS calibration/bench LINK ftax_core
+
+ftax_sources(bench_sources
+    calibration/bench/
+        bench_device.cpp cpu_spec.cpp cuda_probe.cpp kernel_record.cpp libtorch_plugin.cpp measurement_loop.cpp
+        nvml.cpp operator_cases.cpp python_device.cpp result_file.cpp stopping_rule.cpp watched_device.cpp)
+ftax_sources(cupti_sources
+    calibration/bench/cuda/
+        cupti_trace.cpp)
+ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)
-    ftax_layer(ftax_cupti FOLDERS calibration/bench/cuda LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
+    ftax_layer(ftax_cupti SOURCES ${cupti_sources} LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
     add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu calibration/bench/nvml.cpp
                                    calibration/bench/kernel_record.cpp)
     set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")
@@ -69,9 +148,14 @@ if(FTAX_BUILD_CUDA)
     target_include_directories(ftax_cuda_probe PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ftax_cuda_probe PRIVATE $<LINK_ONLY:ftax_cupti> CUDA::cupti CUDA::cudart)
 endif()
+ftax_sources(bare_libtorch_sources # compiled by calibration/campaign.sh, where there is no CMake
+    calibration/bench/libtorch/bare/
+        library.cpp)
+ftax_sources(libtorch_sources
+    calibration/bench/libtorch/
+        libtorch_device.cpp network.cpp)
 if(FTAX_BUILD_TORCH)
     # Loaded when it is asked for: LibTorch takes longer to start than ftax to predict.
-    file(GLOB libtorch_sources CONFIGURE_DEPENDS calibration/bench/libtorch/*.cpp)
     add_library(ftax_libtorch MODULE ${libtorch_sources})
     set_target_properties(ftax_libtorch PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden)
     target_include_directories(ftax_libtorch PRIVATE ${PROJECT_SOURCE_DIR})
@@ -83,12 +167,21 @@ if(FTAX_BUILD_TORCH)
     # LibTorch's warnings are not ours; its own copy of fmt must not meet the system's.
     target_compile_options(ftax_libtorch PRIVATE -O1 -Wno-unused-parameter)
 endif()
-ftax_layer(ftax_report FOLDERS src/report LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt nlohmann_json::nlohmann_json)
+
+ftax_sources(report_sources
+    src/report/
+        breakdown.cpp chart.cpp chart_style.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
+        device_report.cpp headroom_report.cpp latency_chart.cpp launch_report.cpp markup.cpp model_report.cpp page.cpp
+        prediction_json.cpp prediction_page.cpp prediction_report.cpp prediction_sections.cpp roofline.cpp
+        stream_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
+        units.cpp validation_chart.cpp validation_page.cpp validation_report.cpp)
+ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
+           PRIVATE_LINK ftax_io ftax_profiles ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(ftax_report PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 
 # Everything a program that predicts needs, under one name: find_package(ftax), link ftax::ftax.
 add_library(ftax INTERFACE)
-target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_io ftax_core)
+target_link_libraries(ftax INTERFACE ftax_graphs ftax_predictors ftax_profiles ftax_io ftax_core)
 add_library(ftax::ftax ALIAS ftax)
 
 if(NOT FTAX_BUILD_FIT)
@@ -96,9 +189,20 @@ if(NOT FTAX_BUILD_FIT)
                                 src/scenario/machine_rows.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 # What the command line, Python and the cross-validation share.
-ftax_layer(ftax_scenario FOLDERS src/scenario LINK ftax ftax_report
+ftax_sources(scenario_sources
+    src/scenario/
+        arguments.cpp branches.cpp machine_rows.cpp model_rows.cpp notices.cpp row_predictor.cpp scenario.cpp
+        validation.cpp)
+ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt)
-ftax_layer(ftax_cli FOLDERS src/cli LINK ftax_scenario CLI11::CLI11
+
+ftax_sources(cli_sources
+    src/cli/
+        bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp
+        devices.cpp doctor.cpp fit.cpp frameworks.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
+        misuse.cpp nas.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp validate.cpp
+        verbs.cpp)
+ftax_layer(ftax_cli SOURCES ${cli_sources} LINK ftax_scenario CLI11::CLI11
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.
 target_compile_options(ftax_cli PRIVATE ${FTAX_QUICK_BUILD})
@@ -107,11 +211,24 @@ target_compile_definitions(ftax_cli PRIVATE FTAX_VERSION="${PROJECT_VERSION}"
                                             $<$<BOOL:${FTAX_BUILD_FIT}>:FTAX_WITH_FIT>
                                             $<$<BOOL:${FTAX_BUILD_TORCH}>:FTAX_WITH_TORCH>
                                             $<$<BOOL:${FTAX_BUILD_CUDA}>:FTAX_WITH_CUDA>)
-add_executable(ftax_program src/main.cpp)
-set_target_properties(ftax_program PROPERTIES OUTPUT_NAME ftax)
-target_include_directories(ftax_program PRIVATE ${PROJECT_SOURCE_DIR})
-target_compile_options(ftax_program PRIVATE ${FTAX_QUICK_BUILD})
-target_link_libraries(ftax_program PRIVATE ftax_cli fmt::fmt ftax_options)
+ftax_sources(program_sources src/ main.cpp)
+function(ftax_program name output)
+    add_executable(${name} ${program_sources})
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME ${output})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_options(${name} PRIVATE ${FTAX_QUICK_BUILD})
+    target_link_libraries(${name} PRIVATE ftax_cli fmt::fmt ftax_options)
+endfunction()
+ftax_program(ftax_program ftax)
+if(FTAX_BUILD_FIT)
+    # The loader takes as long for the solvers' libraries as a prediction does: `ftax` does without the verbs that fit, and
+    # becomes `ftax-fit` where one of them, or all, are asked for.
+    target_sources(ftax_program PRIVATE src/cli/verbs.cpp)
+    target_compile_definitions(ftax_program PRIVATE FTAX_VERSION="${PROJECT_VERSION}" FTAX_FIT_PROGRAM="ftax-fit")
+    target_link_options(ftax_program PRIVATE -Wl,--as-needed)
+    ftax_program(ftax_fit_program ftax-fit)
+    add_dependencies(ftax_program ftax_fit_program)
+endif()
 if(FTAX_BUILD_TORCH)
     add_dependencies(ftax_program ftax_libtorch)
 endif()

@@ -4,10 +4,9 @@ set -eu
 
 for group in "$@"; do
     case $group in
-        program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libonnx-dev \
-                             libprotobuf-dev protobuf-compiler libzip-dev ;;
+        program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libzip-dev ;;
         fit) set -- "$@" libeigen3-dev libceres-dev ;;
-        tests) set -- "$@" doctest-dev libonnx-testdata strace valgrind
+        tests) set -- "$@" doctest-dev libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler strace valgrind
                # The test of the pages is skipped elsewhere: Ubuntu's Chromium is a snap.
                if grep -qx 'ID=debian' /etc/os-release; then set -- "$@" chromium-headless-shell; fi ;;
         python) set -- "$@" python3-dev python3-venv ;;

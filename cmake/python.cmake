@@ -11,7 +11,6 @@ if(NOT nanobind_FOUND)
                         "-DFTAX_PYTHON=… (a Python that has it), or leave it out with -DFTAX_BUILD_PYTHON=OFF")
 endif()
 
-file(GLOB python_sources CONFIGURE_DEPENDS src/python/*.cpp)
 # With Python 3.12 or newer one binary serves all later versions.
 nanobind_add_module(ftax_python STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS ${python_sources})
 set_target_properties(ftax_python PROPERTIES OUTPUT_NAME _ftax LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/ftax)

@@ -49,10 +49,9 @@ Graph load_zoo(std::string_view name) {
     if (name.empty()) {
         throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
     }
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (zoo_name(file.path) == name) return parse_text_graph(file.content, fmt::format("zoo:{}", name));
-    }
-    fail_unknown(name);
+    const std::string_view text = embedded_text(fmt::format("{}{}.txt", zoo_folder, name));
+    if (text.empty()) fail_unknown(name);
+    return parse_text_graph(text, fmt::format("zoo:{}", name));
 }
 
 bool holds_torchscript(const std::string& path, const ImportOptions& options) {

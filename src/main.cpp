@@ -1,10 +1,14 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
@@ -58,6 +62,16 @@ void parse(CLI::App& app, std::vector<std::string> words) {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
 }
 
+#ifdef FTAX_FIT_PROGRAM
+/// Goes on as the program beside this one that also fits. Loading its solvers takes as long as a prediction, which this
+/// one does without.
+int become_fit_program(char** argv) {
+    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / FTAX_FIT_PROGRAM;
+    ::execv(program.c_str(), argv);
+    return fail(other_failure, program.string() + ": " + std::strerror(errno));
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,8 +81,12 @@ int main(int argc, char** argv) {
     std::set_terminate(end);
     CLI::App app({}, "ftax");
     ftax::cli::Action action;
+    const std::string_view first_word = argc > 1 ? argv[1] : "";
     try {
-        ftax::cli::setup_verbs(app, action);
+#ifdef FTAX_FIT_PROGRAM
+        if (!ftax::cli::stands_alone(first_word)) return become_fit_program(argv);
+#endif
+        ftax::cli::setup_verbs(app, action, first_word);
         parse(app, {argv + 1, argv + argc});
         return flush_output(action());
     } catch (const CLI::ParseError& error) {

@@ -1,5 +1,9 @@
 #include "src/cli/verbs.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "src/cli/output.hpp"
 #include "src/scenario/notices.hpp"
 
@@ -21,7 +25,8 @@ Exit status:
 
 Environment:
   NO_COLOR       no colours, on a terminal either
-  FTAX_PYTHON    the Python in which frameworks are measured)";
+  FTAX_PYTHON    the Python in which frameworks are measured
+  FTAX_DATA      a folder laid out as data/ whose profiles hold instead of the built-in ones)";
 
 void add_quiet(CLI::App& app) {
     for (CLI::App* verb : app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); })) {
@@ -30,31 +35,44 @@ void add_quiet(CLI::App& app) {
     }
 }
 
+struct Verb {
+    std::string_view name;
+    void (*setup)(CLI::App& app, Action& action);
+};
+constexpr Verb verbs[] = {
+    {"predict", setup_predict},       {"crossover", setup_crossover},
+    {"compare", setup_compare},       {"headroom", setup_headroom},
+    {"inspect", setup_inspect},       {"convert", setup_convert},
+    {"validate", setup_validate},     {"devices", setup_devices},
+    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
+    {"doctor", setup_doctor},         {"nas", setup_nas},
+    {"measure", setup_measure},
+#ifdef FTAX_WITH_FIT
+    {"calibrate", setup_calibrate},   {"fit", setup_fit},
+#endif
+    {"completion", setup_completion}, {"manual", setup_manual},
+};
+
+const Verb* find_verb(std::string_view name) {
+    const auto* found = std::ranges::find(verbs, name, &Verb::name);
+    return found == std::end(verbs) ? nullptr : found;
+}
+
 }  // namespace
 
-void setup_verbs(CLI::App& app, Action& action) {
+bool stands_alone(std::string_view word) {
+    return find_verb(word) && word != "completion" && word != "manual";
+}
+
+void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
     app.description("Predicts how long a neural network takes on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
-    setup_predict(app, action);
-    setup_crossover(app, action);
-    setup_compare(app, action);
-    setup_headroom(app, action);
-    setup_inspect(app, action);
-    setup_convert(app, action);
-    setup_validate(app, action);
-    setup_devices(app, action);
-    setup_frameworks(app, action);
-    setup_profiles(app, action);
-    setup_doctor(app, action);
-    setup_nas(app, action);
-    setup_measure(app, action);
-#ifdef FTAX_WITH_FIT
-    setup_calibrate(app, action);
-    setup_fit(app, action);
-#endif
-    setup_completion(app, action);
-    setup_manual(app, action);
+    if (stands_alone(first_word)) {
+        find_verb(first_word)->setup(app, action);
+    } else {
+        for (const Verb& verb : verbs) verb.setup(app, action);
+    }
     add_quiet(app);
     app.footer(closing_words);
 }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string_view>
 
 namespace ftax::cli {
 
@@ -29,7 +30,11 @@ void setup_calibrate(CLI::App& app, Action& action);
 void setup_fit(CLI::App& app, Action& action);
 #endif
 
-/// Adds all verbs, in the order in which the help lists them.
-void setup_verbs(CLI::App& app, Action& action);
+/// True for a verb of this program that describes no others, as the manual does.
+[[nodiscard]] bool stands_alone(std::string_view word);
+
+/// Adds the verb that `first_word` of the command line names, so that a start does not pay for the options of the
+/// others; all of them, in the order in which the help lists them, where it names none or one that describes all.
+void setup_verbs(CLI::App& app, Action& action, std::string_view first_word);
 
 }  // namespace ftax::cli

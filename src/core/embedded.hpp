@@ -14,4 +14,7 @@ struct EmbeddedFile {
 /// All embedded files, sorted by path.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
+/// The content of the embedded file of that path; empty when there is none.
+[[nodiscard]] std::string_view embedded_text(std::string_view path);
+
 }  // namespace ftax

@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "src/core/embedded.hpp"
-#include "src/core/near_names.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/json_document.hpp"
@@ -17,7 +15,6 @@
 namespace ftax {
 namespace {
 
-constexpr std::string_view folder = "data/devices/";
 constexpr std::uint64_t max_file_bytes = 1 << 20;
 
 Architecture parse_architecture(const JsonField& field) {
@@ -42,35 +39,6 @@ std::optional<MathPath> path_from_name(std::string_view name) {
         if (name_of(static_cast<MathPath>(i)) == name) return static_cast<MathPath>(i);
     }
     return std::nullopt;
-}
-
-/// Calls `visit(slug, content)` for each embedded datasheet, sorted by slug, until it returns true.
-template <class Visit>
-void visit_datasheets(Visit visit) {
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (!file.path.starts_with(folder)) continue;
-        const std::string_view slug = file.path.substr(folder.size(), file.path.rfind('.') - folder.size());
-        if (visit(slug, file.content)) return;
-    }
-}
-
-DeviceSpec parse_embedded(std::string_view slug, std::string_view content) {
-    return parse_device(content, fmt::format("{}{}.json", folder, slug));
-}
-
-bool has_name(const DeviceSpec& device, std::string_view normalized) {
-    return normalized_name(device.name) == normalized ||
-           std::any_of(device.aliases.begin(), device.aliases.end(),
-                       [&](const std::string& alias) { return normalized_name(alias) == normalized; });
-}
-
-[[noreturn]] void fail_unknown(std::string_view name) {
-    std::vector<std::string> slugs;
-    for (const DeviceSpec& device : device_specs()) slugs.push_back(device.slug);
-    const std::vector<std::string> near = near_names(name, slugs);
-    throw Error(ErrorCode::usage,
-                fmt::format("no device is called '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
-                            near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size()));
 }
 
 }  // namespace
@@ -137,44 +105,6 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     }
     static_cast<void>(peaks["fp32"]);
     return device;
-}
-
-std::string_view device_text(std::string_view slug) {
-    std::optional<std::string_view> text;
-    visit_datasheets([&](std::string_view candidate, std::string_view content) {
-        if (candidate == slug) text = content;
-        return text.has_value();
-    });
-    if (!text) fail_unknown(slug);
-    return *text;
-}
-
-const std::vector<DeviceSpec>& device_specs() {
-    static const std::vector<DeviceSpec> devices = [] {
-        std::vector<DeviceSpec> result;
-        visit_datasheets([&](std::string_view slug, std::string_view content) {
-            result.push_back(parse_embedded(slug, content));
-            return false;
-        });
-        std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.slug < b.slug; });
-        return result;
-    }();
-    return devices;
-}
-
-DeviceSpec device_spec(std::string_view name) {
-    const std::string normalized = normalized_name(name);
-    // The slug is the file's name: finding it there saves a start-up the parsing of all other datasheets.
-    std::optional<DeviceSpec> found;
-    visit_datasheets([&](std::string_view slug, std::string_view content) {
-        if (normalized_name(slug) == normalized) found = parse_embedded(slug, content);
-        return found.has_value();
-    });
-    if (found) return *found;
-    for (const DeviceSpec& device : device_specs()) {
-        if (has_name(device, normalized)) return device;
-    }
-    fail_unknown(name);
 }
 
 DeviceSpec read_device_spec(const std::string& path) {

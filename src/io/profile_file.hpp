@@ -43,7 +43,8 @@ struct HostProfileFile {
 [[nodiscard]] std::string to_text(FrameworkProfile profile);
 [[nodiscard]] std::string to_text(HostProfileFile profile);
 
-/// The built-in fitted parameters of all devices.
+/// The fitted parameters of all devices: the built-in ones, or those of the folder that the environment names as
+/// FTAX_DATA.
 [[nodiscard]] const DeviceProfileFile& embedded_device_profile();
 
 /// Finds a parameter of an architecture, or of the nearest one whose kernels it runs; null when there is none.

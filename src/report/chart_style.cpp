@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 #include <string_view>
 
+#include "src/core/embedded.hpp"
 #include "src/report/chart.hpp"
 
 namespace ftax::report {
@@ -34,22 +36,18 @@ std::string colours(std::string_view Ink::*theme) {
     return css;
 }
 
-constexpr std::string_view strokes =
-    ".ftax-chart{font:13px system-ui,sans-serif}.ftax-chart .title{font-size:15px;font-weight:600}"
-    ".ftax-chart text,.ftax-chart .ground,.ftax-chart .dot{fill:currentColor}"
-    ".ftax-chart .grid,.ftax-chart .mark,.ftax-chart .line,.ftax-chart .ring{stroke:currentColor;fill:none}"
-    ".ftax-chart .mark{stroke-dasharray:2 4}.ftax-chart .band{fill:currentColor;stroke:none;fill-opacity:.16}"
-    ".ftax-chart .line{stroke-width:2}.ftax-chart .ring{stroke-width:1.6}.ftax-chart .cloud{fill-opacity:.6}"
-    ".ftax-chart .line.reference{stroke-width:1.2}.ftax-chart .line.host,.ftax-chart .line.d1{stroke-dasharray:7 4}"
-    ".ftax-chart .line.device,.ftax-chart .line.d2{stroke-dasharray:2 3}.ftax-chart .line.d3{stroke-dasharray:9 3 2 3}"
-    ".ftax-chart .line.d4{stroke-dasharray:12 4}.ftax-chart .line.d5{stroke-dasharray:4 2}"
-    ".ftax-chart .line.d6{stroke-dasharray:9 3 2 3 2 3}.ftax-chart .line.d7{stroke-dasharray:1 3}";
+/// On one line, as an SVG file holds it.
+std::string strokes() {
+    std::string css(embedded_text("src/report/assets/chart.css"));
+    std::erase(css, '\n');
+    return css;
+}
 
 }  // namespace
 
 std::string chart_style() {
     const std::string light = colours(&Ink::light);
-    return fmt::format("{}\n{}\n@media (prefers-color-scheme:dark){{{}}}\n@media print{{{}}}\n", strokes, light,
+    return fmt::format("{}\n{}\n@media (prefers-color-scheme:dark){{{}}}\n@media print{{{}}}\n", strokes(), light,
                        colours(&Ink::dark), light);
 }
 

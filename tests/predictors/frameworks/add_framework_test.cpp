@@ -14,7 +14,7 @@ using namespace ftax;
 
 namespace {
 
-// The README shows these lines.
+// docs/extending.md shows these lines.
 constexpr void (*my_passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_epilogue};
 constexpr HostPrior my_costs[] = {{"host.engine", 4e-6}, {"host.forward", 50e-6}};
 const FrameworkModel my_engine{
@@ -32,11 +32,11 @@ std::string read(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a framework is added in the lines that the README shows") {
-    const std::string readme = read("/README.md");
-    const std::size_t begin = readme.find("constexpr void (*my_passes");
+TEST_CASE("a framework is added in the lines that docs/extending.md shows") {
+    const std::string page = read("/docs/extending.md");
+    const std::size_t begin = page.find("constexpr void (*my_passes");
     REQUIRE(begin != std::string::npos);
-    const std::string lines = readme.substr(begin, readme.find("```", begin) - begin);
+    const std::string lines = page.substr(begin, page.find("```", begin) - begin);
     CHECK(std::count(lines.begin(), lines.end(), '\n') <= 10);
     CHECK(read("/tests/predictors/frameworks/add_framework_test.cpp").find(lines) != std::string::npos);
 }

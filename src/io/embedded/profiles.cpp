@@ -1,14 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <mutex>
+#include <cstdlib>
+#include <utility>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
+#include "src/io/data_folder.hpp"
+#include "src/io/embedded/tables.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
@@ -16,54 +18,56 @@
 namespace ftax {
 namespace {
 
-constexpr std::string_view device_profile_path = "data/profiles/devices.json";
-constexpr std::string_view framework_folder = "data/profiles/frameworks/";
 constexpr std::string_view call_host_folder = "data/profiles/hosts/";
 constexpr std::string_view default_call_host = "neusight-pytorch-2.1";
 constexpr std::string_view profile_ending = ".json";
 constexpr std::string_view reference_host = "reference";
 constexpr std::uint64_t max_file_bytes = 64 << 20;
 
-/// A file FRAMEWORK.json or FRAMEWORK@HOST.json of host costs, read when it is asked for: they are many, and a
-/// prediction needs one.
-class EmbeddedHost {
-  public:
-    explicit EmbeddedHost(const EmbeddedFile& file) : file_(file) {
-        const std::string_view name = file.path.substr(framework_folder.size());
-        const std::string_view stem = name.substr(0, name.rfind('.'));
-        const std::size_t at = stem.find('@');
-        framework = stem.substr(0, at);
-        host = at == std::string_view::npos ? reference_host : stem.substr(at + 1);
+/// The folder whose profiles hold instead of the built-in ones; null without. Fits set it: what one wrote, the next
+/// reads, and nothing is built in between.
+const char* data_folder() {
+    const char* folder = std::getenv("FTAX_DATA");
+    return folder && *folder ? folder : nullptr;
+}
+
+Parameter parameter_of(const embedded::ParameterRow& row) {
+    return {std::string(row.name), row.value, row.relative_stddev, std::string(row.source)};
+}
+
+DeviceProfileFile built_in_device_profile() {
+    const embedded::DeviceProfileTable& table = embedded::device_profile;
+    DeviceProfileFile profile{std::string(table.version), {table.fitted_on.begin(), table.fitted_on.end()}, {}};
+    profile.parameters.reserve(table.parameters.size());
+    for (const embedded::ParameterRow& row : table.parameters) {
+        profile.parameters.push_back({parameter_of(row), row.scope, std::string(row.key)});
     }
+    return profile;
+}
 
-    std::string framework, host;
-
-    [[nodiscard]] const FrameworkProfile& profile() const {
-        std::call_once(read_, [&] { profile_ = parse_framework_profile(file_.content, std::string(file_.path)); });
-        return profile_;
+std::vector<FrameworkProfile> built_in_framework_profiles() {
+    std::vector<FrameworkProfile> profiles;
+    for (const embedded::FrameworkProfileTable& table : embedded::framework_profiles) {
+        FrameworkProfile& profile = profiles.emplace_back();
+        profile.framework = table.framework;
+        profile.version = table.version;
+        profile.host = table.host;
+        profile.parameters.reserve(table.parameters.size());
+        for (const embedded::ParameterRow& row : table.parameters) profile.parameters.push_back(parameter_of(row));
     }
+    return profiles;
+}
 
-  private:
-    const EmbeddedFile& file_;
-    mutable std::once_flag read_;
-    mutable FrameworkProfile profile_;
-};
-
-const std::deque<EmbeddedHost>& embedded_hosts() {
-    static const std::deque<EmbeddedHost> hosts = [] {
-        std::deque<EmbeddedHost> result;
-        for (const EmbeddedFile& file : embedded_files()) {
-            if (file.path.starts_with(framework_folder)) result.emplace_back(file);
-        }
-        return result;
-    }();
-    return hosts;
+const std::vector<FrameworkProfile>& framework_profiles() {
+    static const std::vector<FrameworkProfile> profiles =
+        data_folder() ? read_framework_profiles(data_folder()) : built_in_framework_profiles();
+    return profiles;
 }
 
 std::vector<std::string> calibrated_frameworks() {
     std::vector<std::string> names;
-    for (const EmbeddedHost& host : embedded_hosts()) {
-        if (names.empty() || names.back() != host.framework) names.push_back(host.framework);
+    for (const FrameworkProfile& known : framework_profiles()) {
+        if (names.empty() || names.back() != known.framework) names.push_back(known.framework);
     }
     return names;
 }
@@ -76,12 +80,8 @@ std::vector<std::string> calibrated_frameworks() {
 }  // namespace
 
 const DeviceProfileFile& embedded_device_profile() {
-    static const DeviceProfileFile profile = [] {
-        for (const EmbeddedFile& file : embedded_files()) {
-            if (file.path == device_profile_path) return parse_device_profile(file.content, std::string(file.path));
-        }
-        return DeviceProfileFile{"unfitted", {}, {}};
-    }();
+    static const DeviceProfileFile profile =
+        data_folder() ? read_device_profiles(data_folder()) : built_in_device_profile();
     return profile;
 }
 
@@ -93,8 +93,8 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
 
 std::vector<std::string> host_names(std::string_view framework) {
     std::vector<std::string> hosts;
-    for (const EmbeddedHost& host : embedded_hosts()) {
-        if (host.framework == framework) hosts.push_back(host.host);
+    for (const FrameworkProfile& known : framework_profiles()) {
+        if (known.framework == framework) hosts.push_back(known.host);
     }
     return hosts;
 }
@@ -117,9 +117,9 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
     const std::string wanted = normalized_name(framework);
     const std::string wanted_host = normalized_name(host.empty() ? reference_host : host);
     std::vector<std::string> hosts;
-    for (const EmbeddedHost& known : embedded_hosts()) {
+    for (const FrameworkProfile& known : framework_profiles()) {
         if (normalized_name(known.framework) != wanted) continue;
-        if (normalized_name(known.host) == wanted_host) return known.profile();
+        if (normalized_name(known.host) == wanted_host) return known;
         hosts.push_back(known.host);
     }
     if (!hosts.empty()) fail_unknown("host", host, hosts);
@@ -131,6 +131,7 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
 }
 
 std::vector<std::string> call_host_names() {
+    if (data_folder()) return call_host_names_in(data_folder());
     std::vector<std::string> names;
     for (const EmbeddedFile& file : embedded_files()) {
         if (!file.path.starts_with(call_host_folder)) continue;
@@ -144,12 +145,12 @@ FrameworkProfile call_host_profile(std::string_view device_slug, const std::stri
     if (profile.ends_with(profile_ending)) {
         return compose(parse_host_profile(read_file(profile, max_file_bytes), escape_terminal(profile)), device_slug);
     }
-    const std::string_view name = profile.empty() ? default_call_host : profile;
+    const std::string name = profile.empty() ? std::string(default_call_host) : profile;
+    const std::vector<std::string> names = call_host_names();
+    if (std::ranges::find(names, name) == names.end()) fail_unknown("host profile", name, names);
+    if (data_folder()) return compose(read_call_host(data_folder(), name), device_slug);
     const std::string path = fmt::format("{}{}{}", call_host_folder, name, profile_ending);
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (file.path == path) return compose(parse_host_profile(file.content, path), device_slug);
-    }
-    fail_unknown("host profile", name, call_host_names());
+    return compose(parse_host_profile(embedded_text(path), path), device_slug);
 }
 
 }  // namespace ftax

@@ -1,0 +1,16 @@
+# A source file that no list names would be neither built nor missed.
+get_property(listed GLOBAL PROPERTY FTAX_LISTED_SOURCES)
+set(found "")
+foreach(folder src graphs predictors calibration tests)
+    file(GLOB_RECURSE folder_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+    list(APPEND found ${folder_sources})
+endforeach()
+list(REMOVE_ITEM found ${listed})
+list(FILTER found EXCLUDE REGEX "/tests/consumer/") # a project of its own
+if(NOT FTAX_BUILD_TESTS)
+    list(FILTER found EXCLUDE REGEX "/tests/")
+endif()
+if(found)
+    list(JOIN found "\n  " names)
+    message(FATAL_ERROR "In no list of sources (cmake/layers.cmake, tests/CMakeLists.txt):\n  ${names}")
+endif()

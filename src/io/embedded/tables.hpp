@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "ftax/parameter.hpp"
+
+/// What generate.cpp makes of data/ when ftax is built, so that a prediction starts without parsing any of it.
+namespace ftax::embedded {
+
+struct ParameterRow {
+    std::string_view name;
+    double value = 0, relative_stddev = 0;
+    std::string_view source;
+    ParameterScope scope = ParameterScope::shared;  ///< of a device's parameter
+    std::string_view key{};
+};
+
+struct DeviceProfileTable {
+    std::string_view version;
+    std::span<const std::string_view> fitted_on;
+    std::span<const ParameterRow> parameters;
+};
+
+struct FrameworkProfileTable {
+    std::string_view framework, version, host;
+    std::span<const ParameterRow> parameters;
+};
+
+extern const DeviceProfileTable device_profile;
+extern const std::span<const FrameworkProfileTable> framework_profiles;  ///< in the order of their files' names
+[[nodiscard]] std::vector<DeviceSpec> datasheets();                      ///< sorted by slug
+
+}  // namespace ftax::embedded

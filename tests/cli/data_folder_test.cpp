@@ -1,0 +1,43 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "src/io/file.hpp"
+#include "src/io/profile_file.hpp"
+#include "tests/cli/command.hpp"
+
+using namespace ftax::test;
+
+namespace {
+
+double host_s(const std::string& before) {
+    const ProgramRun run = run_program("predict resnet18 --device t4 --batch 1 --json -", before);
+    REQUIRE(run.exit_code == 0);
+    return nlohmann::json::parse(run.output).at("predictions").at(0).at("host_s").get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("the profiles of the folder FTAX_DATA hold instead of the built-in ones") {
+    namespace fs = std::filesystem;
+    const TemporaryFolder folder;
+    const fs::path profiles = folder.path / "profiles";
+    fs::copy(FTAX_SOURCE_DIR "/data/profiles", profiles, fs::copy_options::recursive);
+    const std::string before = "export FTAX_DATA='" + folder.path.string() + "'";
+    const double built_in_s = host_s(":");
+    CHECK(host_s(before) == built_in_s);
+
+    const std::string path = (profiles / "frameworks/pytorch-eager.json").string();
+    ftax::FrameworkProfile slow = ftax::parse_framework_profile(ftax::read_file(path), path);
+    for (ftax::Parameter& p : slow.parameters) {
+        if (p.name.starts_with("host.")) p.value *= 2;
+    }
+    ftax::write_file(path, to_text(slow));
+    CHECK(host_s(before) > 1.5 * built_in_s);
+
+    fs::remove(profiles / "devices.json");
+    const ProgramRun missing = run_program("predict resnet18 --device t4 --batch 1", before);
+    CHECK(missing.exit_code == 2);
+    CHECK(missing.errors.find("profiles/devices.json") != std::string::npos);
+}
