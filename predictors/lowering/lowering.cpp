@@ -260,7 +260,7 @@ class Lowering {
                       .conv_library = traits_.conv_library,
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
-                      .older_blas = !options_.cudnn9,
+                      .older_blas = options_.libraries.cudnn < 9,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
