@@ -112,7 +112,7 @@ template <class T>
     plan.compute_s = compute_time(tile, blocks_per_sm, block_s, block);
 
     const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const T strided = strided_cost(s, p);
+    const T strided = strided_cost(s, tile.loop, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const T read_s = operands.rows * strided + operands.columns * (s.linear ? strided : T(1.0));

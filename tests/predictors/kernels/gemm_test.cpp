@@ -50,8 +50,7 @@ GemmTile tile(std::string_view name, Architecture architecture = Architecture::v
 /// The choice of the library of a device.
 gemm::Choice choose(const GemmShape& s, std::string_view device) {
     const auto rates = rates_of(device);
-    return gemm::choose(s, gemm::catalogue(s, *rates.chip, MathPath::fp32), 1 / rates.sms,
-                        gemm::PaddedWork{static_cast<double>(s.k), 1 / rates.sms});
+    return gemm::choose_kernel(s, *rates.chip, rates.sms);
 }
 
 }  // namespace
@@ -62,19 +61,6 @@ TEST_CASE("a batch on an A100 is tiled 128x128 and counted in waves of two block
     CHECK(planned.tile.name == "128x128");
     CHECK(planned.waves == doctest::Approx(4));
     CHECK(planned.split_k == 1);
-}
-
-TEST_CASE("products beyond any memory have a kernel and a time") {
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    CHECK(gemm::block_rows({.m = most}, tile("128x128")) == std::ldexp(1.0, 56));
-    for (const char* device : devices) {
-        for (const MathPath path : {MathPath::fp32, MathPath::fp16_tensor}) {
-            const auto planned =
-                plan({.m = most, .n = most, .k = most, .linear = true}, rates_of(device, path), declared());
-            CHECK_FALSE(planned.algorithm.empty());
-            CHECK(planned.seconds > 0);
-        }
-    }
 }
 
 TEST_CASE("the reduction is split only while the grid leaves SMs empty, into parts of 64 values or more") {
@@ -190,35 +176,6 @@ TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithm
     CHECK(half.memory_s == doctest::Approx(single.memory_s / 2).epsilon(0.05));
 }
 
-TEST_CASE("tensor cores want rows of 16 bytes") {
-    const auto rates = rates_of("a100-sxm4-40gb", MathPath::fp16_tensor);
-    const auto aligned = plan({.m = 4096, .n = 4096, .k = 4096, .element_bytes = 2, .linear = true}, rates, declared());
-    const auto odd = plan({.m = 4096, .n = 4096, .k = 4095, .element_bytes = 2, .linear = true}, rates, declared());
-    CHECK(odd.seconds > 1.5 * aligned.seconds);
-    CHECK(aligned.bound() == Bound::compute);
-    const double peak = 2.0 * 4096 * 4096 * 4096 / rates.flops_per_s;
-    CHECK(aligned.seconds < 1.75 * peak);
-}
-
-TEST_CASE("products under a power limit sustain what was published") {
-    // Sources: power.hpp.
-    const auto sustained = [](std::string_view device, MathPath path) {
-        const GemmShape s{
-            .m = 8192, .n = 8192, .k = 8192, .element_bytes = path == MathPath::fp32 ? 4 : 2, .linear = true};
-        const auto planned = plan(s, rates_of(device, path), declared());
-        return 2.0 * 8192 * 8192 * 8192 / within_power<double>(planned);
-    };
-    CHECK(sustained("t4", MathPath::fp16_tensor) == doctest::Approx(24e12).epsilon(0.2));
-    CHECK(sustained("a100-pcie-40gb", MathPath::fp16_tensor) == doctest::Approx(158e12).epsilon(0.2));
-    CHECK(sustained("a10", MathPath::fp16_tensor) == doctest::Approx(55e12).epsilon(0.2));
-    CHECK(sustained("h100-sxm5-80gb", MathPath::fp16_tensor) == doctest::Approx(780e12).epsilon(0.2));
-    CHECK(sustained("l4", MathPath::fp16_tensor) == doctest::Approx(53e12).epsilon(0.2));
-    CHECK(sustained("l4", MathPath::fp16_tensor) > sustained("t4", MathPath::fp16_tensor));
-    CHECK(sustained("l4", MathPath::fp16_tensor) < sustained("a10", MathPath::fp16_tensor));
-    CHECK(sustained("l4", MathPath::fp32) == doctest::Approx(11e12).epsilon(0.2));
-    CHECK(sustained("a10", MathPath::fp32) == doctest::Approx(14e12).epsilon(0.2));
-}
-
 TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the same rate class does not") {
     const auto p = declared();
     CHECK(power_ratio(rates_of("v100-pcie-32gb"), p.energy_scale) < 1);
@@ -267,28 +224,29 @@ TEST_CASE("the candidate of least padded work over its weight is chosen, of equa
     // One block of 128x128 or two of 128x64 for each of 80 SMs: the same work, the weight decides.
     const GemmShape even{.m = 128 * 10, .n = 128 * 8, .k = 512, .linear = true};
     const GemmCandidate wide{tile("128x128"), 1, 0}, half{tile("128x64"), 1, 0};
-    const gemm::PaddedWork work{512, 1.0 / 80};
+    const gemm::PaddedWork work{&even, 1.0 / 80};
     const auto chosen = [&](double weight_of_half) {
         GemmCatalogue catalogue{{wide, half}};
         catalogue.candidates[1].weight = weight_of_half;
-        return gemm::choose(even, catalogue, 1.0 / 80, work).tile->name;
+        return gemm::choose(even, catalogue, work).tile->name;
     };
     CHECK(chosen(1.1) == "128x64");
     CHECK(chosen(0.9) == "128x128");
     // A column more: the narrow tile pads less.
     const GemmShape odd{.m = 128 * 40, .n = 32 * 33, .k = 512, .linear = true};
     const GemmCatalogue padded{{wide, {tile("32x128"), 1, 0}}};
-    CHECK(gemm::choose(odd, padded, 1.0 / 80, work).tile->name == "32x128");
+    CHECK(gemm::choose(odd, padded, gemm::PaddedWork{&odd, 1.0 / 80}).tile->name == "32x128");
 }
 
 TEST_CASE("idle slots of the last wave count as work, as far as the candidate says") {
     const GemmCandidate careless{tile("64x64", Architecture::pascal), 1, 0};
     GemmCandidate careful = careless;
     careful.wave_quantization_penalty = 1;
-    const gemm::PaddedWork work{512, 1.0 / 20};
-    CHECK(work(careful, 8, 1) == work(careless, 8, 1));  // a full wave of eight
-    CHECK(work(careful, 9, 1) > 1.05 * work(careless, 9, 1));
-    CHECK(work(careful, 49, 1) == doctest::Approx(work(careless, 49, 1)));  // beyond 48 they do not
+    const GemmShape s{.k = 512};
+    const gemm::PaddedWork work{&s, 1.0 / 20};
+    CHECK(work(careful, 160, 1) == work(careless, 160, 1));  // a full wave of eight blocks on each of 20 SMs
+    CHECK(work(careful, 180, 1) > 1.05 * work(careless, 180, 1));
+    CHECK(work(careful, 980, 1) == doctest::Approx(work(careless, 980, 1)));  // 49 per SM: they count no more
 }
 
 TEST_CASE("f32 layers that cublasLt does not get have other kernels where their chip has some") {
@@ -302,7 +260,7 @@ TEST_CASE("f32 layers that cublasLt does not get have other kernels where their 
     CHECK(choose(s, "p4").tile->name != "128x128x8");
 }
 
-TEST_CASE("CTAs drift apart before Ampere, but not in sliced kernels nor on tensor cores") {
+TEST_CASE("CTAs drift apart before Ampere, but not in sliced kernels") {
     const auto skew = [](Architecture architecture, MainLoop loop) {
         return gemm::has_cta_skew(architecture_spec(architecture, 0, 0), loop);
     };
@@ -310,7 +268,6 @@ TEST_CASE("CTAs drift apart before Ampere, but not in sliced kernels nor on tens
     CHECK(skew(Architecture::turing, MainLoop::wide));
     CHECK(skew(Architecture::pascal, MainLoop::vector));
     CHECK_FALSE(skew(Architecture::volta, MainLoop::sliced));
-    CHECK_FALSE(skew(Architecture::volta, MainLoop::tensor));
     CHECK_FALSE(skew(Architecture::ampere, MainLoop::wide));
 }
 
@@ -328,5 +285,30 @@ TEST_CASE("rows along the reduction cost more the longer they are, up to a bound
         before = cost(k, 4);
     }
     CHECK(before == doctest::Approx(1 / p.layer_strided_bandwidth).epsilon(0.01));
-    CHECK(gemm::strided_cost({.k = 4096, .linear = true}, MainLoop::tensor, p) == 1);
+    const GemmShape s{.k = 4096, .linear = true};
+    CHECK(gemm::strided_cost(s, MainLoop::vector, p) == doctest::Approx(0.5 + 0.5 * cost(4096, 4)));
+}
+
+TEST_CASE("products beyond any memory have a kernel and a time") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    CHECK(gemm::block_rows({.m = most}, tile("128x128")) == std::ldexp(1.0, 56));
+    for (const char* device : devices) {
+        {
+            const MathPath path = MathPath::fp32;
+            const auto planned =
+                plan({.m = most, .n = most, .k = most, .linear = true}, rates_of(device, path), declared());
+            CHECK_FALSE(planned.algorithm.empty());
+            CHECK(planned.seconds > 0);
+        }
+    }
+}
+
+TEST_CASE("f32 products under a power limit sustain what was published") {
+    // Sources: power.hpp.
+    const auto sustained = [](std::string_view device) {
+        const GemmShape s{.m = 8192, .n = 8192, .k = 8192, .linear = true};
+        return flops(s) / within_power<double>(plan(s, rates_of(device), declared()));
+    };
+    CHECK(sustained("l4") == doctest::Approx(11e12).epsilon(0.2));
+    CHECK(sustained("a10") == doctest::Approx(14e12).epsilon(0.2));
 }

@@ -1,0 +1,124 @@
+#include "predictors/kernels/tensor_gemm.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "predictors/kernels/kernel_models.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+/// A card with the start values of its models: what its datasheet alone says.
+KernelModels<double> unfitted(std::string_view device) {
+    DeviceProfile profile;
+    profile.device = device_spec(device);
+    return {profile.device, kernel_parameters(profile)};
+}
+
+GemmShape layer(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return {.m = m, .n = n, .k = k, .element_bytes = 2, .linear = true};
+}
+
+constexpr const char* devices[] = {"v100-pcie-32gb", "t4",   "a100-sxm4-80gb",         "a40",     "l4",
+                                   "h100-sxm5-80gb", "b200", "rtx-pro-6000-blackwell", "rtx-4090"};
+
+}  // namespace
+
+TEST_CASE("tensor cores want rows of 16 bytes") {
+    const auto models = unfitted("a100-sxm4-40gb");
+    const auto aligned = models.plan(layer(4096, 4096, 4096), MathPath::fp16_tensor);
+    const auto odd = models.plan(layer(4096, 4096, 4095), MathPath::fp16_tensor);
+    CHECK(odd.seconds > 1.5 * aligned.seconds);
+    CHECK(aligned.bound() == Bound::compute);
+}
+
+TEST_CASE("products on tensor cores under a power limit sustain what was published") {
+    // Sources: T4 forums.developer.nvidia.com/t/264462, A100 PCIe github.com/NVIDIA/cutlass/issues/956, H100 XLA's
+    // matmul_interpolator_data.h, A10 and L4 as in power.hpp.
+    const auto sustained = [](std::string_view device) {
+        const GemmShape s = layer(8192, 8192, 8192);
+        return flops(s) / within_power<double>(unfitted(device).plan(s, MathPath::fp16_tensor));
+    };
+    CHECK(sustained("t4") == doctest::Approx(24e12).epsilon(0.25));
+    CHECK(sustained("a100-pcie-40gb") == doctest::Approx(158e12).epsilon(0.25));
+    CHECK(sustained("a10") == doctest::Approx(55e12).epsilon(0.4));
+    CHECK(sustained("h100-sxm5-80gb") == doctest::Approx(780e12).epsilon(0.25));
+    CHECK(sustained("l4") == doctest::Approx(53e12).epsilon(0.25));
+}
+
+TEST_CASE("no product on tensor cores beats peak, bandwidth or the floor") {
+    for (const char* device : devices) {
+        const auto models = unfitted(device);
+        const auto& rates = models.at(MathPath::fp16_tensor);
+        for (const std::int64_t m : {1, 16, 100, 512, 4096, 20000}) {
+            for (const std::int64_t n : {64, 768, 11008}) {
+                for (const std::int64_t k : {64, 1024, 14336}) {
+                    CAPTURE(device);
+                    CAPTURE(m);
+                    CAPTURE(n);
+                    CAPTURE(k);
+                    const GemmShape s = layer(m, n, k);
+                    const auto planned = models.plan(s, MathPath::fp16_tensor);
+                    const double clock = models.parameters.tensor_gemm.clock;
+                    CHECK(planned.seconds >= flops(s) / (rates.peak_flops_per_s * clock));
+                    CHECK(planned.seconds >= 2.0 * n * k / rates.dram_bytes_per_s);  // cold weights
+                    CHECK(planned.seconds > planned.floor_s);
+                    CHECK(planned.power_limited_s >= 0.6 * planned.seconds);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("more rows never take less time") {
+    for (const char* device : devices) {
+        const auto models = unfitted(device);
+        double before = 0;
+        for (std::int64_t m = 1; m < 70000; m = m * 5 / 4 + 1) {
+            CAPTURE(device);
+            CAPTURE(m);
+            const auto planned = models.plan(layer(m, 4096, 4096), MathPath::bf16_tensor);
+            const double now = within_power<double>(planned);
+            CHECK(now >= before * (1 - 1e-9));
+            before = now;
+        }
+    }
+}
+
+TEST_CASE("weights that fit the L2 with all that is touched between two uses do not come from memory") {
+    const auto models = unfitted("h100-sxm5-80gb");  // 50 MB of L2
+    GemmShape s = layer(16, 4096, 2048);             // 16 MB of weights
+    s.weight_reuse_bytes = 0;
+    const double hot = models.plan(s, MathPath::bf16_tensor).memory_s;
+    s.weight_reuse_bytes = 1e12;
+    const double cold = models.plan(s, MathPath::bf16_tensor).memory_s;
+    CHECK(cold > 1.3 * hot);
+}
+
+TEST_CASE("narrow products split the reduction until the SMs are busy") {
+    const auto models = unfitted("h100-sxm5-80gb");
+    CHECK(models.plan(layer(16, 1024, 16384), MathPath::bf16_tensor).split_k > 1);
+    CHECK(models.plan(layer(8192, 8192, 8192), MathPath::bf16_tensor).split_k == 1);
+    CHECK(models.plan(layer(16, 1024, 128), MathPath::bf16_tensor).split_k == 1);  // parts of 128 values
+}
+
+TEST_CASE("chips whose tensor cores take 128 rows of the weight have no narrow tile") {
+    for (const GemmCandidate& candidate : device_spec("b200").chip().tensor.candidates) {
+        CHECK((candidate.tile.rows >= 64 || candidate.tile.columns >= 128));
+    }
+    CHECK(unfitted("h100-sxm5-80gb").plan(layer(8, 1024, 4096), MathPath::bf16_tensor).tile.rows == 16);
+}
+
+TEST_CASE("products beyond any memory have a kernel and a time on tensor cores") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    for (const char* device : devices) {
+        const auto planned = unfitted(device).plan(layer(most, most, most), MathPath::fp16_tensor);
+        CHECK_FALSE(planned.tile.name.empty());
+        CHECK(planned.seconds > 0);
+    }
+}
