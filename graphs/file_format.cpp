@@ -10,6 +10,11 @@ bool is_text(std::string_view bytes) {
                        [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
 }
 
+bool is_json(std::string_view bytes) {
+    const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && bytes[first] == '{';
+}
+
 /// safetensors: a 64-bit header length, then JSON.
 bool is_safetensors(std::string_view bytes) {
     return bytes.size() > 9 && bytes.substr(5, 3) == std::string_view("\0\0\0", 3) && bytes[8] == '{';
@@ -39,6 +44,7 @@ FileFormat format_of(std::string_view bytes) noexcept {
         return elf;
     if (is_safetensors(bytes)) return safetensors;
     // Neither text nor a wire key: a ModelProto begins with a control character.
+    if (is_json(bytes.substr(0, looked_at))) return json;
     if (is_text(bytes.substr(0, looked_at))) return text;
     return is_model_proto(bytes) ? onnx : unknown;
 }
@@ -53,6 +59,8 @@ std::string_view description_of(FileFormat format) noexcept {
             return "a pickle";
         case FileFormat::text:
             return "text";
+        case FileFormat::json:
+            return "JSON";
         case FileFormat::onnx:
             return "an ONNX model";
         case FileFormat::hdf5:

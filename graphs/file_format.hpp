@@ -5,7 +5,7 @@
 namespace ftax {
 
 /// What a model file is, told by its first bytes, never by its name.
-enum class FileFormat { empty, zip, pickle, text, onnx, hdf5, gguf, safetensors, gzip, elf, unknown };
+enum class FileFormat { empty, zip, pickle, text, json, onnx, hdf5, gguf, safetensors, gzip, elf, unknown };
 
 [[nodiscard]] FileFormat format_of(std::string_view bytes) noexcept;
 /// Describes the format for a message: "a ZIP archive".

@@ -7,6 +7,7 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
+#include "graphs/config/import_config.hpp"
 #include "graphs/file_format.hpp"
 #include "graphs/input_shapes.hpp"
 #include "graphs/mapped_file.hpp"
@@ -22,36 +23,78 @@ namespace {
 
 constexpr std::string_view zoo_folder = "graphs/zoo/";
 constexpr std::string_view zoo_suffix = ".txt";
+constexpr std::string_view config_folder = "graphs/zoo/configs/";
+constexpr std::string_view config_suffix = ".json";
 
-/// Name of a zoo model's file without folder and suffix; empty for other embedded files.
+/// What stands between folder and suffix of a path; empty where it has others.
+std::string_view stem_of(std::string_view path, std::string_view folder, std::string_view suffix) {
+    if (!path.starts_with(folder) || !path.ends_with(suffix)) return {};
+    path.remove_prefix(folder.size());
+    return path.substr(0, path.size() - suffix.size());
+}
+
+/// Name of a zoo model's file: a text graph or a config.json; empty for other embedded files.
 std::string_view zoo_name(std::string_view path) {
-    if (!path.starts_with(zoo_folder) || !path.ends_with(zoo_suffix)) return {};
-    path.remove_prefix(zoo_folder.size());
-    return path.substr(0, path.size() - zoo_suffix.size());
+    const std::string_view config = stem_of(path, config_folder, config_suffix);
+    return config.empty() ? stem_of(path, zoo_folder, zoo_suffix) : config;
+}
+
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// Tells whether a model's name on the hub, "owner/model", is the one asked for, with or without its owner.
+bool is_hub_name(std::string_view hub, std::string_view asked) {
+    const std::size_t owner = hub.find('/');
+    return equal_but_for_case(hub, asked) ||
+           (owner != std::string_view::npos && equal_but_for_case(hub.substr(owner + 1), asked));
+}
+
+Graph load_config(std::string_view text, const std::string& path) {
+    const std::filesystem::path file(path);
+    const std::filesystem::path folder = file.parent_path().filename();
+    const bool named_by_folder = file.filename() == "config.json" && !folder.empty() && folder != "." && folder != "..";
+    return import_config(text, path, named_by_folder ? folder.string() : file.stem().string());
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
     using std::filesystem::file_type;
     std::error_code ignored;
     const auto found = std::filesystem::status(name, ignored).type();
-    if (found == file_type::directory || found == file_type::fifo || found == file_type::character) {
+    if (found == file_type::directory) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: a model is a file, this is a folder without config.json", name));
+    }
+    if (found == file_type::fifo || found == file_type::character) {
         throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a {}", name,
-                                                  found == file_type::directory ? "folder"
-                                                  : found == file_type::fifo    ? "pipe"
-                                                                                : "device"));
+                                                  found == file_type::fifo ? "pipe" : "device"));
     }
     const std::vector<std::string> near = near_names(name, zoo_names());
     throw Error(ErrorCode::usage, fmt::format("no file and no zoo model '{}'{}{} ('zoo:' lists all)", name,
                                               near.empty() ? "" : "; did you mean ", fmt::join(near, " or ")));
 }
 
+Graph load_embedded(const EmbeddedFile& file) {
+    const std::string origin = fmt::format("zoo:{}", zoo_name(file.path));
+    if (file.path.ends_with(config_suffix)) {
+        return import_config(file.content, origin, std::string(zoo_name(file.path)));
+    }
+    return parse_text_graph(file.content, origin);
+}
+
 Graph load_zoo(std::string_view name) {
     if (name.empty()) {
         throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
     }
-    const std::string_view text = embedded_text(fmt::format("{}{}.txt", zoo_folder, name));
-    if (text.empty()) fail_unknown(name);
-    return parse_text_graph(text, fmt::format("zoo:{}", name));
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (zoo_name(file.path) == name) return load_embedded(file);
+    }
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (stem_of(file.path, config_folder, config_suffix).empty()) continue;
+        if (is_hub_name(hub_name(file.content, std::string(file.path)), name)) return load_embedded(file);
+    }
+    fail_unknown(name);
 }
 
 bool holds_torchscript(const std::string& path, const ImportOptions& options) {
@@ -74,6 +117,8 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
             return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
         case FileFormat::onnx:
             return import_onnx(file.bytes(), path, options, [&] { file.release(); });
+        case FileFormat::json:
+            return load_config(file.bytes(), path);
         case FileFormat::text:
             return parse_text_graph(file.bytes(), path);
         case FileFormat::pickle:
@@ -82,9 +127,10 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
         default:
             break;
     }
-    throw Error(ErrorCode::model,
-                fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript and text graphs", path,
-                            description_of(format)));
+    throw Error(
+        ErrorCode::model,
+        fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs", path,
+                    description_of(format)));
 }
 
 void vary_fixed_batch(Graph& graph) {
@@ -105,15 +151,18 @@ std::vector<std::string> zoo_names() {
     for (const EmbeddedFile& file : embedded_files()) {
         if (const std::string_view name = zoo_name(file.path); !name.empty()) names.emplace_back(name);
     }
+    std::sort(names.begin(), names.end());
     return names;
 }
 
 Graph load_graph(const std::string& model, const ImportOptions& options) {
     constexpr std::string_view zoo_prefix = "zoo:";
     std::error_code ignored;
+    const std::string config = (std::filesystem::path(model) / "config.json").string();
     Graph graph = model.starts_with(zoo_prefix) ? load_zoo(std::string_view(model).substr(zoo_prefix.size()))
-                  : std::filesystem::is_regular_file(model, ignored) ? load_file(model, options)
-                                                                     : load_zoo(model);
+                  : std::filesystem::is_regular_file(model, ignored)  ? load_file(model, options)
+                  : std::filesystem::is_regular_file(config, ignored) ? load_file(config, options)
+                                                                      : load_zoo(model);
     apply_input_shapes(graph, options.input_shapes);
     if (options.vary_batch) vary_fixed_batch(graph);
     return graph;

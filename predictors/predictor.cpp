@@ -254,9 +254,9 @@ struct Predictor::State {
 
     void warn_of_ranges(const ShapeBindings& bindings, Prediction& result) const {
         for (const SymbolRange& range : graph.ranges) {
-            const auto given = bindings.find(range.symbol);
-            if (given == bindings.end()) continue;
-            std::string warning = range_warning(range, given->second);
+            const auto given = value_of(range, bindings);
+            if (!given) continue;
+            std::string warning = range_warning(range, *given);
             if (!warning.empty()) result.warnings.push_back(std::move(warning));
         }
     }

@@ -51,6 +51,15 @@ constexpr double key_tile(AttentionPath path, double head) {
 /// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
 inline constexpr double blocks_per_sm = 2;
 
+/// Elements of queries, keys, values and result: heads of queries that share a head of keys read it once.
+inline double elements(const AttentionShape& s) {
+    const auto kv_heads = static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
+    return static_cast<double>(s.batch) *
+           (static_cast<double>(s.heads) * 2 * static_cast<double>(s.q_length) +
+            kv_heads * 2 * static_cast<double>(s.kv_length)) *
+           static_cast<double>(s.head_dim);
+}
+
 /// Head sizes for which kernels exist: multiples of 32.
 inline double padded_head(std::int64_t head_dim) {
     return static_cast<double>((head_dim + 31) / 32 * 32);
@@ -82,7 +91,7 @@ KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, co
     plan.seconds = plan.floor_s;
     if (scores <= 0) return plan;
 
-    const double tensors_bytes = heads * (2 * queries + 2 * keys) * head_dim * shape.element_bytes;
+    const double tensors_bytes = attention::elements(shape) * shape.element_bytes;
     if (unfused) {
         plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
         // Queries and keys are scaled in passes of their own.

@@ -84,8 +84,7 @@ double bytes_of(const kernels::MemoryShape& s) {
     return static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
 }
 double bytes_of(const kernels::AttentionShape& s) {
-    return s.element_bytes * static_cast<double>(s.batch) * static_cast<double>(s.heads) * 2 *
-           (static_cast<double>(s.q_length) + static_cast<double>(s.kv_length)) * static_cast<double>(s.head_dim);
+    return s.element_bytes * kernels::attention::elements(s);
 }
 
 std::string name_of(const KernelPlan<double>& plan) {

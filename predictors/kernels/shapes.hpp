@@ -95,6 +95,7 @@ struct AttentionShape {
     int element_bytes = 2;
     bool causal = false;
     AttentionPath path = AttentionPath::flash;
+    std::int64_t kv_heads = 0;  ///< heads of keys and values; 0: as many as of queries
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 

@@ -314,7 +314,9 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
     const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
     shape.batch = std::max<std::int64_t>(1, element_count(q, bound) / per_batch);
-    shape.causal = op.integer("causal", 0) != 0;
+    if (k.shape.size() > 2) shape.kv_heads = dim(k, bound, -3);
+    // A single new query sees every key.
+    shape.causal = op.integer("causal", 0) != 0 && (shape.q_length > 1 || shape.kv_length == 1);
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
     // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.

@@ -183,6 +183,7 @@ class Lowering {
             case Action::move:
                 break;
         }
+        if (is_stored_alike(op)) return begin_launch(id, HostKind::view);
         cast_for_autocast(id);
         copy_input_out_of_format(id);
         copy_concat_tables(id);
@@ -193,6 +194,15 @@ class Lowering {
             .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
         add_kernel(std::move(kernel));
+    }
+
+    /// A cast between types that a run in f32 stores alike returns its input.
+    bool is_stored_alike(const Op& op) const {
+        if (op.kind != OpKind::cast || op.inputs.empty() || op.inputs[0] == no_tensor) return false;
+        if (storage_type(options_.precision) != DType::f32 || !autocast_policies_.empty()) return false;
+        const DType from = graph_.tensors[op.inputs[0]].dtype;
+        const DType to = graph_.tensors[op.outputs[0]].dtype;
+        return is_float(from) && is_float(to) && schedule_.storage[op.inputs[0]] == schedule_.storage[op.outputs[0]];
     }
 
     MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {

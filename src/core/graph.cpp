@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/symbol_range.hpp"
 
 namespace ftax {
 namespace {
@@ -51,9 +52,10 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
                             symbols[i] == "batch" ? std::string("--batch N") : fmt::format("--dim {}=N", symbols[i]));
             continue;
         }
-        if (found->second < 1) {
+        const std::int64_t least = symbols[i] == cached_tokens ? 0 : 1;
+        if (found->second < least) {
             throw Error(ErrorCode::usage,
-                        fmt::format("symbol {} must be at least 1, not {}", symbols[i], found->second));
+                        fmt::format("symbol {} must be at least {}, not {}", symbols[i], least, found->second));
         }
         symbol_values[i] = found->second;
     }

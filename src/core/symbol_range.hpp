@@ -2,21 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "ftax/graph.hpp"
+#include "src/core/checked_math.hpp"
 
 namespace ftax {
 
+/// The symbol of tokens that a cache holds already. There may be none: it is the only one that may be 0.
+inline constexpr std::string_view cached_tokens = "past";
+
+/// Value of a range's symbol, or of a sum of symbols ("past+seq"); nullopt where one of them has none.
+[[nodiscard]] inline std::optional<std::int64_t> value_of(const SymbolRange& range, const ShapeBindings& bindings) {
+    std::int64_t sum = 0;
+    for (std::string_view rest = range.symbol; !rest.empty();) {
+        const std::string_view symbol = rest.substr(0, rest.find('+'));
+        rest.remove_prefix(std::min(rest.size(), symbol.size() + 1));
+        const auto given = bindings.find(symbol);
+        if (given == bindings.end()) return std::nullopt;
+        sum = checked_add(sum, given->second);
+    }
+    return sum;
+}
+
 /// Says that a value lies outside the range of its symbol; empty where it lies inside.
 [[nodiscard]] inline std::string range_warning(const SymbolRange& range, std::int64_t value) {
-    if (value < range.least && range.greatest == SymbolRange{}.greatest) {
-        return fmt::format("{} = {} is less than the {} that the program was exported for", range.symbol, value,
-                           range.least);
-    }
     if (value >= range.least && value <= range.greatest) return {};
-    return fmt::format("{} = {} lies outside the {} to {} that the program was exported for", range.symbol, value,
-                       range.least, range.greatest);
+    if (value < range.least && range.greatest == SymbolRange{}.greatest) {
+        return fmt::format("{} = {} is less than the {} that the model allows", range.symbol, value, range.least);
+    }
+    return fmt::format("{} = {} lies outside the {} to {} that the model allows", range.symbol, value, range.least,
+                       range.greatest);
 }
 
 }  // namespace ftax

@@ -100,26 +100,27 @@ std::string to_text(const nlohmann::ordered_json& value) {
     return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-JsonField::JsonField(const json& value, std::string origin) : JsonField(value, std::move(origin), {}, {}) {}
+JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid)
+    : JsonField(value, std::move(origin), invalid, {}, {}) {}
 
-JsonField::JsonField(const json& value, std::string origin, std::string path, std::string key)
-    : value_(&value), origin_(std::move(origin)), path_(std::move(path)), key_(std::move(key)) {}
+JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid, std::string path, std::string key)
+    : value_(&value), origin_(std::move(origin)), invalid_(invalid), path_(std::move(path)), key_(std::move(key)) {}
 
 void JsonField::fail(std::string_view what) const {
-    throw Error(ErrorCode::profile, fmt::format("{}: {}: {}", origin_, path_.empty() ? "the document" : path_, what));
+    throw Error(invalid_, fmt::format("{}: {}: {}", origin_, path_.empty() ? "the document" : path_, what));
 }
 
 std::optional<JsonField> JsonField::find(std::string_view key) const {
     if (!value_->is_object()) fail("must be an object");
     const auto found = value_->find(key);
     if (found == value_->end()) return std::nullopt;
-    return JsonField(*found, origin_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key),
+    return JsonField(*found, origin_, invalid_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key),
                      std::string(key));
 }
 
 JsonField JsonField::operator[](std::string_view key) const {
     if (const auto field = find(key)) return *field;
-    JsonField(*value_, origin_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), {})
+    JsonField(*value_, origin_, invalid_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), {})
         .fail("is missing");
 }
 
@@ -127,12 +128,12 @@ std::vector<JsonField> JsonField::elements() const {
     std::vector<JsonField> result;
     if (value_->is_array()) {
         for (const json& element : *value_) {
-            result.push_back(JsonField(element, origin_, fmt::format("{}[{}]", path_, result.size()), {}));
+            result.push_back(JsonField(element, origin_, invalid_, fmt::format("{}[{}]", path_, result.size()), {}));
         }
     } else if (value_->is_object()) {
         for (const auto& [key, element] : value_->items()) {
             const std::string shown = escape_terminal(key);
-            result.push_back(JsonField(element, origin_, path_.empty() ? shown : path_ + "." + shown, key));
+            result.push_back(JsonField(element, origin_, invalid_, path_.empty() ? shown : path_ + "." + shown, key));
         }
     } else {
         fail("must be an array or an object");

@@ -26,10 +26,10 @@ struct JsonRules {
 [[nodiscard]] std::string to_text(const nlohmann::ordered_json& value);
 
 /// A value inside a JSON document that knows where it stands, so that each complaint names the file and the field.
-/// Every function throws Error{profile} when the value is not what was asked for. The document must outlive it.
+/// Every function throws Error{invalid} when the value is not what was asked for. The document must outlive it.
 class JsonField {
   public:
-    JsonField(const nlohmann::json& value, std::string origin);
+    JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid = ErrorCode::profile);
 
     [[nodiscard]] JsonField operator[](std::string_view key) const;
     [[nodiscard]] std::optional<JsonField> find(std::string_view key) const;
@@ -51,10 +51,11 @@ class JsonField {
     [[noreturn]] void fail(std::string_view what) const;
 
   private:
-    JsonField(const nlohmann::json& value, std::string origin, std::string path, std::string key);
+    JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid, std::string path, std::string key);
 
     const nlohmann::json* value_;
     std::string origin_;
+    ErrorCode invalid_;
     std::string path_;
     std::string key_;
 };

@@ -128,8 +128,19 @@ std::string to_table(const ModelReport& report, Style style) {
     std::string title = fmt::format("{} ({})", report.model, report.format);
     for (const auto& [symbol, value] : report.bindings) title += fmt::format(", {} {}", symbol, value);
     std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n";
+    // The cache of a language model is a pair of inputs for each layer: of a row of one type the first is shown.
+    const auto type_of = [](const std::string& tensor) {
+        return std::string_view(tensor).substr(tensor.rfind(' ') + 1);
+    };
     const auto lines = [&](std::string_view label, const std::vector<std::string>& tensors) {
-        for (const std::string& tensor : tensors) text += fmt::format("{} {}\n", label, escape_terminal(tensor));
+        for (std::size_t i = 0, end = 0; i < tensors.size(); i = end) {
+            end = i + 1;
+            while (end < tensors.size() && type_of(tensors[end]) == type_of(tensors[i])) ++end;
+            constexpr std::size_t shown_apart = 4;
+            if (end - i <= shown_apart) end = i + 1;
+            const std::string others = end - i > 1 ? fmt::format(" and {} more of this type", end - i - 1) : "";
+            text += fmt::format("{} {}{}\n", label, escape_terminal(tensors[i]), others);
+        }
     };
     lines("input ", report.inputs);
     lines("output", report.outputs);

@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "ftax/error.hpp"
+#include "src/core/symbol_range.hpp"
 
 namespace ftax::scenario {
 namespace {
 
 constexpr std::size_t max_values = 10'000;
 
-std::int64_t positive(std::string_view text, std::string_view what) {
+std::int64_t at_least(std::int64_t least, std::string_view text, std::string_view what) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
@@ -22,8 +23,12 @@ std::int64_t positive(std::string_view text, std::string_view what) {
     if (error != std::errc{} || end != text.data() + text.size()) {
         throw Error(ErrorCode::usage, fmt::format("{} '{}' is no whole number", what, text));
     }
-    if (value < 1) throw Error(ErrorCode::usage, fmt::format("{} {} is not at least 1", what, text));
+    if (value < least) throw Error(ErrorCode::usage, fmt::format("{} {} is not at least {}", what, text, least));
     return value;
+}
+
+std::int64_t positive(std::string_view text, std::string_view what) {
+    return at_least(1, text, what);
 }
 
 void append(std::vector<std::int64_t>& values, std::int64_t value) {
@@ -107,7 +112,8 @@ void parse_dimension(std::string_view text, ShapeBindings& bindings) {
         throw Error(ErrorCode::usage, fmt::format("--dim '{}' is not of the form NAME=NUMBER", text));
     }
     const std::string_view name = text.substr(0, equals);
-    const std::int64_t value = positive(text.substr(equals + 1), fmt::format("--dim {}", name));
+    const std::int64_t least = name == cached_tokens ? 0 : 1;
+    const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("--dim {}", name));
     const auto [position, added] = bindings.emplace(name, value);
     if (!added && position->second != value) {
         throw Error(ErrorCode::usage,

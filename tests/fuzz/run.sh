@@ -7,7 +7,7 @@ root=$here/../..
 build=$1
 seconds=$2
 shift 2
-[ $# -gt 0 ] || set -- onnx_wire onnx_graph zip pt2_json text_graph profile_json measurement_csv kineto_trace architecture expression \
+[ $# -gt 0 ] || set -- onnx_wire onnx_graph zip pt2_json text_graph config_json profile_json measurement_csv kineto_trace architecture expression \
                    generated_graph
 
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1

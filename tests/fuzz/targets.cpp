@@ -18,6 +18,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "graphs/config/import_config.hpp"
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/onnx/records.hpp"
 #include "src/io/device_file.hpp"
@@ -147,6 +148,10 @@ void text_graph(std::string_view bytes) {
     use(parse_text_graph(bytes));
 }
 
+void config_json(std::string_view bytes) {
+    use(import_config(bytes, "fuzz.json", "fuzz"));
+}
+
 void profile_json(std::string_view bytes) {
     const auto round_trip = [&](const auto& parse) {
         try {
@@ -259,6 +264,7 @@ constexpr std::array all{
     Target{"zip", answered<zip>},
     Target{"pt2_json", answered<pt2_json>},
     Target{"text_graph", answered<text_graph>},
+    Target{"config_json", answered<config_json>},
     Target{"profile_json", answered<profile_json>},
     Target{"measurement_csv", answered<measurement_csv>},
     Target{"kineto_trace", answered<kineto_trace>},

@@ -76,7 +76,7 @@ TEST_CASE("a batch beyond the range that the program was exported for is warned 
     CHECK(predictor.predict({{"batch", 64}}).warnings.empty());
     const auto warnings = predictor.predict({{"batch", 65}}).warnings;
     REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0] == "batch = 65 lies outside the 0 to 64 that the program was exported for");
+    CHECK(warnings[0] == "batch = 65 lies outside the 0 to 64 that the model allows");
 
     ImportOptions options;
     options.input_shapes = {{"x", {"n", "3", "10", "10"}, std::nullopt}};
@@ -86,7 +86,7 @@ TEST_CASE("a batch beyond the range that the program was exported for is warned 
     options.input_shapes[0].dims[0] = "128";
     const Graph fixed = load_program(program, options);
     CHECK(fixed.ranges.empty());
-    CHECK(fixed.warnings.back() == "batch = 128 lies outside the 0 to 64 that the program was exported for");
+    CHECK(fixed.warnings.back() == "batch = 128 lies outside the 0 to 64 that the model allows");
 }
 
 TEST_CASE("archive layouts of torch 2.4 and of torch 2.11 hold the same graph") {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace ftax::config {
+
+/// How eager PyTorch runs an activation: one operator, x · sigmoid(1.702 x), or the tanh form of GELU written out.
+enum class Spelling { single, sigmoid, tanh };
+
+struct Activation {
+    std::string_view name;  ///< as a config.json has it
+    Spelling spelling = Spelling::single;
+    std::string_view function;  ///< as pointwise operators have it
+};
+
+/// Source: transformers, activations.py (ACT2FN).
+inline constexpr std::array activations{
+    Activation{"silu", Spelling::single, "silu"},
+    Activation{"swish", Spelling::single, "silu"},
+    Activation{"gelu", Spelling::single, "gelu"},
+    Activation{"gelu_python", Spelling::single, "gelu"},
+    Activation{"gelu_pytorch_tanh", Spelling::single, "gelu"},
+    Activation{"gelu_new", Spelling::tanh, "gelu"},
+    Activation{"gelu_fast", Spelling::tanh, "gelu"},
+    Activation{"quick_gelu", Spelling::sigmoid, "gelu"},
+    Activation{"relu", Spelling::single, "relu"},
+    Activation{"tanh", Spelling::single, "tanh"},
+};
+
+[[nodiscard]] inline const Activation* find_activation(std::string_view name) {
+    const auto found =
+        std::find_if(activations.begin(), activations.end(), [&](const Activation& a) { return a.name == name; });
+    return found == activations.end() ? nullptr : &*found;
+}
+
+}  // namespace ftax::config

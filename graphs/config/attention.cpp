@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "graphs/config/transformer.hpp"
+
+namespace ftax::config {
+
+/// Cosines and sines of the new tokens' positions, once for all layers. Source: LlamaRotaryEmbedding.
+void Transformer::prepare_rotation() {
+    const Positions positions = config_.structure.positions;
+    if (positions != Positions::rotary && positions != Positions::rotary_halves) return;
+    const Network::Module module(net_, "rotary_emb", config_.title + "RotaryEmbedding");
+    const TensorId places = net_.map_scalar("add", net_.fill("aten::arange", {length_}, DType::i64), 1);
+    const Expression half = net_.number(config_.rotary_width / 2);
+    const TensorId column = net_.cast(net_.view(places, {net_.number(1), length_, net_.number(1)}), DType::f32);
+    TensorId angle = net_.apply(OpKind::pointwise, "aten::mul", {column}, {net_.number(1), length_, half},
+                                {{"function", std::string("mul")}});
+    if (config_.structure.positions == Positions::rotary) angle = net_.concat({angle, angle}, 2);
+    const auto wave = [&](std::string_view function) {
+        return net_.cast(net_.map_scalar("mul", net_.map(function, {angle}), 1), net_.dtype());
+    };
+    cosines_ = wave("cos");
+    sines_ = wave("sin");
+}
+
+/// The causal mask of models that add one to their scores: [1, 1, length, past + length].
+void Transformer::prepare_mask() {
+    if (config_.structure.scoring == Scoring::fused) return;
+    const Expression one = net_.number(1);
+    const TensorId queries = net_.fill("aten::arange", {one, one, length_, one}, DType::i64);
+    const TensorId keys = net_.fill("aten::arange", {one, one, one, net_.pool().add(past_, length_)}, DType::i64);
+    const Shape shape{one, one, length_, net_.pool().add(past_, length_)};
+    const TensorId seen = net_.apply(OpKind::pointwise, "aten::le", {keys, queries}, shape,
+                                     {{"function", std::string("le")}}, DType::boolean);
+    mask_ =
+        net_.apply(OpKind::pointwise, "aten::where", {seen}, shape, {{"function", std::string("where")}}, net_.dtype());
+}
+
+/// Rotates all of the last axis. Source: apply_rotary_pos_emb of Llama; that of GptOss and DeepSeek writes products of
+/// both halves.
+TensorId Transformer::rotate_all(TensorId x) {
+    const std::size_t last = net_.shape(x).size() - 1;
+    const Expression half = net_.number(config_.rotary_width / 2);
+    if (config_.structure.positions == Positions::rotary_halves) {
+        const TensorId first = net_.part(x, last, half);
+        const TensorId second = net_.part(x, last, half);
+        const auto products = [&](std::string_view function, TensorId a, TensorId b) {
+            return net_.map(function, {net_.map("mul", {a, cosines_}), net_.map("mul", {b, sines_})});
+        };
+        const TensorId real = products("sub", first, second);
+        return net_.concat({real, products("add", second, first)}, last);
+    }
+    const TensorId plain = net_.map("mul", {x, cosines_});
+    const TensorId first = net_.part(x, last, half);
+    const TensorId turned = net_.concat({net_.map("neg", {net_.part(x, last, half)}), first}, last);
+    return net_.map("add", {plain, net_.map("mul", {turned, sines_})});
+}
+
+TensorId Transformer::rotate(TensorId x) {
+    if (cosines_ == no_tensor) return x;
+    const std::size_t last = net_.shape(x).size() - 1;
+    if (config_.rotary_width == config_.head_width) return rotate_all(x);
+    const TensorId rotated = net_.part(x, last, net_.number(config_.rotary_width));
+    const TensorId rest = net_.part(x, last, net_.number(config_.head_width - config_.rotary_width));
+    return net_.concat({rotate_all(rotated), rest}, last);
+}
+
+/// [batch, tokens, heads · width] as [batch, heads, tokens, width].
+TensorId Transformer::heads_of(TensorId x, std::int64_t heads, std::int64_t width) {
+    const Expression tokens = net_.shape(x)[1];
+    return net_.swap(net_.view(x, {batch_, tokens, net_.number(heads), net_.number(width)}), 1, 2);
+}
+
+Transformer::Heads Transformer::project(TensorId x, TensorId memory) {
+    const std::int64_t width = config_.head_width;
+    const std::int64_t query_width = config_.heads * width;
+    const std::int64_t key_width = config_.key_value_heads * width;
+    Heads heads{};
+    if (config_.structure.projection == Projection::packed) {
+        const TensorId all = linear("qkv_proj", x, query_width + 2 * key_width, config_.query_bias);
+        heads.query = heads_of(net_.part(all, 2, net_.number(query_width)), config_.heads, width);
+        heads.key = heads_of(net_.part(all, 2, net_.number(key_width)), config_.key_value_heads, width);
+        heads.value = heads_of(net_.part(all, 2, net_.number(key_width)), config_.key_value_heads, width);
+    } else {
+        const TensorId source = memory == no_tensor ? x : memory;
+        heads.query = heads_of(linear("q_proj", x, query_width, config_.query_bias), config_.heads, width);
+        heads.key = heads_of(linear("k_proj", source, key_width, config_.query_bias), config_.key_value_heads, width);
+        heads.value = heads_of(linear("v_proj", source, key_width, config_.query_bias), config_.key_value_heads, width);
+    }
+    if (config_.structure.query_norm) {
+        heads.query = norm("q_norm", heads.query);
+        heads.key = norm("k_norm", heads.key);
+    }
+    heads.query = rotate(heads.query);
+    heads.key = rotate(heads.key);
+    return heads;
+}
+
+/// Keys and values of all tokens expand from the cached latent vectors. Source: DeepseekV3Attention.
+Transformer::Heads Transformer::project_latent(std::int64_t index, TensorId x) {
+    const Latent& ranks = config_.latent;
+    const std::int64_t head = ranks.plain_width + ranks.rotary_width;
+    TensorId query = x;
+    if (ranks.query_rank > 0) {
+        query = norm("q_a_layernorm", net_.linear("q_a_proj", x, ranks.query_rank, config_.query_bias));
+        query = net_.linear("q_b_proj", query, config_.heads * head, false);
+    } else {
+        query = net_.linear("q_proj", x, config_.heads * head, false);
+    }
+    query = heads_of(query, config_.heads, head);
+    const TensorId plain = net_.part(query, 3, net_.number(ranks.plain_width));
+    const TensorId query_turn = rotate_all(net_.part(query, 3, net_.number(ranks.rotary_width)));
+
+    const TensorId packed =
+        net_.linear("kv_a_proj_with_mqa", x, ranks.key_value_rank + ranks.rotary_width, config_.query_bias);
+    TensorId latent = norm("kv_a_layernorm", net_.part(packed, 2, net_.number(ranks.key_value_rank)));
+    latent = net_.view(latent, {batch_, net_.number(1), length_, net_.number(ranks.key_value_rank)});
+    TensorId key_turn = net_.view(net_.part(packed, 2, net_.number(ranks.rotary_width)),
+                                  {batch_, net_.number(1), length_, net_.number(ranks.rotary_width)});
+    key_turn = rotate_all(key_turn);
+    latent = cached(index, "latent", latent);
+    key_turn = cached(index, "rotary_key", key_turn);
+
+    Heads heads{};
+    heads.query = net_.concat({plain, query_turn}, 3);
+    const TensorId expanded =
+        net_.linear("kv_b_proj", latent, config_.heads * (ranks.plain_width + ranks.value_width), false);
+    const Expression tokens = net_.shape(latent)[2];
+    const Expression all_heads = net_.number(config_.heads);
+    const TensorId split = net_.swap(
+        net_.view(expanded, {batch_, tokens, all_heads, net_.number(ranks.plain_width + ranks.value_width)}), 1, 2);
+    heads.value = net_.part(split, 3, net_.number(ranks.value_width));
+    const TensorId shared = net_.apply(OpKind::expand, "aten::expand", {key_turn},
+                                       {batch_, all_heads, tokens, net_.number(ranks.rotary_width)});
+    heads.key = net_.concat({net_.part(split, 3, net_.number(ranks.plain_width)), shared}, 3);
+    return heads;
+}
+
+/// What the cache holds of a layer, with the new tokens appended: DynamicCache joins both into a new tensor.
+/// A layer with a window keeps as many tokens as its next query can see. Source: DynamicSlidingWindowLayer.
+TensorId Transformer::cached(std::int64_t index, std::string_view what, TensorId fresh) {
+    if (past_ == Expression{}) return fresh;
+    const std::int64_t window = config_.windows[static_cast<std::size_t>(index)];
+    Shape held = net_.shape(fresh);
+    held[2] = window > 0 ? net_.pool().minimum(past_, net_.number(window - 1)) : past_;
+    const TensorId past = net_.activation_input(fmt::format("past_key_values.{}.{}", index, what), std::move(held));
+    return net_.concat({past, fresh}, 2);
+}
+
+void Transformer::append_to_cache(std::int64_t index, Heads& heads) {
+    heads.key = cached(index, "key", heads.key);
+    heads.value = cached(index, "value", heads.value);
+}
+
+/// Copies each head of keys or values for every head of queries that reads it. Source: repeat_kv.
+TensorId Transformer::repeat_heads(TensorId x) {
+    const std::int64_t copies = config_.heads / config_.key_value_heads;
+    if (copies == 1) return x;
+    Shape shape = net_.shape(x);
+    shape.insert(shape.begin() + 2, net_.number(1));
+    const TensorId separate = net_.view(x, shape);
+    shape[2] = net_.number(copies);
+    const TensorId repeated = net_.apply(OpKind::expand, "aten::expand", {separate}, shape);
+    Shape joined = net_.shape(x);
+    joined[1] = net_.number(config_.heads);
+    return net_.copy("aten::reshape", repeated, std::move(joined));
+}
+
+/// [batch, heads, tokens, width] of queries, keys and values become [batch, tokens, heads · width].
+TensorId Transformer::score(const Heads& heads, bool causal) {
+    const Shape query = net_.shape(heads.query);
+    const Expression keys = net_.shape(heads.key)[2];
+    const Expression width = net_.shape(heads.value)[3];
+    Shape result = query;
+    result[3] = width;
+    const Shape flat{batch_, query[2], net_.pool().multiply(query[1], width)};
+    if (config_.structure.scoring == Scoring::fused) {
+        const TensorId mixed =
+            net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+                       std::move(result), {{"causal", std::int64_t{causal}}});
+        return net_.view(net_.swap(mixed, 1, 2), flat);
+    }
+    const TensorId key = repeat_heads(heads.key);
+    const TensorId value = repeat_heads(heads.value);
+    Shape shape = query;
+    shape[3] = keys;
+    TensorId scores = net_.apply(OpKind::matmul, "aten::matmul", {heads.query, net_.swap(key, 2, 3)}, shape);
+    scores = net_.map_scalar("mul", scores, 1);
+    if (config_.score_cap > 0) {
+        scores = net_.map("tanh", {net_.map_scalar("div", scores, config_.score_cap)});
+        scores = net_.map_scalar("mul", scores, config_.score_cap);
+    }
+    if (config_.structure.positions == Positions::linear_bias) {
+        const TensorId slopes =
+            net_.fill("aten::arange", {net_.number(config_.heads), net_.number(1), keys}, net_.dtype());
+        scores = net_.map("add", {scores, slopes});
+    }
+    scores = net_.map("add", {scores, mask_});
+    if (config_.structure.attention_sinks) {
+        const TensorId sinks = net_.parameter("sinks", {net_.number(config_.heads)});
+        Shape column = query;
+        column[3] = net_.number(1);
+        scores = net_.concat({scores, net_.apply(OpKind::expand, "aten::expand", {sinks}, column)}, 3);
+        scores = net_.map("sub", {scores, net_.reduce("max", scores, 3, true)});
+    }
+    TensorId weights = net_.softmax(scores);
+    if (config_.structure.attention_sinks) weights = net_.part(weights, 3, keys);
+    const TensorId mixed = net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result));
+    const TensorId turned = net_.swap(mixed, 1, 2);
+    return net_.view(net_.copy("aten::contiguous", turned, net_.shape(turned)), flat);
+}
+
+TensorId Transformer::attend(std::int64_t index, TensorId x, TensorId memory) {
+    const Network::Module module(net_, "self_attn", config_.title + "Attention");
+    Heads heads{};
+    if (config_.structure.projection == Projection::latent) {
+        heads = project_latent(index, x);
+    } else {
+        heads = project(x, memory);
+        if (memory == no_tensor) append_to_cache(index, heads);
+    }
+    return linear("o_proj", score(heads, config_.structure.causal && memory == no_tensor), config_.hidden,
+                  config_.output_bias);
+}
+
+}  // namespace ftax::config

@@ -1,0 +1,164 @@
+#include <string>
+#include <utility>
+
+#include "graphs/config/activations.hpp"
+#include "graphs/config/transformer.hpp"
+
+namespace ftax::config {
+
+/// An activation as its module runs it. Source: transformers, activations.py.
+TensorId Transformer::activate(TensorId x) {
+    const Network::Module module(net_, "act_fn", "transformers.activations");
+    const Activation& activation = *find_activation(config_.activation);
+    switch (activation.spelling) {
+        case Spelling::single:
+            return net_.map(activation.function, {x});
+        case Spelling::sigmoid:
+            return net_.map("mul", {x, net_.map("sigmoid", {net_.map_scalar("mul", x, 1.702)})});
+        case Spelling::tanh:
+            break;
+    }
+    const TensorId half = net_.map_scalar("mul", x, 0.5);
+    const TensorId cube = net_.map_scalar("mul", net_.map_scalar("pow", x, 3), 0.044715);
+    const TensorId bent = net_.map("tanh", {net_.map_scalar("mul", net_.map("add", {x, cube}), 0.7978845608028654)});
+    return net_.map("mul", {half, net_.map_scalar("add", bent, 1)});
+}
+
+TensorId Transformer::dense(TensorId x, std::int64_t width) {
+    const std::int64_t out = config_.hidden;
+    if (!config_.structure.gated) {
+        const TensorId raised = linear("up_proj", x, width, config_.mlp_bias);
+        return linear("down_proj", activate(raised), out, config_.mlp_bias);
+    }
+    if (config_.structure.packed_gate) {
+        const TensorId both = linear("gate_up_proj", x, 2 * width, config_.mlp_bias);
+        const std::size_t last = net_.shape(both).size() - 1;
+        const TensorId gate = net_.part(both, last, net_.number(width));
+        const TensorId up = net_.part(both, last, net_.number(width));
+        return linear("down_proj", net_.map("mul", {up, activate(gate)}), out, config_.mlp_bias);
+    }
+    const TensorId gate = activate(linear("gate_proj", x, width, config_.mlp_bias));
+    const TensorId up = linear("up_proj", x, width, config_.mlp_bias);
+    return linear("down_proj", net_.map("mul", {gate, up}), out, config_.mlp_bias);
+}
+
+/// Scores of the experts of each token: [tokens, per_token]. Source: MixtralTopKRouter, GptOssTopKRouter,
+/// DeepseekV3TopkRouter.
+TensorId Transformer::route(TensorId tokens) {
+    const Network::Module module(net_, "gate", config_.title + "TopKRouter");
+    const Experts& experts = config_.experts;
+    TensorId scores = net_.linear_with(
+        tokens, net_.parameter("weight", {net_.number(experts.count), net_.number(config_.hidden)}),
+        config_.structure.expert_bias ? net_.parameter("bias", {net_.number(experts.count)}) : no_tensor);
+    const auto normalize = [&](TensorId x) {
+        return experts.normalized ? net_.map("div", {x, net_.reduce("sum", x, 1, true)}) : x;
+    };
+    switch (config_.structure.routing) {
+        case Routing::softmax_first:
+            return normalize(net_.best(net_.softmax(scores), experts.per_token));
+        case Routing::best_first:
+            return net_.softmax(net_.best(scores, experts.per_token));
+        case Routing::sigmoid:
+            return net_.map("sigmoid", {net_.best(scores, experts.per_token)});
+        case Routing::grouped:
+            break;
+    }
+    scores = net_.map("sigmoid", {scores});
+    TensorId choice =
+        net_.map("add", {scores, net_.parameter("e_score_correction_bias", {net_.number(experts.count)})});
+    if (experts.groups > 1) {
+        const Expression rows = net_.shape(scores)[0];
+        const TensorId grouped =
+            net_.view(choice, {rows, net_.number(experts.groups), net_.number(experts.count / experts.groups)});
+        const TensorId of_groups = net_.reduce("sum", net_.best(grouped, 2), 2, false);
+        const TensorId kept = net_.best(of_groups, 1);
+        const TensorId marks = net_.apply(OpKind::scatter, "aten::scatter_", {of_groups, kept}, net_.shape(of_groups));
+        choice = net_.map("where", {choice, marks});
+    }
+    choice = net_.best(choice, experts.per_token);
+    const TensorId weights = net_.apply(OpKind::gather, "aten::gather", {scores, choice}, net_.shape(choice));
+    return net_.map_scalar("mul", normalize(weights), 1);
+}
+
+/// One product for all experts that have tokens; every one has the same number of them.
+TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active,
+                                   Expression rows) {
+    const Expression depth = net_.shape(x).back();
+    const Expression out = net_.number(width);
+    const TensorId weights = net_.parameter(name, {net_.number(config_.experts.count), depth, out});
+    const TensorId read = net_.part(weights, 0, active);
+    const TensorId grouped = net_.view(x, {active, rows, depth});
+    TensorId y = net_.apply(OpKind::matmul, "aten::_grouped_mm", {grouped, read}, {active, rows, out});
+    y = net_.view(y, {net_.shape(x)[0], out});
+    if (!config_.structure.expert_bias) return y;
+    const TensorId bias = net_.parameter(std::string(name) + "_bias", {net_.number(config_.experts.count), out});
+    return net_.map("add", {y, net_.lookup(bias, net_.fill("aten::arange", {net_.shape(x)[0]}, DType::i64))});
+}
+
+TensorId Transformer::activate_experts(TensorId gate_up, std::int64_t width) {
+    const TensorId gate = net_.part(gate_up, 1, net_.number(width));
+    const TensorId up = net_.part(gate_up, 1, net_.number(width));
+    if (!config_.structure.clamped_experts) return net_.map("mul", {activate(gate), up});
+    // GptOssExperts: clamped, x · sigmoid(1.702 x), up + 1.
+    const TensorId low = net_.map("clamp", {gate});
+    const TensorId high = net_.map("clamp", {up});
+    const TensorId swish = net_.map("mul", {low, net_.map("sigmoid", {net_.map_scalar("mul", low, 1.702)})});
+    return net_.map("mul", {net_.map_scalar("add", high, 1), swish});
+}
+
+/// Tokens are sorted by expert, multiplied group by group, put back and summed. Source: transformers,
+/// integrations/moe.py, grouped_mm_experts_forward, the default of version 5.
+TensorId Transformer::mix_experts(TensorId x) {
+    const Experts& experts = config_.experts;
+    ExpressionPool& pool = net_.pool();
+    const Expression hidden = net_.number(config_.hidden);
+    const Expression count = net_.number(experts.count);
+    const Expression tokens = pool.multiply(batch_, length_);
+    const Expression pairs = pool.multiply(tokens, net_.number(experts.per_token));
+    const Expression active = pool.minimum(pairs, count);
+    const Expression rows = pool.ceil_divide(pairs, active);
+    const TensorId flat = net_.view(x, {tokens, hidden});
+    const TensorId scores = route(flat);
+    TensorId mixed = no_tensor;
+    {
+        const Network::Module module(net_, "experts", config_.title + "Experts");
+        const TensorId chosen = net_.view(scores, {pairs});
+        const TensorId order = net_.apply(OpKind::sort, "aten::sort", {chosen}, {pairs},
+                                          {{"function", std::string("sort")}, {"axis", std::int64_t{0}}}, DType::i64);
+        const TensorId token = net_.map_scalar("floor_divide", order, static_cast<double>(experts.per_token));
+        const TensorId gathered = net_.apply(OpKind::gather, "aten::index", {flat, token}, {pairs, hidden});
+        const TensorId weight = net_.apply(OpKind::gather, "aten::index", {chosen, order}, {pairs});
+        const TensorId histogram = net_.apply(OpKind::reduce, "aten::histc", {net_.cast(order, DType::i32)}, {count},
+                                              {{"function", std::string("histc")}});
+        net_.apply(OpKind::cumulative, "aten::cumsum", {histogram}, {count},
+                   {{"function", std::string("cumsum")}, {"axis", std::int64_t{0}}});
+        const TensorId both = expert_layer("gate_up_proj", gathered, 2 * experts.width, active, rows);
+        const TensorId down =
+            expert_layer("down_proj", activate_experts(both, experts.width), config_.hidden, active, rows);
+        const TensorId weighted = net_.map("mul", {down, weight});
+        const TensorId place = net_.fill("aten::arange", {pairs}, DType::i64);
+        const TensorId inverse = net_.apply(OpKind::scatter, "aten::index_put_", {place, order}, {pairs});
+        const TensorId restored = net_.apply(OpKind::gather, "aten::index", {weighted, inverse}, {pairs, hidden});
+        const TensorId split = net_.view(restored, {tokens, net_.number(experts.per_token), hidden});
+        mixed = net_.view(net_.reduce("sum", split, 1, false), {batch_, length_, hidden});
+    }
+    if (experts.shared_width == 0) return mixed;
+    TensorId shared = no_tensor;
+    {
+        const Network::Module module(net_, "shared_experts", config_.title + "MLP");
+        shared = dense(x, experts.shared_width);
+    }
+    if (experts.shared_gate) {
+        shared = net_.map("mul", {shared, net_.map("sigmoid", {net_.linear("shared_expert_gate", x, 1, false)})});
+    }
+    return net_.map("add", {mixed, shared});
+}
+
+TensorId Transformer::feed_forward(std::int64_t index, TensorId x) {
+    const Network::Module module(net_, "mlp", config_.title + "MLP");
+    const std::vector<bool>& sparse = config_.experts.layers;
+    const bool experts = config_.experts.count > 0 && sparse[static_cast<std::size_t>(index)];
+    return experts ? mix_experts(x) : dense(x, config_.mlp_width);
+}
+
+}  // namespace ftax::config

@@ -1,0 +1,119 @@
+#include "graphs/config/import_config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "graphs/config/networks.hpp"
+#include "graphs/config/read_config.hpp"
+#include "src/core/near_names.hpp"
+#include "src/io/json_document.hpp"
+
+namespace ftax {
+namespace {
+
+using namespace config;
+using nlohmann::json;
+
+constexpr JsonRules json_rules{.malformed = ErrorCode::model};
+
+/// A field that is null says as much as one that is missing.
+void erase_nulls(json& value) {
+    if (!value.is_object()) return;
+    for (auto field = value.begin(); field != value.end();) {
+        if (field->is_null()) {
+            field = value.erase(field);
+        } else {
+            erase_nulls(*field);
+            ++field;
+        }
+    }
+}
+
+json parse_document(std::string_view text, const std::string& origin) {
+    json document = parse_json(text, origin, json_rules);
+    erase_nulls(document);
+    return document;
+}
+
+/// Other JSON files that lie beside a config.json.
+struct OtherFile {
+    std::string_view field, description;
+};
+constexpr OtherFile other_files[]{
+    {"tokenizer_class", "a tokenizer's settings"},    {"added_tokens", "a tokenizer"},
+    {"weight_map", "the index of a model's weights"}, {"eos_token_id", "settings for generating text"},
+    {"schema_version", "a file of ftax itself"},      {"image_processor_type", "an image processor's settings"},
+};
+
+[[noreturn]] void fail_without_type(const JsonField& document) {
+    for (const OtherFile& other : other_files) {
+        if (document.find(other.field)) {
+            document.fail(
+                fmt::format("{}, not a model: config.json is the file that has `model_type`", other.description));
+        }
+    }
+    static_cast<void>(document["model_type"]);
+    document.fail("model_type is missing");
+}
+
+[[noreturn]] void fail_unknown(const JsonField& type) {
+    std::vector<std::string> names;
+    for (const Family& family : families()) names.emplace_back(family.model_type);
+    const std::vector<std::string> near = near_names(type.text(), names);
+    type.fail(fmt::format("'{}' is no family that ftax knows{}{}; known are {}", type.text(),
+                          near.empty() ? "" : "; did you mean ", fmt::join(near, " or "), fmt::join(names, ", ")));
+}
+
+Graph build(const JsonField& document, const Family& family, const std::string& name) {
+    if (family.form == Form::text_and_vision) return build_text_and_vision(name, document);
+    const TransformerConfig transformer = read_transformer(document, family);
+    switch (family.form) {
+        case Form::encoder:
+            return build_encoder(name, transformer);
+        case Form::vision:
+            return build_vision(name, document, transformer);
+        case Form::speech:
+            return build_speech(name, document, transformer);
+        case Form::decoder:
+        case Form::text_and_vision:
+            break;
+    }
+    return build_decoder(name, transformer);
+}
+
+}  // namespace
+
+Graph import_config(std::string_view text, const std::string& origin, const std::string& name) {
+    const json parsed = parse_document(text, origin);
+    const JsonField document(parsed, origin, ErrorCode::model);
+    const auto type = document.find("model_type");
+    if (!type) fail_without_type(document);
+    const Family* family = find_family(type->text());
+    if (family != nullptr) {
+        Graph graph = build(document, *family, name);
+        if (document.find("quantization_config")) {
+            graph.warnings.push_back("quantization_config is not modelled: weights count in the precision of the run");
+        }
+        return graph;
+    }
+    // A model for text and images: its language model has a config of its own inside.
+    const auto inner = document.find("text_config");
+    const auto inner_type = inner ? inner->find("model_type") : std::nullopt;
+    family = inner_type ? find_family(inner_type->text()) : nullptr;
+    if (family == nullptr || family->form != Form::decoder) fail_unknown(*type);
+    Graph graph = build(*inner, *family, name);
+    graph.warnings.push_back(
+        fmt::format("{}: the graph is that of the language model in text_config alone", type->text()));
+    return graph;
+}
+
+std::string hub_name(std::string_view text, const std::string& origin) {
+    const json parsed = parse_document(text, origin);
+    const auto name = JsonField(parsed, origin, ErrorCode::model).find("_name_or_path");
+    return name ? name->text() : std::string();
+}
+
+}  // namespace ftax

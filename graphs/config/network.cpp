@@ -1,0 +1,179 @@
+#include "graphs/config/network.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace ftax::config {
+
+Network::Module::Module(Network& network, std::string_view name, std::string_view type)
+    : network_(network), outer_(network.path_.size()) {
+    network_.path_ = network_.path_to(name);
+    network_.builder_.graph().module_calls.push_back({network_.path_, std::string(type)});
+}
+
+Network::Module::~Module() {
+    network_.path_.resize(outer_);
+}
+
+Network::Network(std::string name, DType dtype) : builder_(std::move(name)), dtype_(dtype) {
+    builder_.graph().format = "config";
+}
+
+std::string Network::path_to(std::string_view name) const {
+    return path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+}
+
+TensorId Network::input(std::string_view name, Shape shape, DType dtype) {
+    const TensorId id = builder_.input(name, {}, dtype);
+    builder_.graph().tensors[id].shape = std::move(shape);
+    return id;
+}
+
+TensorId Network::parameter(std::string_view name, Shape shape) {
+    const TensorId id = builder_.weight(path_to(name), {}, dtype_);
+    builder_.graph().tensors[id].shape = std::move(shape);
+    return id;
+}
+
+TensorId Network::apply(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs, Shape shape,
+                        std::vector<Attribute> attributes, DType dtype) {
+    Graph& graph = builder_.graph();
+    Tensor result;
+    result.dtype = dtype == DType::unknown ? graph.tensors[inputs.at(0)].dtype : dtype;
+    result.shape = std::move(shape);
+    const TensorId id = builder_.op(kind, source, inputs, std::move(attributes), {result})[0];
+    graph.ops.back().module = path_;
+    return id;
+}
+
+TensorId Network::map(std::string_view function, const std::vector<TensorId>& operands) {
+    return apply(OpKind::pointwise, fmt::format("aten::{}", function), operands, shape(operands.at(0)),
+                 {{"function", std::string(function)}});
+}
+
+TensorId Network::map_scalar(std::string_view function, TensorId operand, double scalar) {
+    return apply(OpKind::pointwise, fmt::format("aten::{}", function), {operand}, shape(operand),
+                 {{"function", std::string(function)}, {"scalar", scalar}});
+}
+
+TensorId Network::cast(TensorId x, DType dtype) {
+    return apply(OpKind::cast, "aten::to", {x}, shape(x), {}, dtype);
+}
+
+TensorId Network::view(TensorId x, Shape shape) {
+    return apply(OpKind::reshape, "aten::view", {x}, std::move(shape));
+}
+
+TensorId Network::swap(TensorId x, std::size_t first, std::size_t second) {
+    Shape swapped = shape(x);
+    std::vector<std::int64_t> perm(swapped.size());
+    for (std::size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<std::int64_t>(i);
+    std::swap(swapped[first], swapped[second]);
+    std::swap(perm[first], perm[second]);
+    return apply(OpKind::transpose, "aten::transpose", {x}, std::move(swapped), {{"perm", std::move(perm)}});
+}
+
+TensorId Network::part(TensorId x, std::size_t axis, Expression length) {
+    Shape partial = shape(x);
+    partial[axis] = length;
+    return apply(OpKind::slice, "aten::slice", {x}, std::move(partial));
+}
+
+TensorId Network::concat(const std::vector<TensorId>& parts, std::size_t axis) {
+    Shape joined = shape(parts.at(0));
+    for (std::size_t i = 1; i < parts.size(); ++i) joined[axis] = pool().add(joined[axis], shape(parts[i])[axis]);
+    return apply(OpKind::concat, "aten::cat", parts, std::move(joined), {{"axis", static_cast<std::int64_t>(axis)}});
+}
+
+TensorId Network::reduce(std::string_view function, TensorId x, std::size_t axis, bool keep) {
+    Shape reduced = shape(x);
+    if (keep) {
+        reduced[axis] = number(1);
+    } else {
+        reduced.erase(reduced.begin() + static_cast<std::ptrdiff_t>(axis));
+    }
+    return apply(OpKind::reduce, fmt::format("aten::{}", function), {x}, std::move(reduced),
+                 {{"function", std::string(function)},
+                  {"axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis)}},
+                  {"keepdims", std::int64_t{keep}}});
+}
+
+TensorId Network::softmax(TensorId x) {
+    const auto axis = static_cast<std::int64_t>(shape(x).size()) - 1;
+    return apply(OpKind::softmax, "aten::softmax", {x}, shape(x), {{"axis", axis}});
+}
+
+TensorId Network::fill(std::string_view source, Shape shape, DType dtype) {
+    return apply(OpKind::fill, source, {}, std::move(shape), {}, dtype);
+}
+
+TensorId Network::copy(std::string_view source, TensorId x, Shape shape) {
+    return apply(OpKind::copy, source, {x}, std::move(shape));
+}
+
+TensorId Network::best(TensorId x, std::int64_t count) {
+    Shape chosen = shape(x);
+    chosen.back() = number(count);
+    return apply(OpKind::sort, "aten::topk", {x}, std::move(chosen),
+                 {{"function", std::string("topk")}, {"axis", static_cast<std::int64_t>(shape(x).size()) - 1}});
+}
+
+TensorId Network::linear_with(TensorId x, TensorId weight, TensorId bias) {
+    Shape result = shape(x);
+    result.back() = shape(weight)[0];
+    std::vector<TensorId> inputs{x, weight};
+    if (bias != no_tensor) inputs.push_back(bias);
+    return apply(OpKind::linear, "aten::linear", inputs, std::move(result));
+}
+
+TensorId Network::linear(std::string_view name, TensorId x, std::int64_t width, bool bias) {
+    const Module module(*this, name, "torch.nn.modules.linear.Linear");
+    const TensorId weight = parameter("weight", {number(width), shape(x).back()});
+    return linear_with(x, weight, bias ? parameter("bias", {number(width)}) : no_tensor);
+}
+
+TensorId Network::addmm(std::string_view name, TensorId x, std::int64_t width, bool bias) {
+    const Module module(*this, name, "transformers.pytorch_utils.Conv1D");
+    Shape result = shape(x);
+    Expression rows = number(1);
+    for (std::size_t i = 0; i + 1 < result.size(); ++i) rows = pool().multiply(rows, result[i]);
+    std::vector<TensorId> inputs{view(x, {rows, result.back()}), parameter("weight", {result.back(), number(width)})};
+    if (bias) inputs.push_back(parameter("bias", {number(width)}));
+    const TensorId flat =
+        apply(OpKind::linear, "aten::addmm", inputs, {rows, number(width)}, {{"transposed_weight", std::int64_t{0}}});
+    result.back() = number(width);
+    return view(flat, std::move(result));
+}
+
+TensorId Network::layer_norm(std::string_view name, TensorId x, bool bias) {
+    const Module module(*this, name, "torch.nn.modules.normalization.LayerNorm");
+    std::vector<TensorId> inputs{x, parameter("weight", {shape(x).back()})};
+    if (bias) inputs.push_back(parameter("bias", {shape(x).back()}));
+    const auto axis = static_cast<std::int64_t>(shape(x).size()) - 1;
+    return apply(OpKind::layer_norm, "aten::layer_norm", inputs, shape(x), {{"axis", axis}});
+}
+
+TensorId Network::rms_norm(std::string_view name, TensorId x, bool offset) {
+    const Module module(*this, name, "transformers.RMSNorm");
+    constexpr double epsilon = 1e-6;  // of any size: it costs nothing
+    TensorId weight = parameter("weight", {shape(x).back()});
+    const TensorId wide = cast(x, DType::f32);
+    const TensorId mean = reduce("mean", map_scalar("pow", wide, 2), shape(x).size() - 1, true);
+    const TensorId scaled = map("mul", {wide, map("rsqrt", {map_scalar("add", mean, epsilon)})});
+    if (!offset) return map("mul", {cast(scaled, dtype_), weight});
+    weight = map_scalar("add", cast(weight, DType::f32), 1);
+    return cast(map("mul", {scaled, weight}), dtype_);
+}
+
+TensorId Network::lookup(TensorId table, TensorId indices) {
+    Shape result = shape(indices);
+    result.push_back(shape(table).back());
+    return apply(OpKind::embedding, "aten::embedding", {table, indices}, std::move(result));
+}
+
+Graph Network::finish(const std::vector<TensorId>& outputs) {
+    return builder_.finish(outputs);
+}
+
+}  // namespace ftax::config

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph_builder.hpp"
+
+namespace ftax::config {
+
+using Shape = std::vector<Expression>;
+
+/// Writes the operators that a module's forward function runs in eager PyTorch, module by module, each with the shape
+/// it has. Parameters are named by their modules; of one type, as is every activation.
+class Network {
+  public:
+    Network(std::string name, DType dtype);
+
+    /// Everything that is written while it lives belongs to a submodule, whose call is recorded.
+    class [[nodiscard]] Module {
+      public:
+        Module(Network& network, std::string_view name, std::string_view type);
+        ~Module();
+        Module(const Module&) = delete;
+        Module& operator=(const Module&) = delete;
+
+      private:
+        Network& network_;
+        std::size_t outer_;
+    };
+
+    [[nodiscard]] Expression number(std::int64_t value) { return pool().constant(value); }
+    [[nodiscard]] Expression symbol(std::string_view name) { return pool().symbol(name); }
+    [[nodiscard]] ExpressionPool& pool() { return builder_.graph().expressions; }
+    [[nodiscard]] const Shape& shape(TensorId tensor) const { return builder_.shape(tensor); }
+    [[nodiscard]] std::size_t operators() { return builder_.graph().ops.size(); }
+
+    TensorId input(std::string_view name, Shape shape, DType dtype);
+    TensorId activation_input(std::string_view name, Shape shape) { return input(name, std::move(shape), dtype_); }
+    TensorId parameter(std::string_view name, Shape shape);
+
+    /// Appends an operator with one result of the given shape and, unless stated, the type of its first input.
+    TensorId apply(OpKind kind, std::string_view source, const std::vector<TensorId>& inputs, Shape shape,
+                   std::vector<Attribute> attributes = {}, DType dtype = DType::unknown);
+    /// An elementwise function; the result has the shape of the first operand.
+    TensorId map(std::string_view function, const std::vector<TensorId>& operands);
+    TensorId map_scalar(std::string_view function, TensorId operand, double scalar);
+    TensorId cast(TensorId x, DType dtype);
+    TensorId view(TensorId x, Shape shape);
+    /// A view with two axes exchanged.
+    TensorId swap(TensorId x, std::size_t first, std::size_t second);
+    /// A view of `length` entries along an axis.
+    TensorId part(TensorId x, std::size_t axis, Expression length);
+    TensorId concat(const std::vector<TensorId>& parts, std::size_t axis);
+    TensorId reduce(std::string_view function, TensorId x, std::size_t axis, bool keep);
+    TensorId softmax(TensorId x);
+    TensorId fill(std::string_view source, Shape shape, DType dtype);
+    TensorId copy(std::string_view source, TensorId x, Shape shape);
+    TensorId best(TensorId x, std::int64_t count);  ///< topk along the last axis: the values
+
+    TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
+    /// The same as addmm over a flattened input, the weight as [in, out].
+    TensorId addmm(std::string_view name, TensorId x, std::int64_t width, bool bias);
+    TensorId linear_with(TensorId x, TensorId weight, TensorId bias = no_tensor);
+    TensorId layer_norm(std::string_view name, TensorId x, bool bias);
+    /// x / sqrt(mean(x²) + ε) · w in f32, w stored less one with `offset`. Source: transformers, LlamaRMSNorm,
+    /// Gemma2RMSNorm.
+    TensorId rms_norm(std::string_view name, TensorId x, bool offset);
+    TensorId lookup(TensorId table, TensorId indices);
+
+    [[nodiscard]] DType dtype() const { return dtype_; }
+    [[nodiscard]] Graph finish(const std::vector<TensorId>& outputs);
+
+  private:
+    [[nodiscard]] std::string path_to(std::string_view name) const;
+
+    GraphBuilder builder_;
+    DType dtype_;
+    std::string path_;
+};
+
+}  // namespace ftax::config

@@ -1,0 +1,221 @@
+#include "graphs/config/networks.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "graphs/config/network.hpp"
+#include "graphs/config/read_config.hpp"
+#include "graphs/config/transformer.hpp"
+
+namespace ftax::config {
+namespace {
+
+constexpr Expression nothing{};
+
+TensorId token_ids(Network& net, std::string_view name) {
+    return net.input(name, {net.symbol("batch"), net.symbol("seq")}, DType::i64);
+}
+
+/// The longest context, beyond which predictions warn.
+void limit(Graph& graph, std::string symbol, std::int64_t positions) {
+    if (positions > 0) graph.ranges.push_back({.symbol = std::move(symbol), .least = 1, .greatest = positions});
+}
+
+TensorId first_token(Network& net, TensorId hidden) {
+    const Shape shape = net.shape(hidden);
+    return net.view(net.part(hidden, 1, net.number(1)), {shape[0], shape[2]});
+}
+
+/// An image cut into patches, behind a class token, with positions.
+TensorId embed_patches(Network& net, const JsonField& document, const TransformerConfig& config, bool bias) {
+    const std::int64_t side = read_count(document, "image_size");
+    const std::int64_t patch = read_count(document, "patch_size");
+    if (patch > side) document["patch_size"].fail(fmt::format("{} is more than the image_size {}", patch, side));
+    const Expression channels = net.number(read_count(document, "num_channels", 3));
+    const Expression batch = net.symbol("batch");
+    const Expression hidden = net.number(config.hidden);
+    const Expression along = net.number(side / patch);
+    const Expression patches = net.number((side / patch) * (side / patch));
+    const TensorId pixels = net.activation_input("pixel_values", {batch, channels, net.number(side), net.number(side)});
+    const Network::Module module(net, "embeddings", config.title + "Embeddings");
+    std::vector<TensorId> inputs{
+        pixels, net.parameter("patch_embedding.weight", {hidden, channels, net.number(patch), net.number(patch)})};
+    if (bias) inputs.push_back(net.parameter("patch_embedding.bias", {hidden}));
+    const std::vector<std::int64_t> stride{patch, patch}, none{0, 0}, one{1, 1};
+    const TensorId grid = net.apply(
+        OpKind::conv, "aten::conv2d", inputs, {batch, hidden, along, along},
+        {{"stride", stride}, {"pad_begin", none}, {"pad_end", none}, {"dilation", one}, {"groups", std::int64_t{1}}});
+    const TensorId tokens = net.swap(net.view(grid, {batch, hidden, patches}), 1, 2);
+    const TensorId class_token = net.apply(OpKind::expand, "aten::expand",
+                                           {net.parameter("class_embedding", {net.number(1), net.number(1), hidden})},
+                                           {batch, net.number(1), hidden});
+    const TensorId all = net.concat({class_token, tokens}, 1);
+    return net.map("add", {all, net.parameter("position_embeddings", {net.number(1), net.shape(all)[1], hidden})});
+}
+
+Expression patch_tokens(Network& net, const JsonField& document) {
+    const std::int64_t along = read_count(document, "image_size") / read_count(document, "patch_size");
+    return net.number(along * along + 1);
+}
+
+/// CLIPVisionTransformer up to the pooled token.
+TensorId clip_vision(Network& net, const JsonField& document, TransformerConfig config) {
+    config.final_norm = false;
+    const TensorId tokens = embed_patches(net, document, config, false);
+    Transformer vision(net, config, patch_tokens(net, document), nothing);
+    return vision.norm("post_layernorm", first_token(net, vision.run(vision.norm("pre_layrnorm", tokens))));
+}
+
+/// CLIPTextTransformer up to the token at the end of the text.
+TensorId clip_text(Network& net, const TransformerConfig& config) {
+    const TensorId ids = token_ids(net, "input_ids");
+    Transformer text(net, config, net.symbol("seq"), nothing);
+    const TensorId hidden = text.run(text.embed(ids));
+    const TensorId end = net.reduce("argmax", ids, 1, false);
+    const Shape shape = net.shape(hidden);
+    return net.apply(OpKind::gather, "aten::index", {hidden, end}, {shape[0], shape[2]});
+}
+
+const Family& family_of(const JsonField& document, std::string_view fallback) {
+    const auto type = document.find("model_type");
+    const Family* family = find_family(type ? type->text() : fallback);
+    if (family == nullptr) type->fail(fmt::format("'{}' is not of CLIP", type->text()));
+    return *family;
+}
+
+TensorId conv1d(Network& net, std::string_view name, TensorId x, std::int64_t channels, std::int64_t stride) {
+    const Network::Module module(net, name, "torch.nn.modules.conv.Conv1d");
+    constexpr std::int64_t kernel = 3;
+    Shape shape = net.shape(x);
+    const TensorId weight = net.parameter("weight", {net.number(channels), shape[1], net.number(kernel)});
+    const TensorId bias = net.parameter("bias", {net.number(channels)});
+    shape[1] = net.number(channels);
+    shape[2] = net.pool().floor_divide(shape[2], net.number(stride));
+    const std::vector<std::int64_t> one{1};
+    return net.apply(OpKind::conv, "aten::conv1d", {x, weight, bias}, std::move(shape),
+                     {{"stride", std::vector<std::int64_t>{stride}},
+                      {"pad_begin", one},
+                      {"pad_end", one},
+                      {"dilation", one},
+                      {"groups", std::int64_t{1}}});
+}
+
+}  // namespace
+
+Graph build_decoder(std::string name, const TransformerConfig& config) {
+    Network net(std::move(name), config.dtype);
+    const TensorId ids = token_ids(net, "input_ids");
+    TensorId logits = no_tensor;
+    {
+        const Network::Module module(net, "model", config.title + "ForCausalLM");
+        Transformer layers(net, config, net.symbol("seq"), net.symbol("past"));
+        logits = layers.predict(layers.run(layers.embed(ids)));
+    }
+    Graph graph = net.finish({logits});
+    limit(graph, "past+seq", config.positions);
+    return graph;
+}
+
+Graph build_encoder(std::string name, const TransformerConfig& config) {
+    Network net(std::move(name), config.dtype);
+    TensorId result = no_tensor;
+    {
+        const Network::Module module(net, "model", config.title + "Model");
+        if (config.structure.causal) {
+            result = clip_text(net, config);
+        } else {
+            Transformer layers(net, config, net.symbol("seq"), nothing);
+            result = layers.run(layers.embed(token_ids(net, "input_ids")));
+        }
+        if (config.token_types > 0) {
+            const Network::Module pooler(net, "pooler", config.title + "Pooler");
+            result = net.map("tanh", {net.linear("dense", first_token(net, result), config.hidden, true)});
+        }
+    }
+    Graph graph = net.finish({result});
+    limit(graph, "seq", config.positions);
+    return graph;
+}
+
+Graph build_vision(std::string name, const JsonField& document, const TransformerConfig& config) {
+    Network net(std::move(name), config.dtype);
+    const Network::Module module(net, "model", config.title + "Model");
+    if (config.model_type == "clip_vision_model") return net.finish({clip_vision(net, document, config)});
+    const TensorId tokens = embed_patches(net, document, config, true);
+    Transformer layers(net, config, patch_tokens(net, document), nothing);
+    const TensorId hidden = layers.run(tokens);
+    const Network::Module pooler(net, "pooler", config.title + "Pooler");
+    return net.finish({net.map("tanh", {net.linear("dense", first_token(net, hidden), config.hidden, true)})});
+}
+
+Graph build_text_and_vision(std::string name, const JsonField& document) {
+    const JsonField text_document = document["text_config"];
+    const JsonField vision_document = document["vision_config"];
+    const TransformerConfig text = read_transformer(text_document, family_of(text_document, "clip_text_model"));
+    const TransformerConfig vision = read_transformer(vision_document, family_of(vision_document, "clip_vision_model"));
+    const std::int64_t width = read_count(document, "projection_dim", 512);
+    Network net(std::move(name), read_dtype(document));
+    TensorId texts = no_tensor, images = no_tensor;
+    {
+        const Network::Module module(net, "vision_model", "CLIPVisionTransformer");
+        images = clip_vision(net, vision_document, vision);
+    }
+    {
+        const Network::Module module(net, "text_model", "CLIPTextTransformer");
+        texts = clip_text(net, text);
+    }
+    const auto unit = [&](TensorId x) {
+        const TensorId length = net.map_scalar("pow", net.reduce("sum", net.map_scalar("pow", x, 2), 1, true), 0.5);
+        return net.map("div", {x, length});
+    };
+    images = unit(net.linear("visual_projection", images, width, false));
+    texts = unit(net.linear("text_projection", texts, width, false));
+    const Expression batch = net.symbol("batch");
+    const TensorId scale = net.map("exp", {net.parameter("logit_scale", {})});
+    const TensorId logits = net.apply(OpKind::matmul, "aten::matmul", {texts, net.swap(images, 0, 1)}, {batch, batch});
+    Graph graph = net.finish({net.map("mul", {logits, scale})});
+    limit(graph, "seq", text.positions);
+    return graph;
+}
+
+Graph build_speech(std::string name, const JsonField& document, const TransformerConfig& decoder) {
+    TransformerConfig encoder = decoder;
+    encoder.layers = read_layers(document, "encoder_layers");
+    encoder.heads = encoder.key_value_heads = read_count(document, "encoder_attention_heads");
+    if (encoder.hidden % encoder.heads != 0) {
+        document["encoder_attention_heads"].fail(
+            fmt::format("{} heads do not divide d_model {}", encoder.heads, encoder.hidden));
+    }
+    encoder.head_width = encoder.hidden / encoder.heads;
+    encoder.mlp_width = read_count(document, "encoder_ffn_dim");
+    encoder.structure.causal = false;
+    encoder.windows.assign(static_cast<std::size_t>(encoder.layers), 0);
+    const std::int64_t frames = read_count(document, "max_source_positions");
+
+    Network net(std::move(name), decoder.dtype);
+    const Expression batch = net.symbol("batch");
+    const TensorId ids = token_ids(net, "decoder_input_ids");
+    const TensorId features = net.activation_input(
+        "input_features", {batch, net.number(read_count(document, "num_mel_bins")), net.number(2 * frames)});
+    TensorId memory = no_tensor;
+    {
+        const Network::Module module(net, "model.encoder", "WhisperEncoder");
+        TensorId x = net.map("gelu", {conv1d(net, "conv1", features, encoder.hidden, 1)});
+        x = net.swap(net.map("gelu", {conv1d(net, "conv2", x, encoder.hidden, 2)}), 1, 2);
+        x = net.map("add",
+                    {x, net.parameter("embed_positions.weight", {net.number(frames), net.number(encoder.hidden)})});
+        memory = Transformer(net, encoder, net.number(frames), nothing).run(x);
+    }
+    TensorId logits = no_tensor;
+    {
+        const Network::Module module(net, "model.decoder", "WhisperDecoder");
+        Transformer layers(net, decoder, net.symbol("seq"), net.symbol("past"));
+        logits = layers.predict(layers.run(layers.embed(ids), memory));
+    }
+    Graph graph = net.finish({logits});
+    limit(graph, "past+seq", decoder.positions);
+    return graph;
+}
+
+}  // namespace ftax::config

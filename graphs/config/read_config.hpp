@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graphs/config/families.hpp"
+#include "graphs/config/transformer_config.hpp"
+#include "src/io/json_document.hpp"
+
+namespace ftax::config {
+
+/// The row of a model type; nullptr when there is none.
+[[nodiscard]] const Family* find_family(std::string_view model_type);
+
+/// Reads the sizes of a stack of layers from a config.json by the names of its family, and checks that they fit
+/// together. Throws Error{model} naming file and field.
+[[nodiscard]] TransformerConfig read_transformer(const JsonField& document, const Family& family);
+
+/// A whole number of a field, or `fallback` where the file leaves it out. Throws Error{model} as above; without a
+/// fallback also when the field is missing.
+[[nodiscard]] std::int64_t read_count(const JsonField& document, std::string_view field,
+                                      std::optional<std::int64_t> fallback = std::nullopt);
+
+/// A number of layers. Throws Error{limit} beyond 10,000, more than any model has.
+[[nodiscard]] std::int64_t read_layers(const JsonField& document, std::string_view field);
+
+/// Element type of the weights: `dtype` or `torch_dtype`; f32 where the file leaves both out or names another.
+[[nodiscard]] DType read_dtype(const JsonField& document);
+
+}  // namespace ftax::config

@@ -1,0 +1,113 @@
+#include "graphs/config/transformer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace ftax::config {
+
+Transformer::Transformer(Network& network, const TransformerConfig& config, Expression length, Expression past)
+    : net_(network), config_(config), batch_(network.symbol("batch")), length_(length), past_(past) {}
+
+TensorId Transformer::norm(std::string_view name, TensorId x) {
+    if (config_.structure.norm == NormKind::layer) return net_.layer_norm(name, x, config_.structure.norm_bias);
+    return net_.rms_norm(name, x, config_.structure.norm == NormKind::rms_offset);
+}
+
+TensorId Transformer::linear(std::string_view name, TensorId x, std::int64_t width, bool bias) {
+    return config_.structure.addmm_layers ? net_.addmm(name, x, width, bias) : net_.linear(name, x, width, bias);
+}
+
+/// Rows of the learned table for the new tokens: [1 or batch, length, hidden].
+TensorId Transformer::position_embedding(Expression rows) {
+    TensorId ids = no_tensor;
+    if (config_.structure.positions == Positions::learned_from_mask) {
+        const TensorId mask = net_.fill("aten::ones", {batch_, net_.pool().add(past_, length_)}, DType::i64);
+        const TensorId sums = net_.apply(OpKind::cumulative, "aten::cumsum", {mask}, net_.shape(mask),
+                                         {{"function", std::string("cumsum")}, {"axis", std::int64_t{1}}});
+        const TensorId numbers = net_.map_scalar("sub", net_.map("mul", {sums, mask}), 1);
+        ids = net_.part(numbers, 1, length_);
+        ids = net_.map_scalar("add", ids, 2);
+    } else {
+        ids = net_.map_scalar("add", net_.fill("aten::arange", {net_.number(1), length_}, DType::i64), 1);
+    }
+    const Network::Module module(net_, "embed_positions", "torch.nn.modules.sparse.Embedding");
+    return net_.lookup(net_.parameter("weight", {rows, net_.number(config_.hidden)}), ids);
+}
+
+TensorId Transformer::embed(TensorId ids) {
+    const Structure& s = config_.structure;
+    TensorId hidden = no_tensor;
+    {
+        const Network::Module module(net_, "embed_tokens", "torch.nn.modules.sparse.Embedding");
+        table_ = net_.parameter("weight", {net_.number(config_.vocabulary), net_.number(config_.embedding_width)});
+        hidden = net_.lookup(table_, ids);
+        if (s.scaled_embedding) hidden = net_.map_scalar("mul", hidden, 1);
+    }
+    if (config_.token_types > 0) {
+        const TensorId types = net_.fill("aten::zeros", {batch_, length_}, DType::i64);
+        const Network::Module module(net_, "token_type_embeddings", "torch.nn.modules.sparse.Embedding");
+        const TensorId table =
+            net_.parameter("weight", {net_.number(config_.token_types), net_.number(config_.hidden)});
+        hidden = net_.map("add", {hidden, net_.lookup(table, types)});
+    }
+    const bool learned = s.positions == Positions::learned || s.positions == Positions::learned_from_mask;
+    const TensorId positions = learned ? position_embedding(net_.number(config_.position_rows)) : no_tensor;
+    if (config_.embedding_width != config_.hidden) hidden = net_.linear("project_in", hidden, config_.hidden, false);
+    if (learned) hidden = net_.map("add", {hidden, positions});
+    if (s.embedding_norm) hidden = norm("embedding_norm", hidden);
+    return hidden;
+}
+
+TensorId Transformer::run(TensorId hidden, TensorId memory) {
+    prepare_rotation();
+    prepare_mask();
+    for (std::int64_t i = 0; i < config_.layers; ++i) hidden = layer(i, hidden, memory);
+    return config_.final_norm ? norm("norm", hidden) : hidden;
+}
+
+TensorId Transformer::predict(TensorId hidden) {
+    if (config_.embedding_width != config_.hidden) {
+        hidden = net_.linear("project_out", hidden, config_.embedding_width, false);
+    }
+    hidden = net_.part(hidden, 1, net_.number(1));
+    TensorId logits = no_tensor;
+    if (config_.tied) {
+        const Network::Module module(net_, "lm_head", "torch.nn.modules.linear.Linear");
+        logits = net_.linear_with(hidden, table_);
+    } else {
+        logits = net_.linear("lm_head", hidden, config_.vocabulary, config_.head_bias);
+    }
+    if (config_.logit_cap <= 0) return logits;
+    logits = net_.map("tanh", {net_.map_scalar("div", logits, config_.logit_cap)});
+    return net_.map_scalar("mul", logits, config_.logit_cap);
+}
+
+/// Source: LlamaDecoderLayer, GPTNeoXLayer, FalconDecoderLayer, Gemma2DecoderLayer, BertLayer of transformers 5.23.
+TensorId Transformer::layer(std::int64_t index, TensorId hidden, TensorId memory) {
+    const Network::Module module(net_, fmt::format("layers.{}", index), config_.title + "Layer");
+    const NormPlace place = config_.structure.place;
+    const bool norm_first = index > 0 || config_.structure.first_norm;
+    TensorId x = place != NormPlace::after && norm_first ? norm("input_layernorm", hidden) : hidden;
+    TensorId attended = attend(index, x, no_tensor);
+    if (place == NormPlace::shared || place == NormPlace::apart) {
+        if (place == NormPlace::apart) x = norm("post_attention_layernorm", hidden);
+        return net_.map("add", {net_.map("add", {feed_forward(index, x), attended}), hidden});
+    }
+    if (place == NormPlace::around) attended = norm("post_attention_layernorm", attended);
+    hidden = net_.map("add", {hidden, attended});
+    if (place == NormPlace::after) hidden = norm("post_attention_layernorm", hidden);
+    if (memory != no_tensor) {
+        const Network::Module cross(net_, "encoder_attn", config_.title + "Attention");
+        hidden = net_.map("add", {hidden, attend(index, norm("layer_norm", hidden), memory)});
+    }
+    x = place == NormPlace::before   ? norm("post_attention_layernorm", hidden)
+        : place == NormPlace::around ? norm("pre_feedforward_layernorm", hidden)
+                                     : hidden;
+    x = feed_forward(index, x);
+    if (place == NormPlace::around) x = norm("post_feedforward_layernorm", x);
+    hidden = net_.map("add", {hidden, x});
+    return place == NormPlace::after ? norm("final_layer_norm", hidden) : hidden;
+}
+
+}  // namespace ftax::config

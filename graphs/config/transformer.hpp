@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "graphs/config/network.hpp"
+#include "graphs/config/transformer_config.hpp"
+
+namespace ftax::config {
+
+/// Writes the layers of a transformer as transformers (5.x) runs them in eager mode with `attn_implementation="sdpa"`
+/// and a DynamicCache: each layer reads `past` cached tokens beside the `length` new ones and appends to them.
+class Transformer {
+  public:
+    /// `length` is the number of tokens that are new, `past` that of those cached; without a cache `past` is 0.
+    Transformer(Network& network, const TransformerConfig& config, Expression length, Expression past);
+
+    /// Token ids of shape [batch, length] become hidden states: embedding, positions, types.
+    TensorId embed(TensorId ids);
+    /// All layers and the last norm; `memory` is what cross-attention reads.
+    TensorId run(TensorId hidden, TensorId memory = no_tensor);
+    /// Hidden states of the last token become logits.
+    TensorId predict(TensorId hidden);
+
+    /// A norm of the family's kind.
+    TensorId norm(std::string_view name, TensorId x);
+
+  private:
+    struct Heads {
+        TensorId query, key, value;
+    };
+
+    TensorId layer(std::int64_t index, TensorId hidden, TensorId memory);
+    TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
+    TensorId position_embedding(Expression rows);
+    void prepare_rotation();
+    void prepare_mask();
+    TensorId rotate(TensorId x);
+    TensorId rotate_all(TensorId x);
+    TensorId heads_of(TensorId x, std::int64_t heads, std::int64_t width);
+    Heads project(TensorId x, TensorId memory);
+    Heads project_latent(std::int64_t index, TensorId x);
+    void append_to_cache(std::int64_t index, Heads& heads);
+    TensorId cached(std::int64_t index, std::string_view what, TensorId fresh);
+    TensorId repeat_heads(TensorId x);
+    TensorId score(const Heads& heads, bool causal);
+    TensorId attend(std::int64_t index, TensorId x, TensorId memory);
+    TensorId activate(TensorId x);
+    TensorId activate_experts(TensorId gate_up, std::int64_t width);
+    TensorId dense(TensorId x, std::int64_t width);
+    TensorId route(TensorId tokens);
+    TensorId expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active, Expression rows);
+    TensorId mix_experts(TensorId x);
+    TensorId feed_forward(std::int64_t index, TensorId x);
+
+    Network& net_;
+    const TransformerConfig& config_;
+    Expression batch_, length_, past_;
+    TensorId table_ = no_tensor;
+    TensorId cosines_ = no_tensor, sines_ = no_tensor, mask_ = no_tensor;
+};
+
+}  // namespace ftax::config

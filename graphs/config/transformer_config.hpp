@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/types.hpp"
+
+namespace ftax::config {
+
+enum class NormKind : std::uint8_t {
+    layer,
+    rms,         ///< x / rms(x) · w, computed in f32
+    rms_offset,  ///< x / rms(x) · (1 + w), computed in f32
+};
+
+/// Where a layer normalises: before attention and MLP, after their residual sums, before and after each, or once
+/// (shared) or twice (apart) before an attention and an MLP that run side by side on the same input.
+enum class NormPlace : std::uint8_t { before, after, around, shared, apart };
+
+enum class Projection : std::uint8_t {
+    apart,   ///< q, k and v by a layer each
+    packed,  ///< q, k and v by one layer
+    latent,  ///< multi-head latent attention (DeepSeek): keys and values expand from a cached low-rank vector
+};
+
+enum class Positions : std::uint8_t {
+    rotary,
+    rotary_halves,  ///< the same, written as products of both halves instead of one rotated copy
+    learned,
+    learned_from_mask,  ///< the same, numbered by a running sum over the attention mask
+    linear_bias,        ///< ALiBi
+};
+
+/// Whether scaled dot product attention is one operator or written out as product, softmax and product.
+enum class Scoring : std::uint8_t { fused, written_out };
+
+enum class Routing : std::uint8_t {
+    softmax_first,  ///< softmax over all experts, then the best
+    best_first,     ///< the best, then a softmax over them
+    sigmoid,        ///< the best, each with its sigmoid
+    grouped,        ///< sigmoid, best groups, best experts of these
+};
+
+/// What a family's network looks like whatever its size. One row per family in families.cpp.
+struct Structure {
+    NormKind norm = NormKind::rms;
+    NormPlace place = NormPlace::before;
+    Projection projection = Projection::apart;
+    Positions positions = Positions::rotary;
+    Scoring scoring = Scoring::fused;
+    Routing routing = Routing::softmax_first;
+    bool gated = true;         ///< MLP: down(f(gate(x)) · up(x)), not down(f(up(x)))
+    bool packed_gate = false;  ///< gate and up by one layer
+    bool norm_bias = true;     ///< of layer_norm
+    bool query_norm = false;   ///< queries and keys are normalised per head
+    bool scaled_embedding = false;
+    bool embedding_norm = false;
+    bool attention_sinks = false;  ///< a learned score per head that takes part in the softmax
+    bool expert_bias = false;
+    bool clamped_experts = false;  ///< GPT-OSS: (up + 1) · gate · sigmoid(1.702 gate), both clamped
+    bool addmm_layers = false;     ///< linear layers flatten their input and call addmm (GPT-2's Conv1D)
+    bool first_norm = true;        ///< false: the first layer's attention reads the normalised embedding as it is
+    bool causal = true;
+};
+
+/// Mixture of experts; count 0 means that every layer is dense.
+struct Experts {
+    std::int64_t count = 0;
+    std::int64_t per_token = 0;
+    std::int64_t width = 0;         ///< of one expert's MLP
+    std::int64_t shared_width = 0;  ///< of the MLP that every token passes through as well; 0: none
+    std::int64_t groups = 1;
+    bool shared_gate = false;
+    bool normalized = true;    ///< the scores of a token's experts are divided by their sum
+    std::vector<bool> layers;  ///< which layers have experts
+};
+
+/// Ranks of multi-head latent attention.
+struct Latent {
+    std::int64_t query_rank = 0;  ///< 0: queries come straight from the hidden state
+    std::int64_t key_value_rank = 0;
+    std::int64_t plain_width = 0;   ///< of a query or key without positions
+    std::int64_t rotary_width = 0;  ///< of the part with positions
+    std::int64_t value_width = 0;
+};
+
+/// A stack of transformer layers: structure and sizes, all that a graph needs.
+struct TransformerConfig {
+    std::string model_type;
+    std::string title;  ///< class prefix: "Llama"
+    Structure structure;
+    DType dtype = DType::f32;
+    std::int64_t hidden = 0;
+    std::int64_t layers = 0;
+    std::int64_t heads = 0;
+    std::int64_t key_value_heads = 0;
+    std::int64_t head_width = 0;
+    std::int64_t rotary_width = 0;  ///< leading part of a head that is rotated
+    std::int64_t mlp_width = 0;
+    std::int64_t vocabulary = 0;
+    std::int64_t embedding_width = 0;  ///< hidden, unless projected
+    std::int64_t positions = 0;        ///< longest context; 0: unlimited
+    std::int64_t position_rows = 0;    ///< of a learned table
+    std::int64_t token_types = 0;
+    std::string activation;
+    bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
+    bool tied = false;  ///< the output layer is the embedding table
+    bool final_norm = true;
+    double score_cap = 0, logit_cap = 0;  ///< tanh soft caps; 0: none
+    std::vector<std::int64_t> windows;    ///< of each layer: tokens its attention sees; 0: all
+    Experts experts;
+    Latent latent;
+};
+
+}  // namespace ftax::config

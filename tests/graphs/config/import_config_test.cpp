@@ -1,0 +1,172 @@
+#include "graphs/config/import_config.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "ftax/import.hpp"
+#include "ftax/work.hpp"
+#include "tests/failure.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+constexpr const char* llama =
+    R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,
+        "intermediate_size":96,"vocab_size":100,"max_position_embeddings":128,"torch_dtype":"bfloat16"})";
+
+/// The config with one field written otherwise; without a value, left out.
+std::string with(const std::string& field, const std::string& value) {
+    std::string text = llama;
+    const std::size_t begin = text.find('"' + field + '"');
+    if (begin == std::string::npos) return text.replace(text.rfind('}'), 1, ",\"" + field + "\":" + value + "}");
+    std::size_t end = text.find_first_of(",}", begin);
+    if (value.empty()) return text.erase(begin, end - begin + 1);
+    return text.replace(begin, end - begin, '"' + field + "\":" + value);
+}
+
+Graph import(const std::string& text) {
+    return import_config(text, "folder/config.json", "model");
+}
+
+Failure failure(const std::string& text) {
+    return failure_of([&] { return import(text); });
+}
+
+std::int64_t parameters(const Graph& graph) {
+    const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 0}});
+    std::int64_t sum = 0;
+    for (const Tensor& tensor : graph.tensors) {
+        if (tensor.role == TensorRole::weight) sum += element_count(tensor, bound);
+    }
+    return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a layer of Llama has the work that its sizes say") {
+    const Graph graph = import(llama);
+    const std::int64_t attention = 64 * 64 * 2 + 64 * 32 * 2;
+    const std::int64_t layer = attention + 3 * 64 * 96 + 2 * 64;
+    CHECK(parameters(graph) == 2 * layer + 64 + 2 * 100 * 64);
+    const BoundShapes bound = bind(graph, {{"batch", 3}, {"seq", 5}, {"past", 7}});
+    std::int64_t linear_flops = 0;
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::linear) linear_flops += work_of(graph, op, bound).flops;
+    }
+    CHECK(linear_flops == 2 * 3 * (5 * 2 * (attention + 3 * 64 * 96) + 100 * 64));
+    const auto scores =
+        std::find_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::attention; });
+    REQUIRE(scores != graph.ops.end());
+    CHECK(bound_type(graph.tensors[scores->inputs[0]], bound).shape == std::vector<std::int64_t>{3, 4, 5, 16});
+    CHECK(bound_type(graph.tensors[scores->inputs[1]], bound).shape == std::vector<std::int64_t>{3, 2, 12, 16});
+    CHECK(graph.tensors[scores->inputs[1]].dtype == DType::bf16);
+    CHECK(bound_type(graph.tensors[graph.outputs[0]], bound).shape == std::vector<std::int64_t>{3, 1, 100});
+}
+
+TEST_CASE("tied embeddings are one table") {
+    CHECK(parameters(import(llama)) - parameters(import(with("tie_word_embeddings", "true"))) == 100 * 64);
+}
+
+TEST_CASE("a layer with a window keeps as many tokens as it sees") {
+    const Graph graph =
+        import(R"({"model_type":"mistral","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,
+        "intermediate_size":96,"vocab_size":100,"sliding_window":10})");
+    const TensorId cache = graph.inputs.at(1);
+    CHECK(bound_type(graph.tensors[cache], bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 4}})).shape[2] == 4);
+    CHECK(bound_type(graph.tensors[cache], bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 50}})).shape[2] == 9);
+}
+
+TEST_CASE("experts that no token is sent to are not read") {
+    const Graph graph =
+        import(R"({"model_type":"mixtral","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,
+        "intermediate_size":96,"vocab_size":100,"num_local_experts":8,"num_experts_per_tok":2})");
+    const auto read = [&](std::int64_t tokens) {
+        const BoundShapes bound = bind(graph, {{"batch", tokens}, {"seq", 1}, {"past", 0}});
+        std::int64_t bytes = 0;
+        for (const Op& op : graph.ops) {
+            if (op.source == "aten::_grouped_mm") bytes += byte_count(graph.tensors[op.inputs[1]], bound);
+        }
+        return bytes;
+    };
+    const std::int64_t expert = 3 * 64 * 96 * 4;
+    CHECK(read(1) == 2 * expert);
+    CHECK(read(3) == 6 * expert);
+    CHECK(read(100) == 8 * expert);
+}
+
+TEST_CASE("a config.json that cannot be built names file and field") {
+    for (const std::string field :
+         {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}) {
+        CAPTURE(field);
+        const Failure missing = failure(with(field, ""));
+        CHECK(missing.code == ErrorCode::model);
+        CHECK(missing.says("folder/config.json: " + field + ": is missing"));
+        CHECK(failure(with(field, "null")).says(field + ": is missing"));
+        CHECK(failure(with(field, "0")).says(field + ": must be a positive number"));
+        CHECK(failure(with(field, "-4")).code == ErrorCode::model);
+        CHECK(failure(with(field, "1.5")).says(field + ": must be a whole number"));
+        CHECK(failure(with(field, "\"4\"")).code == ErrorCode::model);
+        CHECK(failure(with(field, "1e300")).code == ErrorCode::model);
+    }
+    CHECK(failure(with("hidden_size", "66")).says("hidden_size: 66 is not a multiple of the 4 heads"));
+    CHECK(failure(with("num_key_value_heads", "3"))
+              .says("num_attention_heads: 4 is not a multiple of the 3 heads of keys"));
+    CHECK(failure(with("head_dim", "7")).says("even part of each head"));
+    CHECK(failure(with("hidden_act", "\"glue\"")).says("hidden_act: 'glue' is no activation"));
+    CHECK(failure(with("attention_bias", "1")).says("attention_bias: must be true or false"));
+    CHECK(failure(with("num_hidden_layers", "20000")).code == ErrorCode::limit);
+    CHECK(failure(with("vocab_size", "2000000000")).says("vocab_size: 2000000000 is more than"));
+    CHECK(failure("{").code == ErrorCode::model);
+    CHECK(failure("{\"model_type\":[]}").code == ErrorCode::model);
+}
+
+TEST_CASE("a model type without a row lists near ones") {
+    const Failure unknown = failure(R"({"model_type":"lama"})");
+    CHECK(unknown.code == ErrorCode::model);
+    CHECK(unknown.says("model_type: 'lama' is no family that ftax knows; did you mean llama"));
+}
+
+TEST_CASE("another JSON file in its place is called what it is") {
+    CHECK(failure(R"({"tokenizer_class":"LlamaTokenizer"})").says("a tokenizer's settings, not a model"));
+    CHECK(failure(R"({"version":"1.0","added_tokens":[],"model":{}})").says("a tokenizer, not a model"));
+    CHECK(failure(R"({"metadata":{},"weight_map":{}})").says("the index of a model's weights"));
+    CHECK(failure("{}").says("model_type: is missing"));
+}
+
+TEST_CASE("the language model of a model for text and images is built alone, and says so") {
+    const Graph graph = import(std::string(R"({"model_type":"llava","text_config":)") + llama + "}");
+    CHECK(parameters(graph) == parameters(import(llama)));
+    REQUIRE(graph.warnings.size() == 1);
+    CHECK(graph.warnings[0].find("llava") != std::string::npos);
+}
+
+TEST_CASE("a model is loaded from a folder, a file, a zoo name and a name of the hub") {
+    const TemporaryFolder folder;
+    const std::string file = folder.write("config.json", llama);
+    const std::string path = file.substr(0, file.rfind('/'));
+    CHECK(load_graph(file).ops.size() == load_graph(path).ops.size());
+    CHECK(failure_of([&] { return load_graph("/usr"); }).says("this is a folder without config.json"));
+    const std::size_t operators = load_graph("llama-3-8b").ops.size();
+    for (const char* name : {"zoo:llama-3-8b", "meta-llama/Meta-Llama-3-8B", "meta-llama-3-8b"}) {
+        CHECK(load_graph(name).ops.size() == operators);
+    }
+}
+
+TEST_CASE("the zoo's language models have the parameters that their makers state") {
+    const struct {
+        const char* name;
+        double billions;
+    } models[]{{"llama-2-7b", 6.74},   {"llama-3-8b", 8.03},    {"llama-3-70b", 70.6},   {"mixtral-8x7b", 46.7},
+               {"qwen2.5-7b", 7.62},   {"qwen3-30b-a3b", 30.5}, {"gemma-2-9b", 9.24},    {"phi-3-mini", 3.82},
+               {"gpt2-small", 0.1244}, {"deepseek-v3", 671},    {"gpt-oss-20b", 20.9},   {"bloom-176b", 176.2},
+               {"falcon-7b", 6.92},    {"mistral-7b", 7.24},    {"pythia-410m", 0.4053}, {"opt-350m", 0.3312}};
+    for (const auto& model : models) {
+        CAPTURE(model.name);
+        CHECK(static_cast<double>(parameters(load_graph(model.name))) / 1e9 ==
+              doctest::Approx(model.billions).epsilon(2e-3));
+    }
+}
