@@ -45,11 +45,11 @@ STAGES = {
     "environment": Stage("environment.json", (), (), 5, 120, 15, 10),
     "dispatch": Stage("dispatch.csv", ("gpu", "framework", "op", "precision", "shape", "mode", "repetition", *TIMES),
                       ("framework", "op", "precision", "shape", "repetition"), 3, 60, 8, 0.09),
-    "frameworks": Stage("frameworks.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 30, 180, 8, 5),
+    "frameworks": Stage("frameworks.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 30, 180, 8, 2),
     "models": Stage("models.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 20, 90, 8, 0.6),
     "operators": Stage("operators.csv", ("gpu", "op", "precision", "shape", "mode", *TIMES),
                        ("op", "precision", "shape", "mode"), 3, 60, 8, 0.11),
-    "more-frameworks": Stage("frameworks.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 30, 180, 8, 5),
+    "more-frameworks": Stage("frameworks.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 30, 180, 8, 2),
     "traces": Stage("kernels.csv.gz", (*KERNEL_KEY, "index", "kernel", "grid", "block", "registers", "shared_bytes",
                                        "start_us", "duration_us", "problem"), KERNEL_KEY, 10, 60, 8, 0.8),
 }

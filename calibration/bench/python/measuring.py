@@ -11,8 +11,8 @@ TIMES = ["latency_ms", "min_ms", "samples", "calls", "discarded", "relative_stdd
 # What stays under the limit after pauses is how the card runs, and the row says at which clock.
 LOWEST_CLOCK = 0.6
 MOST_DISCARDED = 20
-# The launch queue takes 1,024 kernels before the host blocks: half of it, because an operator may launch two.
-QUEUED_OPERATORS = 512
+# The launch queue takes 1,024 kernels before the host blocks; half of it, two kernels an operator.
+QUEUED_OPERATORS = 256
 
 
 def reason(error):
