@@ -15,7 +15,7 @@ TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "go
 # Names of the zoo → transformers' class and configuration (its defaults are the base models that the zoo holds).
 TRANSFORMERS = {"bert": ("BertModel", "BertConfig"), "distilbert": ("DistilBertModel", "DistilBertConfig"),
                 "roberta": ("RobertaModel", "RobertaConfig"), "albert": ("AlbertModel", "AlbertConfig"),
-                "gpt2_forward": ("GPT2Model", "GPT2Config"), "squeeze_bert": ("SqueezeBertModel", "SqueezeBertConfig")}
+                "gpt2_forward": ("GPT2LMHeadModel", "GPT2Config"), "squeeze_bert": ("SqueezeBertModel", "SqueezeBertConfig")}
 
 # Where transformers' defaults are not the model of the zoo.
 TRANSFORMERS_OPTIONS = {"albert": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
@@ -23,8 +23,7 @@ TRANSFORMERS_OPTIONS = {"albert": {"hidden_size": 768, "num_attention_heads": 12
                         "roberta": {"vocab_size": 50265, "max_position_embeddings": 514}}
 
 # Names of the zoo → timm's.
-TIMM = {"vit32": "vit_base_patch32_224", "gernet": "gernet_l", "inception": "inception_v4",
-        "efficientnet_lite": "efficientnet_lite0"}
+TIMM = {"vit32": "vit_base_patch32_224", "gernet": "gernet_m", "efficientnet_lite": "efficientnet_lite1"}
 
 
 _kept = {}  # the last module: a sweep over batches builds it once
