@@ -15,7 +15,7 @@ TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "go
 # Names of the zoo → transformers' class and configuration (its defaults are the base models that the zoo holds).
 TRANSFORMERS = {"bert": ("BertModel", "BertConfig"), "distilbert": ("DistilBertModel", "DistilBertConfig"),
                 "roberta": ("RobertaModel", "RobertaConfig"), "albert": ("AlbertModel", "AlbertConfig"),
-                "gpt2_forward": ("GPT2LMHeadModel", "GPT2Config"), "squeeze_bert": ("SqueezeBertModel", "SqueezeBertConfig")}
+                "squeeze_bert": ("SqueezeBertModel", "SqueezeBertConfig")}
 
 # Where transformers' defaults are not the model of the zoo.
 TRANSFORMERS_OPTIONS = {"albert": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
