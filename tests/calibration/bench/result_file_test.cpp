@@ -63,7 +63,7 @@ TEST_CASE("BAD_INPUTS 46: a row with a problem has no latency and is measured ag
         ResultFile file(path, columns(), false);
         file.append(row("x", failed));
     }
-    CHECK(read_text(path).find("relu,,device_hot,x,0,0,,0,,,,,,out of memory: 20 GiB,\n") != std::string::npos);
+    CHECK(read_text(path).find("relu,,device_hot,x,0,0,,0,,,,,out of memory: 20 GiB,\n") != std::string::npos);
     CHECK_FALSE(ResultFile(path, columns(), true).has("x", 0));
 }
 

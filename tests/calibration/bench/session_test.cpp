@@ -142,7 +142,7 @@ TEST_CASE("--resume measures what is missing and appends it; without it nothing 
     FakeDevice& fake = *device;
     cli::BenchSession session(again, std::move(device));
     REQUIRE(session.measure_models({"resnet18"}, {1, 8}, {}, modes));
-    CHECK(fake.prepared.size() == 3);  // those of batch 8
+    CHECK(fake.prepared.size() == 4);  // those of batch 8, the traced one twice
     for (const std::string& id : fake.prepared) CHECK(id.find("batch=8") != std::string::npos);
     const std::string after = test::read_text(folder.file("measured/models.csv"));
     CHECK(after.starts_with(before));
