@@ -208,7 +208,8 @@ class SyntheticCampaign {
                        const ShapeBindings& bindings) const {
         ShapeBindings known;
         for (const std::string& symbol : graph.expressions.symbols()) known[symbol] = bindings.at(symbol);
-        Predictor predictor(graph, device, framework, {.precision = precision, .cudnn9 = true, .synchronized = true});
+        Predictor predictor(graph, device, framework,
+                            {.precision = precision, .libraries = {.cudnn = 9}, .synchronized = true});
         return predictor.predict(known);
     }
     /// 3 % of noise; two rows three times too long.
