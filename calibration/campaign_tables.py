@@ -1,7 +1,7 @@
 """What a campaign (calibration/campaign.sh) says about ftax, in three steps that keep their order provable:
 
   campaign_tables.py predict -o FOLDER --device SLUG      before measuring: FOLDER/predictions.csv, from the datasheet
-  calibration/campaign.sh all                             on the machine; its CSV files go into FOLDER
+  calibration/campaign.sh first, second, third            on the machine; its files go into FOLDER
   campaign_tables.py tables FOLDER                        FOLDER/tables.md: error before calibration, after calibration
                                                           with the model itself left out, and of the crossover
 
@@ -19,7 +19,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "bench", "python"))
-from campaign import BATCHES, FRAMEWORKS, FRAMEWORK_MODELS, MODELS, PRECISIONS  # noqa: E402
+from design import BATCHES, FRAMEWORKS, FRAMEWORK_MODELS, LARGEST_HOST_BATCH, MODELS, PRECISIONS  # noqa: E402
 
 EAGER = "pytorch-eager"
 KEY = ("framework", "precision", "model", "batch")
@@ -37,7 +37,7 @@ def predict(ftax, device, framework, precision, model, batches, options=()):
         print(f"warning: {model} {framework} {precision}: {done.stderr.strip()}", file=sys.stderr)
         return []
     return [{"framework": framework, "precision": precision, "model": model, "batch": row["batch"],
-             **{name: float(row[name]) for name in ("latency_s", "host_s", "device_s")}}
+             **{name: float(row[name]) for name in ("latency_s", "host_s", "device_s", "kernels")}}
             for row in csv.DictReader(io.StringIO(done.stdout))]
 
 
@@ -48,7 +48,7 @@ def write_predictions(arguments):
              for model in models if model in FRAMEWORK_MODELS]
     os.makedirs(arguments.output, exist_ok=True)
     with open(os.path.join(arguments.output, "predictions.csv"), "w", newline="") as file:
-        writer = csv.DictWriter(file, [*KEY, "latency_s", "host_s", "device_s"], lineterminator="\n")
+        writer = csv.DictWriter(file, [*KEY, "latency_s", "host_s", "device_s", "kernels"], lineterminator="\n")
         writer.writeheader()
         for framework, precision, model in plan:
             writer.writerows(predict(arguments.ftax, arguments.device, framework, precision, model, BATCHES))
@@ -72,6 +72,13 @@ def measured_times(folder):
         if not row["problem"]:
             times[row["mode"]][key_of(row)] = float(row["latency_ms"]) / 1e3
     return times
+
+
+def host_time(times, key):
+    """Of one pass, which does not depend on the batch: beyond the largest batch at which it can be told from the device's
+    time, that of the largest where it was."""
+    batches = [int(other[3]) for other in times if other[:3] == key[:3] and int(other[3]) <= LARGEST_HOST_BATCH]
+    return times.get((*key[:3], str(min(int(key[3]), max(batches, default=0)))))
 
 
 def crossover(points):
@@ -118,7 +125,7 @@ def errors_of(predicted, measured):
 
 def fitted_predictions(arguments, device, measured):
     """Every measured network predicted by profiles that were fitted without its rows."""
-    names = ("operators.csv", "dispatch.csv", "models.csv", "frameworks.csv")
+    names = ("operators.csv", "dispatch.csv", "models.csv", "frameworks.csv", "probe.csv")
     files = [path for name in names if os.path.exists(path := os.path.join(arguments.folder, name))]
     rows = []
     for model in sorted({key[2] for key in measured}):
@@ -143,7 +150,7 @@ def write_tables(arguments):
     measured = times["end_to_end"]
     if not measured:
         sys.exit(f"{arguments.folder}: no network was measured end to end")
-    device = read(os.path.join(arguments.folder, "models.csv"))[0]["gpu"]
+    device = next(row["gpu"] for row in read(os.path.join(arguments.folder, "models.csv")) if row["gpu"])
     after = fitted_predictions(arguments, device, measured)
 
     def latencies(rows):
@@ -152,8 +159,8 @@ def write_tables(arguments):
     def predicted_crossovers(rows):
         return crossovers((key_of(row), float(row["host_s"]), float(row["device_s"])) for row in rows)
 
-    found = crossovers((key, seconds, times["device_hot"][key]) for key, seconds in times["host_dispatch"].items()
-                       if key in times["device_hot"])
+    found = crossovers((key, host, seconds) for key, seconds in times["device_hot"].items()
+                       if (host := host_time(times["host_dispatch"], key)))
     text = [f"# {device}: predicted beside measured", "",
             table("Before calibration: from the datasheet, written before measuring",
                   errors_of(latencies(before), measured)),

@@ -34,7 +34,7 @@ struct BenchCase {
     int warm_ups = 3;
     int calls = 1;        ///< per sample
     int weight_sets = 1;  ///< weights of consecutive calls, so that they do not stay in a cache
-    bool traced = false;  ///< its kernels are recorded once, besides the samples
+    bool traced = false;  ///< its kernels are recorded once, after all samples
 };
 
 struct Sample {
@@ -58,6 +58,9 @@ struct Failure {
     std::string message;
 };
 
+/// Source of networks that are run from ftax's own graphs, operator by operator: they make no module calls.
+constexpr std::string_view graph_source = "ftax graph";
+
 /// What was measured with what: key and value, in the order they are written.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -71,6 +74,8 @@ class BenchDevice {
     [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
     /// Readies a case, warm-ups included; the case before it is freed first.
     [[nodiscard]] virtual std::optional<Failure> prepare(const BenchCase& bench_case) = 0;
+    /// Where the prepared network comes from: a library and its version, or graph_source. Empty where it is not known.
+    [[nodiscard]] virtual std::string source() const { return {}; }
     /// Times the prepared case once.
     [[nodiscard]] virtual std::variant<Sample, Failure> sample() = 0;
     /// Runs the prepared case once more, outside the samples, under a profiler that records its kernels.

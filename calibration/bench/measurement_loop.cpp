@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <set>
+#include <utility>
 
 namespace ftax::bench {
 namespace {
@@ -71,15 +73,21 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         power_w.add(sample.power_w);
         rule.add(sample.seconds, sample.seconds * bench_case.calls);
     }
+    result.source = device.source();
     result.clock_ratio = clock_ratio.mean();
     result.power_w = power_w.mean();
     result.stopped = name_of(*rule.reason());
     return result;
 }
 
-/// Records the kernels of the prepared case. What goes wrong there costs the records, not the samples.
-DeviceTrace trace_of(BenchDevice& device, bool& lost) {
-    auto outcome = device.trace();
+/// Prepares a case and records its kernels. What goes wrong there costs the records, not the samples.
+DeviceTrace trace_of(const BenchCase& bench_case, BenchDevice& device, bool& lost) {
+    auto outcome = std::variant<DeviceTrace, Failure>{};
+    if (auto failure = device.prepare(bench_case)) {
+        outcome = std::move(*failure);
+    } else {
+        outcome = device.trace();
+    }
     if (auto* trace = std::get_if<DeviceTrace>(&outcome)) {
         std::stable_sort(trace->kernels.begin(), trace->kernels.end(),
                          [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
@@ -90,6 +98,22 @@ DeviceTrace trace_of(BenchDevice& device, bool& lost) {
     return {{}, problem_of(failure)};
 }
 
+/// Returns false when it was interrupted, or when the device is lost for good.
+bool trace_cases(std::span<const BenchCase> cases, const std::set<std::string>& failed, BenchDevice& device,
+                 const LoopSurroundings& surroundings) {
+    bool traced = false;
+    for (const BenchCase& bench_case : cases) {
+        if (!bench_case.traced || failed.contains(bench_case.id) || surroundings.is_traced(bench_case)) continue;
+        if (surroundings.interrupted()) return false;
+        bool lost = false;
+        surroundings.keep_trace(bench_case, trace_of(bench_case, device, lost));
+        if (lost && !device.restart()) return false;
+        traced = !lost;
+    }
+    if (traced) static_cast<void>(device.restart());
+    return true;
+}
+
 }  // namespace
 
 bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOptions& options,
@@ -98,6 +122,7 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
     const std::size_t total =
         cases.size() * static_cast<std::size_t>(options.only_repetition ? 1 : options.repetitions);
     std::size_t done = 0;
+    std::set<std::string> failed;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
         const bool skipped = options.only_repetition.value_or(repetition) != repetition;
         if (options.fresh_processes && repetition > 0 && !skipped) device.restart();
@@ -112,16 +137,15 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
                 bool lost = false;
                 auto result = measure_case(bench_case, device, options, surroundings, lost);
                 if (!result) return false;
-                if (bench_case.traced && repetition == 0 && result->problem.empty())
-                    result->trace = trace_of(device, lost);
                 result->repetition = repetition;
+                if (!result->problem.empty()) failed.insert(bench_case.id);
                 surroundings.keep(bench_case, *result);
                 if (lost && !device.restart()) return false;
             }
             surroundings.progress(++done, total);
         }
     }
-    return true;
+    return options.only_repetition || trace_cases(cases, failed, device, surroundings);
 }
 
 }  // namespace ftax::bench

@@ -18,7 +18,7 @@ struct CaseResult {
     int discarded = 0;              ///< samples under a throttled clock, beside another process, or across a clock step
     std::optional<double> clock_ratio;  ///< mean over the samples that count
     std::optional<double> power_w;      ///< mean over the samples that count
-    DeviceTrace trace;                  ///< of the first repetition of a case that is traced
+    std::string source;                 ///< whose network it was, as the device says
     std::string stopped;                ///< name of the StopReason; empty when there is a problem
     std::string problem;                ///< why there is no time; empty for a valid result
 };
@@ -28,8 +28,9 @@ struct LoopOptions {
     int repetitions = 1;
     std::optional<int> only_repetition;  ///< the others are left to other processes
     unsigned seed = 1;                   ///< of the order: each repetition visits the cases in a random one
-    /// A sample under this share of the default clock is discarded, and the device gets a pause.
-    double min_clock_ratio = 0.75;
+    /// A sample under this share of the largest clock is discarded, and the device gets a pause. Power-limited cards
+    /// run big matrix products at 0.7 of it in steady state.
+    double min_clock_ratio = 0.6;
     double pause_s = 1;
     /// Each repetition in a process of its own, where the device can be restarted: dispatch differs between processes.
     bool fresh_processes = false;
@@ -39,14 +40,17 @@ struct LoopOptions {
 
 /// What the loop needs from outside; replaced in tests.
 struct LoopSurroundings {
-    std::function<bool(const BenchCase&, int repetition)> is_done;  ///< kept from an earlier run
-    std::function<void(const BenchCase&, const CaseResult&)> keep;  ///< called once per finished case
-    std::function<bool()> interrupted;                              ///< checked between samples
+    std::function<bool(const BenchCase&, int repetition)> is_done;         ///< kept from an earlier run
+    std::function<void(const BenchCase&, const CaseResult&)> keep;         ///< called once per finished case
+    std::function<bool(const BenchCase&)> is_traced;                       ///< kept from an earlier run
+    std::function<void(const BenchCase&, const DeviceTrace&)> keep_trace;  ///< called once per traced case
+    std::function<bool()> interrupted;                                     ///< checked between samples
     std::function<void(double seconds)> pause;
     std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-/// Measures every case `repetitions` times, in random order within each repetition.
+/// Measures every case `repetitions` times, in random order within each repetition. Traces come after all samples,
+/// because a profiler lengthens what its process runs from then on; the device is restarted after them where it can be.
 /// Returns false when it was interrupted, or when the device is lost for good: what is complete has been kept.
 [[nodiscard]] bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOptions& options,
                            const LoopSurroundings& surroundings);

@@ -67,6 +67,32 @@ std::string copy_text(const Dimensions& d) {
         d["b"], d["s"], d["heads"], d["d"], d["s"] * d["heads"] * d["d"], d["heads"] * d["d"]);
 }
 
+/// Queries of `s` tokens over keys of `kv` (default: the same tokens); several heads may share one of `kv_heads`.
+std::string attention_text(const Dimensions& d) {
+    return fmt::format(
+        "input %q f32[{0},{1},{2},{3}]\ninput %k f32[{0},{4},{5},{3}]\ninput %v f32[{0},{4},{5},{3}]\n"
+        "%y f32[{0},{1},{2},{3}] = attention(%q, %k, %v){6} \"aten::scaled_dot_product_attention\"\n",
+        d["b"], d["heads"], d["s"], d["d"], d.or_else("kv_heads", d["heads"]), d.or_else("kv", d["s"]),
+        d.or_else("causal", 0) != 0 ? " {causal=1}" : "");
+}
+
+/// Rotary embedding as language models write it in PyTorch: x·cos + rotate_half(x)·sin.
+std::string rope_text(const Dimensions& d) {
+    const std::int64_t width = d["d"], head = d["s"] * width, all = d["heads"] * head;
+    const std::string type = fmt::format("f32[{},{},{},{}]", d["b"], d["heads"], d["s"], width);
+    const std::string half = fmt::format("f32[{},{},{},{}]", d["b"], d["heads"], d["s"], width / 2);
+    const std::string view = fmt::format("{}{{{},{},{},1}}", half, all, head, width);
+    return fmt::format(
+        "input %x {0}\ninput %c f32[{1},{2}]\ninput %n f32[{1},{2}]\n"
+        "%1 {0} = pointwise(%x, %c) {{function=\"mul\"}} \"aten::mul\"\n"
+        "%2 {3} = slice(%x) {{axis=3}} \"aten::slice\"\n%3 {3} = slice(%x) {{axis=3}} \"aten::slice\"\n"
+        "%4 {4} = pointwise(%3) {{function=\"neg\"}} \"aten::neg\"\n"
+        "%5 {0} = concat(%4, %2) {{axis=3}} \"aten::cat\"\n"
+        "%6 {0} = pointwise(%5, %n) {{function=\"mul\"}} \"aten::mul\"\n"
+        "%y {0} = pointwise(%1, %6) {{function=\"add\"}} \"aten::add\"\n",
+        type, d["s"], width, view, half);
+}
+
 /// One operator, or a chain of them ("times"): what a chain takes more than its links is the forward call.
 std::string pointwise_text(const std::string& op, const Dimensions& d) {
     const bool two = op == "add" || op == "mul" || op == "div";
@@ -104,12 +130,20 @@ std::string body(const OperatorCase& operator_case) {
             "%y f32[{0},{1},{3}] = matmul(%x, %z) \"aten::matmul\"\n",
             d["b"], d["m"], d["k"], d["n"]);
     }
-    if (op == "attention") {
-        const std::string type = fmt::format("f32[{},{},{},{}]", d["b"], d["heads"], d["s"], d["d"]);
+    if (op == "attention") return attention_text(d);
+    if (op == "rope") return rope_text(d);
+    if (op == "rmsnorm") {
         return fmt::format(
-            "input %q {0}\ninput %k {0}\ninput %v {0}\n"
-            "%y {0} = attention(%q, %k, %v) \"aten::scaled_dot_product_attention\"\n",
-            type);
+            "input %x f32[{0},{1}]\nweight %w f32[{1}]\n%y f32[{0},{1}] = rms_norm(%x, %w) {{axis=1}} "
+            "\"aten::rms_norm\"\n",
+            d["b"], d["h"]);
+    }
+    if (op == "silu_mul") {
+        return fmt::format(
+            "input %x f32[{0},{1}]\ninput %z f32[{0},{1}]\n"
+            "%s f32[{0},{1}] = pointwise(%x) {{function=\"silu\"}} \"aten::silu\"\n"
+            "%y f32[{0},{1}] = pointwise(%s, %z) {{function=\"mul\"}} \"aten::mul\"\n",
+            d["b"], d["h"]);
     }
     if (op == "softmax") {
         return fmt::format("input %x f32[{0},{1}]\n%y f32[{0},{1}] = softmax(%x) {{axis=1}} \"aten::softmax\"\n",
@@ -181,6 +215,29 @@ void add_wave_edges(std::vector<OperatorCase>& cases, std::int64_t sms) {
             cases.push_back({"bmm", {{"b", tiles}, {"m", tile}, {"n", tile}, {"k", 64}}});
         }
     }
+}
+
+/// What language models run beside the shapes above: products beyond 2^37 multiply-adds, prefill up to 8,192 tokens,
+/// decoding over a cache, with eight heads for the keys (Llama 3 8B's shape), and what stands between the products.
+void add_language_models(std::vector<OperatorCase>& cases) {
+    add(cases, "linear", {"m", "n", "k"},
+        {{8192, 8192, 8192}, {16384, 8192, 8192}, {8192, 28672, 8192}, {16384, 14336, 4096}, {32768, 4096, 4096}});
+    for (const std::int64_t s : {1024, 2048, 4096, 8192}) {
+        cases.push_back({"attention", {{"b", 1}, {"heads", 32}, {"kv_heads", 8}, {"s", s}, {"d", 128}, {"causal", 1}}});
+        cases.push_back({"attention", {{"b", 1}, {"heads", 32}, {"s", s}, {"d", 128}, {"causal", 1}}});
+        cases.push_back({"rope", {{"b", 1}, {"heads", 32}, {"s", s}, {"d", 128}}});
+    }
+    for (const std::int64_t b : {1, 8, 64}) {
+        for (const std::int64_t kv : {512, 2048, 8192, 32768}) {
+            if (b * kv > 1LL << 18) continue;
+            cases.push_back(
+                {"attention", {{"b", b}, {"heads", 32}, {"kv_heads", 8}, {"s", 1}, {"kv", kv}, {"d", 128}}});
+            cases.push_back({"attention", {{"b", b}, {"heads", 32}, {"s", 1}, {"kv", kv}, {"d", 128}}});
+        }
+        cases.push_back({"rope", {{"b", b}, {"heads", 32}, {"s", 1}, {"d", 128}}});
+    }
+    add_rows(cases, {"rmsnorm"}, {{1, 4096}, {64, 4096}, {2048, 4096}, {8192, 4096}, {8192, 8192}});
+    add_rows(cases, {"silu_mul"}, {{1, 14336}, {64, 14336}, {2048, 14336}, {8192, 14336}});
 }
 
 }  // namespace
@@ -307,12 +364,13 @@ std::vector<OperatorCase> dispatch_operators() {
     add(cases, "conv", {"b", "cin", "cout", "groups", "kernel", "hw", "stride", "pad"},
         {{1, 64, 64, 64, 3, 7, 1, 1}, {1, 64, 64, 32, 3, 7, 1, 1}});
     add(cases, "bn", {"b", "c", "hw"}, {{1, 64, 7}});
-    add_rows(cases, {"ln", "softmax", "add", "relu", "gelu", "div", "mulu", "cat"}, {{1, 128}});
+    add_rows(cases, {"ln", "rmsnorm", "softmax", "add", "relu", "gelu", "div", "mulu", "cat"}, {{1, 128}});
     add(cases, "add", {"b", "h", "times"}, {{1, 128, 16}});
     add(cases, "maxpool", {"b", "c", "hw", "kernel", "stride", "pad"}, {{1, 64, 7, 3, 2, 1}});
     add(cases, "avgpool", {"b", "c", "hw"}, {{1, 64, 7}});
     add(cases, "copy", {"b", "s", "heads", "d"}, {{1, 32, 12, 64}});
     add(cases, "embedding", {"b", "rows", "h"}, {{32, 1000, 64}});
+    add(cases, "attention", {"b", "heads", "s", "d"}, {{1, 4, 32, 64}});
     return cases;
 }
 
@@ -384,6 +442,7 @@ std::vector<OperatorCase> gpu_operators(int sms) {
         }
     }
     cases.push_back({"add", {{"b", 1}, {"h", 128}, {"times", 16}}});
+    add_language_models(cases);
     return cases;
 }
 

@@ -202,6 +202,7 @@ std::optional<Failure> PythonDevice::prepare(const BenchCase& bench_case) {
                              {"mode", name_of(bench_case.mode)},
                              {"warm_ups", bench_case.warm_ups},
                              {"weight_sets", bench_case.weight_sets}});
+    source_ = answer.value("note", "");
     return failure_in(answer);
 }
 

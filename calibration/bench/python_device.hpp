@@ -30,6 +30,7 @@ class PythonDevice : public BenchDevice {
 
     [[nodiscard]] Environment environment() const override { return environment_; }
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
+    [[nodiscard]] std::string source() const override { return source_; }
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
     [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override;
     bool restart() override;
@@ -45,6 +46,7 @@ class PythonDevice : public BenchDevice {
     pid_t process_ = -1;
     int requests_ = -1, answers_ = -1;
     std::string unread_;
+    std::string source_;  ///< of the prepared network
     int calls_ = 1;
 };
 

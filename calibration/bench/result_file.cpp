@@ -101,8 +101,8 @@ void ResultFile::append_rows(std::span<const std::vector<std::string>> rows) {
 }
 
 std::vector<std::string> result_columns() {
-    return {"latency_ms",  "mode",    "case",    "repetition", "samples", "relative_stddev", "discarded",
-            "clock_ratio", "power_w", "kernels", "kernel_ms",  "stopped", "problem",         "samples_ms"};
+    return {"latency_ms",  "mode",    "case",   "repetition", "samples", "relative_stddev", "discarded",
+            "clock_ratio", "power_w", "source", "stopped",    "problem", "samples_ms"};
 }
 
 std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseResult& result) {
@@ -111,7 +111,6 @@ std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseRes
         samples += fmt::format("{}{:.5g}", samples.empty() ? "" : " ", seconds * 1e3);
     }
     const bool valid = result.problem.empty();
-    const std::vector<KernelRecord>& kernels = result.trace.kernels;
     return {valid ? fmt::format("{:.6g}", median(result.samples_s) * 1e3) : "",
             std::string(name_of(bench_case.mode)),
             bench_case.id,
@@ -121,8 +120,7 @@ std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseRes
             fmt::format("{}", result.discarded),
             result.clock_ratio ? fmt::format("{:.3f}", *result.clock_ratio) : "",
             result.power_w ? fmt::format("{:.1f}", *result.power_w) : "",
-            kernels.empty() ? "" : fmt::format("{}", kernels.size()),
-            kernels.empty() ? "" : fmt::format("{:.6g}", busy_s(kernels) * 1e3),
+            result.source,
             result.stopped,
             result.problem,
             samples};
@@ -133,16 +131,16 @@ std::vector<std::string> kernel_columns() {
             "registers", "shared_bytes", "start_us", "duration_us", "problem"};
 }
 
-std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const CaseResult& result) {
+std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const DeviceTrace& trace) {
     const auto extent = [](const std::uint32_t(&sizes)[3]) {
         return fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]);
     };
-    const std::vector<KernelRecord>& kernels = result.trace.kernels;
+    const std::vector<KernelRecord>& kernels = trace.kernels;
     std::vector<std::vector<std::string>> rows;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
         const KernelRecord& kernel = kernels[i];
-        rows.push_back({bench_case.id, fmt::format("{}", result.repetition), fmt::format("{}", i), kernel.name,
-                        extent(kernel.grid), extent(kernel.block), fmt::format("{}", kernel.registers),
+        rows.push_back({bench_case.id, "0", fmt::format("{}", i), kernel.name, extent(kernel.grid),
+                        extent(kernel.block), fmt::format("{}", kernel.registers),
                         fmt::format("{}", kernel.shared_bytes),
                         fmt::format("{:.3f}", static_cast<double>(kernel.start_ns - kernels.front().start_ns) * 1e-3),
                         fmt::format("{:.3f}", static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-3), ""});

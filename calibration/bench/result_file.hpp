@@ -49,7 +49,7 @@ class ResultFile {
 
 /// Columns of the file of kernels beside a result file, and a traced case's rows, one for each kernel.
 [[nodiscard]] std::vector<std::string> kernel_columns();
-[[nodiscard]] std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const CaseResult& result);
+[[nodiscard]] std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const DeviceTrace& trace);
 
 /// Writes the environment beside the rows: {"schema_version": 1, "environment": {…}}.
 void write_environment(const std::string& path, const Environment& environment);

@@ -7,7 +7,7 @@
 namespace ftax::bench {
 
 std::string_view name_of(StopReason reason) noexcept {
-    constexpr std::array<std::string_view, 3> names{"converged", "noise settled", "time limit"};
+    constexpr std::array<std::string_view, 4> names{"converged", "noise settled", "interval narrow", "time limit"};
     return names[static_cast<std::size_t>(reason)];
 }
 
@@ -24,6 +24,7 @@ std::optional<StopReason> StoppingRule::reason() const {
     if (total_s_ >= limits_.max_total_s) return StopReason::time_limit;
     if (samples_ < limits_.min_samples || total_s_ < limits_.min_total_s) return std::nullopt;
     if (noise_.back() < limits_.relative_stddev) return StopReason::converged;
+    if (1.96 * noise_.back() / std::sqrt(samples_) < limits_.relative_interval) return StopReason::known_well;
     const auto window = static_cast<std::size_t>(limits_.settling_samples);
     if (noise_.size() < window) return std::nullopt;
     const auto [least, most] = std::minmax_element(noise_.end() - static_cast<std::ptrdiff_t>(window), noise_.end());

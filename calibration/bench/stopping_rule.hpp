@@ -17,12 +17,16 @@ struct StoppingLimits {
     /// The noise has settled when the relative standard deviation changed by less than this share over the last
     /// `settling_samples` samples: more samples will not lower it.
     double settled_change = 0.05;
+    /// Half the width of the mean's 95 % interval, relative to it, at which the samples are enough whatever their
+    /// noise; 0: not asked for.
+    double relative_interval = 0;
     int settling_samples = 16;
 };
 
 enum class StopReason : std::uint8_t {
     converged,      ///< enough samples, long enough, and they agree
     noise_settled,  ///< they will not agree better
+    known_well,     ///< the interval of their mean is narrow
     time_limit,
 };
 [[nodiscard]] std::string_view name_of(StopReason reason) noexcept;

@@ -32,6 +32,7 @@ class WatchedDevice : public BenchDevice {
     /// MIG, processes that were there before (those of this measurement among them), clocks that cannot be read.
     [[nodiscard]] std::vector<std::string> warnings() const override;
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
+    [[nodiscard]] std::string source() const override { return device_->source(); }
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
     [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override { return device_->trace(); }
     bool restart() override;

@@ -22,6 +22,9 @@ constexpr double prior_scale = 3;
 /// How far a measured host strays from itself between processes. Source: repetitions of framework_tax.csv, median host.
 constexpr double host_repeatability = 0.03;
 
+/// Of the probe's medians between runs; a guess until it has run on several cards.
+constexpr double runtime_spread = 0.1;
+
 /// What a device may have of its own. Where its power limit sets its rate, that is the energy of an operation.
 bool is_own(std::string_view name, const ParameterSpec& spec) {
     return spec.scope == ParameterScope::device || name == "kernel_floor_s" || name.ends_with(".energy_scale");
@@ -64,7 +67,9 @@ struct DeviceTime {
             value = place == held_at_start ? T(unknowns->held[next]) : blocks[0][place];
             ++next;
         });
-        return kernels::within_power(sum_time(row->kernels, KernelModels<T>(*device, parameters)));
+        auto total = sum_time(row->kernels, KernelModels<T>(*device, parameters));
+        total.seconds += row->gaps_s;
+        return kernels::within_power(total);
     }
 };
 
@@ -193,8 +198,29 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
     return fit;
 }
 
+std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime) {
+    const auto queued = runtime.find("kernel_in_stream"), alone = runtime.find("empty_kernel");
+    if (queued != runtime.end() && alone != runtime.end() && queued->second > alone->second)
+        return queued->second - alone->second;
+    const auto recorded = runtime.find("kernel_gap");
+    return recorded == runtime.end() ? std::nullopt : std::optional(recorded->second);
+}
+
+std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime) {
+    std::vector<Parameter> parameters;
+    const auto add = [&](const char* name, double value) {
+        const ParameterSpec spec = *host_parameter_spec({}, name);
+        parameters.push_back(
+            {name, std::clamp(value, spec.lower, spec.upper), runtime_spread, "measured: ftax_cuda_probe"});
+    };
+    if (const auto latency = runtime.find("launch_latency"); latency != runtime.end())
+        add("launch_latency_s", latency->second);
+    if (const auto gap_s = kernel_gap_s(runtime)) add("kernel_gap_s", *gap_s);
+    return parameters;
+}
+
 HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start, const std::string& host,
-                         const FitOptions& options) {
+                         const RuntimeQuantities& runtime, const FitOptions& options) {
     const std::vector<const HostRow*> used = usable(rows, &HostRow::measured_s, fewest_host_rows, "a host");
     const FrameworkModel& framework = model_of(start);
     const auto with_value = [&](const std::string& name, double prior_log_stddev) {
@@ -237,6 +263,10 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
         const double spread =
             u.name == "host.scale" ? std::max(host_repeatability, fit.left_out.mean) : u.relative_stddev;
         fit.profile.parameters.push_back({u.name, u.value, spread, source});
+    }
+    for (Parameter& measured_here : runtime_parameters(runtime)) {
+        std::erase_if(fit.profile.parameters, [&](const Parameter& p) { return p.name == measured_here.name; });
+        fit.profile.parameters.push_back(std::move(measured_here));
     }
     std::sort(fit.profile.parameters.begin(), fit.profile.parameters.end(),
               [](const auto& a, const auto& b) { return a.name < b.name; });

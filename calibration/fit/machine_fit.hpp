@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,10 +17,11 @@
 /// One GPU and one framework, fitted to rows that were measured on that machine. Ratios of the generation stay.
 namespace ftax::fit {
 
-/// Device time of one call, an operator or a whole network.
+/// Device time of one call, an operator or a whole network, calls back to back.
 struct DeviceRow {
     std::string group;  ///< what is left out together: the operator's or the model's name
     std::vector<CountedKernel> kernels;
+    double gaps_s = 0;  ///< device idle between these kernels, which the timeline adds to them
     double latency_s = 0;
 };
 
@@ -43,11 +46,23 @@ struct HostFit {
     ErrorSummary left_out;
 };
 
+/// What the CUDA runtime costs without a framework, as ftax_cuda_probe measured it (quantity → SI value).
+using RuntimeQuantities = std::map<std::string, double>;
+
+/// The gap between two kernels of a stream: what an empty kernel takes there, queued, less what it runs. CUPTI's own
+/// records lengthen the gaps between them, and count only where nothing else is known. nullopt without either.
+[[nodiscard]] std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime);
+
+/// The parameters of a framework profile that the runtime decides: launch_latency_s and kernel_gap_s, as far as they
+/// were measured, within their bounds.
+[[nodiscard]] std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime);
+
 /// Fits the host costs of one framework on one machine to host times of asynchronous calls (HostRow::measured_s; what
-/// else a row says of the device does not count). Kinds that no row counts keep their ratio to the others: they move
-/// with the machine's scale. The cost of a BLAS library call cannot be told from the operators that make it; it stays.
-/// Throws Error{usage} for fewer rows than it takes.
+/// else a row says of the device does not count). What `runtime` measured enters the profile as it is. Kinds that no
+/// row counts keep their ratio to the others: they move with the machine's scale. The cost of a BLAS library call
+/// cannot be told from the operators that make it; it stays. Throws Error{usage} for fewer rows than it takes.
 [[nodiscard]] HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start,
-                                       const std::string& host, const FitOptions& options = {});
+                                       const std::string& host, const RuntimeQuantities& runtime = {},
+                                       const FitOptions& options = {});
 
 }  // namespace ftax::fit

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -104,11 +105,23 @@ int calls_for(const Graph& graph) {
     return static_cast<int>(std::clamp(1e-3 / slow_s, 1.0, 64.0));
 }
 
+/// Calls of asynchronous operators that leave the launch queue of 1,024 kernels half empty, two kernels an operator.
+int queued_operators(const Graph& graph) {
+    return std::max(1, 256 / static_cast<int>(graph.ops.size()));
+}
+
 /// Each in a process of its own: what a dispatch costs differs between processes more than within one.
 constexpr int dispatch_repetitions = 9;
 
-/// Weights are rotated through this much memory, so that a call finds them where a forward pass finds them.
-constexpr double rotated_bytes = 64 << 20;
+/// Most copies of a small weight.
+constexpr double most_weight_sets = 1 << 12;
+
+/// What a case takes beside its samples: making its tensors, warming up.
+constexpr double start_of_case_s = 0.05;
+
+std::string minutes(double seconds) {
+    return fmt::format("{:.0f}", std::max(1.0, std::ceil(seconds / 60)));
+}
 
 /// Starts this program again. Returns its exit code; Ctrl-C reaches it as a member of the terminal's group.
 int run_again(const std::vector<std::string>& arguments) {
@@ -127,6 +140,13 @@ int run_again(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+int weight_sets(double f32_bytes, Precision precision, const DeviceSpec& device) {
+    if (f32_bytes == 0) return 1;
+    const bool half = precision == Precision::fp16 || precision == Precision::bf16;
+    const double bytes = half ? f32_bytes / 2 : f32_bytes;
+    return static_cast<int>(std::clamp(std::ceil(2 * device.l2_bytes / bytes), 2.0, most_weight_sets));
+}
+
 std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition) {
     std::vector<std::string> command{"measure",      "dispatch",
                                      "--device",     arguments.device,
@@ -137,6 +157,10 @@ std::vector<std::string> dispatch_command(const BenchArguments& arguments, int r
                                      "--repetition", fmt::format("{}", repetition)};
     if (arguments.quick) command.push_back("--quick");
     if (arguments.resume || repetition > 0) command.push_back("--resume");
+    if (arguments.budget_s > 0) {
+        command.push_back("--budget");
+        command.push_back(fmt::format("{}", arguments.budget_s));
+    }
     return command;
 }
 
@@ -159,6 +183,8 @@ void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
     verb.add_flag("--quick", arguments.quick, "fewer shapes and samples: minutes instead of tens of them");
+    verb.add_option("--budget", arguments.budget_s, "seconds after which measuring stops; --resume goes on")
+        ->check(CLI::PositiveNumber);
     verb.add_flag("--resume", arguments.resume, "continue result files: measure only what they lack");
 }
 
@@ -182,6 +208,11 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     if (!arguments_.repetition) bench::write_environment(path("environment.json"), environment);
 }
 
+bool BenchSession::is_over() const {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+    return arguments_.budget_s > 0 && spent.count() > arguments_.budget_s;
+}
+
 bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
                        const std::vector<std::string>& columns, const std::string& file,
                        const bench::LoopOptions& options) {
@@ -192,6 +223,14 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
     if (std::any_of(cases.begin(), cases.end(), [](const auto& c) { return c.traced; }))
         kernels.emplace(path(std::filesystem::path(file).stem().string() + "_kernels.csv"), bench::kernel_columns(),
                         arguments_.resume);
+    const double least_s = options.limits.min_total_s + start_of_case_s,
+                 most_s = options.limits.max_total_s + start_of_case_s;
+    const double count = static_cast<double>(cases.size()) * (options.only_repetition ? 1 : options.repetitions);
+    if (!options.only_repetition)
+        fmt::print(
+            notices(), "{}: {} cases, {} to {} min{}\n", file, cases.size(), minutes(count * least_s),
+            minutes(count * most_s),
+            arguments_.budget_s > 0 ? fmt::format("; --budget ends after {} min", minutes(arguments_.budget_s)) : "");
     bool trace_problem_told = false;
     Progress progress(file, std::chrono::milliseconds(0));
     const InterruptGuard guard;
@@ -201,15 +240,17 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
             [&](const bench::BenchCase& c, const bench::CaseResult& result) {
                 std::vector<std::string> cells = labels[static_cast<std::size_t>(&c - cases.data())];
                 for (std::string& cell : bench::result_cells(c, result)) cells.push_back(std::move(cell));
-                // The kernels first: a row that is there is complete.
-                if (kernels && !kernels->has(c.id, result.repetition))
-                    kernels->append_rows(bench::kernel_rows(c, result));
                 results.append(cells);
-                if (!result.trace.problem.empty() && !std::exchange(trace_problem_told, true))
-                    print_warnings({fmt::format("no kernel records: {}", result.trace.problem)});
                 if (!result.problem.empty()) print_warnings({fmt::format("{}: {}", c.id, result.problem)});
             },
-        .interrupted = [] { return interrupt_seen != 0; },
+        .is_traced = [&](const bench::BenchCase& c) { return kernels->has(c.id, 0); },
+        .keep_trace =
+            [&](const bench::BenchCase& c, const bench::DeviceTrace& trace) {
+                kernels->append_rows(bench::kernel_rows(c, trace));
+                if (!trace.problem.empty() && !std::exchange(trace_problem_told, true))
+                    print_warnings({fmt::format("no kernel records: {}", trace.problem)});
+            },
+        .interrupted = [&] { return interrupt_seen != 0 || is_over(); },
         .pause = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); },
         .progress = [&](std::size_t done, std::size_t total) { progress.show(done, total); }};
     if (bench::measure(cases, *device_, options, surroundings)) return true;
@@ -222,7 +263,7 @@ bool BenchSession::measure_dispatch_in_processes() {
     const InterruptGuard guard;
     for (int repetition = 0; repetition < dispatch_repetitions; ++repetition) {
         const int code = run_again(dispatch_command(arguments_, repetition));
-        if (interrupt_seen != 0) return false;
+        if (interrupt_seen != 0 || is_over()) return false;
         if (code != 0)
             throw Error(ErrorCode::refused,
                         fmt::format("repetition {} of dispatch ended with status {}", repetition, code));
@@ -245,8 +286,8 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
              .graph = graph,
              .mode = mode,
              .warm_ups = 2,
-             .calls = calls_for(*graph),
-             .weight_sets = weights < 65536 ? 1 : static_cast<int>(std::clamp(rotated_bytes / weights, 1.0, 64.0)),
+             .calls = dispatch ? std::min(calls_for(*graph), queued_operators(*graph)) : calls_for(*graph),
+             .weight_sets = dispatch ? 1 : weight_sets(weights, parse_precision(arguments_.precision), spec_),
              .traced = arguments_.device != "cpu" && mode == bench::Mode::device_hot});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }
@@ -292,7 +333,8 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
         }
     }
     bench::LoopOptions options;
-    options.limits.min_samples = 100;
+    // Until the latency is known to 1 %: a hundred runs of each of 200 cases would take an hour.
+    options.limits = {.min_samples = 10, .min_total_s = 0.1, .max_total_s = 5, .relative_interval = 0.01};
     if (arguments_.quick)
         options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};
     return run(cases, labels, {"gpu", "framework", "precision", "model", "batch", "seq"}, "models.csv", options);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,8 +26,14 @@ struct BenchArguments {
     int threads = 1;
     bool quick = false;
     bool resume = false;
+    double budget_s = 0;            ///< most time to measure; 0: until all is measured
     std::optional<int> repetition;  ///< only this one of the repetitions of dispatch
 };
+
+/// Copies of weights of so many bytes (in f32, as a Graph counts them) that together exceed the last cache twice in the
+/// precision that is measured, so that a call finds them where a forward pass of a large network does.
+[[nodiscard]] int weight_sets(double f32_bytes, Precision precision, const DeviceSpec& device);
+
 /// The command line that measures one repetition of dispatch in a process of its own, without the program.
 [[nodiscard]] std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition);
 void add_bench_options(CLI::App& verb, BenchArguments& arguments);
@@ -57,11 +64,13 @@ class BenchSession {
 
   private:
     [[nodiscard]] bool measure_dispatch_in_processes();
+    [[nodiscard]] bool is_over() const;
     [[nodiscard]] bool run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
                            const std::vector<std::string>& columns, const std::string& file,
                            const bench::LoopOptions& options);
 
     BenchArguments arguments_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::unique_ptr<bench::BenchDevice> device_;
     DeviceSpec spec_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "calibration/bench/cpu_spec.hpp"
@@ -152,16 +153,19 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
 }
 
 int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
+    session.measure_runtime();
     if (!session.measure_operators(bench::gpu_operators(session.spec().sms), bench::Mode::device_hot))
         return interrupted;
     if (!session.measure_operators(bench::dispatch_operators(), bench::Mode::host_dispatch)) return interrupted;
     std::vector<CsvTable> tables;
     for (const char* file : {"operators.csv", "dispatch.csv"}) tables.push_back(read_csv(session.path(file)));
+    if (const std::string runtime = session.path("runtime.csv"); std::filesystem::exists(runtime))
+        tables.push_back(read_csv(runtime));
     MachineRows rows = machine_rows(std::move(tables), {}, print_warnings);
     const std::string& framework = arguments.bench.framework;
     const fit::GpuFit gpu = fit::fit_gpu(rows.device_rows, session.spec(), embedded_device_profile());
     const FrameworkProfile before = framework_profile(framework);
-    const fit::HostFit host = fit::fit_machine_host(rows.host_rows[framework], before, bench::cpu_name());
+    const fit::HostFit host = fit::fit_machine_host(rows.host_rows[framework], before, bench::cpu_name(), rows.runtime);
     write_file(session.path("profile.json"), to_text(gpu.profile));
     write_file(session.path("framework.json"), to_text(host.profile));
 

@@ -125,8 +125,9 @@ int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
         write_file(arguments.output, to_text(fitted.profile));
     }
     if (arguments.host_output.empty()) return 0;
-    const fit::HostFit fitted = fit::fit_machine_host(
-        rows.host_rows[frameworks.front()], framework_profile(frameworks.front()), rows.device.slug + " machine");
+    const fit::HostFit fitted =
+        fit::fit_machine_host(rows.host_rows[frameworks.front()], framework_profile(frameworks.front()),
+                              rows.device.slug + " machine", rows.runtime);
     print_errors("host", fitted.errors, fitted.left_out, fitted.summary.converged);
     write_file(arguments.host_output, to_text(fitted.profile));
     return 0;
@@ -142,7 +143,7 @@ int run_fit(FitArguments arguments) {
     for (const std::string& path : arguments.files) {
         CsvTable table = read_csv(path);
         // Kernels timed alone by others, on many cards, say whose library they are.
-        const bool here = holds_modes(table) && !table.column("library");
+        const bool here = (holds_modes(table) && !table.column("library")) || holds_runtime(table);
         kinds |= here ? machine : holds_operators(table) ? operators : models;
         (here ? measured_here : others).push_back(std::move(table));
     }

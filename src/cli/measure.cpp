@@ -74,13 +74,14 @@ void setup_measure(CLI::App& app, Action& action) {
     const auto arguments = std::make_shared<MeasureArguments>();
 
     CLI::App* kernels = verb->add_subcommand("kernels", "device time of a designed set of operators");
+    CLI::App* dispatch = verb->add_subcommand("dispatch", "host time of asynchronous calls, by operator");
     add_bench_options(*kernels, arguments->bench);
-    kernels->add_flag("--list", arguments->list, "print the operators as JSON lines instead of measuring them");
+    for (CLI::App* operators : {kernels, dispatch})
+        operators->add_flag("--list", arguments->list, "print the operators as JSON lines instead of measuring them");
     kernels->callback([arguments, &action] {
         action = [arguments] { return measure_kernels(*arguments, bench::Mode::device_hot); };
     });
 
-    CLI::App* dispatch = verb->add_subcommand("dispatch", "host time of asynchronous calls, by operator");
     add_bench_options(*dispatch, arguments->bench);
     dispatch->add_option("--repetition", arguments->bench.repetition, "only this one of the nine repetitions")
         ->check(CLI::Range(0, 8));

@@ -8,9 +8,11 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/measurement_file.hpp"
+#include "src/io/number.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -22,11 +24,12 @@ struct Case {
     std::string mode, framework, name;
     Precision precision = Precision::fp32;
     bool is_operator = false;
+    bool calls_modules = true;                  ///< false for what ftax's own graphs ran
     std::map<std::string, std::int64_t> sizes;  ///< an operator's shape, or the bindings of a network
 
     friend bool operator<(const Case& a, const Case& b) {
-        return std::tie(a.mode, a.framework, a.name, a.precision, a.is_operator, a.sizes) <
-               std::tie(b.mode, b.framework, b.name, b.precision, b.is_operator, b.sizes);
+        return std::tie(a.mode, a.framework, a.name, a.precision, a.is_operator, a.calls_modules, a.sizes) <
+               std::tie(b.mode, b.framework, b.name, b.precision, b.is_operator, b.calls_modules, b.sizes);
     }
 };
 
@@ -36,7 +39,9 @@ class Collector {
         : left_out_(left_out_models), warn_(warn) {}
 
     void add(CsvTable table) {
-        if (holds_operators(table)) {
+        if (holds_runtime(table)) {
+            add_runtime(table);
+        } else if (holds_operators(table)) {
             const auto file = read_operator_measurements(std::move(table));
             for_usable(file, [&](const OperatorMeasurement& row, Case& found) {
                 found.name = row.op;
@@ -56,7 +61,7 @@ class Collector {
 
     MachineRows rows() {
         if (!device_) throw Error(ErrorCode::usage, "no row of these files was timed as device_hot or host_dispatch");
-        MachineRows result{*device_, {}, {}};
+        MachineRows result{*device_, {}, {}, runtime_};
         for (const auto& [found, seconds] : seconds_) {
             try {
                 place(found, median(seconds), result);
@@ -68,6 +73,25 @@ class Collector {
     }
 
   private:
+    void add_runtime(const CsvTable& table) {
+        const std::size_t quantity = *table.column("quantity"), value = *table.column("value");
+        for (std::size_t i = 0; i < table.rows(); ++i) {
+            const auto number = parse_number(table.row(i)[value]);
+            if (number && *number > 0) {
+                runtime_[std::string(table.row(i)[quantity])] = *number;
+            } else {
+                warn_({fmt::format("{}: {} is not a positive number", table.origin(), table.row(i)[quantity])});
+            }
+        }
+    }
+
+    /// Products in element types that no Precision names are kept for whoever models them.
+    bool is_unmodelled(const std::string& precision) {
+        if (precision.empty() || precision_from_name(precision)) return false;
+        if (unmodelled_.insert(precision).second) warn_({fmt::format("rows in {} are not fitted", precision)});
+        return true;
+    }
+
     template <class Row, class Fill>
     void for_usable(const MeasurementFile<Row>& file, Fill fill) {
         const auto text = [&](std::size_t row, std::string_view column) {
@@ -78,12 +102,14 @@ class Collector {
             Case found{.mode = text(i, "mode"), .framework = lower_case(text(i, "framework"))};
             if (found.mode != name_of(bench::Mode::device_hot) && found.mode != name_of(bench::Mode::host_dispatch))
                 continue;
+            if (is_unmodelled(text(i, "precision"))) continue;
             if (!file.problems[i].empty()) {
                 warn_({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
                 continue;
             }
             if (found.framework.empty()) found.framework = default_framework;
             found.precision = file.rows[i].precision;
+            found.calls_modules = text(i, "source") != bench::graph_source;
             fill(file.rows[i], found);
             if (!found.is_operator && left_out_.contains(found.name)) continue;
             same_device(file.rows[i].gpu);
@@ -119,6 +145,8 @@ class Collector {
             found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());
         const PredictOptions options{.precision = found.precision, .libraries = {.cudnn = 9}, .synchronized = true};
         if (found.mode == name_of(bench::Mode::host_dispatch)) {
+            const auto batch = bindings.find("batch");
+            if (!found.is_operator && batch != bindings.end() && batch->second > largest_host_batch) return;
             Predictor predictor(graph, compose(embedded_device_profile(), *device_), framework_profile(found.framework),
                                 options);
             const Measurement row{.gpu = device_->slug,
@@ -127,7 +155,9 @@ class Collector {
                                   .model = found.name,
                                   .batch = bindings.contains("batch") ? bindings.at("batch") : 1,
                                   .latency_s = seconds};
-            result.host_rows[found.framework].push_back(fit::host_row(row, predictor, bindings));
+            fit::HostRow host = fit::host_row(row, predictor, bindings);
+            if (!found.calls_modules) host.operations[static_cast<std::size_t>(HostKind::module_call)] = 0;
+            result.host_rows[found.framework].push_back(std::move(host));
             return;
         }
         const FrameworkModel& framework = framework_model(found.framework);
@@ -142,7 +172,12 @@ class Collector {
             if (found.is_operator && found.precision == Precision::fp32 && kernel.path == MathPath::tf32)
                 kernel.path = MathPath::fp32;
         }
-        if (!kernels.empty()) result.device_rows.push_back({found.name, std::move(kernels), seconds});
+        if (kernels.empty()) return;
+        double count = 0;
+        for (const CountedKernel& kernel : kernels) count += kernel.count;
+        const double gap_s = fit::kernel_gap_s(runtime_).value_or(
+            host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);
+        result.device_rows.push_back({found.name, std::move(kernels), gap_s * count, seconds});
     }
 
     const std::set<std::string>& left_out_;
@@ -151,7 +186,8 @@ class Collector {
     std::optional<DeviceSpec> device_;
     std::map<Case, std::vector<double>> seconds_;
     std::map<std::string, Graph> graphs_;
-    std::set<std::string> unusable_;
+    std::set<std::string> unusable_, unmodelled_;
+    fit::RuntimeQuantities runtime_;
 };
 
 }  // namespace
@@ -164,6 +200,10 @@ bool holds_modes(const CsvTable& table) {
         if (table.row(0)[*mode] == name_of(static_cast<bench::Mode>(i))) return true;
     }
     return false;
+}
+
+bool holds_runtime(const CsvTable& table) {
+    return table.column("quantity") && table.column("value");
 }
 
 MachineRows machine_rows(std::vector<CsvTable> tables, const std::set<std::string>& left_out_models, const Warn& warn) {

@@ -81,13 +81,16 @@ ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes) {
 }
 
 std::vector<double> launch_latencies_s(const std::vector<KernelRecord>& kernels, const std::vector<CallRecord>& calls) {
-    std::map<std::uint32_t, std::uint64_t> called_ns;
-    for (const CallRecord& call : calls) called_ns.emplace(call.correlation, call.start_ns);
+    std::map<std::uint32_t, CallRecord> known;
+    for (const CallRecord& call : calls) known.emplace(call.correlation, call);
     std::vector<double> latencies;
     for (const KernelRecord& kernel : kernels) {
-        const auto call = called_ns.find(kernel.correlation);
-        if (call == called_ns.end() || kernel.start_ns < call->second) continue;
-        latencies.push_back(static_cast<double>(kernel.start_ns - call->second) * 1e-9);
+        const auto call = known.find(kernel.correlation);
+        if (call == known.end() || kernel.start_ns < call->second.start_ns) continue;
+        // A kernel may begin before its call returns.
+        const std::uint64_t end_ns = call->second.end_ns;
+        const std::uint64_t waited_ns = kernel.start_ns > end_ns ? kernel.start_ns - end_ns : 0;
+        latencies.push_back(static_cast<double>(waited_ns) * 1e-9);
     }
     return latencies;
 }

@@ -26,7 +26,8 @@ struct ParsedBuffer {
 };
 [[nodiscard]] ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes);
 
-/// From the begin of the call that launches a kernel to the begin of the kernel, for each kernel whose call is known.
+/// From the end of the call that launches a kernel to the begin of the kernel, for each kernel whose call is known:
+/// what launch_latency_s means to the timeline.
 [[nodiscard]] std::vector<double> launch_latencies_s(const std::vector<KernelRecord>& kernels,
                                                      const std::vector<CallRecord>& calls);
 

@@ -74,16 +74,9 @@ struct LibtorchDevice::State {
     int calls = 1;
     at::Tensor flush;
     double queueing_s = 2e-4;  ///< host time of the last device sample of this network
-#ifdef FTAX_WITH_CUPTI
-    std::unique_ptr<CuptiTrace> cupti;
-#endif
 
-    bool cuda() const {
-        return device.is_cuda();
-    }
-    double now_s() const {
-        return !cuda() && threads == 1 ? process_s() : wall_s();
-    }
+    bool cuda() const { return device.is_cuda(); }
+    double now_s() const { return !cuda() && threads == 1 ? process_s() : wall_s(); }
 
     void synchronize() const {
         if (cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(device.index());
@@ -159,6 +152,7 @@ std::optional<Failure> LibtorchDevice::prepare(const BenchCase& bench_case) {
     try {
         state_->network = std::make_unique<Network>(*state_->graph, bench_case.bindings, state_->precision,
                                                     state_->device, bench_case.weight_sets);
+        if (!bench_case.model.empty()) state_->network->settle();
         for (int i = 0; i < bench_case.warm_ups; ++i) state_->network->run();
         state_->synchronize();
     } catch (const Error& error) {
@@ -190,14 +184,15 @@ std::variant<Sample, Failure> LibtorchDevice::sample() {
 std::variant<DeviceTrace, Failure> LibtorchDevice::trace() {
     const c10::InferenceMode inference;
     if (!state_->cuda()) return DeviceTrace{};
-    if (!state_->cupti) state_->cupti = std::make_unique<CuptiTrace>();
-    if (!state_->cupti->problem().empty()) return DeviceTrace{{}, state_->cupti->problem()};
+    // For this one call: records slow down every launch.
+    CuptiTrace cupti;
+    if (!cupti.problem().empty()) return DeviceTrace{{}, cupti.problem()};
     try {
         state_->synchronize();
-        static_cast<void>(state_->cupti->take());  // what ran since the last trace
+        static_cast<void>(cupti.take());
         state_->network->run();
         state_->synchronize();
-        return DeviceTrace{state_->cupti->take(), {}};
+        return DeviceTrace{cupti.take(), {}};
     } catch (const c10::Error& error) {
         return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
     }

@@ -16,6 +16,7 @@ class LibtorchDevice : public BenchDevice {
 
     [[nodiscard]] Environment environment() const override;
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
+    [[nodiscard]] std::string source() const override { return std::string(graph_source); }
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
     [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override;
 

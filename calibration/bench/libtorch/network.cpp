@@ -3,7 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -136,20 +140,73 @@ at::ScalarType Network::type_of(TensorId id) const {
     }
 }
 
-/// Positive values of magnitude one: a variance must be, and nothing becomes denormal or infinite.
+/// What a weight is to the operator that reads it; the same as in calibration/bench/python/text_graph.py.
+enum class Network::Use : std::uint8_t { other, gain, bias, mean, variance, product, table };
+
+Network::Use Network::use_of(TensorId id) const {
+    using enum Use;
+    for (const Op& op : graph_.ops) {
+        for (std::size_t place = 0; place < op.inputs.size(); ++place) {
+            if (op.inputs[place] != id) continue;
+            switch (op.kind) {
+                case OpKind::batch_norm:
+                    return std::array{other, gain, bias, mean, variance}.at(place);
+                case OpKind::layer_norm:
+                case OpKind::rms_norm:
+                    return std::array{other, gain, bias}.at(place);
+                case OpKind::conv:
+                case OpKind::linear:
+                case OpKind::matmul:
+                    return std::array{other, product, bias}.at(place);
+                case OpKind::embedding:
+                    return std::array{table, other}.at(place);
+                default:
+                    break;
+            }
+        }
+    }
+    return other;
+}
+
+/// Values that keep activations finite: what overflows draws another power. Products get the variance of He et al.
+/// (arXiv 1502.01852), norms those of a normed input; a constant may be a divisor or the argument of a root.
 Tensor Network::filled(TensorId id) const {
     const auto options = at::TensorOptions().device(device_);
     const std::vector<std::int64_t> shape = shape_of(id);
     const at::ScalarType type = type_of(id);
     if (at::isFloatingType(type)) {
+        const auto floats = options.dtype(at::kFloat);
+        if (graph_.tensors[id].role == TensorRole::input) return at::randn(shape, floats).to(type);
+        switch (use_of(id)) {
+            case Use::gain:
+            case Use::variance:
+                return at::ones(shape, floats).to(type);
+            case Use::bias:
+            case Use::mean:
+                return at::zeros(shape, floats).to(type);
+            case Use::product: {
+                const double fan_in = std::accumulate(shape.begin() + 1, shape.end(), 1.0, std::multiplies<>());
+                return at::randn(shape, floats).mul_(std::sqrt(2 / fan_in)).to(type);
+            }
+            case Use::table:
+                return at::randn(shape, floats).to(type);
+            case Use::other:
+                break;
+        }
         const double scale = shape.empty() ? 1.0 : 1.0 / static_cast<double>(std::max<std::int64_t>(shape.back(), 1));
-        return at::rand(shape, options.dtype(at::kFloat)).add_(0.5).mul_(scale).to(type);
+        return at::rand(shape, floats).add_(0.5).mul_(scale).to(type);
     }
     std::int64_t high = 2;
     for (const Op& op : graph_.ops) {
         if (op.kind == OpKind::embedding && op.inputs[1] == id && type == at::kLong) high = shape_of(op.inputs[0])[0];
     }
     return at::randint(high, shape, options.dtype(at::kLong)).to(type);
+}
+
+void Network::settle() {
+    settling_ = true;
+    run();
+    settling_ = false;
 }
 
 Network::Step Network::step_for(const Op& op) const {
@@ -228,10 +285,20 @@ Network::Call Network::call_for(const Op& op) const {
             if (z != no_tensor || op.integer("transpose_a", 0) != 0 || op.integer("transpose_b", 0) != 0)
                 cannot_run(op);
             return [x, y](const auto& v) { return at::matmul(v[x], v[y]); };
-        case OpKind::attention:
-            return [x, y, z](const auto& v) { return at::scaled_dot_product_attention(v[x], v[y], v[z]); };
+        case OpKind::attention: {
+            const bool shares_heads = shape.size() == 4 && shape[1] != shape_of(y)[1];
+            return [x, y, z, shares_heads, causal = op.integer("causal", 0) != 0](const auto& v) {
+                return at::scaled_dot_product_attention(v[x], v[y], v[z], {}, 0, causal, {}, shares_heads);
+            };
+        }
         case OpKind::batch_norm:
-            return [x, y, z, mean = op.inputs.at(3), variance = op.inputs.at(4)](const auto& v) {
+            return [this, x, y, z, mean = op.inputs.at(3), variance = op.inputs.at(4)](const auto& v) {
+                if (settling_ && v[x].numel() > 2 * v[x].size(1)) {
+                    std::vector<std::int64_t> axes(static_cast<std::size_t>(v[x].dim()) - 1);
+                    std::iota(axes.begin() + 1, axes.end(), 2);
+                    v[mean].copy_(v[x].to(at::kFloat).mean(axes));
+                    v[variance].copy_(v[x].to(at::kFloat).var(axes));
+                }
                 return at::batch_norm(v[x], v[y], v[z], v[mean], v[variance], false, 0.1, 1e-5, true);
             };
         case OpKind::layer_norm: {
@@ -239,6 +306,12 @@ Network::Call Network::call_for(const Op& op) const {
             const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
             const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
             return [x, y, z, normalized](const auto& v) { return at::layer_norm(v[x], normalized, v[y], v[z]); };
+        }
+        case OpKind::rms_norm: {
+            const std::vector<std::int64_t> input = shape_of(x);
+            const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
+            const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
+            return [x, y, normalized](const auto& v) { return at::rms_norm(v[x], normalized, v[y]); };
         }
         case OpKind::softmax:
             return [x, axis = op.integer("axis", -1)](const auto& v) { return at::softmax(v[x], axis); };

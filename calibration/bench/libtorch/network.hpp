@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -23,6 +24,10 @@ class Network {
     /// One forward pass over inputs made once.
     void run();
 
+    /// Gives every batch norm the mean and variance of what it reads, as training would: without it a residual network
+    /// doubles its activations' variance in each of its blocks.
+    void settle();
+
   private:
     using Call = std::function<at::Tensor(const std::vector<at::Tensor>& values)>;
     struct Step {
@@ -35,6 +40,8 @@ class Network {
         std::vector<at::Tensor> sets;
     };
 
+    enum class Use : std::uint8_t;
+    [[nodiscard]] Use use_of(TensorId id) const;
     [[nodiscard]] at::Tensor filled(TensorId id) const;
     [[nodiscard]] at::ScalarType type_of(TensorId id) const;
     [[nodiscard]] std::vector<std::int64_t> shape_of(TensorId id) const;
@@ -52,6 +59,7 @@ class Network {
     std::vector<Step> steps_;
     std::vector<at::Tensor> values_;
     std::size_t next_set_ = 0;
+    bool settling_ = false;
 };
 
 }  // namespace ftax::bench

@@ -3,6 +3,7 @@ ONNX Runtime. Each returns a function without arguments that starts one forward 
 
 import contextlib
 import io
+import sys
 
 import torch
 
@@ -28,13 +29,32 @@ def _torchscript(network, inputs, precision, device):
     return lambda: traced(*inputs)
 
 
+# What compiles; the tests replace it by one that takes no minute.
+COMPILER = "inductor"
+
+
 def _compiled(network, inputs, precision, device):
-    return _eager(torch.compile(network, dynamic=False), inputs, precision, device)
+    """Dynamo gives up after eight versions of one code object, which all networks of the text graph share, and runs the
+    rest eagerly without a word: it starts afresh for each, and what was not compiled as one graph is refused."""
+    torch._dynamo.reset()
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    run = _eager(torch.compile(network, dynamic=False, backend=COMPILER), inputs, precision, device)
+    run()
+    graphs, breaks = counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())
+    if graphs == 0:
+        raise Unsupported("torch.compile left this network eager")
+    if breaks:
+        print(f"warning: torch.compile broke this network into {graphs} graphs", file=sys.stderr)
+    return run
 
 
 def _cuda_graph(network, inputs, precision, device):
     run = _eager(network, inputs, precision, device)
     stream = torch.cuda.Stream()
+    # Inputs and weights were made on the current stream, possibly this moment.
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
             run()
@@ -50,6 +70,8 @@ def _onnxruntime(provider):
     def wrap(network, inputs, precision, device):
         import numpy
         import onnxruntime
+        if provider not in onnxruntime.get_available_providers():
+            raise Unsupported(f"ONNX Runtime {onnxruntime.__version__} has no {provider}")
         buffer = io.BytesIO()
         names = [f"in{i}" for i in range(len(inputs))]
         torch.onnx.export(network, inputs, buffer, input_names=names, opset_version=17, dynamo=False)
@@ -59,7 +81,7 @@ def _onnxruntime(provider):
             options.intra_op_num_threads = torch.get_num_threads()
         session = onnxruntime.InferenceSession(buffer.getvalue(), options, providers=[provider])
         if provider not in session.get_providers():
-            raise Unsupported(f"ONNX Runtime has no {provider} here")
+            raise Unsupported(f"ONNX Runtime could not load its {provider}")
         binding = session.io_binding()
         kind = device.split(":")[0]
         for name, tensor in zip(names, inputs):

@@ -2,6 +2,9 @@
 
 from text_graph import Network
 
+# What a row says of a network that this interpreter ran: it makes no module calls (src/scenario/machine_rows.cpp).
+GRAPH_SOURCE = "ftax graph"
+
 # Names of the zoo → torchvision's.
 TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "googlenet", "mnasnet": "mnasnet1_0",
                "mobilenet_v2": "mobilenet_v2", "resnet18": "resnet18", "resnet50": "resnet50",
@@ -9,20 +12,61 @@ TORCHVISION = {"alexnet": "alexnet", "densenet": "densenet161", "googlenet": "go
                "squeezenet": "squeezenet1_0", "vgg16": "vgg16", "wide_resnet50_2": "wide_resnet50_2"}
 
 
+# Names of the zoo → transformers' class and configuration (its defaults are the base models that the zoo holds).
+TRANSFORMERS = {"bert": ("BertModel", "BertConfig"), "distilbert": ("DistilBertModel", "DistilBertConfig"),
+                "roberta": ("RobertaModel", "RobertaConfig"), "albert": ("AlbertModel", "AlbertConfig"),
+                "squeeze_bert": ("SqueezeBertModel", "SqueezeBertConfig")}
+
+# Where transformers' defaults are not the model of the zoo.
+TRANSFORMERS_OPTIONS = {"albert": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
+                                   "embedding_size": 128},
+                        "roberta": {"vocab_size": 50265, "max_position_embeddings": 514}}
+
+# Names of the zoo → timm's.
+TIMM = {"vit32": "vit_base_patch32_224", "gernet": "gernet_m", "efficientnet_lite": "efficientnet_lite1"}
+
+
 _kept = {}  # the last module: a sweep over batches builds it once
 
 
-def _from_torchvision(name, batch, precision, device):
+def settle(module, inputs):
+    """Gives every batch norm of a module the mean and variance of what it reads; see text_graph.Network.settle."""
     import torch
-    import torchvision
+    norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+    for norm in norms:
+        norm.momentum = None  # an average over passes, of which there is one
+        norm.reset_running_stats()
+        norm.train()
+    if norms:
+        module(*inputs)
+    for norm in norms:
+        norm.eval()
+
+
+def _kept_module(key, make, example, precision, device):
+    """Builds a module once, in fp32, and readies it."""
+    import torch
     from text_graph import PRECISIONS
-    key = (name, precision, device)
     if key not in _kept:
         _kept.clear()
         with torch.device(device):
-            _kept[key] = _torchvision_module(torchvision, name).eval().to(PRECISIONS[precision])
-    inputs = (torch.rand(batch, 3, 224, 224, device=device).to(PRECISIONS[precision]),)
-    return _kept[key], inputs, f"torchvision {torchvision.__version__}"
+            module = make().eval()
+        settle(module, example)
+        _kept[key] = module.to(PRECISIONS[precision])
+    return _kept[key]
+
+
+def _images(batch, precision, device):
+    import torch
+    from text_graph import PRECISIONS
+    return (torch.randn(batch, 3, 224, 224, device=device).to(PRECISIONS[precision]),)
+
+
+def _from_torchvision(name, bindings, precision, device):
+    import torchvision
+    module = _kept_module((name, precision, device), lambda: _torchvision_module(torchvision, name),
+                          _images(2, "fp32", device), precision, device)
+    return module, _images(bindings["batch"], precision, device), f"torchvision {torchvision.__version__}"
 
 
 def _torchvision_module(torchvision, name):
@@ -32,14 +76,53 @@ def _torchvision_module(torchvision, name):
     return getattr(torchvision.models, TORCHVISION[name])(weights=None, **options)
 
 
+def _from_timm(name, bindings, precision, device):
+    import timm
+    module = _kept_module((name, precision, device), lambda: timm.create_model(TIMM[name], pretrained=False),
+                          _images(2, "fp32", device), precision, device)
+    return module, _images(bindings["batch"], precision, device), f"timm {timm.__version__}"
+
+
+def _from_transformers(name, bindings, precision, device):
+    import torch
+    import transformers
+    model, config = (getattr(transformers, part) for part in TRANSFORMERS[name])
+    options = TRANSFORMERS_OPTIONS.get(name, {})
+
+    def make():
+        # Plain attention and tuples, as the zoo's graphs were traced.
+        return model(config(**options, attn_implementation="eager", return_dict=False, use_cache=False))
+    module = _kept_module((name, precision, device), make, (), precision, device)
+    tokens = torch.randint(0, 1000, (bindings["batch"], bindings["seq"]), device=device)
+    return module, (tokens,), f"transformers {transformers.__version__}"
+
+
+LIBRARIES = ((TORCHVISION, _from_torchvision), (TRANSFORMERS, _from_transformers), (TIMM, _from_timm))
+
+
+def finite(outputs):
+    """Whether every number in what a network returned is one."""
+    import torch
+    if isinstance(outputs, torch.Tensor):
+        return not outputs.is_floating_point() or bool(torch.isfinite(outputs.float()).all())
+    if isinstance(outputs, dict):
+        outputs = outputs.values()
+    return all(finite(output) for output in outputs) if isinstance(outputs, (list, tuple)) or hasattr(
+        outputs, "__iter__") else True
+
+
 def build(request, arguments):
     """Returns module, inputs and where the module comes from."""
     precision, device = arguments["precision"], arguments["device"]
-    bindings = request["bindings"]
-    if request.get("model") in TORCHVISION:
-        try:
-            return _from_torchvision(request["model"], bindings["batch"], precision, device)
-        except ImportError:
-            pass
+    bindings, model = request["bindings"], request.get("model")
+    for names, make in LIBRARIES:
+        if model in names:
+            try:
+                return make(model, bindings, precision, device)
+            except ImportError:
+                break
     network = Network(request["graph"], bindings, precision, device, request.get("weight_sets", 1)).eval()
-    return network, network.inputs(), "ftax graph"
+    inputs = network.inputs()
+    if model:
+        network.settle(inputs)
+    return network, inputs, GRAPH_SOURCE

@@ -4,6 +4,7 @@ A graph holds shapes and no values: weights are random, and constants that the f
 activation, where a slice begins) are chosen so that the operator costs what it costs in the model.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -141,7 +142,7 @@ _BINARY_IN_PLACE = {"add": torch.Tensor.add_, "mul": torch.Tensor.mul_, "div": t
                     "sub": torch.Tensor.sub_}
 
 
-def _pointwise(operator, shapes, out_shape):
+def _pointwise(operator, shapes, out_shape, integral):
     function, count = operator.attributes.get("function", "add"), len(shapes)
     in_place = operator.source.endswith("_") and shapes[0] == out_shape
     if operator.source.startswith("aten::masked_fill"):
@@ -152,7 +153,9 @@ def _pointwise(operator, shapes, out_shape):
         return _UNARY_IN_PLACE[function] if in_place and function in _UNARY_IN_PLACE else _UNARY[function]
     if function in _BINARY and count in (1, 2):
         call = _BINARY_IN_PLACE[function] if in_place and function in _BINARY_IN_PLACE else _BINARY[function]
-        return call if count == 2 else lambda x: call(x, 1.5)
+        # A whole power, because the base may be negative; a whole number where the sum is an index.
+        scalar = 1 if integral else 3.0 if function == "pow" else 1.5
+        return call if count == 2 else lambda x: call(x, scalar)
     raise Unsupported(f"pointwise {function} of {count} inputs")
 
 
@@ -224,17 +227,45 @@ def _layer_norm(operator, shapes, out_shape):
     return lambda x, w=None, b=None: F.layer_norm(x, normalized, w, b)
 
 
+def _rms_norm(operator, shapes, out_shape):
+    normalized = shapes[0][operator.attributes.get("axis", -1) % len(shapes[0]):]
+    return lambda x, w=None: F.rms_norm(x, normalized, w)
+
+
+def _attention(operator, shapes, out_shape):
+    """Keys and values may have fewer heads than the queries."""
+    options = {"is_causal": bool(operator.attributes.get("causal", 0))}
+    if len(shapes[0]) == 4 and shapes[0][1] != shapes[1][1]:
+        options["enable_gqa"] = True
+    return lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, mask, **options)
+
+
+def _cumulative(operator, shapes, out_shape):
+    functions = {"cumsum": torch.cumsum, "cumprod": torch.cumprod}
+    function = operator.attributes.get("function")
+    if function not in functions:
+        raise Unsupported(f"cumulative {function}")
+    return lambda x: functions[function](x, operator.attributes.get("axis", 0))
+
+
+def _split_along_axis(operator, shapes, out_shape):
+    axis, parts = operator.attributes.get("axis", 0), len(operator.outputs)
+    if len(out_shape) == len(shapes[0]) - 1:  # unbind drops the axis
+        return lambda x: x.unbind(axis)
+    return lambda x: x.chunk(parts, axis)
+
+
 _RULES = {
     "conv": _convolution,
     "linear": lambda o, s, t: F.linear,
     "matmul": _matmul,
-    "attention": lambda o, s, t: lambda q, k, v, mask=None: F.scaled_dot_product_attention(
-        q, k, v, mask, is_causal=bool(o.attributes.get("causal", 0))),
+    "attention": _attention,
+    "cumulative": _cumulative,
+    "rms_norm": _rms_norm,
     "batch_norm": lambda o, s, t: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, False),
     "layer_norm": _layer_norm,
     "softmax": lambda o, s, t: lambda x: torch.softmax(x, o.attributes.get("axis", -1)),
     "log_softmax": lambda o, s, t: lambda x: torch.log_softmax(x, o.attributes.get("axis", -1)),
-    "pointwise": _pointwise,
     "reduce": _reduce,
     "pool": _pool,
     "global_pool": _global_pool,
@@ -242,7 +273,7 @@ _RULES = {
     "reshape": lambda o, s, t: lambda x: x.reshape(t),
     "transpose": lambda o, s, t: lambda x: x.permute(o.attributes["perm"]),
     "slice": _slice,
-    "split": lambda o, s, t: lambda x: x.chunk(len(o.outputs), o.attributes.get("axis", 0)),
+    "split": _split_along_axis,
     "expand": lambda o, s, t: lambda x, *like: x.expand(t),
     "concat": lambda o, s, t: lambda *xs: torch.cat(xs, o.attributes.get("axis", 0)),
     "identity": lambda o, s, t: lambda x: x,
@@ -258,6 +289,7 @@ class Network(torch.nn.Module):
         self.float_type = PRECISIONS[precision]
         self.device = device
         self.slots = {name: at for at, name in enumerate(self.graph.tensors)}
+        self.uses = self._uses()
         self.sets = [[self._filled(name) for name in self.graph.weights + self.graph.constants]
                      for _ in range(weight_sets)]
         self.next_set = 0
@@ -278,12 +310,59 @@ class Network(torch.nn.Module):
     def _filled(self, name):
         tensor, dtype = self.graph.tensors[name], self._type(name)
         if dtype.is_floating_point:
-            # Positive and of magnitude one: a variance must be, and nothing becomes denormal or infinite.
-            return torch.rand(tensor.shape, device=self.device).add_(0.5).div_(max(tensor.shape[-1:] or [1])).to(dtype)
+            return self._random(name, tensor.shape).to(dtype)
         rows = [self.graph.tensors[o.inputs[0]].shape[0] for o in self.graph.operators
                 if o.kind == "embedding" and o.inputs[1] == name]
+        if not rows and dtype != torch.bool and name not in self.graph.inputs:
+            return torch.zeros(tensor.shape, dtype=dtype, device=self.device)  # a table's rows on the way to a lookup
         high = 2 if dtype == torch.bool else min(rows, default=2)
         return torch.randint(0, high, tensor.shape, device=self.device).to(dtype)
+
+    def _random(self, name, shape):
+        """Values that keep activations finite through the deepest network, in half precision, too: what overflows
+        draws another power. Products get the variance of He et al. (arXiv 1502.01852), norms those of a normed input."""
+        use = self.uses.get(name)
+        if name in self.graph.inputs:
+            return torch.randn(shape, device=self.device)
+        if use in ("gain", "variance"):
+            return torch.ones(shape, device=self.device)
+        if use in ("bias", "mean"):
+            return torch.zeros(shape, device=self.device)
+        if use == "product":
+            fan_in = max(1, math.prod(shape[1:]))
+            return torch.randn(shape, device=self.device).mul_(math.sqrt(2 / fan_in))
+        if use == "table":
+            return torch.randn(shape, device=self.device)
+        # A constant may be a divisor, the argument of a root or a power.
+        return torch.rand(shape, device=self.device).add_(0.5).div_(max(shape[-1:] or [1]))
+
+    def _uses(self):
+        """What each weight is to the operator that reads it."""
+        places = {"batch_norm": (None, "gain", "bias", "mean", "variance"), "layer_norm": (None, "gain", "bias"),
+                  "rms_norm": (None, "gain"), "conv": (None, "product", "bias"), "linear": (None, "product", "bias"),
+                  "matmul": (None, "product", "bias"), "embedding": ("table", None)}
+        uses = {}
+        for operator in self.graph.operators:
+            for name, use in zip(operator.inputs, places.get(operator.kind, ())):
+                if use:
+                    uses.setdefault(name, use)
+        return uses
+
+    def settle(self, inputs):
+        """Gives every batch norm the mean and variance of what it reads, as training would: without it a residual
+        network doubles its activations' variance in each of its blocks."""
+        operators = dict(zip((id(step) for step in self.steps), self.graph.operators))
+
+        def before(step, values):
+            operator = operators[id(step)]
+            if operator.kind != "batch_norm":
+                return
+            x, mean, variance = (values[slot] for slot in (step[1][0], step[1][3], step[1][4]))
+            axes = [axis for axis in range(x.dim()) if axis != 1]
+            if x.numel() > 2 * x.shape[1]:
+                mean.copy_(x.float().mean(axes))
+                variance.copy_(x.float().var(axes))
+        self._run(inputs, before)
 
     def _steps(self):
         last_use = {}
@@ -306,18 +385,23 @@ class Network(torch.nn.Module):
         shapes = [self.graph.tensors[name].shape for name in operator.inputs if name is not None]
         out = operator.outputs[0]
         out_shape, dtype = self.graph.tensors[out].shape, self._type(out)
+        if operator.kind == "pointwise":
+            return _pointwise(operator, shapes, out_shape, not dtype.is_floating_point and dtype != torch.bool)
         if operator.kind in _RULES:
             return _RULES[operator.kind](operator, shapes, out_shape)
         if operator.kind == "fill":
             return lambda *_: torch.ones(out_shape, dtype=dtype, device=self.device)
         if operator.kind == "cast":
-            return lambda x: x.to(dtype)
+            return lambda x, *_: x.to(dtype)
         if operator.kind == "copy":
             contiguous = operator.source.endswith("contiguous")
             return (lambda x: x.contiguous()) if contiguous else (lambda x: x.clone())
         raise Unsupported(f"operator {operator.kind}")
 
     def forward(self, *inputs):
+        return self._run(inputs)
+
+    def _run(self, inputs, before=None):
         values = [None] * len(self.slots)
         weights = self.sets[self.next_set]
         self.next_set = (self.next_set + 1) % len(self.sets)
@@ -325,7 +409,10 @@ class Network(torch.nn.Module):
             values[slot] = value
         for slot, value in zip(self.input_slots, inputs):
             values[slot] = value
-        for call, ins, outs, dead in self.steps:
+        for step in self.steps:
+            if before:
+                before(step, values)
+            call, ins, outs, dead = step
             result = call(*[None if i is None else values[i] for i in ins])
             if len(outs) == 1:
                 values[outs[0]] = result

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ftax/error.hpp"
@@ -39,7 +40,7 @@ TEST_CASE("the design for a GPU has every class of operator, and both sides of t
         filters.insert(std::to_string(c.shape.at("kernel")) + " " + kind + " " + std::to_string(c.shape.at("stride")));
     }
     for (const char* op : {"linear", "bmm", "conv", "add", "relu", "gelu", "softmax", "ln", "bn", "maxpool", "avgpool",
-                           "embedding", "cat", "copy", "attention"})
+                           "embedding", "cat", "copy", "attention", "rmsnorm", "rope", "silu_mul"})
         CHECK_MESSAGE(ops.contains(op), op);
     for (const char* filter : {"1 dense 1", "3 dense 1", "3 dense 2", "3 depthwise 1", "3 depthwise 2", "3 grouped 1"})
         CHECK_MESSAGE(filters.contains(filter), filter);
@@ -48,12 +49,26 @@ TEST_CASE("the design for a GPU has every class of operator, and both sides of t
         CHECK(rows.contains(128 * tiles));
     }
     for (const std::int64_t row : {127, 128, 129}) CHECK(rows.contains(row));
+    const std::vector<OperatorCase> all = gpu_operators();
+    const auto has = [&](auto predicate) { return std::any_of(all.begin(), all.end(), predicate); };
+    CHECK(has([](const OperatorCase& c) {
+        return c.op == "linear" && c.shape.at("m") * c.shape.at("n") * c.shape.at("k") > 1LL << 37;
+    }));
+    CHECK(has([](const OperatorCase& c) {
+        return c.op == "attention" && c.shape.at("s") == 8192 && c.shape.at("d") == 128 && c.shape.contains("causal");
+    }));
+    CHECK(has([](const OperatorCase& c) {
+        return c.op == "attention" && c.shape.at("s") == 1 && c.shape.contains("kv_heads");
+    }));
 }
 
 TEST_CASE("the campaign's operators are the design for a GPU") {
     const auto listed = ftax::test::run_ftax({"measure", "kernels", "--device", "cuda", "--list"});
     REQUIRE(listed.exit_code == 0);
     CHECK(listed.output == ftax::test::read_text(FTAX_SOURCE_DIR "/calibration/campaign_operators.jsonl"));
+    const auto dispatch = ftax::test::run_ftax({"measure", "dispatch", "--device", "cuda", "--list"});
+    REQUIRE(dispatch.exit_code == 0);
+    CHECK(dispatch.output == ftax::test::read_text(FTAX_SOURCE_DIR "/calibration/campaign_dispatch.jsonl"));
 }
 
 TEST_CASE("an operator's work is that of its shape") {

@@ -35,6 +35,22 @@ TEST_CASE("noise that does not shrink any more ends measuring, and is named") {
     CHECK(samples < 100);
 }
 
+TEST_CASE("noisy samples are enough once their mean is known well") {
+    const StoppingLimits limits{.min_samples = 10, .min_total_s = 0, .settled_change = 0, .relative_interval = 0.01};
+    StoppingRule rule(limits);
+    int samples = 0;
+    while (!rule.reason()) {
+        ++samples;
+        rule.add(samples % 2 == 0 ? 0.95 : 1.05, 0.001);  // 5 % noise: 1.96 · 0.05 / √n < 0.01 from n = 97 on
+    }
+    CHECK(*rule.reason() == StopReason::known_well);
+    CHECK(samples >= 96);
+    CHECK(samples <= 99);
+    StoppingRule without({.min_samples = 10, .min_total_s = 0, .settled_change = 0});
+    for (int i = 0; i < 200; ++i) without.add(i % 2 == 0 ? 0.95 : 1.05, 0.001);
+    CHECK_FALSE(without.reason());
+}
+
 TEST_CASE("noise that keeps changing is cut off by the time limit") {
     StoppingRule rule(StoppingLimits{});
     double seconds = 0.01;

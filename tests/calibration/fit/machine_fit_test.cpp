@@ -1,10 +1,15 @@
 #include "calibration/fit/machine_fit.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
+#include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
+#include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
 #include "src/io/csv.hpp"
@@ -60,7 +65,7 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     const bench::test::SimulatedGpu& gpu = *device;
     cli::BenchSession session(arguments.bench, std::move(device));
     CHECK(cli::calibrate(arguments, session) == 0);
-    CHECK(gpu.restarts == 8);  // nine repetitions of dispatch, each in a process of its own
+    CHECK(gpu.restarts == 9);  // once after the traces; nine repetitions of dispatch, each in a process of its own
 
     const std::string profile = session.path("profile.json");
     DeviceProfile fitted = device_profile(slug, profile);
@@ -99,6 +104,168 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
           doctest::Approx(cost(host, HostKind::conv)).epsilon(1e-6));
 }
 
+namespace {
+
+const std::string hopper = "h200-sxm-141gb";
+
+/// Rows as calibration/campaign.sh writes them, of an H200 and a host that nobody has a profile of.
+class SyntheticCampaign {
+  public:
+    static constexpr double gap_s = 1.7e-6, launch_latency_s = 6e-6;
+
+    DeviceProfile device = device_profile(hopper);
+    FrameworkProfile host = framework_profile("pytorch-eager");
+
+    SyntheticCampaign() {
+        for (const auto& [name, factor] : {std::pair{"clock.fp32", 0.9}, {"bandwidth", 0.92}, {"kernel_floor_s", 1.3}})
+            scale(name, factor);
+        value_in(host.parameters, "host.scale") *= 0.6;
+        value_in(host.parameters, "host.conv") *= 1.5;
+        without_modules_ = host;
+        set(without_modules_, "host.module_call", 0);
+        for (const std::int64_t m : {1, 64, 512, 2048, 8192}) {
+            for (const std::int64_t n : {768, 3072, 8192}) {
+                for (const std::int64_t k : {768, 4096}) {
+                    add_operator({"linear", {{"m", m}, {"n", n}, {"k", k}}}, Precision::fp32);
+                    add_operator({"linear", {{"m", m}, {"n", n}, {"k", k}}}, Precision::fp16);
+                }
+            }
+        }
+        for (const char* op : {"add", "relu", "gelu", "softmax", "ln", "cat"}) {
+            for (const std::int64_t rows : {1, 64, 4096, 32768, 131072})
+                for (const std::int64_t h : {128, 3072}) add_operator({op, {{"b", rows}, {"h", h}}}, Precision::fp32);
+        }
+        for (int repetition = 0; repetition < 5; ++repetition) {
+            for (const bench::OperatorCase& c : bench::dispatch_operators()) {
+                const Graph graph = bench::operator_graph(c);
+                dispatch_ += fmt::format("{},pytorch-eager,{},fp32,{},host_dispatch,{},{:.9g},\n", hopper, c.op,
+                                         bench::shape_text(c), repetition,
+                                         1e3 * noisy(predict(graph, host, Precision::fp32, {}).host_s));
+            }
+        }
+        for (const char* model : {"resnet18", "bert", "mobilenet_v2", "densenet"}) {
+            const Graph graph = load_graph(model);
+            for (const std::int64_t batch : {1, 8, 128}) {
+                const Prediction p =
+                    predict(graph, without_modules_, Precision::fp32, {{"batch", batch}, {"seq", 128}});
+                const double device_s = p.device_s + p.kernels * gap_s;
+                // With a full launch queue the host waits for the device.
+                const double host_s = batch == 128 ? std::max(p.host_s, device_s) : p.host_s;
+                for (const auto& [mode, seconds] : {std::pair{"device_hot", device_s}, {"host_dispatch", host_s}})
+                    models_ += fmt::format("{},pytorch-eager,fp32,{},{},128,{},ftax graph,{:.9g},\n", hopper, model,
+                                           batch, mode, 1e3 * noisy(seconds));
+            }
+        }
+    }
+
+    /// Fits all of it; `probe`: what the runtime costs, beside the rows.
+    std::pair<DeviceProfile, FrameworkProfile> fit(const std::string& probe) const {
+        const test::TemporaryFolder folder;
+        const std::vector<std::string> files{
+            folder.write("operators.csv", "gpu,op,precision,shape,mode,latency_ms,problem\n" + operators_),
+            folder.write("dispatch.csv",
+                         "gpu,framework,op,precision,shape,mode,repetition,latency_ms,problem\n" + dispatch_),
+            folder.write("models.csv",
+                         "gpu,framework,precision,model,batch,seq,mode,source,latency_ms,problem\n" + models_)};
+        std::vector<std::string> command{"fit", files[0], files[1], files[2]};
+        if (!probe.empty()) command.push_back(folder.write("probe.csv", probe));
+        command.insert(command.end(), {"-o", folder.file("profile.json"), "--host-output", folder.file("host.json")});
+        const auto run = test::run_ftax(command);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return {device_profile(hopper, folder.file("profile.json")),
+                framework_profile("pytorch-eager", {}, folder.file("host.json"))};
+    }
+
+    static std::string probe() {
+        return fmt::format(
+            "quantity,value,unit,samples,source\nlaunch_latency,{},s,256,cupti\nkernel_in_stream,{},s,21,events\n"
+            "empty_kernel,1.1e-6,s,256,cupti\nkernel_gap,3e-6,s,255,cupti\n",
+            launch_latency_s, gap_s + 1.1e-6);
+    }
+
+    static double value(const std::vector<Parameter>& parameters, std::string_view name) {
+        const auto found =
+            std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+        REQUIRE_MESSAGE(found != parameters.end(), name);
+        return found->value;
+    }
+
+  private:
+    static void set(FrameworkProfile& profile, const std::string& name, double value) {
+        std::erase_if(profile.parameters, [&](const Parameter& p) { return p.name == name; });
+        profile.parameters.push_back({name, value, 0, "test"});
+    }
+    void scale(const std::string& name, double factor) {
+        double initial = 0;
+        KernelParameters<double> parameters = kernel_parameters(device);
+        visit_parameters(parameters, device.device, [&](std::string_view known, double& value, const ParameterSpec&) {
+            if (known == name) initial = value;
+        });
+        std::erase_if(device.parameters, [&](const Parameter& p) { return p.name == name; });
+        device.parameters.push_back({name, initial * factor, 0, "test"});
+    }
+    Prediction predict(const Graph& graph, const FrameworkProfile& framework, Precision precision,
+                       const ShapeBindings& bindings) const {
+        ShapeBindings known;
+        for (const std::string& symbol : graph.expressions.symbols()) known[symbol] = bindings.at(symbol);
+        Predictor predictor(graph, device, framework,
+                            {.precision = precision, .libraries = {.cudnn = 9}, .synchronized = true});
+        return predictor.predict(known);
+    }
+    /// 3 % of noise; two rows three times too long.
+    double noisy(double seconds) {
+        ++rows_;
+        return seconds * std::exp(noise_(random_)) * (rows_ == 20 || rows_ == 90 ? 3 : 1);
+    }
+    void add_operator(const bench::OperatorCase& c, Precision precision) {
+        const Prediction p = predict(bench::operator_graph(c), host, precision, {});
+        operators_ += fmt::format("{},{},{},{},device_hot,{:.9g},\n", hopper, c.op, name_of(precision),
+                                  bench::shape_text(c), 1e3 * noisy(p.device_s + p.kernels * gap_s));
+    }
+
+    FrameworkProfile without_modules_;
+    std::mt19937 random_{7};
+    std::normal_distribution<double> noise_{0, 0.03};
+    int rows_ = 0;
+    std::string operators_, dispatch_, models_;
+};
+
+}  // namespace
+
+TEST_CASE("an H200's campaign returns what it was made with: clocks, bandwidth, floor, gap, launch and host costs") {
+    const SyntheticCampaign campaign;
+    const auto [device, host] = campaign.fit(SyntheticCampaign::probe());
+    for (const char* name : {"clock.fp32", "bandwidth", "kernel_floor_s"}) {
+        CAPTURE(name);
+        CHECK(SyntheticCampaign::value(device.parameters, name) ==
+              doctest::Approx(SyntheticCampaign::value(campaign.device.parameters, name)).epsilon(0.05));
+    }
+    for (const HostKind kind : {HostKind::conv, HostKind::conv_depthwise, HostKind::gemm, HostKind::bmm,
+                                HostKind::elementwise, HostKind::layer_norm, HostKind::batch_norm}) {
+        CAPTURE(name_of(kind));
+        CHECK(cost(host, kind) == doctest::Approx(cost(campaign.host, kind)).epsilon(0.05));
+    }
+    // Nothing that ran made a module call: they follow the machine.
+    CHECK(cost(host, HostKind::module_call) ==
+          doctest::Approx(cost(campaign.host, HostKind::module_call)).epsilon(0.1));
+    // The gap between queued kernels, not the one that CUPTI's records have between them.
+    CHECK(host_costs(host, Precision::fp32).kernel_gap_s == doctest::Approx(SyntheticCampaign::gap_s).scale(0));
+    CHECK(host_costs(host, Precision::fp32).launch_latency_s ==
+          doctest::Approx(SyntheticCampaign::launch_latency_s).scale(0));
+}
+
+TEST_CASE("rows of the CUDA runtime: a gap is the queued kernel less the kernel, and stays within its bounds") {
+    CHECK_FALSE(fit::kernel_gap_s({}));
+    CHECK(*fit::kernel_gap_s({{"kernel_gap", 2e-6}}) == 2e-6);
+    CHECK(*fit::kernel_gap_s({{"kernel_gap", 2e-6}, {"kernel_in_stream", 2.5e-6}, {"empty_kernel", 1e-6}}) ==
+          doctest::Approx(1.5e-6).scale(0));
+    CHECK(fit::runtime_parameters({}).empty());
+    const auto bounded = fit::runtime_parameters({{"launch_latency", 1.0}, {"kernel_gap", 1e-9}});
+    REQUIRE(bounded.size() == 2);
+    CHECK(bounded[0].value < 1e-3);
+    CHECK(bounded[1].value >= 1e-7);
+}
+
 TEST_CASE("a card that its power limit holds back gets an energy per operation of its own, another one keeps it") {
     const auto fitted_scale = [](std::string_view card, double energy_scale) {
         const DeviceSpec device = device_spec(card);
@@ -110,7 +277,7 @@ TEST_CASE("a card that its power limit holds back gets an energy per operation o
         for (const std::int64_t size : {512, 768, 1024, 1536, 2048, 3072, 4096, 6144}) {
             for (const std::int64_t k : {128, 256, 512, 1024, 2048}) {
                 const kernels::GemmShape product{.m = size, .n = 1024, .k = k, .linear = true};
-                rows.push_back({std::to_string(size), {{product, MathPath::fp32}}, 0});
+                rows.push_back({std::to_string(size), {{product, MathPath::fp32}}, 0, 0});
                 rows.back().latency_s = kernels::within_power(sum_time(rows.back().kernels, machine));
             }
         }
@@ -124,8 +291,7 @@ TEST_CASE("a card that its power limit holds back gets an energy per operation o
 TEST_CASE("too few rows, and rows of two machines, are refused") {
     const DeviceSpec device = device_spec(slug);
     CHECK_THROWS_AS(static_cast<void>(fit::fit_gpu({}, device, {})), Error);
-    CHECK_THROWS_AS(static_cast<void>(fit::fit_machine_host({}, framework_profile("pytorch-eager"), "here", {})),
-                    Error);
+    CHECK_THROWS_AS(static_cast<void>(fit::fit_machine_host({}, framework_profile("pytorch-eager"), "here")), Error);
     const test::TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,op,precision,shape,mode,latency_ms\n"

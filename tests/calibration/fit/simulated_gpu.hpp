@@ -6,6 +6,7 @@
 
 #include "calibration/bench/bench_device.hpp"
 #include "ftax/predict.hpp"
+#include "predictors/host/host_costs.hpp"
 
 namespace ftax::bench::test {
 
@@ -13,7 +14,10 @@ namespace ftax::bench::test {
 class SimulatedGpu : public BenchDevice {
   public:
     SimulatedGpu(DeviceProfile device, FrameworkProfile framework, double noise)
-        : device_(std::move(device)), framework_(std::move(framework)), noise_(0, noise) {}
+        : device_(std::move(device)),
+          framework_(std::move(framework)),
+          noise_(0, noise),
+          gap_s_(host_costs(framework_, Precision::fp32).kernel_gap_s) {}
 
     [[nodiscard]] Environment environment() const override { return {{"device", device_.device.name}}; }
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
@@ -21,7 +25,7 @@ class SimulatedGpu : public BenchDevice {
         const Prediction p = predictor.predict(bench_case.bindings);
         seconds_ = bench_case.mode == Mode::host_dispatch ? p.host_s
                    : bench_case.mode == Mode::end_to_end  ? p.latency_s
-                                                          : p.device_s;
+                                                          : p.device_s + p.kernels * gap_s_;
         return std::nullopt;
     }
     [[nodiscard]] std::variant<Sample, Failure> sample() override {
@@ -35,6 +39,7 @@ class SimulatedGpu : public BenchDevice {
     FrameworkProfile framework_;
     std::mt19937 random_{11};
     std::normal_distribution<double> noise_;
+    double gap_s_;  ///< calls back to back have one after each kernel
     double seconds_ = 0;
 };
 

@@ -1,14 +1,22 @@
-"""The campaign's rules without a GPU and without torch: what counts, what is kept, what is measured again."""
+"""The campaign's rules without a GPU and without torch: what counts, what is kept, what is measured again, what becomes of a
+process that stalls or dies."""
 
-import importlib.util
+import csv
+import gzip
 import os
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "calibration", "bench", "python"))
 import campaign  # noqa: E402
+import design  # noqa: E402
+import measuring  # noqa: E402
+import nvml  # noqa: E402
+import recording  # noqa: E402
+import stages  # noqa: E402
 
 COLUMNS = ["model", "batch", "mode", "latency_ms", "problem"]
 KEY = ("model", "batch", "mode")
@@ -34,15 +42,15 @@ class Power:
     def __init__(self, clock=lambda: 1500, processes=lambda: 1):
         self.clock, self.processes, self.usual_processes = clock, processes, processes()
 
-    disturbed = campaign.Power.disturbed
+    disturbed = nvml.Nvml.disturbed
 
     def read(self, what):
-        return {"clock_mhz": self.clock, "default_clock_mhz": lambda: 1500, "power_w": lambda: 70.5,
-                "other_processes": self.processes}[what]()
+        return {"clock_mhz": self.clock, "largest_clock_mhz": lambda: 1500, "power_w": lambda: 70.5,
+                "processes": self.processes}[what]()
 
 
-def measure(timer, power, mode="device_hot"):
-    return campaign.measure(timer, lambda: None, mode, power, (5, 0, 0.05))
+def measure(timer, power, mode="device_hot", operators=1):
+    return measuring.measure(timer, lambda: None, mode, power, (5, 0, 0.05), operators)
 
 
 class Measuring(unittest.TestCase):
@@ -64,9 +72,19 @@ class Measuring(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "another process"):
             measure(Timer(), power)
 
+    def test_the_steady_state_of_a_power_limited_card_counts_at_once(self):
+        times = measure(Timer(), Power(clock=lambda: 1000))
+        self.assertEqual((times["discarded"], times["clock_mhz"]), (0, 1000))
+
     def test_without_nvml_nothing_is_known_and_everything_counts(self):
-        power = campaign.Power("cpu")
-        self.assertEqual(measure(Timer(), power)["clock_mhz"], "")
+        for library in (nvml.Nvml("cpu"), nvml.Nvml("cuda", library="libnothing.so.0")):
+            self.assertEqual(measure(Timer(), library)["clock_mhz"], "")
+
+    def test_host_times_stay_below_the_launch_queue(self):
+        self.assertEqual(measure(Timer(), Power(), "host_dispatch")["calls"], 64)
+        self.assertEqual(measure(Timer(), Power(), "host_dispatch", operators=100)["calls"], 2)
+        self.assertEqual(measure(Timer(), Power(), "host_dispatch", operators=2000)["calls"], 1)
+        self.assertEqual(measure(Timer(), Power(), "device_hot", operators=200)["calls"], 64)
 
 
 class Rows(unittest.TestCase):
@@ -78,7 +96,7 @@ class Rows(unittest.TestCase):
         self.folder.cleanup()
 
     def rows(self):
-        return campaign.Rows(self.path, COLUMNS, KEY)
+        return recording.Rows(self.path, COLUMNS, KEY)
 
     def text(self):
         with open(self.path) as file:
@@ -87,7 +105,6 @@ class Rows(unittest.TestCase):
     def test_rows_are_appended_once_and_a_torn_one_is_cut_off(self):
         rows = self.rows()
         rows.add(model="a", batch=1, mode="end_to_end", latency_ms=2, problem="")
-        rows.file.close()
         complete = self.text()
         with open(self.path, "a") as file:
             file.write("b,1,end_to")
@@ -112,97 +129,308 @@ class Rows(unittest.TestCase):
 
     def test_what_another_process_disturbed_is_measured_again(self):
         rows = self.rows()
-        rows.add(model="a", batch=8, mode="end_to_end", latency_ms="", problem="RuntimeError: " + campaign.DISTURBED)
+        rows.add(model="a", batch=8, mode="end_to_end", latency_ms="", problem="RuntimeError: " + recording.DISTURBED)
         self.assertFalse(rows.has(model="a", batch=8, mode="end_to_end"))
         self.assertFalse(self.rows().has_failed(model="a", batch=8, mode="end_to_end"))
 
 
+class KernelRows(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "kernels.csv.gz")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def rows(self, **options):
+        return recording.KernelRows(self.path, ["model", "kernel", "problem"], ("model",), **options)
+
+    def read(self):
+        with gzip.open(self.path, "rt", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_a_case_is_there_or_not_at_all_and_names_are_whole(self):
+        name = "cudnn::" + 40 * "ampere_scudnn_128x64_" + "nn"
+        rows = self.rows()
+        rows.add_case([{"model": "a", "kernel": name}, {"model": "a", "kernel": "relu"}])
+        complete = os.path.getsize(self.path)
+        rows.add_case([{"model": "b", "kernel": name}])
+        os.truncate(self.path, os.path.getsize(self.path) - 5)
+        rows = self.rows()
+        self.assertEqual(os.path.getsize(self.path), complete)
+        self.assertTrue(rows.has(model="a"))
+        self.assertFalse(rows.has(model="b"))
+        rows.add_case([{"model": "b", "kernel": "gelu"}])
+        self.assertEqual([row["kernel"] for row in self.read()], [name, "relu", "gelu"])
+
+    def test_it_grows_only_so_far(self):
+        rows = self.rows(most_bytes=40)
+        self.assertFalse(rows.full())
+        rows.add_case([{"model": str(i), "kernel": os.urandom(20).hex()} for i in range(9)])
+        self.assertTrue(rows.full())
+
+
 class Networks(unittest.TestCase):
-    """Campaign.measure_networks with networks that a test invents."""
+    """Stages of networks that a test invents."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.campaign = campaign.Campaign.__new__(campaign.Campaign)
+        self.campaign = stages.Campaign.__new__(stages.Campaign)
         self.campaign.device, self.campaign.gpu = "cpu", "fake"
-        self.campaign.timer, self.campaign.power = Timer(), campaign.Power("cpu")
-        self.campaign.limits, self.campaign.batches = (3, 0, 0.01), (1, 2, 4)
-        self.campaign.budget = campaign.Budget(1000)
-        self.campaign.arguments = type("Arguments", (), {"output": self.folder.name})()
-        self.built = []
-        self.largest = 4
+        self.campaign.timer, self.campaign.power = Timer(), nvml.Nvml("cpu")
+        self.campaign.limits = (3, 0, 0.01)
+        self.campaign.options = design.Options("cpu", smoke=True)
+        self.campaign.end = time.monotonic() + 1000
+        self.campaign.reporter = stages.Reporter(None)
+        self.campaign.arguments = type("Arguments", (), {"output": self.folder.name, "repetition": None, "framework": None})()
+        self.campaign.check_finite = lambda outputs: None
+        self.built, self.largest = [], 128
         self.campaign.network = self.network
+        self.models, design.SMOKE_MODELS = design.SMOKE_MODELS, ("resnet18",)
+        self.batches, design.Options.batches = design.Options.batches, (1, 2, 16)
         sys.modules["frameworks"] = type("Frameworks", (), {"wrap": staticmethod(lambda *_: lambda: None)})
 
     def tearDown(self):
         del sys.modules["frameworks"]
+        design.SMOKE_MODELS, design.Options.batches = self.models, self.batches
         self.folder.cleanup()
 
     def network(self, text, bindings, precision, model="", weight_sets=1):
         self.built.append(bindings["batch"])
         if bindings["batch"] > self.largest:
             raise MemoryError("out of memory: 20 GiB")
-        return None, (), "fake"
+        return lambda: None, (), "fake"
 
     def measure(self):
         self.built.clear()
-        self.campaign.measure_networks("models.csv", ("pytorch-eager",), ("fp32",), ("resnet18",), (1, 2, 4))
-        with open(os.path.join(self.folder.name, "models.csv")) as file:
-            return file.read().splitlines()
+        self.campaign.networks("models")
+        path = os.path.join(self.folder.name, "models.csv")
+        if not os.path.exists(path):
+            return []
+        with open(path, newline="") as file:
+            return list(csv.DictReader(file))
 
     def test_every_mode_of_every_batch_once_however_often_it_is_called(self):
-        lines = self.measure()
-        self.assertEqual((len(lines), self.built), (1 + 9, [1, 2, 4]))
-        self.assertEqual((self.measure(), self.built), (lines, []))
+        rows = self.measure()
+        self.assertEqual(self.built, [1, 2, 16])
+        # The host's time ends where the launch queue may be full.
+        self.assertEqual([(row["batch"], row["mode"]) for row in rows],
+                         [(batch, mode) for batch in "12" for mode in ("end_to_end", "device_hot", "host_dispatch")] +
+                         [("16", "end_to_end"), ("16", "device_hot")])
+        self.assertEqual((self.measure(), self.built), (rows, []))
 
     def test_out_of_memory_ends_a_curve_in_this_call_and_in_the_next(self):
         self.largest = 1
-        lines = self.measure()
-        self.assertEqual((len(lines), self.built), (1 + 3 + 1, [1, 2]))
-        self.assertIn("out of memory", lines[-1])
-        self.assertEqual((self.measure(), self.built), (lines, []))
+        rows = self.measure()
+        self.assertEqual((len(rows), self.built), (3 + 1, [1, 2]))
+        self.assertIn("out of memory", rows[-1]["problem"])
+        self.assertEqual((self.measure(), self.built), (rows, []))
 
-    def test_a_budget_that_is_spent_ends_the_slice_and_the_next_call_goes_on(self):
-        self.campaign.budget = campaign.Budget(0)
-        self.assertEqual(len(self.measure()), 1)
-        self.campaign.budget = campaign.Budget(1000)
-        self.assertEqual(len(self.measure()), 10)
+    def test_a_network_that_overflows_has_a_problem_and_no_latency(self):
+        def overflowed(outputs):
+            raise stages.NotFinite("an output is infinite or not a number")
+        self.campaign.check_finite = overflowed
+        self.assertEqual([(row["latency_ms"], row["problem"]) for row in self.measure()],
+                         [("", "NotFinite: an output is infinite or not a number")])
+
+    def test_a_budget_that_is_spent_ends_the_stage_and_the_next_call_goes_on(self):
+        self.campaign.end = time.monotonic()
+        self.assertEqual(self.measure(), [])
+        self.campaign.end = time.monotonic() + 1000
+        self.assertEqual(len(self.measure()), 8)
 
     def test_a_gpu_that_is_lost_ends_the_process_instead_of_failing_every_case(self):
         def lose(*arguments, **options):
             self.campaign.timer.lost = True
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
         self.campaign.network = lose
-        with self.assertRaises(campaign.Lost):
+        with self.assertRaises(stages.Lost):
             self.measure()
 
     def test_a_full_disk_is_no_fault_of_the_network(self):
         def full(self, **row):
             raise OSError(28, "No space left on device")
-        add, campaign.Rows.add = campaign.Rows.add, full
+        add, recording.Rows.add = recording.Rows.add, full
         try:
             with self.assertRaises(OSError):
                 self.measure()
         finally:
-            campaign.Rows.add = add
+            recording.Rows.add = add
+
+
+# A stage that writes rows as stages.py does, and meets with what a test names: "stall MODEL", "die MODEL", "fail",
+# "spoil": every row has a problem; "hang": it never begins.
+FAKE = """
+import os, signal, sys, time
+sys.path.insert(0, {folder!r})
+import design, recording, stages
+option = lambda name: sys.argv[sys.argv.index(name) + 1]
+if sys.argv[1] == "environment":
+    sys.exit(0)
+fault, _, model = {fault!r}.partition(" ")
+if fault == "fail":
+    sys.exit(1)
+if fault == "hang":
+    time.sleep(60)
+reporter = stages.Reporter(int(option("--report-fd")))
+stage = design.STAGES[sys.argv[1]]
+rows = recording.Rows(os.path.join(option("--output"), stage.file), list(stage.columns), stage.key)
+for case in design.remaining(sys.argv[1], design.Options("cpu", True), rows):
+    if design.is_done(sys.argv[1], case, rows):
+        continue
+    reporter.tell(begin=case, limit_s=1)
+    if case["model"] == model:
+        if fault == "stall":
+            os.system("sleep 60 &")  # a compiler of its own
+            time.sleep(60)
+        os.kill(os.getpid(), signal.SIGKILL)
+    for mode in design.modes_of(case):
+        rows.add(**case, mode=mode, latency_ms=1, problem="spoiled" if fault == "spoil" else "")
+"""
+
+
+class Supervising(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.start_limit_s, campaign.START_LIMIT_S = campaign.START_LIMIT_S, 2
+        self.stderr, sys.stderr = sys.stderr, open(os.devnull, "w")
+
+    def tearDown(self):
+        campaign.START_LIMIT_S = self.start_limit_s
+        sys.stderr.close()
+        sys.stderr = self.stderr
+        self.folder.cleanup()
+
+    def run_models(self, fault):
+        """Rows by model (their problems), and what the campaign says of itself."""
+        script = os.path.join(self.folder.name + ".py")
+        self.addCleanup(os.unlink, script)
+        with open(script, "w") as file:
+            file.write(FAKE.format(folder=campaign.HERE, fault=fault))
+        arguments = type("Arguments", (), {"output": self.folder.name, "device": "cpu", "smoke": True, "libtorch": None,
+                                           "budget_s": 100, "slices": ["environment", "models"]})()
+        run = campaign.Campaign(arguments, start=[sys.executable, script])
+        run.run()
+        problems = {}
+        path = os.path.join(self.folder.name, "models.csv")
+        if os.path.exists(path):
+            with open(path, newline="") as file:
+                for row in csv.DictReader(file):
+                    problems.setdefault(row["model"], []).append(row["problem"])
+        return problems, run.failures
+
+    def test_every_case_is_measured(self):
+        self.assertEqual(self.run_models(""), ({"squeezenet": [""] * 6, "distilbert": [""] * 6}, []))
+
+    def test_a_case_that_stalls_has_a_row_and_the_others_are_measured(self):
+        begin = time.monotonic()
+        problems, failures = self.run_models("stall squeezenet")
+        self.assertEqual(problems, {"squeezenet": ["stalled: no answer within 1 s; its process was ended"],
+                                    "distilbert": [""] * 6})
+        self.assertEqual(failures, [])
+        self.assertLess(time.monotonic() - begin, 30)
+
+    def test_a_case_that_takes_its_process_with_it_has_a_row_and_the_others_are_measured(self):
+        problems, failures = self.run_models("die distilbert")
+        self.assertEqual(problems, {"squeezenet": [""] * 6, "distilbert": ["its process was ended by signal 9"]})
+        self.assertEqual(failures, [])
+
+    def test_a_process_that_ends_without_a_row_fails_the_campaign(self):
+        self.assertEqual(self.run_models("fail"), ({}, ["models: its process ended with 1"]))
+
+    def test_a_process_that_never_begins_fails_the_campaign(self):
+        self.assertEqual(self.run_models("hang"),
+                         ({}, ["models: stalled: no answer within 2 s; its process was ended"]))
+
+    def test_rows_that_all_have_a_problem_fail_the_campaign(self):
+        self.assertEqual(self.run_models("spoil")[1], ["models: each of its 6 rows has a problem"])
+
+    def test_too_many_files_do_not_pass(self):
+        arguments = type("Arguments", (), {"output": self.folder.name, "budget_s": 1})()
+        for i in range(9):
+            open(os.path.join(self.folder.name, str(i)), "w").close()
+        run = campaign.Campaign(arguments)
+        run.check_output()
+        self.assertEqual(len(run.failures), 1)
 
 
 class Design(unittest.TestCase):
+    gpu = design.Options("cuda", sms=132)
+
+    def empty(self, stage):
+        kind = recording.KernelRows if stage == "traces" else recording.Rows
+        known = design.STAGES[stage]
+        return kind("/nowhere/" + known.file, list(known.columns), known.key)
+
+    def expected(self, slice):
+        return {stage: design.expected_s(stage, [] if stage == "environment" else
+                                         design.remaining(stage, self.gpu, self.empty(stage)))
+                for stage in design.SLICES[slice] if stage != "environment"}
+
+    def test_what_no_table_has_comes_first_and_fits_nine_minutes(self):
+        first = self.expected("first")
+        self.assertEqual([stage for stage, _ in design.plan(first, 500)], ["dispatch", "frameworks"])
+        self.assertEqual(dict(design.plan(first, 520))["dispatch"], first["dispatch"])
+        for call in ("first", "second", "third"):
+            self.assertLessEqual(sum(seconds for _, seconds in design.plan(self.expected(call), 500)), 500.001)
+        core = [case["framework"] for case in design.framework_cases(self.gpu)]
+        self.assertEqual(list(dict.fromkeys(core))[:2], ["cuda-graph", "torch-compile"])
+
+    def test_a_profiler_runs_in_the_last_process_and_keeps_its_share(self):
+        planned = design.plan(self.expected("third"), 500)
+        self.assertEqual(planned[-1][0], "traces")
+        self.assertEqual(planned[-1][1], self.expected("third")["traces"])
+
+    def test_nothing_is_planned_without_time_or_without_work(self):
+        self.assertEqual(design.plan({"models": 400}, 10), [])
+        self.assertEqual(design.plan({"models": 0}, 500), [])
+        self.assertEqual(design.plan({"models": 1}, 500)[0][0], "models")  # however short it is
+
+    def test_at_most_eight_files(self):
+        self.assertLessEqual(len({stage.file for stage in design.STAGES.values()}) + 1, campaign.MOST_FILES)  # and the probe
+
+    def test_dispatch_has_every_kind_of_operator_in_three_precisions_under_every_framework(self):
+        cases = [case for case in design.dispatch_cases(self.gpu) if case["repetition"] == 0]
+        shapes = {(case["op"], case["shape"]) for case in cases}
+        convolutions = [shape for op, shape in shapes if op == "conv"]
+        self.assertEqual(sum("groups" not in shape for shape in convolutions), 2)  # dense and 1×1
+        self.assertIn("cin=64 cout=64 groups=64", " ".join(convolutions))
+        self.assertIn("cin=64 cout=64 groups=32", " ".join(convolutions))
+        self.assertIn(("linear", "k=64 m=8 n=64"), shapes)
+        self.assertEqual({case["precision"] for case in cases}, {"fp32", "fp16", "bf16"})
+        self.assertEqual(len(cases), len(shapes) * 3 * len({case["framework"] for case in cases}))
+        self.assertIn("libtorch", {case["framework"] for case in cases})
+
+    def test_operators_hold_what_language_models_run(self):
+        cases = design.operator_cases(self.gpu)
+        shapes = {(case["op"], case["shape"]) for case in cases}
+        self.assertIn(("attention", "b=1 causal=1 d=128 heads=32 kv_heads=8 s=8192"), shapes)
+        self.assertIn(("attention", "b=64 d=128 heads=32 kv=2048 kv_heads=8 s=1"), shapes)
+        for op in ("rmsnorm", "rope", "silu_mul"):
+            self.assertIn(op, {case["op"] for case in cases})
+        self.assertLessEqual({"fp8", "int4-weights"}, {case["precision"] for case in cases})
+        largest = max(eval(case["shape"].replace("k=", "").replace(" m=", "*").replace(" n=", "*"))
+                      for case in cases if case["op"] == "linear")
+        self.assertGreater(largest, 1 << 37)
+
+    def test_rotated_weights_exceed_the_cache_twice_in_their_own_type(self):
+        l2 = 50 << 20
+        properties = type("Properties", (), {"L2_cache_size": l2})
+        one = stages.Campaign.__new__(stages.Campaign)
+        one.device = "cuda"
+        one.torch = type("Torch", (), {"cuda": type("Cuda", (), {"get_device_properties": staticmethod(lambda _: properties)})})
+        for case in design.operator_cases(self.gpu):
+            element = {"fp16": 0.5, "bf16": 0.5}.get(case["precision"], 1)
+            if case["weight_bytes"] * element * stages.MOST_COPIES < 2 * l2:
+                continue  # a bias, a norm
+            self.assertGreaterEqual(one.weight_sets(case) * case["weight_bytes"] * element, 2 * l2, case["shape"])
+
     def test_wave_edges_are_both_sides_of_one_and_two_waves(self):
-        cases = campaign.wave_edges(132)
-        shapes = {case["shape"] for case in cases}
+        shapes = {case["shape"] for case in design.wave_edges(132)}
         for tiles in (131, 132, 133, 263, 264, 265):
             self.assertIn(f"k=1024 m={128 * tiles} n=128", shapes)
             self.assertIn(f"b={tiles} k=64 m=128 n=128", shapes)
         self.assertEqual(len(shapes), 12)
-
-    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")
-    def test_wave_edges_run(self):
-        import text_graph
-        for case in campaign.wave_edges(1):
-            if "=0" in case["shape"]:
-                continue  # no tile less than one
-            network = text_graph.Network(case["graph"], {}, "fp32", "cpu")
-            self.assertEqual(len(network(*network.inputs())[0].shape), 2 if case["op"] == "linear" else 3)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ TEST_CASE("kernels are read from a buffer of activity records, others are passed
     CHECK(gaps_s(parsed.kernels)[0] == doctest::Approx(500e-9));
 }
 
-TEST_CASE("a launch takes from its call to the begin of its kernel") {
+TEST_CASE("a launch takes from the end of its call to the begin of its kernel") {
     Buffer buffer;
     buffer.add_call(1000, 3000);
     buffer.add_kernel(6500, 7000);
@@ -83,8 +83,10 @@ TEST_CASE("a launch takes from its call to the begin of its kernel") {
     REQUIRE(parsed.calls.size() == 1);
     CHECK(parsed.calls[0].end_ns - parsed.calls[0].start_ns == 2000);
     REQUIRE(launch_latencies_s(parsed.kernels, parsed.calls).size() == 1);
-    CHECK(launch_latencies_s(parsed.kernels, parsed.calls)[0] == doctest::Approx(5.5e-6));
-    CHECK(launch_latencies_s(parsed.kernels, {}).empty());                                      // the call was dropped
+    CHECK(launch_latencies_s(parsed.kernels, parsed.calls)[0] == doctest::Approx(3.5e-6));
+    const std::vector<CallRecord> late{{.start_ns = 6000, .end_ns = 6800, .correlation = 7}};
+    CHECK(launch_latencies_s(parsed.kernels, late) == std::vector<double>{0});  // it began before its call returned
+    CHECK(launch_latencies_s(parsed.kernels, {}).empty());                      // the call was dropped
     CHECK(launch_latencies_s(parsed.kernels, {{.start_ns = 9000, .correlation = 7}}).empty());  // clocks that disagree
 }
 

@@ -1,0 +1,69 @@
+"""Clock, power and other processes of the first GPU, from the driver's own library: no Python package is needed."""
+
+import ctypes
+import sys
+
+_SM = 1  # NVML_CLOCK_SM
+_SUCCESS, _INSUFFICIENT_SIZE = 0, 7
+
+
+class Nvml:
+    """Each value is "" where the driver does not tell it."""
+
+    def __init__(self, device, library="libnvidia-ml.so.1"):
+        self.library, self.handle, self.usual_processes = None, ctypes.c_void_p(), ""
+        if device == "cpu":
+            return
+        try:
+            self.library = ctypes.CDLL(library)
+            self._do("nvmlInit_v2")
+            self._do("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(0), ctypes.byref(self.handle))
+        except (OSError, AttributeError, RuntimeError) as error:
+            self.library = None
+            print(f"warning: no clocks or power: {error}", file=sys.stderr)
+        self.usual_processes = self.read("processes")
+
+    def _do(self, name, *arguments, accepted=(_SUCCESS,)):
+        code = getattr(self.library, name)(*arguments)
+        if code not in accepted:
+            raise RuntimeError(f"{name} returned {code}")
+
+    def _number(self, name, *arguments):
+        value = ctypes.c_uint(0)
+        self._do(name, self.handle, *arguments, ctypes.byref(value))
+        return value.value
+
+    def disturbed(self):
+        """Whether somebody came to the GPU since this process began; the campaign's own processes were there."""
+        now = self.read("processes")
+        return now != "" and self.usual_processes != "" and now > self.usual_processes
+
+    def read(self, what):
+        if not self.library:
+            return ""
+        try:
+            if what == "clock_mhz":
+                return self._number("nvmlDeviceGetClockInfo", ctypes.c_int(_SM))
+            if what == "largest_clock_mhz":
+                return self._number("nvmlDeviceGetMaxClockInfo", ctypes.c_int(_SM))
+            if what == "power_w":
+                return round(self._number("nvmlDeviceGetPowerUsage") / 1000, 1)
+            if what == "power_limit_w":
+                return round(self._number("nvmlDeviceGetEnforcedPowerLimit") / 1000, 1)
+            if what == "driver":
+                text = ctypes.create_string_buffer(80)
+                self._do("nvmlSystemGetDriverVersion", text, ctypes.c_uint(80))
+                return text.value.decode()
+            if what == "mig":
+                now, pending = ctypes.c_uint(0), ctypes.c_uint(0)
+                self._do("nvmlDeviceGetMigMode", self.handle, ctypes.byref(now), ctypes.byref(pending))
+                return now.value
+            if what == "processes":
+                # Asked for none of them, it answers how many there are. Their numbers are those of another container.
+                count = ctypes.c_uint(0)
+                self._do("nvmlDeviceGetComputeRunningProcesses_v3", self.handle, ctypes.byref(count), None,
+                         accepted=(_SUCCESS, _INSUFFICIENT_SIZE))
+                return count.value
+            raise ValueError(what)
+        except (AttributeError, RuntimeError):
+            return ""

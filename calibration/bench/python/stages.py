@@ -1,0 +1,344 @@
+"""One process of the campaign (campaign.py starts it): measures the cases of one stage that its file lacks, and reports
+each before it begins, so that somebody else can say which one stalled or took the process with it."""
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import design  # noqa: E402
+from measuring import measure, reason  # noqa: E402
+from nvml import Nvml  # noqa: E402
+from recording import KernelRows, Rows  # noqa: E402
+
+LOST = 3  # exit code: no kernel runs any more in this process; another process may go on
+MOST_COPIES = 1 << 12  # of a small weight
+
+
+class Lost(Exception):
+    pass
+
+
+class NotFinite(Exception):
+    """What overflows draws another power, and is no measurement of a working network."""
+
+
+class Reporter:
+    """Tells the process that started this one what it does; one JSON object a line."""
+
+    def __init__(self, descriptor):
+        self.pipe = os.fdopen(descriptor, "w") if descriptor is not None else None
+
+    def tell(self, **message):
+        if self.pipe:
+            self.pipe.write(json.dumps(message) + "\n")
+            self.pipe.flush()
+
+
+class Campaign:
+    def __init__(self, arguments):
+        import torch
+        import timing
+        self.torch, self.arguments = torch, arguments
+        torch.set_grad_enabled(False)
+        self.device = arguments.device
+        self.timer = timing.timer(self.device, 1)
+        self.power = Nvml(self.device)
+        self.end = time.monotonic() + arguments.budget_s
+        self.reporter = Reporter(arguments.report_fd)
+        self.gpu = torch.cuda.get_device_name(0) if self.device != "cpu" else "cpu"
+        self.limits = (3, 0, 0.01) if arguments.smoke else (10, 0.03, 0.25)
+        sms = torch.cuda.get_device_properties(0).multi_processor_count if self.device != "cpu" else 0
+        self.options = design.Options(self.device, arguments.smoke, sms)
+
+    def path(self, name):
+        return os.path.join(self.arguments.output, name)
+
+    def left_s(self):
+        return self.end - time.monotonic()
+
+    def begin(self, stage, case):
+        """Tells of a case; False where the budget does not hold it."""
+        known = design.STAGES[stage]
+        if self.left_s() < known.least_s:
+            return False
+        key = {name: case[name] for name in (*known.key, "mode") if name in case}
+        self.reporter.tell(begin=key, limit_s=max(known.least_s, min(known.limit_s, self.left_s())))
+        return True
+
+    def network(self, text, bindings, precision, model="", weight_sets=1):
+        import networks
+        self.torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+        # Networks run with PyTorch's defaults (convolutions in TF32), operator rows state their precision exactly.
+        self.torch.backends.cudnn.allow_tf32 = precision == "tf32" or (bool(model) and precision == "fp32")
+        request = {"graph": text, "bindings": bindings, "model": model, "weight_sets": weight_sets}
+        return networks.build(request, {"precision": precision, "device": self.device})
+
+    def check_finite(self, outputs):
+        import networks
+        if not networks.finite(outputs):
+            raise NotFinite("an output is infinite or not a number")
+
+    def free(self):
+        import gc
+        gc.collect()
+        if self.device != "cpu":
+            self.torch.cuda.empty_cache()
+
+    def check_alive(self):
+        """A kernel that fails takes the process's context with it: every case after it would fail, too."""
+        try:
+            self.timer.synchronize()
+        except Exception as error:
+            raise Lost(reason(error)) from error
+
+    # ---- stages ------------------------------------------------------------------------------------------------
+
+    def environment(self):
+        torch = self.torch
+        call = {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "device": self.gpu,
+                "torch": torch.__version__, "cuda": torch.version.cuda, "python": sys.version.split()[0],
+                "logical_cores": os.cpu_count()}
+        with open("/proc/cpuinfo") as file:
+            call["cpu"] = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "")
+        for what in ("driver", "largest_clock_mhz", "power_limit_w", "mig", "processes"):
+            call[what] = self.power.read(what)
+        path = self.path("environment.json")
+        found = {"schema_version": 2, "calls": [], "ceilings": {}}
+        if os.path.exists(path):
+            with open(path) as file:
+                found = json.load(file)
+        if self.device != "cpu":
+            p = torch.cuda.get_device_properties(0)
+            call.update(multiprocessors=p.multi_processor_count, l2_bytes=p.L2_cache_size, memory_bytes=p.total_memory,
+                        compute_capability=f"{p.major}.{p.minor}", cudnn=torch.backends.cudnn.version())
+            found["ceilings"] = found["ceilings"] or self.ceilings()
+        found["calls"].append(call)
+        with open(path + ".new", "w") as file:
+            json.dump(found, file, indent=1)
+        os.replace(path + ".new", path)
+
+    def warm_up(self, run, seconds=0.5):
+        """An idle card needs a while to raise its clocks."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            run()
+            self.timer.synchronize()
+
+    def ceilings(self):
+        """Achievable bandwidth and arithmetic, the shortest kernel, a launch and a node of a CUDA graph."""
+        torch, found = self.torch, {}
+
+        def event_s(run, calls):
+            return min(self.timer.sample(run, "device_hot", calls) for _ in range(5))
+
+        a = torch.randn(4096, 4096, device="cuda").to(torch.float16)
+        self.warm_up(lambda: torch.mm(a, a))
+        for mib in (1, 4, 16, 64, 256, 1024):
+            source = torch.rand(mib << 18, device="cuda")
+            target = torch.empty_like(source)
+            found[f"copy_{mib}_mib_bytes_per_s"] = 2 * (mib << 20) / event_s(lambda: target.copy_(source), 20)
+        for name, dtype in (("fp32", torch.float32), ("fp16", torch.float16), ("bf16", torch.bfloat16)):
+            a = torch.randn(8192, 8192, device="cuda").to(dtype)
+            found[f"gemm_{name}_flops_per_s"] = 2 * 8192 ** 3 / event_s(lambda: torch.mm(a, a), 5)
+        torch.backends.cuda.matmul.allow_tf32 = True
+        a = torch.randn(8192, 8192, device="cuda")
+        found["gemm_tf32_flops_per_s"] = 2 * 8192 ** 3 / event_s(lambda: torch.mm(a, a), 5)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        one = torch.zeros(1, device="cuda")
+        found["shortest_kernel_s"] = event_s(lambda: one.add_(1), 64)
+        found["eager_launch_s"] = min(self.timer.sample(lambda: one.add_(1), "host_dispatch", 64) for _ in range(9))
+        graph = torch.cuda.CUDAGraph()
+        one.add_(1)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            for _ in range(200):
+                one.add_(1)
+        found["graph_node_s"] = min(self.timer.sample(graph.replay, "end_to_end", 1) for _ in range(9)) / 200
+        found["graph_launch_s"] = min(self.timer.sample(graph.replay, "host_dispatch", 4) for _ in range(9))
+        return found
+
+    def rows(self, stage):
+        known = design.STAGES[stage]
+        return Rows(self.path(known.file), list(known.columns), known.key)
+
+    def measure_cases(self, stage, run_case):
+        """Every case that the file lacks and this process is asked for, until the budget ends."""
+        rows = self.rows(stage)
+        for at, case in enumerate(design.remaining(stage, self.options, rows)):
+            only = self.arguments
+            if (only.repetition is not None and case.get("repetition") != only.repetition) or (
+                    only.framework and case.get("framework") != only.framework):
+                continue
+            if design.is_done(stage, case, rows):
+                continue  # a smaller batch of it has failed meanwhile
+            if not self.begin(stage, case):
+                return
+            problem = run_case(rows, case)
+            if problem:
+                self.check_alive()
+            if at % 50 == 0 or "model" in case:
+                self.free()
+
+    def weight_sets(self, case):
+        """Copies of the weights that together exceed the L2 cache twice in the type that is measured, so that a call finds
+        them where a forward pass of a large network does."""
+        weights = case["weight_bytes"]
+        if weights == 0:
+            return 1
+        element = {"fp16": 2, "bf16": 2, "fp32": 4, "tf32": 4}.get(case["precision"])
+        if element:
+            weights = weights * element // 4  # the design counts four bytes an element
+        l2 = self.torch.cuda.get_device_properties(0).L2_cache_size if self.device != "cpu" else 8 << 20
+        return min(MOST_COPIES, -(-2 * l2 // weights)) if 2 * l2 > weights else 2
+
+    def operators(self):
+        self.measure_cases("operators", self.operator)
+
+    def operator(self, rows, case):
+        result = {}
+        try:
+            sets = self.weight_sets(case)
+            if "graph" in case:
+                network, inputs, _ = self.network(case["graph"], {}, case["precision"], weight_sets=sets)
+                run = lambda: network(*inputs)  # noqa: E731
+            else:
+                import quantised
+                run = quantised.build(case, self.device, sets)
+            self.check_finite(run())
+            result = measure(self.timer, run, "device_hot", self.power, self.limits)
+        except OSError:
+            raise  # the disk is full, not the operator at fault
+        except Exception as error:
+            result = {"problem": reason(error)}
+        rows.add(gpu=self.gpu, **{name: case[name] for name in ("op", "precision", "shape", "mode")}, **result)
+        return result.get("problem")
+
+    def dispatch(self):
+        """Host time per operator. It differs from process to process, so that each repetition gets one of its own."""
+        import frameworks
+        library, libtorch_timer, why_not = self.arguments.libtorch, None, "campaign.sh found and built none"
+        if library:
+            try:
+                import libtorch
+                libtorch_timer = libtorch.LibtorchTimer(library, self.device)
+            except OSError as error:
+                why_not = reason(error)
+
+        def one(rows, case):
+            result = {}
+            try:
+                timer = self.timer
+                if case["framework"] == "libtorch":
+                    if not libtorch_timer:
+                        raise RuntimeError(f"no LibTorch library: {why_not}")
+                    timer = libtorch_timer
+                    timer.prepare(case["graph"], case["precision"])
+                    run = timer.run
+                else:
+                    network, inputs, _ = self.network(case["graph"], {}, case["precision"])
+                    run = frameworks.wrap(case["framework"], network, inputs, case["precision"], self.device)
+                result = measure(timer, run, "host_dispatch", self.power, self.limits, case["graph"].count(" = "))
+            except Exception as error:
+                result = {"problem": reason(error)}
+            rows.add(gpu=self.gpu, **{name: case[name] for name in
+                                      ("framework", "op", "precision", "shape", "mode", "repetition")}, **result)
+            return result.get("problem")
+        self.measure_cases("dispatch", one)
+
+    def networks(self, stage):
+        self.measure_cases(stage, self.measure_network)
+
+    def text_of(self, model):
+        with open(os.path.join(design.ROOT, "graphs", "zoo", model + ".txt")) as file:
+            return file.read()
+
+    def measure_network(self, rows, label):
+        """Times one network at one batch in every mode that the file lacks. Returns why it cannot be run, or ''."""
+        import frameworks
+        text = self.text_of(label["model"])
+        missing = [mode for mode in design.modes_of(label) if not rows.has(**label, mode=mode)]
+        common = dict(gpu=self.gpu, seq=128 if "seq" in text else "", **label)
+        run = network = None
+        mode, problem = missing[0], ""
+        try:
+            bindings = {"batch": label["batch"], "seq": 128}
+            network, inputs, source = self.network(text, bindings, label["precision"], label["model"])
+            self.check_finite(network(*inputs))
+            run = frameworks.wrap(label["framework"], network, inputs, label["precision"], self.device)
+            operators = sum(line.startswith("%") for line in text.splitlines())
+            for mode in missing:
+                times = measure(self.timer, run, mode, self.power, self.limits, operators)
+                rows.add(**common, mode=mode, source=source, **times)
+        except OSError:
+            raise  # the disk is full, not the network at fault
+        except Exception as error:
+            problem = reason(error)
+            rows.add(**common, mode=mode, problem=problem)
+        return problem
+
+    def traces(self):
+        """Kernels of single calls. The profiler stays attached: nothing is timed in this process."""
+        import frameworks
+        import tracing
+        stage = design.STAGES["traces"]
+        rows = KernelRows(self.path(stage.file), list(stage.columns), stage.key)
+        for case in design.remaining("traces", self.options, rows):
+            if rows.full():
+                print(f"warning: {stage.file} is full: {case['model']} and what follows is not traced", file=sys.stderr)
+                return
+            if not self.begin("traces", case):
+                return
+            try:
+                network, inputs, _ = self.network(self.text_of(case["model"]), {"batch": case["batch"], "seq": 128},
+                                                  case["precision"], case["model"])
+                run = frameworks.wrap(case["framework"], network, inputs, case["precision"], self.device)
+                run()
+                found = tracing.trace(run, self.timer.synchronize)
+                kernels, problem = found["kernels"], found["problem"]
+            except Exception as error:
+                kernels, problem = [], reason(error)
+            rows.add_case([
+                {**case, "index": index, "kernel": kernel["name"], "grid": "x".join(map(str, kernel["grid"])),
+                 "block": "x".join(map(str, kernel["block"])), "registers": kernel["registers"],
+                 "shared_bytes": kernel["shared_bytes"], "start_us": kernel["start_us"],
+                 "duration_us": kernel["duration_us"]} for index, kernel in enumerate(kernels)] or [{**case, "problem": problem}])
+            if problem:
+                self.check_alive()
+            run = network = None
+            self.free()
+
+    def run(self, stage):
+        {"environment": self.environment, "dispatch": self.dispatch, "operators": self.operators, "traces": self.traces,
+         "models": lambda: self.networks(stage), "frameworks": lambda: self.networks(stage),
+         "more-frameworks": lambda: self.networks(stage)}[stage]()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stage", choices=design.STAGES)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--budget-s", type=float, required=True)
+    parser.add_argument("--repetition", type=int)
+    parser.add_argument("--framework")
+    parser.add_argument("--libtorch", help="library of calibration/bench/libtorch/bare")
+    parser.add_argument("--report-fd", type=int)
+    parser.add_argument("--smoke", action="store_true")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    Campaign(arguments).run(arguments.stage)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Lost as error:
+        print(f"campaign: the GPU is lost to this process, another one goes on: {error}", file=sys.stderr)
+        sys.exit(LOST)
+    except (RuntimeError, OSError) as error:
+        sys.exit(f"campaign: {error}")

@@ -1,0 +1,192 @@
+"""The campaign's networks and frameworks on this machine's CPU. Needs a Python with torch, and says so where there is
+none."""
+
+import importlib.util
+import os
+import sys
+import types
+import unittest
+from unittest import mock
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "calibration", "bench", "python"))
+import design  # noqa: E402
+
+HALF_LIMIT = 65504 / 16  # what a larger batch or another seed may add
+
+
+def parsed(*lines):
+    return "graph g\n" + "\n".join(lines) + "\n"
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "needs a Python with torch")
+class Networks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import torch
+        torch.set_grad_enabled(False)
+        torch.manual_seed(1)
+
+    def network(self, text, precision="fp32"):
+        import text_graph
+        return text_graph.Network(text, {"batch": 1, "seq": 128}, precision)
+
+    def test_every_network_of_the_campaign_runs_without_overflow_in_half_precision(self):
+        import networks
+        for model in design.MODELS:
+            with self.subTest(model):
+                with open(os.path.join(ROOT, "graphs", "zoo", model + ".txt")) as file:
+                    network = self.network(file.read())
+                inputs = network.inputs()
+                network.settle(inputs)
+                largest = 0
+
+                def before(step, values):
+                    nonlocal largest
+                    for slot in step[1]:
+                        if slot is not None and values[slot] is not None and values[slot].is_floating_point():
+                            largest = max(largest, values[slot].abs().max().item())
+                outputs = network._run(inputs, before)
+                self.assertTrue(networks.finite(outputs))
+                self.assertLess(largest, HALF_LIMIT)
+
+    def test_every_kind_of_designed_operator_runs(self):
+        import networks
+        import quantised
+        for case in [*design.operator_cases(design.Options("cpu", smoke=True)),
+                     *design.dispatch_cases(design.Options("cpu", smoke=True))]:
+            with self.subTest(case["op"] + " " + case["shape"] + " " + case["precision"]):
+                if "graph" in case:
+                    network = self.network(case["graph"], "bf16")
+                    self.assertTrue(networks.finite(network(*network.inputs())))
+                else:
+                    self.assertTrue(networks.finite(quantised.build(case, "cpu", 2)()))
+
+    def test_wave_edges_run(self):
+        for case in design.wave_edges(2):
+            network = self.network(case["graph"])
+            self.assertEqual(len(network(*network.inputs())[0].shape), 2 if case["op"] == "linear" else 3)
+
+    def test_unbind_drops_its_axis_and_split_keeps_it(self):
+        for source, dimensions in (("aten::unbind", "f32[4,5]"), ("aten::split", "f32[1,4,5]")):
+            network = self.network(parsed("input %x f32[2,4,5]",
+                                          f'%a {dimensions}, %b {dimensions} = split(%x) {{axis=0}} "{source}"',
+                                          "output %a, %b"))
+            shape = [2, 4, 5] if source == "aten::split" else None
+            outputs = network(*network.inputs())
+            self.assertEqual([list(o.shape) for o in outputs], [[1, 4, 5] if shape else [4, 5]] * 2)
+
+    def test_fewer_heads_of_keys_than_of_queries(self):
+        import torch
+        text = parsed("input %q f32[1,8,3,16]", "input %k f32[1,2,5,16]", "input %v f32[1,2,5,16]",
+                      '%y f32[1,8,3,16] = attention(%q, %k, %v) "aten::scaled_dot_product_attention"', "output %y")
+        network = self.network(text)
+        q, k, v = network.inputs()
+        wide = torch.nn.functional.scaled_dot_product_attention(q, k.repeat_interleave(4, 1), v.repeat_interleave(4, 1))
+        torch.testing.assert_close(network(q, k, v)[0], wide)
+
+    def test_what_is_not_a_number_is_seen(self):
+        import networks
+        import torch
+        good, bad = torch.ones(3), torch.tensor([1.0, float("inf")])
+        self.assertTrue(networks.finite((good, [torch.tensor([1])])))
+        self.assertFalse(networks.finite((good, [bad])))
+        self.assertFalse(networks.finite({"logits": bad.sub(bad)}))
+
+    def test_a_library_s_residual_network_does_not_grow(self):
+        import networks
+        import torch
+
+        class Residual(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks = torch.nn.ModuleList(
+                    torch.nn.Sequential(torch.nn.Conv2d(8, 8, 3, padding=1, bias=False), torch.nn.BatchNorm2d(8))
+                    for _ in range(60))
+                for block in self.blocks:
+                    torch.nn.init.kaiming_normal_(block[0].weight)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = x + block(x)
+                return x
+        module, x = Residual().eval(), torch.randn(2, 8, 8, 8)
+        self.assertGreater(module(x).abs().max(), 65504)
+        networks.settle(module, (x,))
+        self.assertLess(module(x).abs().max(), 100)
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "needs a Python with torch")
+class Frameworks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import torch
+        torch.set_grad_enabled(False)
+
+    def test_every_network_is_compiled_however_many_came_before(self):
+        """Dynamo allows a code object eight versions; all networks share the interpreter's."""
+        import frameworks
+        import text_graph
+        import torch
+        limit = torch._dynamo.config.recompile_limit
+        self.assertLess(limit, 12)
+        with mock.patch.object(frameworks, "COMPILER", "eager"):  # Dynamo's captures, run as they are
+            for width in range(1, limit + 4):
+                text = parsed(f"input %x f32[2,{width}]", f'%y f32[2,{width}] = pointwise(%x) {{function="relu"}} "aten::relu"',
+                              "output %y")
+                network = text_graph.Network(text, {}).eval()
+                frameworks.wrap("torch-compile", network, network.inputs(), "fp32", "cpu")()
+                self.assertEqual(torch._dynamo.utils.counters["stats"]["unique_graphs"], 1, width)
+
+    def test_what_torch_compile_left_eager_is_refused(self):
+        import frameworks
+        import torch
+        with mock.patch.object(torch, "compile", lambda network, **_: network):
+            with self.assertRaisesRegex(Exception, "left this network eager"):
+                frameworks.wrap("torch-compile", lambda x: x + 1, (torch.ones(2),), "fp32", "cpu")
+
+    def test_onnx_runtime_without_the_provider_is_refused_before_anything_is_exported(self):
+        import frameworks
+        import torch
+        fake = types.ModuleType("onnxruntime")
+        fake.__version__, fake.get_available_providers = "1.30.0", lambda: ["CPUExecutionProvider"]
+        with mock.patch.dict(sys.modules, onnxruntime=fake), mock.patch.object(torch.onnx, "export") as export:
+            with self.assertRaisesRegex(Exception, "has no CUDAExecutionProvider"):
+                frameworks.wrap("onnxruntime-cuda", None, (), "fp16", "cuda")
+            export.assert_not_called()
+
+    def test_warming_up_for_a_cuda_graph_waits_for_what_made_its_inputs(self):
+        import frameworks
+        import torch
+        happened = []
+        current = object()
+        stream = mock.MagicMock()
+        stream.wait_stream.side_effect = lambda other: happened.append(("waits", other is current))
+        with mock.patch.multiple(torch.cuda, Stream=lambda: stream, current_stream=lambda: current, stream=mock.MagicMock(),
+                                 CUDAGraph=mock.MagicMock(), graph=mock.MagicMock()):
+            frameworks.wrap("cuda-graph", lambda: happened.append("runs"), (), "fp32", "cuda")
+        self.assertEqual(happened[:2], [("waits", True), "runs"])
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "needs a Python with torch")
+class Libtorch(unittest.TestCase):
+    """The library that campaign.sh carries or builds."""
+
+    def test_it_is_linked_with_all_it_calls_and_measures_every_designed_operator(self):
+        import subprocess
+        import tempfile
+        import torch
+        with tempfile.TemporaryDirectory() as folder:
+            library = os.path.join(folder, "library.so")
+            subprocess.run([os.path.join(ROOT, "calibration", "bench", "libtorch", "bare", "build.sh"),
+                            os.path.dirname(torch.__file__), library], check=True)
+            import libtorch
+            timer = libtorch.LibtorchTimer(library, "cpu")
+            for case in design.read_list("campaign_dispatch.jsonl"):
+                with self.subTest(case["op"] + " " + case["shape"]):
+                    timer.prepare(case["graph"], "fp32")
+                    self.assertGreater(timer.sample(None, "host_dispatch", 2), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
