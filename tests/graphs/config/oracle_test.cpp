@@ -50,7 +50,7 @@ Count count(const Graph& graph, const Row& row) {
     for (const std::string& symbol : graph.expressions.symbols()) {
         bindings[symbol] = symbol == "batch" ? 2 : symbol == "seq" ? row.seq : row.past;
     }
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     Count result;
     for (const Tensor& tensor : graph.tensors) {
         if (tensor.role == TensorRole::weight) result.parameters += static_cast<double>(element_count(tensor, bound));
