@@ -44,7 +44,7 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// Tells whether a model's name on the hub, "owner/model", is the one asked for, with or without its owner.
+/// Whether a model's name on the hub, "owner/model", is the one asked for, with or without its owner.
 bool is_hub_name(std::string_view hub, std::string_view asked) {
     const std::size_t owner = hub.find('/');
     return equal_but_for_case(hub, asked) ||
@@ -63,8 +63,7 @@ Graph load_config(std::string_view text, const std::string& path) {
     std::error_code ignored;
     const auto found = std::filesystem::status(name, ignored).type();
     if (found == file_type::directory) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: a model is a file, this is a folder without config.json", name));
+        throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a folder without config.json", name));
     }
     if (found == file_type::fifo || found == file_type::character) {
         throw Error(ErrorCode::usage, fmt::format("{}: a model is a file, this is a {}", name,

@@ -61,7 +61,7 @@ kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
     return shape;
 }
 
-/// Tells whether a kernel of a layer before Volta is one that cuBLAS takes itself, never through cublasLt: nothing else
+/// Whether a kernel of a layer before Volta is one that cuBLAS takes itself, never through cublasLt: nothing else
 /// in neusight_ops.csv says that a layer has no bias.
 bool is_without_lt(std::string_view kernel) {
     return kernel.starts_with("sgemm_128x128x8_NT") || kernel == "maxwell_sgemm_128x64_tn" ||

@@ -22,7 +22,7 @@ inline constexpr double graph_gap_s = 1e-6;
 using OperatorShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape>;
 
 /// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a
-/// layer without one, which the kernel's name may tell, too); b, cin, cout, kernel, hw, stride, pad (groups and
+/// layer without one, which the kernel's name may also tell); b, cin, cout, kernel, hw, stride, pad (groups and
 /// dilation optional). Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 

@@ -11,7 +11,7 @@
 
 namespace ftax::test {
 
-/// Compares a whole report with tests/golden/NAME; FTAX_UPDATE_GOLDEN=1 (`make golden`) writes it anew instead.
+/// Compares a whole report with tests/golden/NAME; FTAX_UPDATE_GOLDEN=1 (`make golden`) rewrites it instead.
 inline void check_golden(const std::string& name, const std::string& actual) {
     const std::string path = std::string(FTAX_SOURCE_DIR) + "/tests/golden/" + name;
     if (std::getenv("FTAX_UPDATE_GOLDEN")) {

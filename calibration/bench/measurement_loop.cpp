@@ -128,7 +128,7 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
         if (options.fresh_processes && repetition > 0 && !skipped) device.restart();
         std::vector<std::size_t> order(cases.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::shuffle(order.begin(), order.end(), random);  // of a skipped one, too: the next has an order of its own
+        std::shuffle(order.begin(), order.end(), random);  // also of a skipped one: the next has an order of its own
         if (skipped) continue;
         for (const std::size_t index : order) {
             const BenchCase& bench_case = cases[index];

@@ -29,7 +29,7 @@ class ResultFile {
     /// Appends rows that belong together, all of them or none.
     void append_rows(std::span<const std::vector<std::string>> rows);
 
-    /// Tells whether an earlier run has measured this; rows with a problem are measured again.
+    /// Whether an earlier run has measured this; rows with a problem are measured again.
     [[nodiscard]] bool has(const std::string& id, int repetition) const { return done_.contains({id, repetition}); }
     [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -50,7 +50,7 @@ bool is_unsound(const Measurement& row) {
 /// Version of each framework in the campaigns, of 2022 with PyTorch 1.12 and CUDA 11.6.
 /// Source: github.com/JaredFern/Framework-Tax.
 std::string version_of(const std::string& framework) {
-    return framework == "torch-tensorrt" ? "1.2" : "1.12";  // ONNX Runtime's was 1.12, too
+    return framework == "torch-tensorrt" ? "1.2" : "1.12";  // so was that of ONNX Runtime
 }
 
 ShapeBindings bindings_of(const Graph& graph, const Measurement& row) {

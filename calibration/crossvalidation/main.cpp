@@ -70,7 +70,7 @@ bool is_missing(const std::string& rows_path) {
     return true;
 }
 
-/// Scores the folds anew and compares with the committed ledger.
+/// Scores the folds again and compares with the committed ledger.
 int check(const std::string& rows_path, const std::filesystem::path& data) {
     if (is_missing(rows_path)) return skipped;
     const folds::Folds all = read_folds(rows_path);
@@ -84,7 +84,7 @@ int check(const std::string& rows_path, const std::filesystem::path& data) {
     };
     compare(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
     compare(data / "ledger/framework_tax.md", folds::ledger_markdown(sections));
-    if (!same) fmt::print("the ledger is stale; write it anew: ftax_folds {} {}\n", rows_path, data.string());
+    if (!same) fmt::print("the ledger is stale; write it again: ftax_folds {} {}\n", rows_path, data.string());
     return same ? 0 : 1;
 }
 
@@ -110,7 +110,7 @@ int check_beginning(std::string committed, std::string_view first_fold, std::str
     committed.erase(committed.rfind('\n') + 1);
     const auto found = folds::differences(committed, now);
     for (const std::string& line : found) fmt::print("{}\n", line);
-    if (!found.empty()) fmt::print("the ledger is stale; write it anew: ftax_folds {}\n", command);
+    if (!found.empty()) fmt::print("the ledger is stale; write it again: ftax_folds {}\n", command);
     return found.empty() ? 0 : 1;
 }
 

@@ -14,7 +14,7 @@ struct DispatchRow {
     const DeviceSpec* device = nullptr;
     const OperatorMeasurement* measured = nullptr;
     double order = 0;            ///< rows of the campaign before it
-    bool at_idle_clock = false;  ///< tells of the host only where the kernel hides behind it, at half the clock, too
+    bool at_idle_clock = false;  ///< tells of the host only where the kernel hides behind it, also at half the clock
 };
 
 /// Estimates what the host adds to operators (latency = host + kernel: each call is timed alone), the kernel models

@@ -28,7 +28,7 @@ enum HostUnknown : std::size_t { host_linear, host_bmm };
 enum BlockOrder : std::size_t { of_shared, of_architecture, of_device, of_host };
 
 /// The first shared unknowns are those of a call.
-enum CallUnknown : std::size_t { call_governor, call_launch_share, call_unknowns };
+enum CallUnknown : std::size_t { call_power_control, call_launch_share, call_unknowns };
 
 /// Moves `device` behind the sustained rates.
 template <class T>
@@ -75,7 +75,7 @@ struct GemmModel {
         const auto plan = kernels::gemm::plan_choice(row->shape, choice, rates, p);
         const T* call = blocks[of_shared];
         return operator_latency_s(host_of(*row, blocks[of_host]), call[call_launch_share],
-                                  kernels::within_power<T>(plan, call[call_governor]));
+                                  kernels::within_power<T>(plan, call[call_power_control]));
     }
 };
 
@@ -89,7 +89,7 @@ LogFit::Block declared(ParameterScope scope) {
     return block;
 }
 
-/// Tells whether rows may show no more than a bound: a card that its power limit does not hold back. Such an unknown
+/// Whether rows may show no more than a bound: a card that its power limit does not hold back. Such an unknown
 /// keeps the centre of its prior, and cards of any age tell of others.
 bool may_be_bounded(const Unknown& u) {
     return u.name == "gemm.energy_scale";
@@ -102,7 +102,7 @@ LogFit::Block declared_shared() {
     return block;
 }
 
-/// Tells whether the power limit rather than the boost clock sets the rate of a stream of products.
+/// Whether the power limit rather than the boost clock sets the rate of a stream of products.
 bool is_held_back(const DeviceSpec& device) {
     const double drawn_w = kernels::core_energy_per_flop_j(device) * device.peak(MathPath::fp32).value_or(0);
     return drawn_w > 1.2 * kernels::arithmetic_power_w(device);

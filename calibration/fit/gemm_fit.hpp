@@ -28,7 +28,7 @@ struct GemmRow {
     std::optional<kernels::gemm::Choice> ran{};  ///< its kernel, where the row names one that we know
 };
 
-/// Tells whether a row of neusight_ops.csv was measured under other conditions than most: the first batched products of
+/// Whether a row of neusight_ops.csv was measured under other conditions than most: the first batched products of
 /// a campaign, before the card left its idle clock, or the second campaign (`split` test), at clocks 6 to 14 % lower.
 /// Source: residuals along `order`.
 [[nodiscard]] bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug,

@@ -22,7 +22,7 @@ constexpr double prior_scale = 3;
 /// How far a measured host strays from itself between processes. Source: repetitions of framework_tax.csv, median host.
 constexpr double host_repeatability = 0.03;
 
-/// Of the probe's medians between runs; a guess until it has run on several cards.
+/// Between runs, of the probe's medians; a guess until it has run on several cards.
 constexpr double runtime_spread = 0.1;
 
 /// What a device may have of its own. Where its power limit sets its rate, that is the energy of an operation.

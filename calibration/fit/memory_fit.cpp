@@ -35,7 +35,7 @@ constexpr std::string_view scale_name = "operator.host_scale";
 constexpr std::string_view spread_name = "operator.spread";
 constexpr std::string_view blind_fold = "left out: datasheet, host of the others";
 
-/// Tells whether an operator parameter is alike on all machines: a dispatch time or launch share.
+/// Whether an operator parameter is alike on all machines: a dispatch time or launch share.
 bool is_shape(std::string_view name) {
     return name != scale_name && !name.ends_with("spread");
 }

@@ -24,7 +24,7 @@ struct MemoryRow {
     bool idle_clock = false;  ///< the campaign had not yet raised the GPU's clock: scored, never fitted
 };
 
-/// Tells whether a row of neusight_ops.csv was measured before the card left its idle clock. `order` counts the rows of
+/// Whether a row of neusight_ops.csv was measured before the card left its idle clock. `order` counts the rows of
 /// a campaign. Source: kernels bound by the SMs (powf, layer norm of short rows) take 1.5 to 2.5 times as long in these
 /// rows as later ones of the same shape, the ratio of base and boost clock; kernels bound by memory do not.
 [[nodiscard]] bool ran_at_idle_clock(std::string_view device_slug, std::string_view split, std::int64_t order);

@@ -19,7 +19,7 @@ namespace ftax::fit {
 /// Under which conditions a row of neusight_ops.csv was measured.
 enum class Conditions {
     usual,
-    without_lt,       ///< layers of a P4 without a bias, whose kernels are others; fitted, too
+    without_lt,       ///< layers of a P4 without a bias, whose kernels are others; fitted as well
     second_campaign,  ///< `split` test: other clocks
     campaign_start,   ///< before the card had left its idle clock
 };

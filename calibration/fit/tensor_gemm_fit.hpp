@@ -27,7 +27,7 @@ struct TensorGemmRow {
 struct TensorGemmFitOptions {
     FitOptions fit{.starts = 1, .iterations = 30, .row_log_stddev = 0.1, .seed = 1};
     std::size_t rows_per_device = 450;  ///< spread evenly; errors are taken over all rows
-    int rounds = 3;     ///< fits, in between kernels are chosen anew and priors centred on what was found
+    int rounds = 3;     ///< fits, in between kernels are chosen again and priors centred on what was found
     bool folds = true;  ///< a fifth of the shapes left out; one device; all devices of a generation
 };
 

@@ -41,11 +41,11 @@ struct AtenCall {
 /// or wrong.
 void append_aten(Graph& graph, const AtenCall& call);
 
-/// Tells whether an operator is of a library that the tables are about: of any other, a name that they have ("my::add")
+/// Whether an operator is of a library that the tables are about: of any other, a name that they have ("my::add")
 /// may stand for something else.
 [[nodiscard]] bool is_of_known_library(std::string_view target) noexcept;
 
-/// Tells whether the table has a row for an operator, given as "aten::conv2d".
+/// Whether the table has a row for an operator, given as "aten::conv2d".
 [[nodiscard]] bool is_known_aten(std::string_view target) noexcept;
 
 }  // namespace ftax

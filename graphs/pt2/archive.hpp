@@ -24,7 +24,7 @@ class Archive {
     /// member is damaged or not as long as its header says.
     [[nodiscard]] std::string read(const std::string& name);
 
-    /// Tells whether a member is kept uncompressed; the file then is at least as large as the member.
+    /// Whether a member is kept uncompressed; the file then is at least as large as the member.
     [[nodiscard]] bool is_stored(const std::string& name) const;
 
   private:

@@ -7,7 +7,7 @@
 
 namespace ftax {
 
-/// Tells whether an archive is one that torch.jit.save wrote: it holds code.
+/// Whether an archive is one that torch.jit.save wrote: it holds code.
 [[nodiscard]] bool is_torchscript(const Archive& archive);
 
 /// Imports a TorchScript program (.pt of torch.jit.trace or torch.jit.script): checks the archive, lets LibTorch load

@@ -19,7 +19,7 @@ struct AnchorRow {
     double host_s = 0;    ///< predicted host time at host.scale = 1, without the calls
     double calls = 0;     ///< what the second scalar is paid for: queries of the BLAS library, calls of an engine
     double device_s = 0;  ///< predicted device time
-    std::string model;    ///< rows of one model are one witness, not many
+    std::string model;    ///< rows of one model are correlated: together they weigh as one
     std::string label;    ///< how messages call the row ("line 12: bert, batch 1")
     /// Part of host_s that no device work overlaps: the forward call, where runs are synchronised.
     double forward_s = 0;

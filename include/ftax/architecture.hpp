@@ -82,12 +82,12 @@ struct ArchitectureSpec {
     bool asynchronous_copies = false;      ///< cp.async: operands of 8 bytes' alignment keep the main loop fed
     int main_loop_stages = 1;              ///< steps that tensor-core kernels load ahead, against Ampere and before
     bool integer_shares_lanes = false;     ///< half of the f32 lanes also do integer and address arithmetic
-    bool cta_skew = false;                 ///< blocks that share operands drift apart, see gemm_traffic.hpp
+    bool cta_skew = false;                 ///< CTAs that share operands run with growing skew, see gemm_traffic.hpp
     bool pointwise_through_blas = false;   ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
     int gemv_rows = 1;                     ///< f32 layers of so many rows run as matrix-vector products
     double dram_share = 0.9;               ///< sustained share of the datasheet's memory bandwidth, without inline ECC
     double f32_share = 1;                  ///< sustained share of the datasheet's f32 rate in matrix products
-    double f32_share_consumer = 1;         ///< the same of GeForce and Titan cards, whose clocks exceed their boost
+    double f32_share_consumer = 1;         ///< likewise for GeForce and Titan cards, whose clocks exceed their boost
     double f32_energy_per_flop_j = 0;      ///< at boost clock, beyond what the board draws anyway
     double tensor_energy_ratio = 0.12;     ///< energy of a tensor core's f16 operation against it
     double tensor_energy_per_flop_j = 0;   ///< of a board at its power limit, everything included, f16

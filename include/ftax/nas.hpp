@@ -58,7 +58,7 @@ class Space {
     virtual std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const = 0;
     /// Appends one block. `live` holds the tensors that later blocks may read; live[0] is the output at the end.
     virtual void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const = 0;
-    /// Tells whether the host waits for the device after each block in the runs that the space is known from.
+    /// Whether the host waits for the device after each block in the runs that the space is known from.
     virtual bool waits_after_blocks() const { return false; }
 };
 

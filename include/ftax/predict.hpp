@@ -51,7 +51,7 @@ struct OpPrediction {
     Bound bound = Bound::latency_floor;  ///< of its kernels; Bound::host when it launches none
 };
 
-/// How one kernel is timed and why. Times are those of the kernel's parts at boost clock, which `reason` compares, too;
+/// How one kernel is timed and why. Times are those of the kernel's parts at boost clock, which `reason` also compares;
 /// seconds combines them, under the power limit of the forward pass.
 struct KernelDetail {
     std::string name;    ///< algorithm, tile (n × m) and parts of the reduction
@@ -86,7 +86,7 @@ struct Prediction {
     Bound bound = Bound::host;
     std::int64_t kernels = 0;
     double sm_active = 0;       ///< share of the latency in which an SM holds work, averaged over the SMs; an estimate
-    double warp_occupancy = 0;  ///< the same of the warps that the SMs can hold
+    double warp_occupancy = 0;  ///< likewise, of the warps that the SMs can hold
     Coverage coverage;
     std::vector<std::string> warnings;  ///< extrapolation, operators without a rule, values an export does not hold for
 };

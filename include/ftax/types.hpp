@@ -40,7 +40,7 @@ enum class DType : std::uint8_t {
 [[nodiscard]] std::string_view name_of(DType type) noexcept;
 /// Parses what name_of prints.
 [[nodiscard]] std::optional<DType> dtype_from_name(std::string_view name) noexcept;
-/// Tells whether the type is a real floating-point type, i.e. one that a run's precision replaces.
+/// Whether the type is a real floating-point type, i.e. one that a run's precision replaces.
 [[nodiscard]] bool is_float(DType type) noexcept;
 
 /// Numeric precision of a run: what the user casts weights and activations to.

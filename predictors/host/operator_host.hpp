@@ -66,9 +66,9 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
                         "share of the call's host time that passes before its kernel starts"});
     visit("operator.product_launch_share", p.product_launch_share,
           ParameterSpec{0.7, 0.05, 1, 0.3, shared,
-                        "the same of linear and bmm; rows whose latency does not depend on k up to a length"});
+                        "likewise for linear and bmm; rows whose latency does not depend on k up to a length"});
     visit("operator.conv_launch_share", p.conv_launch_share,
-          ParameterSpec{0.9, 0.05, 1, 0.1, shared, "the same of conv: plans are looked up before the launch"});
+          ParameterSpec{0.9, 0.05, 1, 0.1, shared, "likewise for conv: plans are looked up before the launch"});
     visit("operator.conv_start_s", p.conv_start_s,
           ParameterSpec{5e-5, 5e-6, 1e-3, 0.5, shared, "call of the first convolution of a process"});
     visit("operator.conv_slope_s", p.conv_slope_s,
@@ -77,7 +77,7 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
           ParameterSpec{5e-6, 1e-8, 1e-3, 1.0, shared, "more per square of it"});
     visit("operator.power_control_time_s", p.power_control_time_s,
           ParameterSpec{1e-3, 1e-5, 0.1, 1.0, shared,
-                        "kernel of a timed call that feels half of the power limit: the governor sees the pauses "
+                        "kernel of a timed call that feels half of the power limit: power control sees the pauses "
                         "between calls too"});
     visit("operator.spread", p.spread,
           ParameterSpec{0.35, 0.01, 2, 0.5, device,
@@ -109,7 +109,7 @@ T conv_host_s(double order, const T& start_s, const T& slope_s, const T& curvatu
     return start_s + slope_s * thousands + curvature_s * (thousands * thousands);
 }
 
-/// Tells whether that operator is a matrix product.
+/// Whether that operator is a matrix product.
 inline bool is_product(std::string_view name) {
     return name == "linear" || name == "bmm";
 }

@@ -81,8 +81,7 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "share of the memory bandwidth of tensor-core and depthwise kernels; framework_tax.csv eager CNNs, "
                     "timm_infer.csv"});
     f("conv.layout_bandwidth", p.layout_bandwidth,
-      ParameterSpec{1.2, 0.2, 4, 0.5, shared,
-                    "the same of copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
+      ParameterSpec{1.2, 0.2, 4, 0.5, shared, "likewise, copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
     f("conv.fused_layout_share", p.fused_layout_share,
       ParameterSpec{0.45, 0.05, 1, 0.3, shared, "share of those copies that cuDNN 9 still makes; timm_infer.csv"});
     f("conv.tensor_efficiency", p.tensor_efficiency,

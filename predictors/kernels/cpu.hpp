@@ -23,7 +23,7 @@ struct CpuParameters {
     T l3_bytes{};            ///< what this process gets of the last cache
     T weight_bytes_per_s{};  ///< of weights, which every forward pass finds outside the inner caches
     T relayout_passes{};     ///< how often a convolution's operands are moved beyond being read or written once
-    T fault_bytes_per_s{};   ///< first touch of pages that an allocation brought anew
+    T fault_bytes_per_s{};   ///< first touch of pages of a fresh allocation
     std::array<T, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
 };
 
@@ -75,7 +75,7 @@ struct CpuModel {
     DeviceSpec device;
     CpuParameters<T> parameters;
 
-    /// Output of an operator that the allocator maps anew on every call, and whose pages are faulted in one by one.
+    /// Output of an operator that the allocator maps again on every call, and whose pages are faulted in one by one.
     /// Source: glibc, M_MMAP_THRESHOLD_MAX of 64-bit systems.
     static constexpr double mapped_anew_bytes = 32.0 * (1 << 20);
     /// Elements one thread gets at least. Source: at::internal::GRAIN_SIZE.

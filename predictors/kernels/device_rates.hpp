@@ -22,7 +22,7 @@ struct DeviceCounts {
     double power_limit_w = 0;
     double arithmetic_power_w = 0;      ///< what the power limit leaves it, see power.hpp
     double energy_per_flop_j = 0;       ///< of `path` at boost clock, see power.hpp; 0: the card keeps its clock
-    double fp32_energy_per_flop_j = 0;  ///< the same of CUDA cores
+    double fp32_energy_per_flop_j = 0;  ///< likewise, CUDA cores
 };
 
 /// What the kernel models need to know of a device for one math path. What a fit may scale is of type T: `double`

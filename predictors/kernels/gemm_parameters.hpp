@@ -26,7 +26,7 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{500, 40, 2500, 0.4, architecture, "cycles of one 8-deep main-loop step of a lone block"});
     visit("gemm.issue_latency", p.issue_latency,
           ParameterSpec{0.6, 0.02, 3, 0.4, architecture,
-                        "the same of a block with one warp per scheduler, in units of its arithmetic"});
+                        "likewise, of a block with one warp per scheduler, in units of its arithmetic"});
     visit("gemm.wide_efficiency", p.wide_efficiency,
           ParameterSpec{0.92, 0.5, 1.3, 0.1, architecture, "main loop, 64 outputs per thread"});
     visit("gemm.narrow_efficiency", p.narrow_efficiency,
@@ -39,7 +39,7 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture,
                         "operand whose rows run along the reduction, read 32 bytes per row at a time"});
     visit("gemm.layer_strided_bandwidth", p.layer_strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "the same of layers, both of whose operands are so read"});
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "likewise for layers, both of whose operands are so read"});
     visit("gemm.strided_reduction", p.strided_reduction,
           ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
     visit("gemm.reread", p.reread,

@@ -10,7 +10,7 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
-/// What a matrix product reads from memory: its operands once while blocks keep step, again where they do not.
+/// What a matrix product reads from memory: its operands once while CTAs run in step, again where skew parts them.
 namespace ftax::kernels::gemm {
 
 template <class T>
@@ -18,7 +18,7 @@ T miss_share(const T& working_set, double room = 1) {
     return working_set / (room + working_set);
 }
 
-/// Do blocks that share operands drift apart? Those of sliced kernels keep together. See shared_traffic.
+/// Whether CTAs that share operands run with growing skew; those of sliced kernels do not. See shared_traffic.
 inline bool has_cta_skew(const ArchitectureSpec& chip, MainLoop loop) {
     return chip.cta_skew && loop != MainLoop::sliced;
 }
@@ -54,8 +54,8 @@ struct Traffic {
 /// read in a piece.
 /// Source: neusight_ops.csv linear. Where one row of blocks fills the GPU no two of them share weights and the traffic
 /// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
-/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. 128x128x8 kernels lose half as much (974 layers of a P4;
-/// 4,096³ without a bias takes a GTX 1080 Ti 12.2 ms).
+/// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. 128x128x8 kernels lose half as much (974 layers of a
+/// P4; 4,096³ without a bias takes a GTX 1080 Ti 12.2 ms).
 template <class T>
 T strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters<T>& p) {
     constexpr double vector_loss = 0.5;  // 16-byte loads
@@ -66,25 +66,25 @@ T strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters<T>& p) {
     return 1.0 + loss * (loop == MainLoop::vector ? vector_loss : 1.0);
 }
 
-/// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the drift
+/// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the skew
 /// of all over their number to the power of 3/4 (fits prefer 0.64 to 0.75, this takes two square roots), and the L2 may
 /// have lost by then what that one read.
 template <class T>
-T lost_share(const T& drift, double sharers) {
+T lost_share(const T& skew, double sharers) {
     const double spread = std::sqrt(sharers);
-    return miss_share(drift, spread * std::sqrt(spread));
+    return miss_share(skew, spread * std::sqrt(spread));
 }
 
 /// Counts operand traffic. What the CTAs of a band share is read once while they run in step; later bands re-read what
 /// has left the L2. On CUDA cores before Ampere the skew between CTAs grows over the waves until they are spread over a
 /// whole CTA's time, the faster the more SMs and the slower the more warps hold a CTA together. Between two blocks that
-/// share a row of the operands the resident blocks read as much as they drifted, over the number of blocks that share
+/// share a row of the operands the resident blocks read as much as their skew, over the number of blocks that share
 /// it to the power of 3/4: once that exceeds the L2, the second reads for itself. Source: our fits to neusight_ops.csv
-/// linear. A P4's 64x64 kernel reads the columns of the weights for each block row anew in 10 % of the cases after two
-/// waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from the start: the drift goes with the
+/// linear. A P4's 64x64 kernel reads the columns of the weights again for each block row in 10 % of the cases after two
+/// waves, 50 % after eight, 80 % after sixteen (k = 1,000), a P100's almost from the start: the skew goes with the
 /// waves and the square of the SMs. One set of three numbers (skew, skew_waves and the power) holds for P4, P100, V100
 /// and T4 in both kinds of operands and kernels; an A100's rows do not tell; an RTX 3090's 24.5 TFLOP/s in f32 leave no
-/// room for drift (github.com/zzc0721/torch-performance-test-data).
+/// room for skew (github.com/zzc0721/torch-performance-test-data).
 template <class T>
 Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
                           const DeviceRates<T>& rates, const GemmParameters<T>& p) {
@@ -108,10 +108,10 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
 
     if (!has_cta_skew(*rates.chip, tile.loop)) return {batches * rows_once, batches * columns_once};
     const double waves = batches * grid / resident * (rates.sms * rates.sms * (1.0 / 1600));
-    const T drift =
+    const T skew =
         p.skew * (waves / (p.skew_waves + waves)) * (resident * depth_bytes * inverse_l2) * tile.idle_schedulers;
-    return {batches * rows_once * (1.0 + (across - 1) * lost_share(drift, across)),
-            batches * columns_once * (1.0 + (down - 1) * lost_share(drift, down))};
+    return {batches * rows_once * (1.0 + (across - 1) * lost_share(skew, across)),
+            batches * columns_once * (1.0 + (down - 1) * lost_share(skew, down))};
 }
 
 }  // namespace ftax::kernels::gemm

@@ -5,7 +5,7 @@
 namespace ftax {
 
 /// Balances the power of a forward pass: the board lowers its clock until the energy of all kernels fits, and what
-/// waits for memory leaves power to arithmetic. Waits for the host leave some, too, which is not counted: where the
+/// waits for memory leaves power to arithmetic. Waits for the host also leave some, which is not counted: where the
 /// host decides, the latency is its time either way.
 struct PassPower {
     double seconds = 0;          ///< of kernels at boost clock, and of the gaps between them

@@ -116,11 +116,11 @@ struct AttentionShape {
             : static_cast<double>(s.out_depth) * static_cast<double>(s.out_height) * static_cast<double>(s.out_width);
     return 2.0 * static_cast<double>(s.batch) * pixels * filters;
 }
-/// Of an elementwise kernel or a reduction: one for each element.
+/// One for each element of an elementwise kernel or a reduction.
 [[nodiscard]] inline double flops(const MemoryShape& s) {
     return static_cast<double>(s.elements);
 }
-/// Of both products; causal masks leave half of them.
+/// Those of both products; causal masks leave half of them.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
     return 4 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length) *
            static_cast<double>(s.kv_length) * static_cast<double>(s.head_dim) * (s.causal ? 0.5 : 1);

@@ -14,7 +14,7 @@ namespace ftax::kernels {
 template <class T>
 struct SustainedParameters {
     T clock_fp32{};      ///< sustained / datasheet rate of the CUDA cores
-    T clock_tensor{};    ///< the same of the tensor cores, all element types
+    T clock_tensor{};    ///< likewise, tensor cores, all element types
     T bandwidth{};       ///< sustained / datasheet memory bandwidth
     T kernel_floor_s{};  ///< shortest time of a kernel
 };

@@ -27,7 +27,7 @@ inline double tiles_over(double count, double size) {
     return tiles_over(count, size, 1 / size);
 }
 
-/// The same of an integer and tiles of 2^size_log2, for which it takes fewer instructions.
+/// tiles_over for an integer and tiles of 2^size_log2, for which it takes fewer instructions.
 inline double tiles_over_log2(std::int64_t count, int size_log2) {
     return static_cast<double>(((count - 1) >> size_log2) + 1);
 }

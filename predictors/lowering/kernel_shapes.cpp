@@ -204,7 +204,7 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     return shape;
 }
 
-/// Tells whether two tensors of one shape lie in memory in another order.
+/// Whether two tensors of one shape lie in memory in another order.
 bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound) {
     if (a.shape.size() != b.shape.size() || (a.strides.empty() && b.strides.empty())) return false;
     std::int64_t step_a = 1, step_b = 1;

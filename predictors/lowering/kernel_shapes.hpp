@@ -12,7 +12,7 @@ namespace ftax {
 [[nodiscard]] KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                        const BoundShapes& bound, bool engine_is_channels_last);
 
-/// Tells whether the kernel is launched for these shapes (see LaunchCondition).
+/// Whether the kernel is launched for these shapes (see LaunchCondition).
 [[nodiscard]] bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 
 }  // namespace ftax

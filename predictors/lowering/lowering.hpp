@@ -40,7 +40,7 @@ struct LoweringTraits {
 [[nodiscard]] Schedule lower(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
                              const LoweringTraits& traits);
 
-/// Tells whether a framework keeps the activations of a run in NHWC.
+/// Whether a framework keeps the activations of a run in NHWC.
 [[nodiscard]] bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept;
 
 /// Element type that activations and weights have under a precision.

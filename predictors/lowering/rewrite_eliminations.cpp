@@ -82,7 +82,7 @@ void fold_constants(Graph& graph) {
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const Op& op = graph.ops[id];
         if (is_uncertain(op)) continue;
-        // Of what tensors are filled or expanded like only the shape counts.
+        // Only the shape counts of a tensor that others are filled or expanded like.
         const std::size_t read = op.kind == OpKind::fill ? 0 : op.kind == OpKind::expand ? 1 : op.inputs.size();
         const auto end = op.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(read, op.inputs.size()));
         if (!std::all_of(op.inputs.begin(), end, is_known)) continue;

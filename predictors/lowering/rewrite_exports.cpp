@@ -129,7 +129,7 @@ void append_roll(Spelling out) {
     }
 }
 
-/// Writes every operator that `matches` anew.
+/// Rewrites every operator that `matches`.
 template <class Matches, class Append>
 void write_out(Graph& graph, const Matches& matches, const Append& append) {
     std::vector<Op> ops;

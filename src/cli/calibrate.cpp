@@ -37,7 +37,7 @@ const std::vector<std::int64_t> proof_batches{1, 2, 4, 8};
 const ShapeBindings proof_dims{{"seq", 128}};
 const std::vector<bench::Mode> proof_modes{bench::Mode::end_to_end};
 
-/// Of the repetitions of one operator the fastest counts: what disturbs a CPU only ever lengthens.
+/// The fastest repetition of an operator counts: what disturbs a CPU only ever lengthens.
 std::vector<fit::CpuRow> cpu_rows(const std::string& path, const DeviceSpec& device, const std::string& framework) {
     std::map<std::pair<std::string, std::map<std::string, std::int64_t>>, double> fastest;
     for (const OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(path)), print_warnings)) {

@@ -72,7 +72,7 @@ class CellReader {
     std::size_t line_ = 1;
 };
 
-/// Tells whether a spreadsheet would take the text for a formula. Numbers are none, though they may begin with a minus.
+/// Whether a spreadsheet would take the text for a formula. Numbers are none, though they may begin with a minus.
 bool looks_like_formula(std::string_view cell) {
     return !cell.empty() && std::string_view("=+-@\t\r").find(cell[0]) != std::string_view::npos && !parse_number(cell);
 }

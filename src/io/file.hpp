@@ -15,7 +15,7 @@ namespace ftax {
 /// Throws Error{usage} with the system's reason when that fails; the old file is then untouched and no temporary left.
 void write_file(const std::string& path, std::string_view content);
 
-/// Tells whether files can be created in a folder.
+/// Whether files can be created in a folder.
 [[nodiscard]] bool is_writable_folder(const std::string& path);
 
 }  // namespace ftax

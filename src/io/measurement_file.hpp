@@ -17,7 +17,7 @@ struct MeasurementFile {
     std::vector<std::string> problems;
 };
 
-/// Tells whether a table holds operators (a column `op`) rather than whole models.
+/// Whether a table holds operators (a column `op`) rather than whole models.
 [[nodiscard]] bool holds_operators(const CsvTable& table);
 
 /// Read measurement rows (columns: docs/formats.md), in any order of columns, other columns ignored.

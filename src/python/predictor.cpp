@@ -125,7 +125,7 @@ void bind_predictor(nb::module_& module) {
         .def_ro("kernels", &Prediction::kernels)
         .def_ro("sm_active", &Prediction::sm_active,
                 "Share of the latency in which an SM holds work, averaged over the SMs: an estimate.")
-        .def_ro("warp_occupancy", &Prediction::warp_occupancy, "The same of the warps that the SMs can hold.")
+        .def_ro("warp_occupancy", &Prediction::warp_occupancy, "Likewise, of the warps that the SMs can hold.")
         .def_prop_ro(
             "coverage",
             [](const Prediction& p) {

@@ -19,10 +19,10 @@ struct MachineRows {
     fit::RuntimeQuantities runtime;
 };
 
-/// Tells whether rows say how they were timed, as those of `ftax measure` do (a column `mode`).
+/// Whether rows say how they were timed, as those of `ftax measure` do (a column `mode`).
 [[nodiscard]] bool holds_modes(const CsvTable& table);
 
-/// Tells whether rows are what ftax_cuda_probe wrote (runtime.csv, probe.csv).
+/// Whether rows are what ftax_cuda_probe wrote (runtime.csv, probe.csv).
 [[nodiscard]] bool holds_runtime(const CsvTable& table);
 
 /// Networks at larger batches say nothing of the host: the launch queue may be full, and then the device's time is what

@@ -19,7 +19,7 @@
 // Runs each reader over its seeds again and again, each time in a process of its own, and lets another allocation fail
 // each time: the answer must be std::bad_alloc (exit status 4 of the program) or an Error, and nothing may be left
 // allocated. Destructors of nlohmann's documents allocate, and cannot throw: what fails there ends the program through
-// std::terminate, which src/main.cpp makes exit status 4, too.
+// std::terminate, which src/main.cpp also makes exit status 4.
 
 namespace {
 

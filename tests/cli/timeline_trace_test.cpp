@@ -151,7 +151,7 @@ TEST_CASE("inspect --kernels names the operators of the graph that the framework
         const Json launches = Json::parse(run.output)["launches"];
         std::size_t convolutions = 0;
         for (const Json& launch : launches) {
-            // A convolution's kernel stands beside a convolution: names taken from another graph drift off.
+            // A convolution's kernel stands beside a convolution: names taken from another graph would not match.
             for (const Json& kernel : launch["kernel_details"]) {
                 if (kernel["name"].get<std::string>().find("implicit-gemm") == std::string::npos) continue;
                 CHECK(launch["source"].get<std::string>().find("conv") != std::string::npos);

@@ -88,7 +88,7 @@ TEST_CASE("paper, table 1: headroom finds the wider and the longer BERT") {
     CHECK(growth.at("width") >= 1536 / 768);
     CHECK(growth.at("seq") >= 512 / 128);
     CHECK(growth.at("batch") >= 4);
-    CHECK(growth.at("depth") < 1.2);  // every layer costs the host anew
+    CHECK(growth.at("depth") < 1.2);  // every layer costs the host again
 }
 
 TEST_CASE("paper, table 3: frameworks rank in SM activity as measured for BERT at batch 1") {

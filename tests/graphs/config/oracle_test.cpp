@@ -44,7 +44,7 @@ struct Count {
     double parameters = 0, flops = 0, bytes = 0, kernels = 0;
 };
 
-/// The same of a graph. Scores of an attention count twice two more operations there, for the softmax.
+/// What a graph has. Scores of an attention count twice two more operations there, for the softmax.
 Count count(const Graph& graph, const Row& row) {
     ShapeBindings bindings;
     for (const std::string& symbol : graph.expressions.symbols()) {

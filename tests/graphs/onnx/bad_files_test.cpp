@@ -164,7 +164,7 @@ TEST_CASE("BAD_INPUTS 5: duplicate fields and split messages are merged as proto
     CHECK(graph.ops.size() == 2);
     CHECK(graph.inputs.size() == 1);
     CHECK(graph.outputs.size() == 1);
-    // Of a scalar the last value counts: the second ir_version is 0.
+    // The last value of a scalar counts: the second ir_version is 0.
     CHECK(import_failure(first.bytes() + second.bytes() + varint(1 << 3) + '\0').says("ir_version"));
 }
 

@@ -79,5 +79,5 @@ TEST_CASE("growth stays within the budget, and one step more does not") {
     const auto batch = static_cast<std::int64_t>(growths[0].to);
     CHECK(predictor.predict({{"batch", batch}}).latency_s <= 1.05 * base_s);
     CHECK(predictor.predict({{"batch", batch + 1}}).latency_s > 1.05 * base_s);
-    CHECK(growths[2].to < 1.1);  // deeper: every layer costs the host anew
+    CHECK(growths[2].to < 1.1);  // deeper: every layer costs the host again
 }

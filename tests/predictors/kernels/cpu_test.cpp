@@ -26,7 +26,7 @@ TEST_CASE("a large matrix product on a CPU runs at its rate") {
     CHECK(seconds < 1.2 * arithmetic_s);
 }
 
-TEST_CASE("an output of 32 MiB is mapped anew on every call and faulted in") {
+TEST_CASE("an output of 32 MiB is mapped again on every call and faulted in") {
     const auto cpu = test::reference_cpu();
     const auto pointwise = [](std::int64_t elements) {
         return MemoryShape{.elements = elements, .read_bytes = 4 * elements, .write_bytes = 4 * elements};

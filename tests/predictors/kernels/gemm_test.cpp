@@ -260,7 +260,7 @@ TEST_CASE("f32 layers that cublasLt does not get have other kernels where their 
     CHECK(choose(s, "p4").tile->name != "128x128x8");
 }
 
-TEST_CASE("CTAs drift apart before Ampere, but not in sliced kernels") {
+TEST_CASE("skew between CTAs grows before Ampere, but not in sliced kernels") {
     const auto skew = [](Architecture architecture, MainLoop loop) {
         return gemm::has_cta_skew(architecture_spec(architecture, 0, 0), loop);
     };
