@@ -86,6 +86,54 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     return shape;
 }
 
+/// Kernels of language models whose time is traffic, for m tokens.
+std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) {
+    using enum kernels::MemoryClass;
+    kernels::MemoryShape shape;
+    double reads = 1;  // tensors of the result's size
+    if (row.op == "rms_norm" || row.op == "layer_norm") {
+        shape.cls = layer_norm;
+    } else if (row.op == "silu_mul") {
+        shape.cls = transcendental;
+        reads = 2;
+    } else if (row.op == "gelu") {
+        shape.cls = transcendental;
+    } else if (row.op == "add") {
+        reads = 2;
+    } else if (row.op == "embedding") {
+        shape.cls = gather;
+    } else if (row.op != "rope") {
+        return std::nullopt;
+    }
+    shape.rows = dimension_or(row, "m", 1);
+    shape.row_length = row.op == "rope" ? (dimension_or(row, "heads", 1) + dimension_or(row, "kv_heads", 1)) *
+                                              dimension_or(row, "d", 1)
+                                        : dimension_or(row, "h", 1);
+    shape.elements = shape.rows * shape.row_length;
+    shape.element_bytes = element_bytes(row.precision);
+    shape.write_bytes = shape.elements * shape.element_bytes;
+    shape.read_bytes = static_cast<std::int64_t>(reads * static_cast<double>(shape.write_bytes));
+    return shape;
+}
+
+std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement& row) {
+    const bool decode = row.op == "generation_attention";
+    if (!decode && row.op != "context_attention" && row.op != "encoder_attention") return std::nullopt;
+    if (!has_dimensions(row, {"b", "heads", "kv_heads", "d"}) || !row.shape.contains(decode ? "past" : "s")) {
+        return std::nullopt;
+    }
+    kernels::AttentionShape shape;
+    shape.batch = dimension_or(row, "b", 1);
+    shape.heads = dimension_or(row, "heads", 1);
+    shape.kv_heads = dimension_or(row, "kv_heads", 1);
+    shape.head_dim = dimension_or(row, "d", 64);
+    shape.q_length = decode ? 1 : dimension_or(row, "s", 1);
+    shape.kv_length = decode ? dimension_or(row, "past", 0) + 1 : shape.q_length;
+    shape.element_bytes = element_bytes(row.precision);
+    shape.causal = row.op == "context_attention";
+    return shape;
+}
+
 kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
     kernels::ConvShape shape;
     shape.batch = dimension_or(row, "b", 1);
@@ -106,6 +154,11 @@ kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
 }  // namespace
 
 std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
+    if (row.mode == "device_hot" && !row.shape.contains("b") && row.op != "gemm") {
+        if (const auto shape = token_shape(row)) return *shape;
+        return std::nullopt;
+    }
+    if (const auto shape = attention_shape(row)) return *shape;
     if (!operator_index(row.op) && row.op != "gemm") return std::nullopt;
     if (row.op == "conv") {
         if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
@@ -122,9 +175,14 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
 OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
+      graph_kernels_(kernels_),
       host_(profile_parameters<OperatorHostParameters<double>>(host)) {
     for (auto& rates : kernels_.rates) {
         rates.floor_s = host_.kernel_floor_s;
+    }
+    for (auto& rates : graph_kernels_.rates) {
+        const auto& p = kernels_.parameters.tensor_gemm;
+        rates.floor_s = p.floor_s * kernels::tensor_gemm::cycle_scale(rates, p);
     }
 }
 
@@ -133,9 +191,11 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     if (!shape) return std::nullopt;
     // Operator files state their precision exactly: fp32 is without TF32 also for convolutions.
     const MathPath path = math_path(device_, row.precision, false);
-    const auto plan = std::visit([&](const auto& s) { return kernels_.plan(s, path); }, *shape);
+    const bool alone = row.mode == "device_hot";
+    const auto plan =
+        std::visit([&](const auto& s) { return (alone ? graph_kernels_ : kernels_).plan(s, path); }, *shape);
     OperatorRowPrediction result;
-    if (row.mode == "device_hot") {
+    if (alone) {
         result.kernel_s = kernels::within_power<double>(plan) + graph_gap_s;
         result.latency_s = result.kernel_s;
         const double width = std::exp(spread(row.op, host_));

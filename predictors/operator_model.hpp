@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <span>
-#include <variant>
 
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
@@ -19,11 +18,14 @@ namespace ftax {
 /// Source: start values of kernel_gap_s (framework_model.hpp); nodes of nothing take 1.8 to 2.7 µs in tensor_ops.csv.
 inline constexpr double graph_gap_s = 1e-6;
 
-using OperatorShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape>;
+using OperatorShape = KernelShape;
 
 /// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a
 /// layer without one, which the kernel's name may also tell); b, cin, cout, kernel, hw, stride, pad (groups and
-/// dilation optional). Returns nullopt for an operator without a model or a missing dimension.
+/// dilation optional). Kernels of language models, timed alone: gemm m, n, k; rms_norm, layer_norm, silu_mul, gelu,
+/// add, embedding m, h; rope m, heads, kv_heads, d; context_attention, encoder_attention b, s, heads, kv_heads, d;
+/// generation_attention b, past, heads, kv_heads, d.
+/// Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
 struct OperatorRowPrediction {
@@ -51,7 +53,8 @@ class OperatorModel {
 
   private:
     DeviceSpec device_;
-    KernelModels<double> kernels_;
+    KernelModels<double> kernels_;        ///< with the floor of calls
+    KernelModels<double> graph_kernels_;  ///< with that of a CUDA graph's nodes
     OperatorHostParameters<double> host_;
 };
 

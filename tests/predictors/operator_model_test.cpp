@@ -128,3 +128,31 @@ TEST_CASE("anchors give the scale of the machine's host") {
     model.anchor(rows);
     for (std::size_t i = 0; i < 5; ++i) CHECK(model.predict(rows[i])->latency_s == doctest::Approx(rows[i].latency_s));
 }
+
+TEST_CASE("kernels of language models that were timed alone have no host, and the floor of a graph's node") {
+    const OperatorModel model(device_profile("h100-sxm5-80gb"), call_host_profile("h100-sxm5-80gb"));
+    const auto predict = [&](const char* op, std::map<std::string, std::int64_t> shape) {
+        const auto row =
+            model.predict({.op = op, .precision = Precision::bf16, .shape = std::move(shape), .mode = "device_hot"});
+        REQUIRE(row);
+        CHECK(row->host_s == 0);
+        CHECK(row->low_s < row->latency_s);
+        return row->latency_s;
+    };
+    for (const char* op : {"rms_norm", "layer_norm", "silu_mul", "gelu", "add", "embedding"}) {
+        CAPTURE(op);
+        CHECK(predict(op, {{"m", 1}, {"h", 4096}}) < 5e-6);
+        CHECK(predict(op, {{"m", 16384}, {"h", 8192}}) > 16384 * 8192 * 2 / 3.4e12);
+    }
+    CHECK(predict("rope", {{"m", 8192}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}) > 10e-6);
+    CHECK(predict("gemm", {{"m", 4096}, {"n", 4096}, {"k", 4096}}) > 2.0 * 4096 * 4096 * 4096 / 990e12);
+    const double prefill =
+        predict("context_attention", {{"b", 1}, {"s", 4096}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}});
+    const double encoder =
+        predict("encoder_attention", {{"b", 1}, {"s", 4096}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}});
+    CHECK(prefill < encoder);
+    CHECK(predict("generation_attention", {{"b", 1}, {"past", 4095}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}) <
+          prefill);
+    CHECK_FALSE(
+        model.predict({.op = "moe", .precision = Precision::bf16, .shape = {{"tokens", 1}}, .mode = "device_hot"}));
+}
