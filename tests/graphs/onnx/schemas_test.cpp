@@ -22,7 +22,9 @@ TEST_CASE("every operator of ONNX is known and needs as many inputs as its schem
         if (schema.domain().empty()) fewest_inputs[schema.Name()][schema.SinceVersion()] = schema.min_input();
     }
     CHECK(fewest_inputs.size() > 150);
-    for (const auto& [name, versions] : fewest_inputs) {
+    for (const auto& schema : fewest_inputs) {
+        const auto& name = schema.first;
+        const auto& versions = schema.second;
         CAPTURE(name);
         if (with_bodies.contains(name)) continue;
         int fewest = versions.rbegin()->second;
