@@ -29,7 +29,7 @@ include(cmake/embed.cmake)
 
 ftax_sources(core_sources
     src/core/
-        embedded.cpp expression.cpp expression_parser.cpp graph.cpp graph_builder.cpp near_names.cpp
+        embedded.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
         operands.cpp strides.cpp text_graph.cpp types.cpp work.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
@@ -39,7 +39,7 @@ ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
 ftax_sources(io_sources
     src/io/
         architecture_file.cpp csv.cpp data_folder.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
-        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp)
+        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp uncertainty_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 include(cmake/tables.cmake)
 
@@ -88,7 +88,7 @@ ftax_sources(predictors_sources
         autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp lowering.cpp rewrite_eliminations.cpp
         rewrite_exports.cpp rewrite_fusions.cpp
     predictors/kernels/
-        device_model.cpp kernel_detail.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
+        device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
     predictors/host/
         host_costs.cpp
     predictors/timeline/
@@ -97,11 +97,11 @@ ftax_sources(predictors_sources
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
         pytorch_eager.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
-        anchor.cpp crossover.cpp headroom.cpp widen.cpp
+        anchor.cpp crossover.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
-ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt)
+ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt Eigen3::Eigen)
 
 ftax_sources(fit_sources
     calibration/fit/

@@ -4,8 +4,9 @@ set -eu
 
 for group in "$@"; do
     case $group in
-        program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libzip-dev ;;
-        fit) set -- "$@" libeigen3-dev libceres-dev ;;
+        program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libzip-dev
+                 libeigen3-dev ;;
+        fit) set -- "$@" libceres-dev ;;
         tests) set -- "$@" doctest-dev libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler strace valgrind
                # The test of the pages is skipped elsewhere: Ubuntu's Chromium is a snap.
                if grep -qx 'ID=debian' /etc/os-release; then set -- "$@" chromium-headless-shell; fi ;;

@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
+#include "predictors/analysis/log_normal.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/device_model.hpp"
+#include "predictors/kernels/kernel_factor.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/equal_kernels.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
@@ -38,6 +41,7 @@ DType half_type_of_weights(const Graph& graph) {
 
 /// What a prediction keeps of a kernel's plan.
 struct PlannedKernel : kernels::KernelTime<double> {
+    Factor factor = Factor::elementwise;
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
 };
@@ -92,9 +96,11 @@ struct Predictor::State {
             if (first_equal[i] < i) {
                 plans[i] = plans[first_equal[i]];
             } else if (is_launched(graph, kernel, bound)) {
-                const auto planned = plan(
-                    kernel_models, kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last), kernel.path);
-                plans[i] = {planned, planned.bound(),
+                const auto shape = kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last);
+                const auto planned = plan(kernel_models, shape, kernel.path);
+                const Factor factor = factor_of(shape, kernel.path);
+                const double scale = device.factors.scale(factor);
+                plans[i] = {{scale * planned.seconds, scale * planned.power_limited_s}, factor, planned.bound(),
                             occupancy(planned, device.device.sms, device.device.max_threads_per_sm)};
             }
         }
@@ -132,7 +138,10 @@ struct Predictor::State {
             prediction.sm_active_s += one->seconds * one->occupancy.sms;
             prediction.warps_active_s += one->seconds * one->occupancy.warps;
             ++prediction.kernels;
-            if (one->seconds >= longest_s) prediction.bound = one->bound;
+            if (one->seconds >= longest_s) {
+                prediction.bound = one->bound;
+                prediction.factor = one->factor;
+            }
             longest_s = std::max(longest_s, one->seconds);
         }
         const bool skipped = launch.kernel_count > 0 && prediction.kernels == 0;
@@ -196,9 +205,11 @@ struct Predictor::State {
         double compute_s = 0;
         double memory_s = 0;
         double floor_s = 0;
+        std::array<double, factor_count> class_s{};
         for (const LaunchCosts& op : operators) {
             result.host_s += op.host_s;
             result.device_s += op.device_s;
+            class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
             result.sm_active += op.sm_active_s;
             result.warp_occupancy += op.warps_active_s;
             result.kernels += op.kernels;
@@ -211,6 +222,8 @@ struct Predictor::State {
             synchronized() ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
+        result.host_relative_stddev = costs.host_relative_stddev;
+        result.device_relative_stddev = std::hypot(costs.device_relative_stddev, device.factors.log_stddev(class_s));
         set_interval(result);
         if (result.host_s >= result.device_s) {
             result.bound = Bound::host;
@@ -270,16 +283,14 @@ struct Predictor::State {
                         name_of(weights), name_of(options.precision), weights == DType::f16 ? "fp16" : "bf16"));
     }
 
-    /// 90 % of a normal distribution in log space; host and device contribute as far as each decides the latency.
+    /// The 5 % and 95 % quantiles of the later of two clocks that are off by log-normal factors, host and device.
     void set_interval(Prediction& result) const {
-        result.host_relative_stddev = costs.host_relative_stddev;
-        result.device_relative_stddev = costs.device_relative_stddev;
         set_extrapolation(result);
-        const double host_share = equations::decisive_share(result.host_s, result.device_s);
-        const double half_width = equations::normal_90 * std::hypot(host_share * result.host_relative_stddev,
-                                                                    (1 - host_share) * result.device_relative_stddev);
-        result.low_s = result.latency_s * std::exp(-half_width);
-        result.high_s = result.latency_s * std::exp(half_width);
+        const LogNormal host{result.host_s, result.host_relative_stddev};
+        const LogNormal device{result.device_s, result.device_relative_stddev};
+        const double scale = result.latency_s / result.closed_form_s;
+        result.low_s = scale * quantile_of_maximum(host, device, -equations::normal_90);
+        result.high_s = scale * quantile_of_maximum(host, device, equations::normal_90);
     }
 
     void set_coverage(Prediction& result) const {

@@ -75,15 +75,21 @@ std::string member_of(const Measurement& row, LeaveOut leave_out) {
 }
 
 /// The anchor of a counted row under fitted shared costs: the same sum as predictors/host/host_costs.hpp.
-AnchorRow anchor_of(const fit::HostRow& row, const HostCosts& costs, std::string_view call) {
+AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Precision precision,
+                    std::string_view call) {
+    const HostCosts costs = host_costs(unit, precision);
     AnchorRow anchor{.measured_s = row.measured_s,
                      .calls = row.calls,
                      .device_s = row.device_s,
                      .model = row.model,
-                     .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch)};
+                     .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch),
+                     .host = row.host,
+                     .class_s = row.class_s};
     for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];
     anchor.forward_s = costs[HostKind::forward];
     anchor.call = call;
+    anchor.host_log_stddev = host_parameter(unit, "noise.host");
+    anchor.device_log_stddev = host_parameter(unit, "noise.device");
     return anchor;
 }
 
@@ -152,38 +158,45 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
     for (const auto& [fold, left_out] : folds) {
         const auto& [framework, member] = fold;
         std::vector<fit::HostRow> seen;
-        std::map<HostKey, std::vector<std::size_t>> anchors;
+        std::map<std::string, std::vector<std::size_t>> anchors;  // by card
         for (std::size_t i = 0; i < rows_.size(); ++i) {
             if (rows_[i].framework != framework) continue;
             const bool own = member_of(rows_[i], leave_out) == member;
             if (!own) seen.push_back(host_rows_[i]);
             const bool anchor =
                 leave_out == LeaveOut::gpu ? own && rows_[i].model == "resnet18" && rows_[i].batch == 1 : !own;
-            if (anchor) anchors[host_key(rows_[i])].push_back(i);
+            if (anchor) anchors[rows_[i].gpu].push_back(i);
         }
         // A framework measured on this member only has no fit; its priors remain.
         FrameworkProfile profile{.framework = framework};
         if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
         copy_noise(framework_profile(framework), profile);
 
-        std::map<HostKey, FrameworkProfile> hosts;
-        for (const auto& [key, own] : anchors) {
-            const std::string_view call = second_scalar(model_of(profile));
-            FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
-            std::vector<AnchorRow> scaled_rows;
+        std::map<std::string, Conditioned> cards;
+        const std::string_view call = second_scalar(model_of(profile));
+        const FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
+        for (const auto& [gpu, own] : anchors) {
+            std::vector<AnchorRow> anchor_rows;
             for (const std::size_t i : own) {
-                scaled_rows.push_back(anchor_of(host_rows_[i], host_costs(unit, rows_[i].precision), call));
+                anchor_rows.push_back(anchor_of(host_rows_[i], unit, rows_[i].precision, call));
             }
-            hosts[key] = anchored(profile, fit_host(scaled_rows));
+            cards[gpu] = condition(anchor_rows, device_profile(gpu).factors);
         }
         std::map<std::tuple<HostKey, Precision, std::string>, std::optional<Predictor>> predictors;
         for (const std::size_t i : left_out) {
             const Measurement& row = rows_[i];
-            const auto host = hosts.find(host_key(row));
-            if (host == hosts.end()) continue;
+            const auto card = cards.find(row.gpu);
+            if (card == cards.end()) continue;
+            const auto host = card->second.hosts.find(host_rows_[i].host);
+            if (host == card->second.hosts.end()) continue;
             if (leave_out == LeaveOut::gpu && row.model == "resnet18" && row.batch == 1) continue;
             auto& own = predictors[{host_key(row), row.precision, row.model}];
-            if (!own) own.emplace(predictor(row, host->second));
+            if (!own) {
+                DeviceProfile device = device_profile(row.gpu);
+                device.factors = card->second.device;
+                own.emplace(*graphs_.at(row.model), std::move(device), anchored(profile, host->second),
+                            PredictOptions{.precision = row.precision});
+            }
             const Prediction p = own->predict(bindings_of(*graphs_.at(row.model), row));
             scored.push_back({&row, p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s});
         }

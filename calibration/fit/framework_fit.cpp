@@ -84,6 +84,7 @@ HostRow host_row(const Measurement& measurement, Predictor& predictor, const Sha
                 .device_s = prediction.device_s,
                 .measured_s = measurement.latency_s};
     for (const LaunchCosts& op : launches) {
+        row.class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
         if (op.host_s <= 0) continue;
         if (op.host_kind != HostKind::engine_call) row.operations[static_cast<std::size_t>(op.host_kind)] += 1;
         row.operations[static_cast<std::size_t>(HostKind::module_call)] += op.module_calls;

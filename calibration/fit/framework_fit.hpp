@@ -23,6 +23,7 @@ struct HostRow {
     std::array<double, host_kind_count> operations{};  ///< per HostKind
     double calls = 0;                                  ///< what the host's second scalar is paid for
     double device_s = 0;
+    std::array<double, factor_count> class_s{};  ///< device_s by class of kernels (Factor)
     double measured_s = 0;
 };
 

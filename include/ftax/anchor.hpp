@@ -1,12 +1,13 @@
 #pragma once
 
-#include <functional>
+#include <array>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ftax/factors.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
@@ -19,11 +20,16 @@ struct AnchorRow {
     double host_s = 0;    ///< predicted host time at host.scale = 1, without the calls
     double calls = 0;     ///< what the second scalar is paid for: queries of the BLAS library, calls of an engine
     double device_s = 0;  ///< predicted device time
-    std::string model;    ///< rows of one model are correlated: together they weigh as one
+    std::string model;    ///< rows of one model are correlated: they share what the predictor gets wrong about it
     std::string label;    ///< how messages call the row ("line 12: bert, batch 1")
     /// Part of host_s that no device work overlaps: the forward call, where runs are synchronised.
     double forward_s = 0;
     std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar, one for all rows of a host
+    std::string host;                          ///< rows of one host share its scalars
+    std::array<double, factor_count> class_s{};  ///< device_s by class of kernels (Factor); what they leave is the card's
+    /// Spread of log(measured / predicted) between models, of rows that the host or the device decides, once the
+    /// factors are known: noise.host and noise.device of the profile.
+    double host_log_stddev = 0.08, device_log_stddev = 0.1;
 };
 
 /// What anchor rows say of one host.
@@ -35,13 +41,29 @@ struct HostScalars {
     std::size_t host_bound_rows = 0;           ///< rows that the predicted device time does not explain
     std::vector<std::string> warnings;         ///< contradicting rows, by label; rows that say nothing
     std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar
+    /// What is left of noise.host and noise.device where rows of the predicted model itself were among the anchors;
+    /// 0 where none was.
+    double host_noise = 0, device_noise = 0;
 };
 
-/// Estimates the scalars of one host, robustly, from however many rows there are; one is enough. Rows that the
-/// device explains only bound the host from above. Rows whose implied scale is more than a factor 3 away from what
-/// most rows say are named in `warnings` and left out, not averaged.
+/// What anchor rows of one card say, under however many hosts.
+struct Conditioned {
+    std::map<std::string, HostScalars> hosts;  ///< by AnchorRow::host
+    DeviceFactors device;
+};
+
+/// Updates what is believed of hosts and of a card's factors by measured rows, however few; one is enough. Rows pull the
+/// side that decides them: host or device, and of the device each class of kernels by its share. Rows of `model`
+/// also say what the predictor gets wrong about that model; the result then holds for that model alone. Host-bound
+/// rows whose implied scale is more than a factor 3 away from what most rows of their host say are named in `warnings`
+/// and left out, not averaged.
 /// Throws Error{usage} when there is no row.
-/// Source: maximum of the posterior on a refined grid; priors from the hosts of framework_tax.csv.
+/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp), for each host from either mode of the
+/// second scalar; priors from the hosts of framework_tax.csv and data/profiles/uncertainty.json.
+[[nodiscard]] Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device,
+                                    std::string_view model = {});
+
+/// The scalars of one host from rows of it, with the device taken as predicted.
 [[nodiscard]] HostScalars fit_host(std::span<const AnchorRow> rows);
 
 /// Returns the profile with the scalars of an anchored host in place of its own.
@@ -56,11 +78,5 @@ struct HostKey {
     friend auto operator<=>(const HostKey&, const HostKey&) = default;
 };
 [[nodiscard]] HostKey host_key(const Measurement& row);
-
-/// Hosts by (framework, run, gpu), or (framework, gpu) where rows name no run. `predict` gives the anchor row of a
-/// measurement, or throws; rows without a prediction are named in the warnings of their host.
-/// Throws Error{usage} when there is no row.
-[[nodiscard]] std::map<HostKey, HostScalars> fit_hosts(std::span<const Measurement> rows,
-                                                       const std::function<AnchorRow(const Measurement&)>& predict);
 
 }  // namespace ftax

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/factors.hpp"
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 
@@ -75,26 +76,13 @@ inline constexpr std::string_view measured_host = "help-pytorch-1.8";
 /// Error{model} when the architecture has none.
 [[nodiscard]] Graph build_graph(const Space& space, std::span<const int> choices);
 
-/// Operators whose kernels share what the kernel models get wrong on a card nobody measured.
-enum class KernelGroup : std::uint8_t {
-    traffic,         ///< pointwise, norms, copies, reductions: bytes
-    pool,            ///< index arithmetic over windows
-    pointwise,       ///< dense 1×1 convolutions and matrix products
-    spatial,         ///< dense convolutions with wider windows, where cuDNN has Winograd kernels
-    depthwise,       ///< windows up to 3×3
-    depthwise_wide,  ///< wider: 1.8 times 3×3 for 5×5 under PyTorch 1.8 (nas_fbnet.csv), 2.5 under 1.12
-                     ///< (framework_tax.csv)
-    grouped,
-};
-inline constexpr std::size_t kernel_group_count = 7;
-
 /// What sets one measuring campaign apart from the profiles.
 struct Campaign {
     double host_scale = 1;                   ///< host time against the framework profile's host
     double device_scale = 1;                 ///< device time against the kernel models
     std::optional<bool> waits_after_blocks;  ///< nullopt: as the space says
-    /// Device time of each KernelGroup against device_scale.
-    std::array<double, kernel_group_count> group_scale{1, 1, 1, 1, 1, 1, 1};
+    /// Device time of each class of kernels against device_scale, by Factor; that of the card is device_scale.
+    std::array<double, factor_count> class_scale{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 };
 
 /// One measured architecture.
@@ -114,8 +102,9 @@ struct Calibration {
 /// Estimates the scalars of a campaign from a handful of samples; all batches share them. Robust: a few samples that
 /// something disturbed do not move them. `campaign` says whether the host waits; its scalars are ignored.
 /// Throws Error{usage} without samples or for a latency that is not positive.
-/// Source: maximum of the posterior; log-normal priors keep a column that the device decides from moving the host, and
-/// samples from moving groups of kernels that they do not tell apart. The noise is what the samples themselves show.
+/// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp); log-normal priors keep a column that the
+/// device decides from moving the host, and samples from moving classes of kernels that they do not tell apart. The
+/// noise is what the samples themselves show.
 [[nodiscard]] Calibration calibrate(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
                                     const PredictOptions& options, std::span<const Sample> samples,
                                     Campaign campaign = {});

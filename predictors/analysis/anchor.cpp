@@ -4,26 +4,29 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
+#include <optional>
 
+#include "ftax/equations.hpp"
 #include "ftax/error.hpp"
+#include "predictors/analysis/log_posterior.hpp"
 #include "predictors/host/host_costs.hpp"
 
 namespace ftax {
 namespace {
 
-/// A host-bound row's residual that counts as usual. Source: leave one model out on framework_tax.csv, eager, median 6
-/// %.
-constexpr double row_log_stddev = 0.08;
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
 /// A row is host-bound when the predicted device time stays below a share of it: device predictions may be 40 % low.
-/// Where no row passes, those at a larger share are taken at less weight.
-struct HostBound {
-    double device_share, row_log_stddev;
-    bool operator()(const AnchorRow& row) const { return row.device_s < device_share * row.measured_s; }
-};
-constexpr HostBound clearly{0.6, row_log_stddev};
-constexpr HostBound probably{0.85, 0.2};
+/// Where no row passes, those at a larger share count.
+constexpr double clearly_host_bound = 0.6;
+constexpr double probably_host_bound = 0.85;
 constexpr double contradiction = 3;
+/// What is left between rows of one model at different batches. Source: framework_tax.csv, models left out, spread
+/// around the mean of a model on one host: 4 % at flat batches, 4 to 6 % where the device decides.
+constexpr double row_log_stddev = 0.04;
 
 /// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
 /// BLAS calls 2–10 µs on four hosts of five, 58–108 µs on the others. Engine calls: host_costs.cpp.
@@ -38,87 +41,190 @@ std::span<const CallMode> modes_of(std::string_view call) {
     return blas_modes;
 }
 
-/// Halfway between the modes: a search from there reaches each of them.
-double log_middle(std::span<const CallMode> modes) {
-    double sum = 0;
-    for (const CallMode& mode : modes) sum += std::log(mode.median_s);
-    return sum / static_cast<double>(modes.size());
-}
-
 constexpr double square(double x) {
     return x * x;
 }
-double soft_l1(double squared) {
-    return 2 * (std::sqrt(1 + squared) - 1);
-}
 
-struct Scalars {
-    double log_scale = 0, log_call_s = 0;
-};
-
-double prior_cost(const Scalars& s, std::span<const CallMode> modes) {
-    double density = 0;
-    for (const CallMode& mode : modes) {
-        density += mode.weight / mode.log_stddev *
-                   std::exp(-square((s.log_call_s - std::log(mode.median_s)) / mode.log_stddev) / 2);
+/// Rows of one card as functions of the unknowns: scale and call of each host, the factors of the device that are not
+/// certain, and, where rows of the predicted model are among them, what is wrong about its host and device times.
+class AnchorRows {
+  public:
+    AnchorRows(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model)
+        : rows_(rows), device_(device) {
+        std::map<std::string_view, int> per_model;
+        std::map<std::pair<std::string_view, std::string_view>, int> per_host;
+        for (const AnchorRow& row : rows) {
+            ++per_model[row.model];
+            ++per_host[{row.model, row.host}];
+            hosts_.try_emplace(row.host, static_cast<Index>(2 * hosts_.size()));
+        }
+        factors_ = 2 * static_cast<Index>(hosts_.size());
+        for (std::size_t f = 0; f < factor_count; ++f) {
+            if (device.covariance[f][f] > 0) uncertain_.push_back(f);
+        }
+        offsets_ = factors_ + static_cast<Index>(uncertain_.size());
+        of_model_ = !model.empty() && per_model.contains(model);
+        for (const AnchorRow& row : rows) {
+            own_.push_back(of_model_ && row.model == model);
+            // Rows of another model share its error, on the host's side those of one host: together they weigh as one.
+            const bool own = own_.back();
+            copies_.push_back({own ? 0 : per_host[{row.model, row.host}], own ? 0 : per_model[row.model]});
+        }
     }
-    return square(s.log_scale / scale_log_stddev) / 2 - std::log(density);
-}
 
-/// Negative log posterior.
-double cost(const Scalars& scalars, std::span<const AnchorRow> rows, std::span<const double> weights,
-            const HostBound& is_host_bound) {
-    double sum = prior_cost(scalars, modes_of(rows.front().call));
-    const double scale = std::exp(scalars.log_scale);
-    const double call_s = std::exp(scalars.log_call_s);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const double host_s = scale * rows[i].host_s + call_s * rows[i].calls;
-        const double latency_s = std::max(host_s, scale * rows[i].forward_s + rows[i].device_s);
-        double residual = std::log(latency_s / rows[i].measured_s) / is_host_bound.row_log_stddev;
-        if (!is_host_bound(rows[i])) residual = std::max(residual, 0.0);
-        sum += weights[i] * soft_l1(square(residual)) / 2;
-    }
-    return sum;
-}
+    [[nodiscard]] Index unknowns() const { return offsets_ + (of_model_ ? 2 : 0); }
+    [[nodiscard]] const std::map<std::string_view, Index>& hosts() const { return hosts_; }
+    [[nodiscard]] const std::vector<std::size_t>& uncertain() const { return uncertain_; }
+    [[nodiscard]] Index factors() const { return factors_; }
+    [[nodiscard]] Index offsets() const { return offsets_; }
+    [[nodiscard]] bool of_model() const { return of_model_; }
 
-/// Minimises over a grid that shrinks around its best point; the posterior may have two modes along the axis of the
-/// calls.
-Scalars minimise(std::span<const AnchorRow> rows, std::span<const double> weights, const HostBound& is_host_bound) {
-    constexpr int points = 12;
-    Scalars centre{0, log_middle(modes_of(rows.front().call))};
-    double scale_range = std::log(12.0);
-    double call_range = std::log(20.0);
-    double best_cost = std::numeric_limits<double>::infinity();
-    for (int level = 0; level < 8; ++level) {
-        Scalars best = centre;
-        for (int i = -points; i <= points; ++i) {
-            for (int j = -points; j <= points; ++j) {
-                const Scalars at{centre.log_scale + scale_range * i / points,
-                                 centre.log_call_s + call_range * j / points};
-                const double value = cost(at, rows, weights, is_host_bound);
-                if (value < best_cost) best_cost = value, best = at;
+    /// What is believed of the unknowns before, hosts at one mode of their call each.
+    [[nodiscard]] NormalBelief prior(const std::map<std::string_view, const CallMode*>& modes) const {
+        NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
+        for (const auto& [host, index] : hosts_) {
+            const CallMode& mode = *modes.at(host);
+            belief.covariance(index, index) = square(scale_log_stddev);
+            belief.mean[index + 1] = std::log(mode.median_s);
+            belief.covariance(index + 1, index + 1) = square(mode.log_stddev);
+        }
+        for (std::size_t i = 0; i < uncertain_.size(); ++i) {
+            const Index at = factors_ + static_cast<Index>(i);
+            belief.mean[at] = device_.log_mean[uncertain_[i]];
+            for (std::size_t j = 0; j < uncertain_.size(); ++j) {
+                belief.covariance(at, factors_ + static_cast<Index>(j)) =
+                    device_.covariance[uncertain_[i]][uncertain_[j]];
             }
         }
-        centre = best;
-        scale_range /= 4;
-        call_range /= 4;
+        if (of_model_) {
+            belief.covariance(offsets_, offsets_) = between_models(rows_[0].host_log_stddev);
+            belief.covariance(offsets_ + 1, offsets_ + 1) = between_models(rows_[0].device_log_stddev);
+        }
+        return belief;
     }
-    return centre;
+
+    /// Standard deviations of the rows once the unknowns are known, with the sides deciding as they do at `at`.
+    [[nodiscard]] std::vector<double> log_stddev(const VectorXd& at) const {
+        std::vector<double> result;
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            const AnchorRow& row = rows_[i];
+            const double host = split(i, at).host_share;
+            result.push_back(
+                std::sqrt(square(row_log_stddev) +
+                          square(host) * copies_[i].of_host * between_models(row.host_log_stddev) +
+                          square(1 - host) * copies_[i].of_device * between_models(row.device_log_stddev)));
+        }
+        return result;
+    }
+
+    /// As LogRows has it. The slopes are those of the smooth maximum of the two sides, which has no corner.
+    [[nodiscard]] VectorXd operator()(const VectorXd& at, MatrixXd* slopes) const {
+        VectorXd residuals(static_cast<Index>(rows_.size()));
+        if (slopes) slopes->setZero(residuals.size(), unknowns());
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            const AnchorRow& row = rows_[i];
+            const Split s = split(i, at);
+            const auto r = static_cast<Index>(i);
+            residuals[r] = std::log(std::max(s.host_s, s.forward_s + s.device_s) / row.measured_s);
+            if (!slopes) continue;
+            const Index host = hosts_.at(row.host);
+            const double device_share = (1 - s.host_share) * s.device_s / (s.forward_s + s.device_s);
+            (*slopes)(r, host) = s.host_share * (1 - s.call_s / s.host_s) + (1 - s.host_share - device_share);
+            (*slopes)(r, host + 1) = s.host_share * s.call_s / s.host_s;
+            for (std::size_t f = 0; f < uncertain_.size(); ++f) {
+                const double part = uncertain_[f] == 0 ? 1 : scaled(row.class_s, uncertain_[f], at) / s.device_s;
+                (*slopes)(r, factors_ + static_cast<Index>(f)) = s.device_s > 0 ? device_share * part : 0;
+            }
+            if (!own_[i]) continue;
+            (*slopes)(r, offsets_) = s.host_share;
+            (*slopes)(r, offsets_ + 1) = device_share;
+        }
+        return residuals;
+    }
+
+  private:
+    struct Split {
+        double host_s, call_s, forward_s, device_s;
+        double host_share;  ///< how far the host decides the row
+    };
+
+    static double between_models(double noise) { return std::max(square(noise) - square(row_log_stddev), 1e-4); }
+
+    /// Value of a factor: the unknown's, or the certain one.
+    [[nodiscard]] double log_factor(std::size_t factor, const VectorXd& at) const {
+        const auto found = std::find(uncertain_.begin(), uncertain_.end(), factor);
+        return found == uncertain_.end() ? device_.log_mean[factor] : at[factors_ + (found - uncertain_.begin())];
+    }
+
+    /// Device time of one class: class_s was predicted with the factors' means.
+    [[nodiscard]] double scaled(const std::array<double, factor_count>& class_s, std::size_t factor,
+                                const VectorXd& at) const {
+        if (class_s[factor] == 0) return 0;
+        double log_scale = log_factor(0, at) - device_.log_mean[0];
+        if (factor != 0) log_scale += log_factor(factor, at) - device_.log_mean[factor];
+        return class_s[factor] * std::exp(log_scale);
+    }
+
+    [[nodiscard]] Split split(std::size_t i, const VectorXd& at) const {
+        const AnchorRow& row = rows_[i];
+        const Index host = hosts_.at(row.host);
+        const double own_host = own_[i] ? std::exp(at[offsets_]) : 1;
+        const double own_device = own_[i] ? std::exp(at[offsets_ + 1]) : 1;
+        const double scale = std::exp(at[host]);
+        Split s{};
+        s.call_s = own_host * std::exp(at[host + 1]) * row.calls;
+        s.host_s = own_host * scale * row.host_s + s.call_s;
+        s.forward_s = scale * row.forward_s;
+        std::array<double, factor_count> class_s = row.class_s;
+        class_s[0] = row.device_s - std::accumulate(class_s.begin() + 1, class_s.end(), 0.0);
+        for (std::size_t f = 0; f < factor_count; ++f) s.device_s += own_device * scaled(class_s, f, at);
+        s.host_share = equations::decisive_share(s.host_s, s.forward_s + s.device_s);
+        return s;
+    }
+
+    std::span<const AnchorRow> rows_;
+    const DeviceFactors& device_;
+    std::map<std::string_view, Index> hosts_;  ///< index of the scale; that of the call follows
+    std::vector<std::size_t> uncertain_;
+    Index factors_ = 0, offsets_ = 0;
+    bool of_model_ = false;
+    std::vector<bool> own_;
+    struct Copies {
+        int of_host, of_device;
+    };
+    std::vector<Copies> copies_;  ///< rows that share the error of this one
+};
+
+/// Finds the mode of the second scalar that explains the rows of one host better, with the device as predicted, and
+/// where the unknowns of the host are then.
+struct HostStart {
+    const CallMode* mode = nullptr;
+    double log_scale = 0, log_call_s = 0;
+};
+HostStart start_of(std::span<const AnchorRow> rows) {
+    const DeviceFactors certain;
+    const AnchorRows only(rows, certain, {});
+    HostStart best;
+    double best_cost = 0;
+    for (const CallMode& mode : modes_of(rows.front().call)) {
+        const NormalBelief prior = only.prior({{rows.front().host, &mode}});
+        const PosteriorMaximum found = maximise_posterior(prior, only, only.log_stddev(prior.mean), prior.mean);
+        const double cost = found.cost - std::log(mode.weight / mode.log_stddev);
+        if (best.mode && cost >= best_cost) continue;
+        best_cost = cost;
+        best = {&mode, found.belief.mean[0], found.belief.mean[1]};
+    }
+    return best;
 }
 
-/// Rows of one model share its errors: together they weigh as the square root of their number.
-std::vector<double> correlation_weights(std::span<const AnchorRow> rows) {
-    std::map<std::string, int> per_model;
-    for (const AnchorRow& row : rows) ++per_model[row.model];
-    std::vector<double> weights;
-    for (const AnchorRow& row : rows) weights.push_back(1 / std::sqrt(per_model[row.model]));
-    return weights;
-}
-
-/// Keeps the largest set of host-bound rows that agree on the scale within a factor 3 (of equal ones the faster:
-/// measurements err towards slow) and all rows that the device explains; names the others.
-std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, const HostBound& is_host_bound,
-                                     std::vector<std::string>& warnings) {
+/// Keeps the largest set of host-bound rows of one host that agree on the scale within a factor 3 (of equal ones the
+/// faster: measurements err towards slow) and all rows that the device explains; names the others.
+std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalars& host) {
+    const auto below = [&](double share) {
+        return [share](const AnchorRow& row) { return row.device_s < share * row.measured_s && row.host_s > 0; };
+    };
+    const bool clear = std::any_of(rows.begin(), rows.end(), below(clearly_host_bound));
+    const auto is_host_bound = below(clear ? clearly_host_bound : probably_host_bound);
     struct ScaledRow {
         double scale;
         const AnchorRow* row;
@@ -126,7 +232,7 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, const Host
     std::vector<ScaledRow> scaled_rows;
     std::vector<AnchorRow> kept;
     for (const AnchorRow& row : rows) {
-        if (is_host_bound(row) && row.host_s > 0) {
+        if (is_host_bound(row)) {
             const double calls_s = row.calls * modes_of(row.call).front().median_s;
             scaled_rows.push_back({row.measured_s / (row.host_s + calls_s), &row});
         } else {
@@ -146,10 +252,14 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, const Host
             continue;
         }
         const double agreed = scaled_rows[best_first + best_count / 2].scale;
-        warnings.push_back(
+        host.warnings.push_back(
             fmt::format("anchor rows contradict each other by more than a factor {}: {} implies {:.2g} × the "
                         "host time that {} other rows agree on; it is left out",
                         contradiction, scaled_rows[i].row->label, scaled_rows[i].scale / agreed, best_count));
+    }
+    host.host_bound_rows = best_count;
+    if (best_count == 0) {
+        host.warnings.push_back("the device explains all anchor rows: they only bound the host's speed from below");
     }
     return kept;
 }
@@ -167,39 +277,80 @@ void set(FrameworkProfile& profile, std::string_view name, double value, double 
 
 }  // namespace
 
-HostScalars fit_host(std::span<const AnchorRow> rows) {
+Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model) {
     if (rows.empty()) throw Error(ErrorCode::usage, "there are no anchor rows");
-    HostScalars host{.call = rows.front().call};
-    const HostBound& is_host_bound = std::any_of(rows.begin(), rows.end(), clearly) ? clearly : probably;
-    const std::vector<AnchorRow> kept = agreeing_rows(rows, is_host_bound, host.warnings);
-    host.host_bound_rows = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_host_bound));
-    if (host.host_bound_rows == 0) {
-        host.warnings.push_back("the device explains all anchor rows: they only bound the host's speed from below");
+    Conditioned result{.hosts = {}, .device = device};
+    std::map<std::string_view, std::vector<AnchorRow>> by_host;
+    for (const AnchorRow& row : rows) by_host[row.host].push_back(row);
+    std::vector<AnchorRow> kept;
+    std::map<std::string_view, const CallMode*> modes;
+    std::map<std::string_view, HostStart> starts;
+    for (const auto& [name, own] : by_host) {
+        HostScalars& host = result.hosts[std::string(name)];
+        host.call = own.front().call;
+        const std::vector<AnchorRow> agreeing = agreeing_rows(own, host);
+        starts[name] = start_of(agreeing);
+        modes[name] = starts[name].mode;
+        kept.insert(kept.end(), agreeing.begin(), agreeing.end());
     }
-    const std::vector<double> weights = correlation_weights(kept);
-    const Scalars best = minimise(kept, weights, is_host_bound);
-    host.scale = std::exp(best.log_scale);
-    host.call_s = std::exp(best.log_call_s);
 
-    // Standard deviations from the curvature of the cost at its minimum.
-    constexpr double step = 0.02;
-    const auto at = [&](double i, double j) {
-        return cost({best.log_scale + i * step, best.log_call_s + j * step}, kept, weights, is_host_bound);
-    };
-    const double scale_curvature = (at(1, 0) - 2 * at(0, 0) + at(-1, 0)) / square(step);
-    const double call_curvature = (at(0, 1) - 2 * at(0, 0) + at(0, -1)) / square(step);
-    const double mixed = (at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / square(2 * step);
-    const double determinant = scale_curvature * call_curvature - square(mixed);
-    if (determinant > 0 && call_curvature > 0) {
-        host.scale_relative_stddev = std::min(scale_log_stddev, std::sqrt(call_curvature / determinant));
-        host.call_relative_stddev = std::sqrt(scale_curvature / determinant);
+    const AnchorRows anchors(kept, device, model);
+    const NormalBelief prior = anchors.prior(modes);
+    VectorXd start = prior.mean;
+    for (const auto& [name, index] : anchors.hosts()) {
+        start[index] = starts.at(name).log_scale;
+        start[index + 1] = starts.at(name).log_call_s;
     }
-    return host;
+    const PosteriorMaximum found = maximise_posterior(prior, anchors, anchors.log_stddev(start), start);
+    const VectorXd& mean = found.belief.mean;
+    MatrixXd covariance = found.belief.covariance;
+
+    const Index offsets = anchors.offsets();
+    for (const auto& [name, index] : anchors.hosts()) {
+        HostScalars& host = result.hosts[std::string(name)];
+        double log_scale = mean[index], variance = covariance(index, index);
+        host.call_s = std::exp(mean[index + 1]);
+        host.call_relative_stddev = std::sqrt(covariance(index + 1, index + 1));
+        if (anchors.of_model()) {
+            log_scale += mean[offsets];
+            host.call_s *= std::exp(mean[offsets]);
+            variance += covariance(offsets, offsets) + 2 * covariance(index, offsets);
+            host.host_noise = host.device_noise = row_log_stddev;
+        }
+        host.scale = std::exp(log_scale);
+        host.scale_relative_stddev = std::sqrt(std::max(variance, 0.0));
+    }
+    const auto& uncertain = anchors.uncertain();
+    for (std::size_t i = 0; i < uncertain.size(); ++i) {
+        const Index a = anchors.factors() + static_cast<Index>(i);
+        result.device.log_mean[uncertain[i]] = mean[a];
+        for (std::size_t j = 0; j < uncertain.size(); ++j) {
+            result.device.covariance[uncertain[i]][uncertain[j]] =
+                covariance(a, anchors.factors() + static_cast<Index>(j));
+        }
+    }
+    if (!anchors.of_model()) return result;
+    // What is wrong about the model's device time is a factor of all its kernels, as the card's is.
+    const Index own = offsets + 1;
+    result.device.log_mean[0] += mean[own];
+    for (std::size_t i = 0; i < uncertain.size(); ++i) {
+        const double shared = covariance(anchors.factors() + static_cast<Index>(i), own);
+        result.device.covariance[0][uncertain[i]] += shared;
+        result.device.covariance[uncertain[i]][0] += shared;
+    }
+    result.device.covariance[0][0] += covariance(own, own);
+    return result;
+}
+
+HostScalars fit_host(std::span<const AnchorRow> rows) {
+    return condition(rows, {}).hosts.begin()->second;
 }
 
 FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     set(profile, "host.scale", host.scale, host.scale_relative_stddev);
     set(profile, host.call, host.call_s, host.call_relative_stddev);
+    if (host.host_noise > 0) set(profile, "noise.host", host.host_noise, 0);
+    if (host.device_noise > 0) set(profile, "noise.device", host.device_noise, 0);
     profile.host = "anchored";
     profile.warnings.insert(profile.warnings.end(), host.warnings.begin(), host.warnings.end());
     return profile;
@@ -210,40 +361,23 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     const Prediction prediction = predictor.predict(bindings, launches);
     AnchorRow result{.measured_s = row.latency_s, .device_s = prediction.device_s, .model = row.model};
     result.call = second_scalar(model_of(predictor.framework()));
-    for (const LaunchCosts& op : launches) result.calls += pays_second_scalar(op) ? 1 : 0;
+    for (const LaunchCosts& op : launches) {
+        result.calls += pays_second_scalar(op) ? 1 : 0;
+        result.class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
+    }
     const double call_s = host_parameter(predictor.framework(), result.call);
     const double scale = host_parameter(predictor.framework(), "host.scale");
     const LaunchCosts& first = launches.front();
     if (predictor.synchronized() && !pays_second_scalar(first)) result.forward_s = first.host_s / scale;
     result.host_s = (prediction.host_s - result.calls * call_s) / scale;
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
+    result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
+    result.device_log_stddev = host_parameter(predictor.framework(), "noise.device");
     return result;
 }
 
 HostKey host_key(const Measurement& row) {
     return {row.framework, row.run, row.gpu};
-}
-
-std::map<HostKey, HostScalars> fit_hosts(std::span<const Measurement> rows,
-                                         const std::function<AnchorRow(const Measurement&)>& predict) {
-    if (rows.empty()) throw Error(ErrorCode::usage, "there are no anchor rows");
-    std::map<HostKey, std::vector<AnchorRow>> anchors;
-    std::map<HostKey, std::vector<std::string>> problems;
-    for (const Measurement& row : rows) {
-        const HostKey key = host_key(row);
-        try {
-            anchors[key].push_back(predict(row));
-        } catch (const Error& error) {
-            problems[key].push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
-        }
-    }
-    std::map<HostKey, HostScalars> hosts;
-    for (const auto& [key, own] : anchors) {
-        if (own.empty()) continue;
-        HostScalars& host = hosts[key] = fit_host(own);
-        host.warnings.insert(host.warnings.end(), problems[key].begin(), problems[key].end());
-    }
-    return hosts;
 }
 
 }  // namespace ftax

@@ -37,7 +37,7 @@ struct BlockRates {
 };
 
 template <class T>
-BlockRates<T> block_rates(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+BlockRates<T> block_rates(const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     BlockRates<T> r;
     const T sm_s_per_flop = rates.sms / rates.flops_per_s;
     const T flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
@@ -131,7 +131,7 @@ template <class T>
 template <class T>
 KernelPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates,
                           const GemmParameters<T>& p) {
-    return plan_choice(s, c, rates, p, block_rates(s, rates, p));
+    return plan_choice(s, c, rates, p, block_rates(rates, p));
 }
 
 /// Does cuBLAS run a layer of few rows as matrix-vector products?
@@ -164,7 +164,7 @@ KernelPlan<T> plan_gemv(const GemmShape& s, const DeviceRates<T>& rates) {
 template <class T>
 KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
     if (gemm::is_gemv(s, *rates.chip)) return gemm::plan_gemv(s, rates);
-    const auto block = gemm::block_rates(s, rates, p);
+    const auto block = gemm::block_rates(rates, p);
     return gemm::plan_choice(s, gemm::choose_kernel(s, *rates.chip, rates.sms), rates, p, block);
 }
 

@@ -11,30 +11,6 @@ namespace {
 
 constexpr std::size_t max_nodes = 1'000'000;
 
-KernelGroup group_of(const Graph& graph, const Op& op) {
-    switch (op.kind) {
-        case OpKind::pool:
-        case OpKind::global_pool:
-            return KernelGroup::pool;
-        case OpKind::linear:
-        case OpKind::matmul:
-            return KernelGroup::pointwise;
-        case OpKind::conv:
-            break;
-        default:
-            return KernelGroup::traffic;
-    }
-    const std::vector<Expression>& filter = graph.tensors[op.inputs[1]].shape;
-    const auto size = [&](Expression e) { return graph.expressions.constant_value(e).value_or(1); };
-    std::int64_t widest = 1;
-    for (auto side = filter.begin() + 2; side < filter.end(); ++side) widest = std::max(widest, size(*side));
-    if (op.integer("groups", 1) > 1) {
-        if (size(filter[1]) > 1) return KernelGroup::grouped;
-        return widest > 3 ? KernelGroup::depthwise_wide : KernelGroup::depthwise;
-    }
-    return widest == 1 ? KernelGroup::pointwise : KernelGroup::spatial;
-}
-
 }  // namespace
 
 BuiltNetwork build_network(const Space& space, std::span<const int> choices, std::span<const Block> chain) {
@@ -73,7 +49,7 @@ TimedNetwork timed_network(const BuiltNetwork& built, const Graph& ran, std::spa
         const Op& launched = ran.ops[op.op];
         const TensorId result = launched.outputs.empty() ? no_tensor : launched.outputs[0];
         const OpId as_built = result < built.graph.tensors.size() ? built.graph.tensors[result].producer : no_op;
-        operation.group = group_of(ran, launched);
+        operation.factor = op.factor;
         while (as_built != no_op && block + 1 < built.ends.size() && as_built >= built.ends[block]) ++block;
         timed.blocks[block].push_back(operation);
     }

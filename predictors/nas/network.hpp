@@ -25,7 +25,7 @@ struct TimedOperation {
     double host_s = 0;
     PassPower device;  ///< its part of the pass
     int kernels = 0;
-    KernelGroup group = KernelGroup::traffic;
+    Factor factor = Factor::elementwise;
 };
 
 /// A network's timed operations, block by block.
@@ -43,7 +43,7 @@ struct TimedNetwork {
 struct SegmentMaker {
     double launch_latency_s = 0, kernel_gap_s = 0, wait_s = 0;
     double host_scale = 1;
-    std::array<double, kernel_group_count> device_scale{};  ///< of each group
+    std::array<double, factor_count> device_scale{};  ///< of each class of kernels
     bool waits = false;
     bool synchronized = false;  ///< runs wait for one another
 
@@ -52,14 +52,14 @@ struct SegmentMaker {
           kernel_gap_s(costs.kernel_gap_s),
           wait_s(costs[HostKind::synchronize]),
           host_scale(campaign.host_scale),
-          device_scale(campaign.group_scale),
+          device_scale(campaign.class_scale),
           waits(campaign.waits_after_blocks.value_or(space.waits_after_blocks())),
           synchronized(runs_wait) {
         for (double& scale : device_scale) scale *= campaign.device_scale;
     }
 
     [[nodiscard]] double scale_of(const TimedOperation& op) const {
-        return device_scale[static_cast<std::size_t>(op.group)];
+        return device_scale[static_cast<std::size_t>(op.factor)];
     }
     [[nodiscard]] PassPower power(std::span<const TimedOperation> operations) const {
         PassPower sum;

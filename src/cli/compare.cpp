@@ -31,7 +31,7 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
     report::ComparisonRow row{.device = pair.device, .framework = pair.framework};
     std::optional<Predictor> predictor;
     try {
-        predictor = make_predictor(graph, pair, arguments.model.strict);
+        predictor = make_predictor(graph, arguments.model, pair);
     } catch (const Error& error) {
         if (error.code() != ErrorCode::usage) throw;
         row.skipped = error.what();

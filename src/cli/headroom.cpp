@@ -62,7 +62,7 @@ int run_headroom(const HeadroomArguments& arguments) {
     const auto batch = one_batch_for(graph, has_batch(graph) ? arguments.batch : "", "headroom starts from");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
 
-    Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
+    Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     report::HeadroomReport report{
         .run = report_on(predictor, arguments.model, arguments.run), .budget = budget, .growths = {}, .switches = {}};
     report.run.rows.push_back({batch, predictor.predict(bindings), {}, {}});

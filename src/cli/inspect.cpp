@@ -49,7 +49,7 @@ int run_inspect(const InspectArguments& arguments) {
         return 0;
     }
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "inspect --kernels needs a --device");
-    Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
+    Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     const Explanation explanation = predictor.explain(bindings);
     report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
     header.rows.push_back({batch, explanation.prediction, {}});

@@ -92,7 +92,7 @@ int compare_with_kineto(const KinetoArguments& arguments, const OutputArguments&
     const Graph graph = load_graph(arguments.model);
     const auto batch = one_batch_for(graph, arguments.batch, "a trace is of");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
-    Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
+    Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     const Explanation explanation = predictor.explain(bindings);
     print_warnings(explanation.prediction.warnings);
 

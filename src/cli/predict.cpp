@@ -50,7 +50,7 @@ int run_predict(const PredictArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     const ShapeBindings dims = dimension_bindings(arguments.model);
     const auto batches = batches_for(graph, arguments.batches);
-    Predictor predictor = make_predictor(graph, arguments.run, arguments.model.strict);
+    Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     BranchRange branches(graph, arguments.model, arguments.run);
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);

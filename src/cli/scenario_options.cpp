@@ -37,7 +37,10 @@ void add_run_options(CLI::App& verb, RunArguments& arguments) {
         ->capture_default_str();
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
-    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate the host (CSV)")->type_name("ROWS.csv");
+    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)")
+        ->type_name("ROWS.csv");
+    verb.add_option("--models", arguments.models, "folder where the models of these rows are files (NAME.pt2, .onnx…)")
+        ->type_name("FOLDER");
     verb.add_option("--profile", arguments.device_profile, "fitted device parameters instead of the built-in ones")
         ->type_name("FILE");
     verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones")

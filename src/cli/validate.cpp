@@ -59,7 +59,7 @@ int run_validate(const ValidateArguments& arguments) {
     return report.overall && 100 * report.overall->mean <= arguments.max_mape_percent ? 0 : over_max_mape;
 }
 
-/// What only a trace needs to know of its run; --anchor and --profile are those of the verb.
+/// What only a trace needs to know of its run; --anchor, --models and --profile are those of the verb.
 void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
     CLI::Option* const trace =
         verb.add_option("--kineto", arguments.trace,
@@ -68,7 +68,7 @@ void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
     CLI::App* const group = verb.add_option_group("With --kineto");
     add_import_options(*group, arguments.model);
     add_run_options(*group, arguments.run);
-    for (const char* taken : {"--anchor", "--profile"}) group->remove_option(group->get_option(taken));
+    for (const char* taken : {"--anchor", "--models", "--profile"}) group->remove_option(group->get_option(taken));
     group->get_option("--device")->required(false);
     add_batch_option(*group, arguments.batch);
     group

@@ -34,6 +34,11 @@ DeviceProfileFile read_device_profiles(const std::string& folder) {
     return parse_device_profile(read_file(path, max_file_bytes), escape_terminal(path));
 }
 
+VarianceComponents read_variance_components(const std::string& folder) {
+    const std::string path = folder + "/profiles/uncertainty.json";
+    return parse_variance_components(read_file(path, max_file_bytes), escape_terminal(path));
+}
+
 std::vector<FrameworkProfile> read_framework_profiles(const std::string& folder) {
     std::vector<FrameworkProfile> profiles;
     for (const std::string path : json_files(folder + "/profiles/frameworks")) {

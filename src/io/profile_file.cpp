@@ -228,9 +228,10 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
 }
 
 DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
-    DeviceProfile profile{device, {}, file.version, {}};
+    DeviceProfile profile{.device = device, .parameters = {}, .version = file.version, .warnings = {}, .factors = {}};
     const bool fitted_on = std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) != file.fitted_on.end();
     bool own = fitted_on;
+    profile.measured = fitted_on;
     int last_distance = 0;
     for (const ScopedParameter& scoped : file.parameters) {
         const bool of_architecture = scoped.scope == ParameterScope::architecture;

@@ -11,7 +11,7 @@ namespace ftax::python {
 namespace {
 
 using Choices = nb::ndarray<const int, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using CampaignState = std::tuple<double, double, std::optional<bool>, std::array<double, nas::kernel_group_count>>;
+using CampaignState = std::tuple<double, double, std::optional<bool>, std::array<double, factor_count>>;
 using SampleTuple = std::tuple<std::vector<int>, std::int64_t, double>;
 
 /// A cost function with the space it refers to.
@@ -120,12 +120,11 @@ void bind_nas(nb::module_& module) {
         .def_ro("host_scale", &nas::Campaign::host_scale)
         .def_ro("device_scale", &nas::Campaign::device_scale)
         .def_ro("waits_after_blocks", &nas::Campaign::waits_after_blocks)
-        .def_ro("group_scale", &nas::Campaign::group_scale,
-                "Device time of traffic, pooling, pointwise, spatial, depthwise, wide depthwise and grouped kernels "
-                "against device_scale.")
+        .def_ro("class_scale", &nas::Campaign::class_scale,
+                "Device time of each class of kernels against device_scale, in the order of the C++ enumeration Factor.")
         .def("__getstate__",
              [](const nas::Campaign& c) {
-                 return CampaignState{c.host_scale, c.device_scale, c.waits_after_blocks, c.group_scale};
+                 return CampaignState{c.host_scale, c.device_scale, c.waits_after_blocks, c.class_scale};
              })
         .def("__setstate__", [](nas::Campaign& c, const CampaignState& state) {
             new (&c) nas::Campaign{std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state)};

@@ -33,7 +33,10 @@ class SharedPredictor {
                 warnings_.insert(warnings_.end(), more.begin(), more.end());
             };
             const auto rows = scenario::usable_rows(read_model_measurements(read_csv(anchor)), warn);
-            under = scenario::anchored_on(std::move(under), on.device.slug, rows);
+            const std::size_t before = under.warnings.size();
+            scenario::anchor_on(under, on, rows, {graph.name, {}, {}});
+            warnings_.insert(warnings_.end(), under.warnings.begin() + static_cast<std::ptrdiff_t>(before),
+                             under.warnings.end());
         }
         options_ = {.precision = scenario::parse_precision(precision),
                     .channels_last = channels_last,

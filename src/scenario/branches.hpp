@@ -26,7 +26,7 @@ class BranchRange {
     using Choice = std::vector<bool>;
     struct Variant {
         explicit Variant(const ModelArguments& model, const RunArguments& run)
-            : graph(load_graph(model)), predictor(make_predictor(graph, run, model.strict)) {}
+            : graph(load_graph(model)), predictor(make_predictor(graph, model, run)) {}
         Graph graph;
         Predictor predictor;  ///< of this very graph
     };

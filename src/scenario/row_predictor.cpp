@@ -15,8 +15,10 @@
 namespace ftax::scenario {
 namespace {
 
-/// The file of a model in the folder, or its zoo name.
+/// The file that a row names as its model, or that of its name in the folder, or its zoo name.
 std::string locate(const std::string& folder, const std::string& model) {
+    std::error_code none;
+    if (std::filesystem::path(model).has_extension() && std::filesystem::is_regular_file(model, none)) return model;
     if (folder.empty()) return "zoo:" + model;
     for (const char* extension : {".pt2", ".onnx", ".pt", ".txt"}) {
         const std::filesystem::path path = std::filesystem::path(folder) / (model + extension);
@@ -27,8 +29,8 @@ std::string locate(const std::string& folder, const std::string& model) {
 }
 
 /// Values of the graph's symbols: the batch, and for every other one the row's sequence length or image side.
-/// Throws Error{usage} when the model is fixed at another size, or the row does not say one.
-ShapeBindings bindings_for(const Graph& graph, const Measurement& row) {
+/// `dims` says what the row does not. Throws Error{usage} when the model is fixed at another size, or neither says one.
+ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const ShapeBindings& dims) {
     const std::optional<std::int64_t> size = row.seq ? row.seq : row.input;
     ShapeBindings bindings;
     bool fixed_size = true;
@@ -38,6 +40,10 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row) {
             continue;
         }
         fixed_size = false;
+        if (const auto given = dims.find(symbol); !size && given != dims.end()) {
+            bindings[symbol] = given->second;
+            continue;
+        }
         if (!size)
             throw Error(ErrorCode::usage,
                         fmt::format("{} needs a value for {}: no column input or seq", row.model, symbol));
@@ -88,6 +94,11 @@ bool is_part_of_latency(std::string_view mode) {
     return std::any_of(std::begin(parts), std::end(parts), [&](Mode part) { return mode == bench::name_of(part); });
 }
 
+/// How rows of one host are called.
+std::string host_name(const std::string& framework, const std::string& run) {
+    return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
+}
+
 }  // namespace
 
 const Graph& RowPredictor::graph(const std::string& model) {
@@ -98,14 +109,8 @@ const Graph& RowPredictor::graph(const std::string& model) {
     return graphs_.emplace(model, load_graph(locate(models_folder_, model), options)).first->second;
 }
 
-const HostScalars* RowPredictor::host_of(const Measurement& row) const {
-    HostKey key = host_key(row);
-    auto found = hosts_.find(key);
-    if (found == hosts_.end()) {
-        key.run.clear();  // anchor rows that name no run hold for every run
-        found = hosts_.find(key);
-    }
-    return found == hosts_.end() ? nullptr : &found->second;
+ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
+    return bindings_for(graph(row.model), row, dims_);
 }
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
@@ -115,10 +120,15 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     FrameworkProfile framework = framework_profile(row.framework);
-    if (const HostScalars* host = host_of(row)) framework = anchored(std::move(framework), *host);
-    return predictors_
-        .emplace(key, Predictor(graph(row.model), device_profile(row.gpu, device_profile_path_), std::move(framework),
-                                options))
+    DeviceProfile device = device_profile(row.gpu, device_profile_path_);
+    if (const Conditioned* known = conditioned(device.device.slug, row.model)) {
+        auto host = known->hosts.find(host_name(row.framework, row.run));
+        // Anchor rows that name no run hold for every run.
+        if (host == known->hosts.end()) host = known->hosts.find(host_name(row.framework, ""));
+        if (host != known->hosts.end()) framework = anchored(std::move(framework), host->second);
+        device.factors = known->device;
+    }
+    return predictors_.emplace(key, Predictor(graph(row.model), std::move(device), std::move(framework), options))
         .first->second;
 }
 
@@ -134,7 +144,7 @@ Measurement RowPredictor::predictable(const Measurement& measured) {
 
 Prediction RowPredictor::predict(const Measurement& measured) {
     const Measurement row = predictable(measured);
-    const ShapeBindings bindings = bindings_for(graph(row.model), row);
+    const ShapeBindings bindings = bindings_of(row);
     return predictor(row).predict(bindings);
 }
 
@@ -146,7 +156,7 @@ std::vector<CountedKernel> RowPredictor::kernels(const Measurement& measured) {
     const std::optional<Graph> optimised = optimised_graph(graph(row.model), framework, device, options);
     const Graph& source = optimised ? *optimised : graph(row.model);
     const Schedule schedule = lower(source, device, options, framework.traits);
-    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row)),
+    return list_kernels(source, schedule, ftax::bind(source, bindings_for(source, row, dims_)),
                         is_channels_last(framework.traits, row.precision));
 }
 
@@ -161,45 +171,78 @@ std::set<report::UsedProfile> RowPredictor::profiles() const {
 
 AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     const Measurement row = predictable(measured);
-    const ShapeBindings bindings = bindings_for(graph(row.model), row);
-    return anchor_row(row, predictor(row), bindings);
+    const ShapeBindings bindings = bindings_of(row);
+    AnchorRow anchor = anchor_row(row, predictor(row), bindings);
+    anchor.host = host_name(row.framework, row.run);
+    return anchor;
+}
+
+const Conditioned* RowPredictor::conditioned(const std::string& device_slug, const std::string& model) {
+    const auto rows = anchors_.find(device_slug);
+    if (rows == anchors_.end()) return nullptr;
+    const bool is_anchored = std::any_of(rows->second.begin(), rows->second.end(),
+                                         [&](const AnchorRow& row) { return row.model == model; });
+    const std::pair key{device_slug, is_anchored ? model : std::string()};
+    const auto found = conditioned_.find(key);
+    if (found != conditioned_.end()) return &found->second;
+    const DeviceFactors prior = device_profile(device_slug, device_profile_path_).factors;
+    return &conditioned_.emplace(key, condition(rows->second, prior, key.second)).first->second;
 }
 
 std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {
-    std::vector<Measurement> rows;
-    for (const Measurement& row : measured) {
-        if (!is_part_of_latency(row.mode)) rows.push_back(with_own_framework(row));
-    }
-    const auto hosts = fit_hosts(rows, [this](const Measurement& row) { return anchor_row_of(row); });
-    predictors_.clear();  // they were built for hosts that nobody had measured
     std::vector<std::string> warnings;
-    for (const auto& [key, host] : hosts) {
-        hosts_[{key.framework, key.run, device_spec(key.gpu).slug}] = host;
-        for (const std::string& warning : host.warnings) {
-            warnings.push_back(fmt::format("{} on {}{}{}: {}", key.framework, key.gpu, key.run.empty() ? "" : ", run ",
-                                           key.run, warning));
+    bool any = false;
+    std::map<std::string, std::vector<AnchorRow>> anchors;
+    for (const Measurement& row : measured) {
+        if (is_part_of_latency(row.mode)) continue;
+        any = true;
+        try {
+            anchors[device_spec(row.gpu).slug].push_back(anchor_row_of(row));
+        } catch (const Error& error) {
+            warnings.push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
+        }
+    }
+    if (!any) throw Error(ErrorCode::usage, "there are no anchor rows");
+    anchors_ = std::move(anchors);
+    predictors_.clear();  // they were built for hosts that nobody had measured
+    for (const auto& [slug, rows] : anchors_) {
+        for (const auto& [host, scalars] : conditioned(slug, "")->hosts) {
+            for (const std::string& warning : scalars.warnings)
+                warnings.push_back(fmt::format("{} on {}: {}", host, slug, warning));
         }
     }
     return warnings;
 }
 
-FrameworkProfile anchored_on(FrameworkProfile profile, const std::string& device_slug,
-                             std::span<const Measurement> rows) {
+void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const Measurement> rows,
+               const AnchorContext& context) {
+    const std::string& slug = device.device.slug;
     std::vector<Measurement> own;
     for (const Measurement& measured : rows) {
-        Measurement row = with_own_framework(measured);
+        Measurement row = measured;
         row.run.clear();
-        if (is_part_of_latency(row.mode)) continue;
-        if (row.framework == profile.framework && device_spec(row.gpu).slug == device_slug) own.push_back(row);
+        if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));
     }
     if (own.empty()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("no anchor row was measured with {} on {}", profile.framework, device_slug));
+        framework.warnings.push_back(fmt::format("no anchor row was measured on {}: it is predicted without", slug));
+        return;
     }
-    RowPredictor predictor;
-    const auto hosts = fit_hosts(own, [&](const Measurement& row) { return predictor.anchor_row_of(row); });
-    if (hosts.empty()) throw Error(ErrorCode::usage, "no anchor row could be predicted; see ftax validate for why");
-    return anchored(std::move(profile), hosts.begin()->second);
+    RowPredictor predictor(context.models_folder, {}, context.dims);
+    std::vector<std::string> warnings = predictor.anchor(own);
+    const Conditioned* known = predictor.conditioned(slug, context.model);
+    if (!known) throw Error(ErrorCode::usage, "no anchor row could be predicted; see ftax validate for why");
+    device.factors = known->device;
+    const auto host = known->hosts.find(host_name(framework.framework, ""));
+    if (host != known->hosts.end()) {
+        framework = anchored(std::move(framework), host->second);
+    } else {
+        warnings.push_back(fmt::format("no anchor row was measured with {} on {}: they tell of the card, not of its host",
+                                       framework.framework, slug));
+    }
+    for (std::string& warning : warnings) {
+        if (std::find(framework.warnings.begin(), framework.warnings.end(), warning) == framework.warnings.end())
+            framework.warnings.push_back(std::move(warning));
+    }
 }
 
 }  // namespace ftax::scenario

@@ -23,24 +23,28 @@ class RowPredictor {
   public:
     /// `models_folder`: where models are files (NAME.pt2, .onnx, .pt, .txt); other names are zoo models.
     /// `device_profile_path`: fitted device parameters instead of the built-in ones.
-    explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {})
-        : models_folder_(std::move(models_folder)), device_profile_path_(std::move(device_profile_path)) {}
+    /// `dims`: values of symbols that rows have no column for.
+    explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {}, ShapeBindings dims = {})
+        : models_folder_(std::move(models_folder)),
+          device_profile_path_(std::move(device_profile_path)),
+          dims_(std::move(dims)) {}
 
-    /// Predicts one row, on the host its anchor rows describe where there are any.
+    /// Predicts one row, on the host and the card that anchor rows describe where there are any.
     /// Throws Error for what the row asks for and ftax does not have: device, framework, model, shape, training.
     [[nodiscard]] Prediction predict(const Measurement& row);
 
     /// The profiles that predict() has used.
     [[nodiscard]] std::set<report::UsedProfile> profiles() const;
 
-    /// Pairs a measured row with its prediction on a host that nobody has measured. Throws what predict() throws.
-    [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
     /// Lists the kernels that a row's forward pass launches.
     [[nodiscard]] std::vector<CountedKernel> kernels(const Measurement& row);
 
-    /// Calibrates hosts from measured rows; to be called before predict(). Returns what the rows leave in doubt.
+    /// Calibrates hosts and cards by measured rows; to be called before predict(). Returns what the rows leave in doubt.
     /// Throws Error{usage} when there is no row.
     std::vector<std::string> anchor(std::span<const Measurement> rows);
+
+    /// What the anchor rows of a card say, for a model of which rows may be among them; null without rows.
+    [[nodiscard]] const Conditioned* conditioned(const std::string& device_slug, const std::string& model);
 
   private:
     /// What a predictor depends on: model, host (with framework and device), precision, channels_last, version of
@@ -51,18 +55,29 @@ class RowPredictor {
     [[nodiscard]] static Measurement predictable(const Measurement& row);
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);
-    [[nodiscard]] const HostScalars* host_of(const Measurement& row) const;
+    [[nodiscard]] ShapeBindings bindings_of(const Measurement& row);
+    [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
 
     std::string models_folder_;
     std::string device_profile_path_;
     std::map<std::string, Graph> graphs_;
     std::map<Key, Predictor> predictors_;
-    std::map<HostKey, HostScalars> hosts_;
+    ShapeBindings dims_;
+    std::map<std::string, std::vector<AnchorRow>> anchors_;                          ///< by card
+    std::map<std::pair<std::string, std::string>, Conditioned> conditioned_;         ///< by card and anchored model
 };
 
-/// Calibrates the host of a profile on the rows that were measured with its framework on one device, whatever their
-/// run. Throws Error{usage} when there is no such row.
-[[nodiscard]] FrameworkProfile anchored_on(FrameworkProfile profile, const std::string& device_slug,
-                                           std::span<const Measurement> rows);
+/// What anchor rows are read with beside the profiles.
+struct AnchorContext {
+    std::string model;          ///< the predicted one: rows that name it say what the predictor gets wrong about it
+    std::string models_folder;  ///< where the models of rows are files
+    ShapeBindings dims;         ///< of symbols that rows have no column for
+};
+
+/// Calibrates a card and the host of a framework by the rows that were measured on the card; those of other frameworks
+/// tell of the card only, whatever their run. What the rows leave in doubt, and that none was measured on the card, goes
+/// into the warnings of the framework profile. Throws Error{usage} when none of the card's rows can be predicted.
+void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const Measurement> rows,
+               const AnchorContext& context);
 
 }  // namespace ftax::scenario

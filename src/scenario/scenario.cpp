@@ -85,19 +85,19 @@ Precision parse_precision(const std::string& name) {
     return *precision;
 }
 
-Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool strict) {
+Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
     PredictOptions options = arguments.options;
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
     FrameworkProfile framework =
         framework_profile(framework_name(arguments.framework), arguments.host, arguments.framework_profile);
-    if (strict) {
+    if (model.strict) {
         refuse(device.warnings);
         refuse(framework.warnings);
     }
     if (!arguments.anchor.empty()) {
         const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
-        framework = anchored_on(std::move(framework), device.device.slug, rows);
+        anchor_on(framework, device, rows, {model.model, arguments.models, dimension_bindings(model)});
     }
     Predictor predictor(graph, std::move(device), std::move(framework), options);
     print_warnings(predictor.device().warnings);

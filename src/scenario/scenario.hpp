@@ -32,6 +32,7 @@ struct RunArguments {
     std::string precision = "fp32";
     std::string host;
     std::string anchor;  ///< file of measured rows
+    std::string models;  ///< folder where the models of these rows are files
     std::string device_profile;
     std::string framework_profile;
     PredictOptions options;
@@ -51,9 +52,9 @@ struct RunArguments {
 [[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
-/// Builds the predictor of a loaded graph, its framework profile anchored where rows are given. A profile fitted for
-/// another GPU, framework or host is used with a warning; throws Error{profile} instead when `strict`.
-[[nodiscard]] Predictor make_predictor(const Graph& graph, const RunArguments& arguments, bool strict);
+/// Builds the predictor of a loaded graph, its profiles anchored where rows are given. A profile fitted for another GPU,
+/// framework or host is used with a warning; throws Error{profile} instead when the model's arguments are strict.
+[[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
 /// A report without rows yet: what every result of this predictor carries.
 [[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model,

@@ -77,6 +77,15 @@ std::vector<std::string> calibrated_frameworks() {
                 fmt::format("no {} is called {}; there is {}", what, escape_terminal(name), fmt::join(known, ", ")));
 }
 
+const VarianceComponents& variance_components() {
+    static const VarianceComponents components = [] {
+        if (data_folder()) return read_variance_components(data_folder());
+        const std::string path = "data/profiles/uncertainty.json";
+        return parse_variance_components(embedded_text(path), path);
+    }();
+    return components;
+}
+
 }  // namespace
 
 const DeviceProfileFile& embedded_device_profile() {
@@ -87,8 +96,18 @@ const DeviceProfileFile& embedded_device_profile() {
 
 DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
     const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
-    if (profile_path.empty()) return compose(embedded_device_profile(), spec);
-    return compose(parse_device_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path)), spec);
+    DeviceProfileFile own;
+    if (!profile_path.empty()) {
+        own = parse_device_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path));
+    }
+    const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
+    DeviceProfile profile = compose(file, spec);
+    if (is_cpu(spec)) return profile;
+    const bool kin_measured = std::any_of(file.fitted_on.begin(), file.fitted_on.end(), [&](const std::string& slug) {
+        return device_spec(slug).architecture == spec.architecture;
+    });
+    profile.factors = prior_factors(variance_components(), profile.measured, kin_measured);
+    return profile;
 }
 
 std::vector<std::string> host_names(std::string_view framework) {

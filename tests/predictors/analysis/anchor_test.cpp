@@ -83,21 +83,40 @@ TEST_CASE("contradicting rows are named and left out, not averaged") {
 
 TEST_CASE("no anchor row is an error") {
     CHECK_THROWS_AS(fit_host({}), Error);
-    CHECK_THROWS_AS(fit_hosts({}, [](const Measurement&) { return AnchorRow{}; }), Error);
+    CHECK_THROWS_AS(static_cast<void>(condition({}, {})), Error);
 }
 
-TEST_CASE("hosts are told apart by framework, run and GPU; a row without a prediction is named") {
-    std::vector<Measurement> rows(3);
-    rows[0] = {.gpu = "V100", .model = "resnet18", .run = "a", .latency_s = 1};
-    rows[1] = {.gpu = "V100", .model = "resnet18", .run = "b", .latency_s = 2};
-    rows[2] = {.gpu = "V100", .model = "unknown", .run = "b", .latency_s = 2, .line = 7};
-    const auto hosts = fit_hosts(rows, [](const Measurement& m) -> AnchorRow {
-        if (m.model == "unknown") throw Error(ErrorCode::usage, "no such model");
-        return {m.latency_s, 1.0, 0, 0.1, m.model, m.model};
-    });
-    REQUIRE(hosts.size() == 2);
-    CHECK(hosts.at(host_key(rows[1])).scale / hosts.at(host_key(rows[0])).scale == doctest::Approx(2).epsilon(0.05));
-    CHECK(hosts.at(host_key(rows[2])).warnings.size() == 1);
+TEST_CASE("rows of several hosts share the card, not the scalars") {
+    DeviceFactors prior;
+    prior.covariance[0][0] = 0.04;
+    std::vector<AnchorRow> rows;
+    for (const double scale : {1.0, 2.0}) {
+        const std::string host = std::to_string(scale);
+        rows.push_back(row("resnet18", scale, 5e-6, 1));
+        rows.back().host = host;
+        // The device decides these, and takes 1.3 times as long as predicted.
+        rows.push_back({.measured_s = 1.3 * 80e-3, .host_s = 8e-3, .calls = 1, .device_s = 80e-3, .model = host});
+        rows.back().host = host;
+    }
+    const Conditioned found = condition(rows, prior);
+    REQUIRE(found.hosts.size() == 2);
+    CHECK(found.hosts.at(rows[2].host).scale / found.hosts.at(rows[0].host).scale == doctest::Approx(2).epsilon(0.1));
+    CHECK(found.device.scale(Factor::gemm) == doctest::Approx(1.3).epsilon(0.08));
+    CHECK(found.device.covariance[0][0] < 0.5 * prior.covariance[0][0]);
+}
+
+TEST_CASE("rows of the predicted model itself also say what the predictor gets wrong about it") {
+    std::vector<AnchorRow> rows;
+    for (const char* model : {"a", "b", "c"}) rows.push_back(row(model, 1, 5e-6, 1));
+    rows.push_back(row("odd", 1.4, 5e-6, 1));
+    for (AnchorRow& one : rows) one.host_log_stddev = 0.2;
+    const HostScalars others = condition(rows, {}).hosts.begin()->second;
+    const HostScalars own = condition(rows, {}, "odd").hosts.begin()->second;
+    CHECK(others.scale < 1.2);
+    CHECK(others.host_noise == 0);
+    CHECK(own.scale == doctest::Approx(1.4).epsilon(0.05));
+    CHECK(own.host_noise > 0);
+    CHECK(own.host_noise < 0.1);
 }
 
 TEST_CASE("an anchored profile costs what the scalars say") {

@@ -1,0 +1,75 @@
+#include "src/io/uncertainty_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/io/json_document.hpp"
+
+namespace ftax {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view kind = "uncertainty";
+
+Factor factor_named(const JsonField& field) {
+    const std::string name = field.text();
+    for (std::size_t f = 0; f < factor_count; ++f) {
+        if (name_of(static_cast<Factor>(f)) == name) return static_cast<Factor>(f);
+    }
+    field.fail("is not a class of kernels");
+}
+
+}  // namespace
+
+VarianceComponents parse_variance_components(std::string_view text, const std::string& origin) {
+    nlohmann::json document = parse_json(text, origin);
+    migrate_schema(document, origin);
+    const JsonField root(document, origin);
+    root.allow({"schema_version", "kind", "source", "factors"});
+    if (root["kind"].text() != kind) root["kind"].fail("is not \"uncertainty\"");
+    VarianceComponents components{.of = {}, .source = root["source"].text()};
+    std::array<bool, factor_count> seen{};
+    for (const JsonField& field : root["factors"].elements()) {
+        field.allow({"factor", "measured", "card", "generation"});
+        const auto factor = static_cast<std::size_t>(factor_named(field["factor"]));
+        if (std::exchange(seen[factor], true)) field["factor"].fail("occurs twice");
+        components.of[factor] = {field["measured"].not_negative(), field["card"].not_negative(),
+                                 field["generation"].not_negative()};
+    }
+    const auto missing = std::find(seen.begin(), seen.end(), false);
+    if (missing != seen.end()) {
+        root["factors"].fail("lacks " + std::string(name_of(static_cast<Factor>(missing - seen.begin()))));
+    }
+    return components;
+}
+
+std::string to_text(const VarianceComponents& components) {
+    ordered_json json = ordered_json::object();
+    json["schema_version"] = 1;
+    json["kind"] = kind;
+    json["source"] = components.source;
+    ordered_json list = ordered_json::array();
+    for (std::size_t f = 0; f < factor_count; ++f) {
+        ordered_json one = ordered_json::object();
+        one["factor"] = name_of(static_cast<Factor>(f));
+        one["measured"] = components.of[f].measured;
+        one["card"] = components.of[f].card;
+        one["generation"] = components.of[f].generation;
+        list.push_back(std::move(one));
+    }
+    json["factors"] = std::move(list);
+    return to_text(json);
+}
+
+DeviceFactors prior_factors(const VarianceComponents& components, bool measured, bool kin_measured) {
+    DeviceFactors factors;
+    for (std::size_t f = 0; f < factor_count; ++f) {
+        const VarianceComponents::Of& of = components.of[f];
+        const double stddev = measured ? of.measured : kin_measured ? of.card : std::hypot(of.card, of.generation);
+        factors.covariance[f][f] = stddev * stddev;
+    }
+    return factors;
+}
+
+}  // namespace ftax

@@ -1,0 +1,71 @@
+#include "src/io/uncertainty_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "ftax/device.hpp"
+#include "ftax/error.hpp"
+
+using namespace ftax;
+
+namespace {
+
+VarianceComponents components() {
+    VarianceComponents result{.of = {}, .source = "a test"};
+    for (std::size_t f = 0; f < factor_count; ++f) result.of[f] = {0.01 * static_cast<double>(f + 1), 0.3, 0.4};
+    return result;
+}
+
+/// The message of the complaint about `text`.
+std::string complaint(const std::string& text) {
+    try {
+        static_cast<void>(parse_variance_components(text, "u.json"));
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::profile);
+        return error.what();
+    }
+    return {};
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("variance components are read back as they were written") {
+    const VarianceComponents read = parse_variance_components(to_text(components()), "u.json");
+    CHECK(read.source == "a test");
+    for (std::size_t f = 0; f < factor_count; ++f) {
+        CHECK(read.of[f].measured == components().of[f].measured);
+        CHECK(read.of[f].card == 0.3);
+        CHECK(read.of[f].generation == 0.4);
+    }
+}
+
+TEST_CASE("mistakes in a file of variance components are named with their field") {
+    const std::string good = to_text(components());
+    CHECK(complaint(replaced(good, "\"gemm\"", "\"gem\"")).find("factors[1].factor") != std::string::npos);
+    CHECK(complaint(replaced(good, "\"gemm\"", "\"card\"")).find("twice") != std::string::npos);
+    CHECK(complaint(replaced(good, "0.3", "-0.3")).find("card") != std::string::npos);
+    CHECK(complaint(replaced(good, "\"uncertainty\"", "\"device\"")).find("kind") != std::string::npos);
+    const std::size_t first = good.find("    {"), second = good.find("    {", first + 1);
+    CHECK(complaint(good.substr(0, first) + good.substr(second)).find("lacks card") != std::string::npos);
+}
+
+TEST_CASE("what nobody measured is less certain: a card, and more so a generation") {
+    const auto stddev = [](const DeviceFactors& f) { return std::sqrt(f.covariance[1][1]); };
+    CHECK(stddev(prior_factors(components(), true, true)) == doctest::Approx(0.02));
+    CHECK(stddev(prior_factors(components(), false, true)) == doctest::Approx(0.3));
+    CHECK(stddev(prior_factors(components(), false, false)) == doctest::Approx(0.5));
+}
+
+TEST_CASE("built-in cards carry the spread of their factors, CPUs none") {
+    const auto of_card = [](const char* slug) { return device_profile(slug).factors.covariance[0][0]; };
+    CHECK(of_card("t4") > 0);
+    CHECK(of_card("a30") > of_card("t4"));        // no row of an A30, but of other cards of its generation
+    CHECK(of_card("gtx-1660") >= of_card("t4"));
+}
