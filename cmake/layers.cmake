@@ -110,7 +110,7 @@ ftax_sources(fit_sources
         tensor_gemm_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
-        compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp ledger.cpp main.cpp operator_ledger.cpp)
+        compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp ledger.cpp main.cpp operator_ledger.cpp variance.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         columns.cpp host_fit.cpp score.cpp)
@@ -123,7 +123,7 @@ if(FTAX_BUILD_FIT)
     # Scores on rows that the fit has not seen; writes framework profiles and the ledger.
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit fmt::fmt ftax_options)
+    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit fmt::fmt Eigen3::Eigen ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
     ftax_layer(ftax_nas_scores SOURCES ${nas_scores_sources} LINK ftax_fit
                PRIVATE_LINK ftax_predictors ftax_profiles fmt::fmt Ceres::ceres)

@@ -100,7 +100,9 @@ struct Predictor::State {
                 const auto planned = plan(kernel_models, shape, kernel.path);
                 const Factor factor = factor_of(shape, kernel.path);
                 const double scale = device.factors.scale(factor);
-                plans[i] = {{scale * planned.seconds, scale * planned.power_limited_s}, factor, planned.bound(),
+                plans[i] = {{scale * planned.seconds, scale * planned.power_limited_s},
+                            factor,
+                            planned.bound(),
                             occupancy(planned, device.device.sms, device.device.max_threads_per_sm)};
             }
         }

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "calibration/crossvalidation/variance.hpp"
+#include "predictors/kernels/kernel_factor.hpp"
 #include "src/io/csv.hpp"
 
 namespace ftax::folds {
@@ -75,31 +77,43 @@ std::vector<const ModelRow*> anchors_of(std::span<const ModelRow> rows) {
     return anchors;
 }
 
+/// Predicts the rows of each group with a profile that was refitted on the others.
+void for_each_fold(std::span<const ModelRow> rows, const DeviceProfileFile& start,
+                   const std::function<std::string(const ModelRow&)>& group_of,
+                   const std::function<void(const DeviceProfileFile&, std::span<const ModelRow>)>& visit) {
+    std::set<std::string> groups;
+    for (const ModelRow& row : rows) groups.insert(group_of(row));
+    for (const std::string& group : groups) {
+        const auto is_own = [&](const ModelRow& row) { return group_of(row) == group; };
+        const std::vector<ModelRow> others = rows_where(rows, std::not_fn(is_own));
+        if (!others.empty()) visit(refit(others, start), rows_where(rows, is_own));
+    }
+}
+
+std::string model_of(const ModelRow& row) {
+    return row.model;
+}
+std::string device_of(const ModelRow& row) {
+    return row.device->slug;
+}
+std::string generation_of(const ModelRow& row) {
+    return std::string(name_of(row.device->architecture));
+}
+
 void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& start,
                       std::vector<DeviceFigures>& figures) {
-    std::set<std::string> models;
-    for (const ModelRow& row : rows) models.insert(row.model);
     Scores scores("leave one model out");
-    for (const std::string& model : models) {
-        const auto others = rows_where(rows, [&](const ModelRow& row) { return row.model != model; });
-        const DeviceProfileFile fitted = refit(others, start);
-        for (const ModelRow& row : rows) {
-            if (row.model == model) scores.add(row, compose(fitted, *row.device));
-        }
-    }
+    for_each_fold(rows, start, model_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
+        for (const ModelRow& row : own) scores.add(row, compose(fitted, *row.device));
+    });
     scores.append_to(figures);
 }
 
 void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start,
                        std::vector<DeviceFigures>& figures) {
-    std::set<std::string> slugs;
-    for (const ModelRow& row : rows) slugs.insert(row.device->slug);
     Scores blind("leave one GPU out, datasheet");
     Scores anchored("leave one GPU out, its longest resnet50 row known");
-    for (const std::string& slug : slugs) {
-        const auto is_own = [&](const ModelRow& row) { return row.device->slug == slug; };
-        const std::vector<ModelRow> own = rows_where(rows, is_own);
-        const DeviceProfileFile fitted = refit(rows_where(rows, std::not_fn(is_own)), start);
+    for_each_fold(rows, start, device_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
         const std::vector<const ModelRow*> anchors = anchors_of(own);
         std::vector<ModelRow> known;
         for (const ModelRow* anchor : anchors) known.push_back(*anchor);
@@ -112,9 +126,35 @@ void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& 
             const bool is_anchor = std::find(anchors.begin(), anchors.end(), &row) != anchors.end();
             if (!known.empty() && !is_anchor) anchored.add(row, with_clock);
         }
-    }
+    });
     blind.append_to(figures);
     anchored.append_to(figures);
+}
+
+/// What is off about one row, and which classes of kernels its device time consists of.
+Residual residual_of(const ModelRow& row, const DeviceProfile& profile) {
+    const KernelModels<double> models(*row.device, kernel_parameters(profile));
+    Residual residual{.card = row.device->slug, .model = row.model + " " + precision_class(row)};
+    double total_s = 0;
+    for (const CountedKernel& kernel : row.kernels) {
+        const auto plan = std::visit([&](const auto& shape) { return models.plan(shape, kernel.path); }, kernel.shape);
+        const double seconds = kernel.count * plan.seconds;
+        residual.share[static_cast<std::size_t>(factor_of(kernel.shape, kernel.path))] += seconds;
+        total_s += seconds;
+    }
+    for (double& share : residual.share) share /= total_s;
+    residual.share[static_cast<std::size_t>(Factor::card)] = 1;
+    residual.log_error = std::log(row.latency_s / fit::device_seconds(row, models));
+    return residual;
+}
+
+std::vector<Residual> residuals(std::span<const ModelRow> rows, const DeviceProfileFile& start,
+                                const std::function<std::string(const ModelRow&)>& group_of) {
+    std::vector<Residual> result;
+    for_each_fold(rows, start, group_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
+        for (const ModelRow& row : own) result.push_back(residual_of(row, compose(fitted, *row.device)));
+    });
+    return result;
 }
 
 }  // namespace
@@ -137,6 +177,24 @@ std::vector<DeviceFigures> device_folds(std::span<const ModelRow> rows, const De
     leave_models_out(rows, start, figures);
     leave_devices_out(rows, start, figures);
     return figures;
+}
+
+VarianceComponents variance_components(std::span<const ModelRow> rows, const DeviceProfileFile& start) {
+    const auto measured = class_spreads(residuals(rows, start, model_of));
+    const auto card = class_spreads(residuals(rows, start, device_of));
+    const auto generation = class_spreads(residuals(rows, start, generation_of));
+    VarianceComponents components;
+    for (std::size_t f = 0; f < factor_count; ++f) {
+        // A card left out is less certain than one in the fit, one of a generation left out no more certain than that.
+        const double of_card = std::max(card[f], measured[f]);
+        const double more = generation[f] * generation[f] - of_card * of_card;
+        components.of[f] = {measured[f], of_card, std::sqrt(std::max(more, 0.0))};
+    }
+    components.source = fmt::format(
+        "framework_tax.csv, {} forward passes that the device decides, kernel models refitted without the model, the "
+        "card or the generation",
+        rows.size());
+    return components;
 }
 
 std::string device_ledger_csv(std::span<const DeviceFigures> figures) {

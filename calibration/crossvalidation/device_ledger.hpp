@@ -6,6 +6,7 @@
 
 #include "calibration/fit/model_fit.hpp"
 #include "src/io/profile_file.hpp"
+#include "src/io/uncertainty_file.hpp"
 
 /// Scores the kernel models on whole forward passes that the device decides.
 namespace ftax::folds {
@@ -25,6 +26,10 @@ struct DeviceFigures {
 /// not scored.
 [[nodiscard]] std::vector<DeviceFigures> device_folds(std::span<const fit::ModelRow> rows,
                                                       const DeviceProfileFile& start);
+
+/// Estimates how far the device factors of cards spread from rows whose model, card or generation a refit has not seen.
+[[nodiscard]] VarianceComponents variance_components(std::span<const fit::ModelRow> rows,
+                                                     const DeviceProfileFile& start);
 
 [[nodiscard]] std::string device_ledger_csv(std::span<const DeviceFigures> figures);
 [[nodiscard]] std::string device_ledger_markdown(std::span<const DeviceFigures> figures);

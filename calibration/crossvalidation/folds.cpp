@@ -75,8 +75,7 @@ std::string member_of(const Measurement& row, LeaveOut leave_out) {
 }
 
 /// The anchor of a counted row under fitted shared costs: the same sum as predictors/host/host_costs.hpp.
-AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Precision precision,
-                    std::string_view call) {
+AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Precision precision, std::string_view call) {
     const HostCosts costs = host_costs(unit, precision);
     AnchorRow anchor{.measured_s = row.measured_s,
                      .calls = row.calls,

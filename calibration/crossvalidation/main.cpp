@@ -142,6 +142,17 @@ void write_devices(const std::string& operators_path, const std::string& rows_pa
     fmt::print("{}", markdown);
 }
 
+/// Estimates the spread of the device factors and writes it beside the profiles.
+void write_uncertainty(const std::string& operators_path, const std::string& rows_path,
+                       const std::filesystem::path& data) {
+    scenario::Devices devices;
+    const std::vector<fit::ModelRow> rows = device_rows(rows_path, devices);
+    const DeviceProfileFile start = parse_device_profile(read_file(operators_path), operators_path);
+    const std::string text = to_text(folds::variance_components(rows, start));
+    write_file(data / "profiles/uncertainty.json", text);
+    fmt::print("{}", text);
+}
+
 int check_devices(const std::string& rows_path, const std::filesystem::path& data) {
     if (is_missing(rows_path)) return skipped;
     scenario::Devices devices;
@@ -155,13 +166,13 @@ int check_devices(const std::string& rows_path, const std::filesystem::path& dat
 int main(int argc, char** argv) {
     const std::string_view first = argc > 1 ? argv[1] : "";
     const bool checking = argc == 4 && first == "--check";
-    const bool writing_devices = argc == 5 && first == "devices";
-    if (argc != 3 && argc != 4 && !writing_devices) {
+    const bool from_operators = argc == 5 && (first == "devices" || first == "uncertainty");
+    if (argc != 3 && argc != 4 && !from_operators) {
         fmt::print(stderr,
                    "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
                    "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
                    "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
-                   "       ftax_folds devices OPERATORS.json framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds devices|uncertainty OPERATORS.json framework_tax.csv DATA_FOLDER\n"
                    "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
         return 2;
     }
@@ -169,8 +180,8 @@ int main(int argc, char** argv) {
         if (checking) return check(argv[2], argv[3]);
         if (argc == 4 && first == "check-operators") return check_operators(argv[2], argv[3]);
         if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
-        if (writing_devices) {
-            write_devices(argv[2], argv[3], argv[4]);
+        if (from_operators) {
+            (first == "devices" ? write_devices : write_uncertainty)(argv[2], argv[3], argv[4]);
             return 0;
         }
         if (argc == 4 && first == "operators") {

@@ -26,7 +26,10 @@ struct AnchorRow {
     double forward_s = 0;
     std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar, one for all rows of a host
     std::string host;                          ///< rows of one host share its scalars
-    std::array<double, factor_count> class_s{};  ///< device_s by class of kernels (Factor); what they leave is the card's
+    std::array<double, factor_count>
+        class_s{};  ///< device_s by class of kernels (Factor); what they leave is the card's
+    /// Predicted latency over the larger of host_s and forward_s + device_s: what the two clocks wait for one another.
+    double waiting = 1;
     /// Spread of log(measured / predicted) between models, of rows that the host or the device decides, once the
     /// factors are known: noise.host and noise.device of the profile.
     double host_log_stddev = 0.08, device_log_stddev = 0.1;
@@ -52,8 +55,8 @@ struct Conditioned {
     DeviceFactors device;
 };
 
-/// Updates what is believed of hosts and of a card's factors by measured rows, however few; one is enough. Rows pull the
-/// side that decides them: host or device, and of the device each class of kernels by its share. Rows of `model`
+/// Updates what is believed of hosts and of a card's factors by measured rows, however few; one is enough. Rows pull
+/// the side that decides them: host or device, and of the device each class of kernels by its share. Rows of `model`
 /// also say what the predictor gets wrong about that model; the result then holds for that model alone. Host-bound
 /// rows whose implied scale is more than a factor 3 away from what most rows of their host say are named in `warnings`
 /// and left out, not averaged.
@@ -71,6 +74,28 @@ struct Conditioned {
 
 /// Pairs a measurement with what `predictor` says of it at `bindings`. Throws what predict() throws.
 [[nodiscard]] AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings);
+
+/// A run that is worth measuring.
+struct SuggestedAnchor {
+    std::int64_t batch = 0;
+    /// Relative half-width of the 90 % interval, mean over the predicted batches, once this run and those before it are
+    /// anchors.
+    double half_width = 0;
+};
+
+/// Which runs of the predicted model would narrow its intervals most.
+struct AnchorPlan {
+    double half_width = 0;  ///< as it is now, mean over the predicted batches
+    std::vector<SuggestedAnchor> runs;
+};
+
+/// Picks up to `count` of the batches `candidates`, one after the other, such that measuring them narrows the predicted
+/// latencies at `batches` most; stops where one more would gain less than a tenth of the width. The other symbols are
+/// as bound in `dims`. Throws what predict() throws.
+/// Source: greedy A-optimal design on the covariance that condition() updates; the slopes are those at the prediction.
+[[nodiscard]] AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
+                                         std::span<const std::int64_t> batches,
+                                         std::span<const std::int64_t> candidates, std::size_t count = 3);
 
 /// Measurements that share a host.
 struct HostKey {

@@ -56,8 +56,8 @@ struct DeviceProfile {
     std::vector<Parameter> parameters;  ///< sorted by name, unique
     std::string version;                ///< of the profile file the parameters come from
     std::vector<std::string> warnings;  ///< e.g. the profile was fitted on another card
-    bool measured = false;     ///< whether measurements of this card went into the parameters
-    DeviceFactors factors;     ///< what the parameters may still get wrong on this card
+    bool measured = false;              ///< whether measurements of this card went into the parameters
+    DeviceFactors factors;              ///< what the parameters may still get wrong on this card
 };
 
 /// All embedded datasheets, sorted by slug.

@@ -30,8 +30,7 @@ PosteriorMaximum maximise_posterior(const NormalBelief& prior, const LogRows& ro
     const auto cost_of = [&](const VectorXd& theta, const VectorXd& residuals) {
         const VectorXd off = theta - prior.mean;
         double cost = off.dot(prior_information * off) / 2;
-        for (Eigen::Index i = 0; i < residuals.size(); ++i)
-            cost += soft_l1(residuals[i] * residuals[i] * precision(i));
+        for (Eigen::Index i = 0; i < residuals.size(); ++i) cost += soft_l1(residuals[i] * residuals[i] * precision(i));
         return cost;
     };
 

@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <memory>
+#include <set>
 
+#include "ftax/anchor.hpp"
+#include "ftax/error.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
@@ -22,8 +26,23 @@ struct PredictArguments {
     RunArguments run;
     std::string batches;
     std::string measured;
+    bool suggest_anchors = false;
     OutputArguments output;
 };
+
+/// What to measure next: runs of the predicted batches and of powers of two around them.
+AnchorPlan plan_anchors(Predictor& predictor, const ShapeBindings& dims,
+                        const std::vector<std::optional<std::int64_t>>& predicted) {
+    std::vector<std::int64_t> batches;
+    for (const auto& batch : predicted) {
+        if (!batch) throw Error(ErrorCode::usage, "--suggest-anchors needs a model whose batch can vary");
+        batches.push_back(*batch);
+    }
+    const std::int64_t largest = std::max<std::int64_t>(64, 2 * *std::max_element(batches.begin(), batches.end()));
+    std::set<std::int64_t> candidates(batches.begin(), batches.end());
+    for (std::int64_t batch = 1; batch <= largest; batch *= 2) candidates.insert(batch);
+    return ftax::suggest_anchors(predictor, dims, batches, std::vector(candidates.begin(), candidates.end()));
+}
 
 /// Puts measured rows of the same model, device, framework, precision and shape beside the predictions.
 void add_measured(report::PredictionReport& report, const std::string& path) {
@@ -61,6 +80,7 @@ int run_predict(const PredictArguments& arguments) {
         report.rows.back().branches = branches.widen(report.rows.back().prediction, bindings);
         print_warnings(report.rows.back().prediction.warnings);
     }
+    if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
@@ -82,6 +102,8 @@ void setup_predict(CLI::App& app, Action& action) {
     add_batch_option(*verb, arguments->batches);
     verb->add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
         ->type_name("ROWS.csv");
+    verb->add_flag("--suggest-anchors", arguments->suggest_anchors,
+                   "name the runs whose measurement would narrow the intervals most");
     verb->add_option("--trace", arguments->output.trace, "write the timeline of the last batch for ui.perfetto.dev")
         ->type_name("FILE");
     verb->add_option("--svg", arguments->output.svg, "write the chart of latency against batch")->type_name("FILE");

@@ -6,10 +6,20 @@
 namespace ftax {
 namespace {
 
-constexpr std::array<std::string_view, factor_count> names{
-    "card",           "gemm",           "gemm_tensor",           "conv_spatial",   "conv_spatial_tensor",
-    "conv_pointwise", "conv_pointwise_tensor", "conv_depthwise", "conv_depthwise_wide", "conv_grouped",
-    "attention",      "pool",           "normalization",         "elementwise"};
+constexpr std::array<std::string_view, factor_count> names{"card",
+                                                           "gemm",
+                                                           "gemm_tensor",
+                                                           "conv_spatial",
+                                                           "conv_spatial_tensor",
+                                                           "conv_pointwise",
+                                                           "conv_pointwise_tensor",
+                                                           "conv_depthwise",
+                                                           "conv_depthwise_wide",
+                                                           "conv_grouped",
+                                                           "attention",
+                                                           "pool",
+                                                           "normalization",
+                                                           "elementwise"};
 
 }  // namespace
 

@@ -120,8 +120,9 @@ void bind_nas(nb::module_& module) {
         .def_ro("host_scale", &nas::Campaign::host_scale)
         .def_ro("device_scale", &nas::Campaign::device_scale)
         .def_ro("waits_after_blocks", &nas::Campaign::waits_after_blocks)
-        .def_ro("class_scale", &nas::Campaign::class_scale,
-                "Device time of each class of kernels against device_scale, in the order of the C++ enumeration Factor.")
+        .def_ro(
+            "class_scale", &nas::Campaign::class_scale,
+            "Device time of each class of kernels against device_scale, in the order of the C++ enumeration Factor.")
         .def("__getstate__",
              [](const nas::Campaign& c) {
                  return CampaignState{c.host_scale, c.device_scale, c.waits_after_blocks, c.class_scale};

@@ -50,6 +50,13 @@ Json crossover_json(const CrossoverReport& report) {
     return json;
 }
 
+Json anchors_json(const AnchorPlan& plan) {
+    Json json = {{"half_width", plan.half_width}, {"runs", Json::array()}};
+    for (const SuggestedAnchor& run : plan.runs)
+        json["runs"].push_back({{"batch", run.batch}, {"half_width", run.half_width}});
+    return json;
+}
+
 }  // namespace
 
 std::string to_json(const PredictionReport& report) {
@@ -68,6 +75,9 @@ std::string to_json(const PredictionReport& report) {
                  {"predictions", Json::array()}};
     for (const PredictionRow& row : report.rows) json["predictions"].push_back(row_json(row));
     if (report.crossover) json["crossover"] = crossover_json(*report.crossover);
+    if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
+    json["warnings"] = report.device.warnings;
+    for (const std::string& warning : report.framework.warnings) json["warnings"].push_back(warning);
     return to_text(json);
 }
 

@@ -123,6 +123,8 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
     const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
     std::string html = facts_line(report) + to_figure(chart, "");
     if (report.crossover) html += crossover_paragraph(*report.crossover);
+    if (report.anchors)
+        html += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
     html += predictions_section(report) + coverage_section(report, graph) +
             roofline_section(report.device.device, graph, last, chart.title, at) +
             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +

@@ -123,7 +123,19 @@ std::string to_table(const PredictionReport& report, Style style) {
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
     if (report.crossover) text += print_crossover(*report.crossover, style);
+    if (report.anchors) text += print_anchors(*report.anchors);
     return text;
+}
+
+std::string print_anchors(const AnchorPlan& plan) {
+    std::string text = fmt::format("latencies are known to within {} (90 %)", percent(plan.half_width));
+    if (plan.runs.empty()) return text + "; no run of this model would narrow that by a tenth\n";
+    text += "; worth measuring, for --anchor:";
+    for (const SuggestedAnchor& run : plan.runs) {
+        text += fmt::format("{} batch {} (then {})", &run == plan.runs.data() ? "" : ",", run.batch,
+                            percent(run.half_width));
+    }
+    return text + "\n";
 }
 
 std::string to_csv(const PredictionReport& report) {

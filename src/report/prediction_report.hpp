@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ftax/anchor.hpp"
 #include "ftax/predict.hpp"
 #include "src/report/table.hpp"
 
@@ -44,6 +45,7 @@ struct PredictionReport {
     ShapeBindings dims;
     std::vector<PredictionRow> rows;
     std::optional<CrossoverReport> crossover;  ///< nullopt where the batch is fixed
+    std::optional<AnchorPlan> anchors;         ///< what to measure next, where it was asked for
 };
 
 /// The least of each share over the rows.
@@ -52,6 +54,8 @@ struct PredictionReport {
 /// What a result rests on: model, device, framework, host, profile versions, as lines for people.
 [[nodiscard]] std::string print_header(const PredictionReport& report, Style style);
 [[nodiscard]] std::string print_crossover(const CrossoverReport& crossover, Style style);
+
+[[nodiscard]] std::string print_anchors(const AnchorPlan& plan);
 
 [[nodiscard]] std::string to_table(const PredictionReport& report, Style style);
 /// Schema: docs/formats.md.

@@ -180,8 +180,8 @@ AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
 const Conditioned* RowPredictor::conditioned(const std::string& device_slug, const std::string& model) {
     const auto rows = anchors_.find(device_slug);
     if (rows == anchors_.end()) return nullptr;
-    const bool is_anchored = std::any_of(rows->second.begin(), rows->second.end(),
-                                         [&](const AnchorRow& row) { return row.model == model; });
+    const bool is_anchored =
+        std::any_of(rows->second.begin(), rows->second.end(), [&](const AnchorRow& row) { return row.model == model; });
     const std::pair key{device_slug, is_anchored ? model : std::string()};
     const auto found = conditioned_.find(key);
     if (found != conditioned_.end()) return &found->second;
@@ -236,8 +236,9 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     if (host != known->hosts.end()) {
         framework = anchored(std::move(framework), host->second);
     } else {
-        warnings.push_back(fmt::format("no anchor row was measured with {} on {}: they tell of the card, not of its host",
-                                       framework.framework, slug));
+        warnings.push_back(
+            fmt::format("no anchor row was measured with {} on {}: they tell of the card, not of its host",
+                        framework.framework, slug));
     }
     for (std::string& warning : warnings) {
         if (std::find(framework.warnings.begin(), framework.warnings.end(), warning) == framework.warnings.end())

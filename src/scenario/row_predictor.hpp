@@ -39,8 +39,8 @@ class RowPredictor {
     /// Lists the kernels that a row's forward pass launches.
     [[nodiscard]] std::vector<CountedKernel> kernels(const Measurement& row);
 
-    /// Calibrates hosts and cards by measured rows; to be called before predict(). Returns what the rows leave in doubt.
-    /// Throws Error{usage} when there is no row.
+    /// Calibrates hosts and cards by measured rows; to be called before predict(). Returns what the rows leave in
+    /// doubt. Throws Error{usage} when there is no row.
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
     /// What the anchor rows of a card say, for a model of which rows may be among them; null without rows.
@@ -63,8 +63,8 @@ class RowPredictor {
     std::map<std::string, Graph> graphs_;
     std::map<Key, Predictor> predictors_;
     ShapeBindings dims_;
-    std::map<std::string, std::vector<AnchorRow>> anchors_;                          ///< by card
-    std::map<std::pair<std::string, std::string>, Conditioned> conditioned_;         ///< by card and anchored model
+    std::map<std::string, std::vector<AnchorRow>> anchors_;                   ///< by card
+    std::map<std::pair<std::string, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
 /// What anchor rows are read with beside the profiles.
@@ -75,8 +75,8 @@ struct AnchorContext {
 };
 
 /// Calibrates a card and the host of a framework by the rows that were measured on the card; those of other frameworks
-/// tell of the card only, whatever their run. What the rows leave in doubt, and that none was measured on the card, goes
-/// into the warnings of the framework profile. Throws Error{usage} when none of the card's rows can be predicted.
+/// tell of the card only, whatever their run. What the rows leave in doubt, and that none was measured on the card,
+/// goes into the warnings of the framework profile. Throws Error{usage} when none of the card's rows can be predicted.
 void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const Measurement> rows,
                const AnchorContext& context);
 

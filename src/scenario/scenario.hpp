@@ -52,8 +52,8 @@ struct RunArguments {
 [[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
-/// Builds the predictor of a loaded graph, its profiles anchored where rows are given. A profile fitted for another GPU,
-/// framework or host is used with a warning; throws Error{profile} instead when the model's arguments are strict.
+/// Builds the predictor of a loaded graph, its profiles anchored where rows are given. A profile fitted for another
+/// GPU, framework or host is used with a warning; throws Error{profile} instead when the model's arguments are strict.
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
 /// A report without rows yet: what every result of this predictor carries.

@@ -66,6 +66,6 @@ TEST_CASE("what nobody measured is less certain: a card, and more so a generatio
 TEST_CASE("built-in cards carry the spread of their factors, CPUs none") {
     const auto of_card = [](const char* slug) { return device_profile(slug).factors.covariance[0][0]; };
     CHECK(of_card("t4") > 0);
-    CHECK(of_card("a30") > of_card("t4"));        // no row of an A30, but of other cards of its generation
+    CHECK(of_card("a30") > of_card("t4"));  // no row of an A30, but of other cards of its generation
     CHECK(of_card("gtx-1660") >= of_card("t4"));
 }

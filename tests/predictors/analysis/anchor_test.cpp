@@ -5,6 +5,7 @@
 #include <random>
 
 #include "ftax/error.hpp"
+#include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
 
 using namespace ftax;
@@ -64,7 +65,7 @@ TEST_CASE("where the device explains most of every row, they still tell the scal
     const std::vector<AnchorRow> rows{{2.4e-3, 4e-3, 1, 1.6e-3, "resnet18", "resnet18"}};
     const HostScalars host = fit_host(rows);
     CHECK(host.scale == doctest::Approx(0.6).epsilon(0.2));
-    CHECK(host.scale_relative_stddev > 0.1);
+    CHECK(host.scale_relative_stddev > fit_host(std::vector{row("resnet18", 1, 5e-6, 1)}).scale_relative_stddev);
     CHECK(host.warnings.empty());
 }
 
@@ -147,4 +148,18 @@ TEST_CASE("calls of engines are told from the layers inside, however slow the ca
         const FrameworkProfile profile = anchored({.framework = "torch-tensorrt"}, host);
         CHECK(host_costs(profile, Precision::fp32)[HostKind::engine_call] == host.call_s);
     }
+}
+
+TEST_CASE("a host nobody measured is best told by a small batch, a card by a large one") {
+    const Graph graph = load_graph("resnet50");
+    Predictor predictor(graph, device_profile("a30"), framework_profile("pytorch-eager"));
+    const std::vector<std::int64_t> candidates{1, 8, 64, 512};
+    const AnchorPlan small = suggest_anchors(predictor, {}, std::vector<std::int64_t>{1}, candidates);
+    REQUIRE(!small.runs.empty());
+    CHECK(small.runs[0].batch < 64);
+    CHECK(small.runs[0].half_width < 0.5 * small.half_width);
+    const AnchorPlan large = suggest_anchors(predictor, {}, std::vector<std::int64_t>{256}, candidates);
+    REQUIRE(!large.runs.empty());
+    CHECK(large.runs[0].batch == 512);
+    CHECK(large.runs[0].half_width < large.half_width);
 }
