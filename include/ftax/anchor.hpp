@@ -28,7 +28,7 @@ struct AnchorRow {
     std::string host;                          ///< rows of one host share its scalars
     std::array<double, factor_count>
         class_s{};  ///< device_s by class of kernels (Factor); what they leave is the card's
-    /// Predicted latency over the larger of host_s and forward_s + device_s: what the two clocks wait for one another.
+    /// Of synchronised runs: the latency of the timeline over that of two clocks which only overlap.
     double waiting = 1;
     /// Spread of log(measured / predicted) between models, of rows that the host or the device decides, once the
     /// factors are known: noise.host and noise.device of the profile.

@@ -378,7 +378,8 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     result.host_s = (prediction.host_s - result.calls * call_s) / scale;
     const double forward_s = predictor.synchronized() && !pays_second_scalar(first) ? first.host_s : 0;
     result.forward_s = forward_s / scale;
-    result.waiting = prediction.latency_s / std::max(prediction.host_s, forward_s + prediction.device_s);
+    if (predictor.synchronized())  // the timeline knows what the clocks wait for one another
+        result.waiting = prediction.latency_s / later_of(prediction.host_s, forward_s + prediction.device_s);
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
     result.device_log_stddev = host_parameter(predictor.framework(), "noise.device");
