@@ -1,5 +1,6 @@
 #!/bin/sh
-# demo.sh PROGRAM: what the model says of BERT and ResNet-50 on a Quadro RTX 8000, beside what the paper measured.
+# demo.sh PROGRAM: what the model says of BERT and ResNet-50 on a Quadro RTX 8000, beside what the paper measured: first of
+# a host that nobody has measured, then of the same host after one measured row.
 set -eu
 program=$1
 
@@ -8,6 +9,7 @@ show() {
     "$program" "$@"
 }
 
-show predict bert --device quadro-rtx-8000 --framework pytorch-eager --precision fp16 --dim seq=128 --batch 1:64:x2 \
-     --measured data/paper/figure3.csv
+bert="predict bert --device quadro-rtx-8000 --framework pytorch-eager --precision fp16 --dim seq=128 --batch 1:64:x2"
+show $bert --measured data/paper/figure3.csv --suggest-anchors
+show $bert --measured data/paper/figure3.csv --anchor examples/anchor.csv
 show predict resnet50 --device quadro-rtx-8000 --framework pytorch-eager --batch 1:128:x2
