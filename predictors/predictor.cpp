@@ -207,11 +207,14 @@ struct Predictor::State {
         double compute_s = 0;
         double memory_s = 0;
         double floor_s = 0;
+        double calls_s = 0;  // the host's second scalar
         std::array<double, factor_count> class_s{};
         for (const LaunchCosts& op : operators) {
             result.host_s += op.host_s;
             result.device_s += op.device_s;
             class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
+            if (op.blas_call) calls_s += costs.blas_call_s;
+            if (op.host_kind == HostKind::engine_call) calls_s += op.host_s;
             result.sm_active += op.sm_active_s;
             result.warp_occupancy += op.warps_active_s;
             result.kernels += op.kernels;
@@ -224,7 +227,7 @@ struct Predictor::State {
             synchronized() ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
-        result.host_relative_stddev = costs.host_relative_stddev;
+        result.host_relative_stddev = costs.host_relative_stddev(result.host_s > 0 ? calls_s / result.host_s : 0);
         result.device_relative_stddev = std::hypot(costs.device_relative_stddev, device.factors.log_stddev(class_s));
         set_interval(result);
         if (result.host_s >= result.device_s) {

@@ -41,6 +41,7 @@ struct HostScalars {
     double scale_relative_stddev = 0.5;  ///< of log(scale)
     double call_s = 0;                   ///< the second scalar; its prior's median where the rows do not identify it
     double call_relative_stddev = 0;
+    double correlation = 0;                    ///< of the two logarithms
     std::size_t host_bound_rows = 0;           ///< rows that the predicted device time does not explain
     std::vector<std::string> warnings;         ///< contradicting rows, by label; rows that say nothing
     std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar

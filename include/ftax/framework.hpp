@@ -45,6 +45,7 @@ struct FrameworkProfile {
     std::string host;                   ///< which host CPU the costs hold for ("reference" when none was named)
     std::vector<Parameter> parameters;  ///< sorted by name: seconds per HostKind, factors, noise
     std::vector<std::string> warnings;
+    double scale_call_correlation = 0;  ///< between what is uncertain of host.scale and of the host's second scalar
     /// A framework of the caller's own, which must outlive every predictor of the profile; nullptr: the one that
     /// `framework` names.
     const FrameworkModel* model = nullptr;

@@ -310,22 +310,25 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     }
     const PosteriorMaximum found = maximise_posterior(prior, anchors, anchors.log_stddev(start), start);
     const VectorXd& mean = found.belief.mean;
-    MatrixXd covariance = found.belief.covariance;
+    const MatrixXd& covariance = found.belief.covariance;
 
     const Index offsets = anchors.offsets();
     for (const auto& [name, index] : anchors.hosts()) {
         HostScalars& host = result.hosts[std::string(name)];
-        double log_scale = mean[index], variance = covariance(index, index);
-        host.call_s = std::exp(mean[index + 1]);
-        host.call_relative_stddev = std::sqrt(covariance(index + 1, index + 1));
+        // What is wrong about the predicted model multiplies both scalars.
+        MatrixXd sums = MatrixXd::Zero(2, anchors.unknowns());
+        sums(0, index) = sums(1, index + 1) = 1;
         if (anchors.of_model()) {
-            log_scale += mean[offsets];
-            host.call_s *= std::exp(mean[offsets]);
-            variance += covariance(offsets, offsets) + 2 * covariance(index, offsets);
+            sums(0, offsets) = sums(1, offsets) = 1;
             host.host_noise = host.device_noise = row_log_stddev;
         }
-        host.scale = std::exp(log_scale);
-        host.scale_relative_stddev = std::sqrt(std::max(variance, 0.0));
+        const VectorXd log_scalars = sums * mean;
+        const MatrixXd spread = sums * covariance * sums.transpose();
+        host.scale = std::exp(log_scalars[0]);
+        host.call_s = std::exp(log_scalars[1]);
+        host.scale_relative_stddev = std::sqrt(spread(0, 0));
+        host.call_relative_stddev = std::sqrt(spread(1, 1));
+        host.correlation = spread(0, 1) / std::sqrt(spread(0, 0) * spread(1, 1));
     }
     const auto& uncertain = anchors.uncertain();
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
@@ -358,6 +361,7 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     set(profile, host.call, host.call_s, host.call_relative_stddev);
     if (host.host_noise > 0) set(profile, "noise.host", host.host_noise, 0);
     if (host.device_noise > 0) set(profile, "noise.device", host.device_noise, 0);
+    profile.scale_call_correlation = host.correlation;
     profile.host = "anchored";
     profile.warnings.insert(profile.warnings.end(), host.warnings.begin(), host.warnings.end());
     return profile;

@@ -96,6 +96,13 @@ double host_parameter(const FrameworkProfile& profile, std::string_view name) {
     return spec ? spec->initial : 1.0;
 }
 
+double HostCosts::host_relative_stddev(double call_share) const {
+    const double scale = (1 - call_share) * scale_relative_stddev;
+    const double call = call_share * call_relative_stddev;
+    const double scalars = scale * scale + call * call + 2 * correlation * scale * call;
+    return std::sqrt(model_relative_stddev * model_relative_stddev + std::max(scalars, 0.0));
+}
+
 HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     HostCosts costs;
     const bool half = precision == Precision::fp16 || precision == Precision::bf16;
@@ -110,11 +117,15 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     costs.blas_call_s = host_parameter(profile, "host.blas_call");
     costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
     costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");
-    const auto scale_fit = std::find_if(profile.parameters.begin(), profile.parameters.end(),
-                                        [](const Parameter& p) { return p.name == "host.scale"; });
-    const double scale_stddev =
-        scale_fit == profile.parameters.end() ? unknown_scale_stddev : scale_fit->relative_stddev;
-    costs.host_relative_stddev = std::hypot(host_parameter(profile, "noise.host"), scale_stddev);
+    const auto stddev_of = [&](std::string_view name, double unknown) {
+        const auto at = std::find_if(profile.parameters.begin(), profile.parameters.end(),
+                                     [&](const Parameter& p) { return p.name == name; });
+        return at == profile.parameters.end() ? unknown : at->relative_stddev;
+    };
+    costs.model_relative_stddev = host_parameter(profile, "noise.host");
+    costs.scale_relative_stddev = stddev_of("host.scale", unknown_scale_stddev);
+    costs.call_relative_stddev = stddev_of(second_scalar(model_of(profile)), 0);
+    costs.correlation = profile.scale_call_correlation;
     costs.device_relative_stddev = host_parameter(profile, "noise.device");
     return costs;
 }

@@ -15,12 +15,16 @@ namespace ftax {
 /// Seconds the CPU spends per scheduled operation of each kind, resolved for one framework, host and precision.
 struct HostCosts {
     std::array<double, host_kind_count> seconds{};
-    double blas_call_s = 0;             ///< on top of an operator that goes through the BLAS library
-    double launch_latency_s = 0;        ///< from the end of a launch call to the earliest start of the kernel
-    double kernel_gap_s = 0;            ///< between two kernels of a stream
-    double host_relative_stddev = 0;    ///< of a model's host time: the costs' own errors and the scale's
-    double device_relative_stddev = 0;  ///< of a model's device time
+    double blas_call_s = 0;            ///< on top of an operator that goes through the BLAS library
+    double launch_latency_s = 0;       ///< from the end of a launch call to the earliest start of the kernel
+    double kernel_gap_s = 0;           ///< between two kernels of a stream
+    double model_relative_stddev = 0;  ///< of a model's host time once the scalars are known
+    double scale_relative_stddev = 0, call_relative_stddev = 0;  ///< of the scalars
+    double correlation = 0;                                      ///< of their logarithms
+    double device_relative_stddev = 0;                           ///< of a model's device time
 
+    /// Of a model's host time of which a share is calls: the second scalar. First order in the logarithms.
+    [[nodiscard]] double host_relative_stddev(double call_share) const;
     [[nodiscard]] double operator[](HostKind kind) const { return seconds[static_cast<std::size_t>(kind)]; }
 };
 

@@ -49,11 +49,14 @@ std::string print_header(const PredictionReport& report, Style style) {
                     report.framework.version.empty() ? "" : " ", report.framework.version, name_of(report.precision));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
     const Coverage coverage = lowest_coverage(report.rows);
-    return fmt::format("{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
-                       escape_terminal(fmt::format(
-                           "host: {}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
-                           report.framework.host, report.device.device.slug, describe(report.device),
-                           percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
+    // Nobody's machine: what it says of the host is a middling one.
+    const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
+    return fmt::format(
+        "{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
+        escape_terminal(fmt::format(
+            "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
+            report.framework.host, unknown_host ? " (yours is unknown: --anchor)" : "", report.device.device.slug,
+            describe(report.device), percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
 }
 
 std::string print_crossover(const CrossoverReport& report, Style style) {

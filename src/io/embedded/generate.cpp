@@ -106,7 +106,7 @@ std::string tables(const std::string& data) {
     }
     text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {{{}}};\n\n", literals(fitted_on));
     std::string frameworks;
-    for (const auto& [framework, version, host, parameters, warnings, own_model] : read_framework_profiles(data)) {
+    for (const auto& [framework, version, host, parameters, warnings, correlation, own_model] : read_framework_profiles(data)) {
         if (!warnings.empty()) throw Error(ErrorCode::profile, warnings.front());
         const auto index = std::count(frameworks.begin(), frameworks.end(), '\n');
         text += fmt::format("constexpr ParameterRow host_parameters_{}[] = {{\n", index);

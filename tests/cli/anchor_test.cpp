@@ -1,0 +1,86 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+nlohmann::json predict(const std::string& model, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"predict", model,     "--device", "t4",     "--dim",
+                                       "seq=128", "--batch", "1,64",     "--json", "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramRun run = run_ftax(arguments);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+    return nlohmann::json::parse(run.output);
+}
+
+double latency(const nlohmann::json& report, int row) {
+    return report["predictions"][row]["latency_s"];
+}
+
+double width(const nlohmann::json& report, int row) {
+    return report["predictions"][row]["high_s"].get<double>() / report["predictions"][row]["low_s"].get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("the file that is predicted can be its own anchor; --dim holds for rows that do not say theirs") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("mine.txt", tiny);
+    const nlohmann::json before = predict(model, {});
+    const std::string rows =
+        folder.write("rows.csv", "gpu,framework,precision,model,batch,latency_ms\nTesla T4,pytorch-eager,fp32," +
+                                     model + ",1," + std::to_string(2e3 * latency(before, 0)) + "\n");
+    const nlohmann::json after = predict(model, {"--anchor", rows});
+    CHECK(latency(after, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.05));
+    CHECK(width(after, 0) < 0.6 * width(before, 0));
+
+    // A file of that name in the folder of models is the same model.
+    const std::string named = folder.write(
+        "named.csv", "gpu,framework,precision,model,batch,latency_ms\nTesla T4,pytorch-eager,fp32,mine,1," +
+                         std::to_string(2e3 * latency(before, 0)) + "\n");
+    const nlohmann::json of_folder = predict(model, {"--anchor", named, "--models", folder.path.string()});
+    CHECK(latency(of_folder, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.15));
+}
+
+TEST_CASE(
+    "an anchor row that the device decides moves the device, of another framework too; of another card it warns") {
+    const TemporaryFolder folder;
+    const auto rows_of = [&](const std::string& gpu, const std::string& framework) {
+        return folder.write(gpu + framework + ".csv", "gpu,framework,precision,model,batch,latency_ms\n" + gpu + "," +
+                                                          framework + ",fp32,resnet50,64,400\n");
+    };
+    const auto of = [&](const std::string& anchor) {
+        std::vector<std::string> arguments{"predict", "resnet50", "--device", "t4", "--batch", "64", "--json", "-"};
+        if (!anchor.empty()) arguments.insert(arguments.end(), {"--anchor", anchor});
+        const ProgramRun run = run_ftax(arguments);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output);
+    };
+    const double blind = latency(of(""), 0);
+    REQUIRE(blind < 0.35);
+    CHECK(latency(of(rows_of("t4", "pytorch-eager")), 0) > 1.1 * blind);
+    CHECK(latency(of(rows_of("t4", "torchscript")), 0) > 1.05 * blind);
+    const nlohmann::json other = of(rows_of("v100-sxm2-32gb", "pytorch-eager"));
+    CHECK(latency(other, 0) == doctest::Approx(blind));
+    CHECK(other["warnings"].dump().find("no anchor row was measured on t4") != std::string::npos);
+}
+
+TEST_CASE("predict names the runs that are worth measuring") {
+    const ProgramRun run =
+        run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1,64", "--suggest-anchors", "--json", "-"});
+    REQUIRE(run.exit_code == 0);
+    const auto plan = nlohmann::json::parse(run.output)["suggested_anchors"];
+    REQUIRE(!plan["runs"].empty());
+    double width = plan["half_width"];
+    for (const auto& one : plan["runs"]) {
+        CHECK(one["half_width"].get<double>() < width);
+        width = one["half_width"];
+    }
+    const ProgramRun fixed = run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1", "--suggest-anchors"});
+    CHECK(fixed.output.find("worth measuring, for --anchor: batch") != std::string::npos);
+}
