@@ -9,6 +9,7 @@
 #include "calibration/crossvalidation/device_ledger.hpp"
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/crossvalidation/host_profiles.hpp"
+#include "calibration/crossvalidation/layer_ledger.hpp"
 #include "calibration/crossvalidation/ledger.hpp"
 #include "calibration/crossvalidation/operator_ledger.hpp"
 #include "src/io/csv.hpp"
@@ -150,18 +151,30 @@ int check_devices(const std::string& rows_path, const std::filesystem::path& dat
                            "devices OPERATORS.json framework_tax.csv DATA_FOLDER");
 }
 
+/// Refits kernels timed alone without shapes and without GPUs and writes their ledger.
+void write_layers(const std::string& tensor_path, const std::string& layer_path, const std::filesystem::path& data) {
+    const folds::LayerRows rows = folds::layer_rows({read_csv(tensor_path), read_csv(layer_path)});
+    const auto figures = folds::layer_folds(rows, embedded_device_profile());
+    write_file(data / "ledger/layer_kernels.csv", folds::operator_ledger_csv(figures));
+    const std::string markdown = folds::layer_ledger_markdown(figures);
+    write_file(data / "ledger/layer_kernels.md", markdown);
+    fmt::print("{}", markdown);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::string_view first = argc > 1 ? argv[1] : "";
     const bool checking = argc == 4 && first == "--check";
     const bool writing_devices = argc == 5 && first == "devices";
-    if (argc != 3 && argc != 4 && !writing_devices) {
+    const bool writing_layers = argc == 5 && first == "layers";
+    if (argc != 3 && argc != 4 && !writing_devices && !writing_layers) {
         fmt::print(stderr,
                    "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
                    "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
                    "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
                    "       ftax_folds devices OPERATORS.json framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds layers tensor_ops.csv layer_ops.csv DATA_FOLDER\n"
                    "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
         return 2;
     }
@@ -171,6 +184,10 @@ int main(int argc, char** argv) {
         if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
         if (writing_devices) {
             write_devices(argv[2], argv[3], argv[4]);
+            return 0;
+        }
+        if (writing_layers) {
+            write_layers(argv[2], argv[3], argv[4]);
             return 0;
         }
         if (argc == 4 && first == "operators") {
