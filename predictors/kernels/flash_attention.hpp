@@ -83,7 +83,7 @@ inline constexpr double ramp_s = 2.2e-6;             ///< latency of the memory 
 inline constexpr double decode_ramp_bytes_s = 3e-7;  ///< transfer during which half of decode's latency shows
 inline constexpr double usable_l2 = 1.2;             ///< against what matrix products keep of their operands
 inline constexpr double energy_per_flop = 1.2;       ///< against matrix products': softmax and pages draw as well
-inline constexpr double group_copies_s = 2e-6;       ///< heads that share keys become rows and back, in two copies
+inline constexpr double group_copies_s = 4.5e-6;     ///< groups of query heads become rows and back, in two copies
 inline constexpr double parts_per_split_s = 16;      ///< parts whose joining doubles split_s
 /// FlashAttention 2 splits keys to fill the SMs twice, unless 0.8 of that is there; other kernels up to four times.
 /// Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
@@ -267,7 +267,8 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
         plan.memory_s += append_s;
         plan.seconds += append_s;
     }
-    if (decodes && !kernels.asynchronous && s.kv_heads > 0 && s.kv_heads < s.heads) {
+    // Of one sequence, or one head of keys, a view does.
+    if (decodes && !kernels.asynchronous && s.batch > 1 && s.kv_heads > 1 && s.kv_heads < s.heads) {
         plan.floor_s += flash::group_copies_s * rates.cycle_scale;
         plan.seconds += flash::group_copies_s * rates.cycle_scale;
     }

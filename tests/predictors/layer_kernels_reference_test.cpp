@@ -331,7 +331,7 @@ TEST_CASE("row-wise kernels agree with the study they were ported from") {
         {"rtx-4090", "silu_mul", {{"m", 15}, {"h", 14336}}, "vllm 0.19", 3.121},
         {"rtx-4090", "silu_mul", {{"m", 12}, {"h", 14336}}, "vllm 0.19", 3.083},
     });
-    CHECK(found[found.size() / 2] < 0.1);
-    CHECK(found[found.size() * 9 / 10] < 0.25);
-    CHECK(found.back() < 0.6);
+    CHECK(found[found.size() / 2] < 0.15);
+    CHECK(found[found.size() * 9 / 10] < 0.35);
+    CHECK(found.back() < 0.7);
 }

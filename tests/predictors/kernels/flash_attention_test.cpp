@@ -127,6 +127,18 @@ TEST_CASE("keys of few long sequences are split until the SMs are busy") {
     CHECK(models.plan(decode(1, 32768, 16, 16), MathPath::bf16_tensor).split_k == 1);
 }
 
+TEST_CASE("FlashAttention 2 copies groups of heads that share keys into rows, which others and views need not") {
+    const auto floor_s = [](std::string_view device, const AttentionShape& s) {
+        return unfitted(device).plan(s, MathPath::bf16_tensor).floor_s;
+    };
+    for (const char* device : {"a100-sxm4-80gb", "l40s"}) {
+        CHECK(floor_s(device, decode(4, 64)) > floor_s(device, decode(4, 64, 32, 32)) + 3e-6);
+        CHECK(floor_s(device, decode(1, 64)) == floor_s(device, decode(4, 64, 32, 32)));
+        CHECK(floor_s(device, decode(4, 64, 32, 1)) == floor_s(device, decode(4, 64, 32, 32)));
+    }
+    CHECK(floor_s("h100-sxm5-80gb", decode(4, 64)) == floor_s("h100-sxm5-80gb", decode(4, 64, 32, 32)));
+}
+
 TEST_CASE("one query is no tile of queries") {
     for (const char* device : devices) {
         CAPTURE(device);
