@@ -169,7 +169,8 @@ FitReport fit_class(std::span<const Row> all, const KnownDevices& known, const L
     add_errors<Class>(unseen, known, fit_rows<Class>(kept, known, options, converged), errors);
     add_fold("a fifth of the shapes left out", std::move(errors), report);
     errors.clear();
-    for (const auto& [slug, of_device] : known) {
+    for (const auto& entry : known) {
+        const std::string& slug = entry.first;
         const auto [others, own] = split([&](const Row& row) { return row.device->slug == slug; });
         if (others.empty() || own.empty()) continue;
         KnownDevices without;
