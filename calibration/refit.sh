@@ -7,6 +7,7 @@
 #   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
+#   layers       the ledger of kernels of language models' layers
 #   device       the ledger of forward passes that the device decides
 #   timm         the ledger of timm's benchmark
 #   nas          the profile and the ledger of architecture search
@@ -16,7 +17,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices frameworks operators device timm nas
+[ $# -gt 0 ] || set -- devices frameworks operators layers device timm nas
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -45,6 +46,7 @@ for part in "$@"; do
             "$build/ftax_folds" "$measurements/framework_tax.csv" data
             "$build/ftax_folds" "$measurements/framework_tax.csv" data ;;
         operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
+        layers) "$build/ftax_folds" layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" data ;;
         device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there

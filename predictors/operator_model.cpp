@@ -1,6 +1,7 @@
 #include "predictors/operator_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <string>
@@ -88,23 +89,30 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
 
 /// Kernels of language models whose time is traffic, for m tokens.
 std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) {
+    struct Operator {
+        std::string_view name;
+        kernels::TokenKernel kernel;
+        kernels::MemoryClass cls;
+        int reads;       ///< tensors of the result's size
+        bool by_vector;  ///< also in libraries of 2023
+    };
     using enum kernels::MemoryClass;
+    using Token = kernels::TokenKernel;
+    static constexpr std::array<Operator, 7> operators{{{"rms_norm", Token::norm, layer_norm, 1, false},
+                                                        {"layer_norm", Token::norm, layer_norm, 1, false},
+                                                        {"silu_mul", Token::gated, transcendental, 2, false},
+                                                        {"gelu", Token::gelu, transcendental, 1, true},
+                                                        {"add", Token::add, pointwise, 2, true},
+                                                        // The same rows of the table again and again.
+                                                        {"embedding", Token::embedding, gather, 0, true},
+                                                        {"rope", Token::rope, pointwise, 1, false}}};
+    const auto found =
+        std::find_if(operators.begin(), operators.end(), [&](const auto& o) { return o.name == row.op; });
+    if (found == operators.end()) return std::nullopt;
     kernels::MemoryShape shape;
-    double reads = 1;  // tensors of the result's size
-    if (row.op == "rms_norm" || row.op == "layer_norm") {
-        shape.cls = layer_norm;
-    } else if (row.op == "silu_mul") {
-        shape.cls = transcendental;
-        reads = 2;
-    } else if (row.op == "gelu") {
-        shape.cls = transcendental;
-    } else if (row.op == "add") {
-        reads = 2;
-    } else if (row.op == "embedding") {
-        shape.cls = gather;
-    } else if (row.op != "rope") {
-        return std::nullopt;
-    }
+    shape.cls = found->cls;
+    shape.token = found->kernel;
+    shape.vectorized = found->by_vector || row.library != "sarathi";
     shape.rows = dimension_or(row, "m", 1);
     shape.row_length = row.op == "rope" ? (dimension_or(row, "heads", 1) + dimension_or(row, "kv_heads", 1)) *
                                               dimension_or(row, "d", 1)
@@ -112,11 +120,37 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
     shape.elements = shape.rows * shape.row_length;
     shape.element_bytes = element_bytes(row.precision);
     shape.write_bytes = shape.elements * shape.element_bytes;
-    shape.read_bytes = static_cast<std::int64_t>(reads * static_cast<double>(shape.write_bytes));
+    shape.read_bytes = found->reads * shape.write_bytes;
+    return shape;
+}
+
+/// A call that serves `chunk` new tokens after `past` of one sequence beside `decodes` sequences of `ctx` tokens.
+std::optional<kernels::AttentionShape> mixed_attention_shape(const OperatorMeasurement& row) {
+    if (!has_dimensions(row, {"heads", "kv_heads", "d"})) return std::nullopt;
+    kernels::AttentionShape shape;
+    shape.heads = dimension_or(row, "heads", 1);
+    shape.kv_heads = dimension_or(row, "kv_heads", 1);
+    shape.head_dim = dimension_or(row, "d", 64);
+    shape.element_bytes = element_bytes(row.precision);
+    shape.paged = true;
+    const std::int64_t chunk = dimension_or(row, "chunk", 0), decodes = dimension_or(row, "decodes", 0),
+                       length = dimension_or(row, "ctx", 0) + 1;
+    if (chunk <= 0) {
+        if (decodes <= 0) return std::nullopt;
+        shape.batch = decodes;
+        shape.kv_length = length;
+        return shape;
+    }
+    shape.q_length = chunk;
+    shape.kv_length = dimension_or(row, "past", 0) + chunk;
+    shape.causal = true;
+    shape.decodes = decodes;
+    shape.decode_length = decodes > 0 ? length : 0;
     return shape;
 }
 
 std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement& row) {
+    if (row.op == "attention") return mixed_attention_shape(row);
     const bool decode = row.op == "generation_attention";
     if (!decode && row.op != "context_attention" && row.op != "encoder_attention") return std::nullopt;
     if (!has_dimensions(row, {"b", "heads", "kv_heads", "d"}) || !row.shape.contains(decode ? "past" : "s")) {
@@ -131,6 +165,7 @@ std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement
     shape.kv_length = decode ? dimension_or(row, "past", 0) + 1 : shape.q_length;
     shape.element_bytes = element_bytes(row.precision);
     shape.causal = row.op == "context_attention";
+    shape.paged = row.op != "encoder_attention";
     return shape;
 }
 
@@ -154,11 +189,11 @@ kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
 }  // namespace
 
 std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
+    if (const auto shape = attention_shape(row)) return *shape;
     if (row.mode == "device_hot" && !row.shape.contains("b") && row.op != "gemm") {
         if (const auto shape = token_shape(row)) return *shape;
         return std::nullopt;
     }
-    if (const auto shape = attention_shape(row)) return *shape;
     if (!operator_index(row.op) && row.op != "gemm") return std::nullopt;
     if (row.op == "conv") {
         if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
@@ -170,6 +205,19 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     }
     if (!has_dimensions(row, {"b", "h"})) return std::nullopt;
     return memory_shape(row);
+}
+
+double kernels_of(const OperatorMeasurement& row) {
+    return row.library == "sarathi" && row.op == "add" && dimension_or(row, "h", 0) == 2560 ? 2 : 1;
+}
+
+double beside_kernel_s(const OperatorShape& shape) {
+    constexpr double graph_launch_s = 2.5e-6;
+    if (const auto* attention = std::get_if<kernels::AttentionShape>(&shape)) {
+        return attention->paged ? 0 : graph_gap_s + graph_launch_s;
+    }
+    const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
+    return memory != nullptr && memory->token != kernels::TokenKernel::none ? 0 : graph_gap_s;
 }
 
 OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host)
@@ -196,7 +244,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         std::visit([&](const auto& s) { return (alone ? graph_kernels_ : kernels_).plan(s, path); }, *shape);
     OperatorRowPrediction result;
     if (alone) {
-        result.kernel_s = kernels::within_power<double>(plan) + graph_gap_s;
+        result.kernel_s = kernels::within_power<double>(plan) * kernels_of(row) + beside_kernel_s(*shape);
         result.latency_s = result.kernel_s;
         const double width = std::exp(spread(row.op, host_));
         result.low_s = result.latency_s / width;

@@ -24,9 +24,18 @@ using OperatorShape = KernelShape;
 /// layer without one, which the kernel's name may also tell); b, cin, cout, kernel, hw, stride, pad (groups and
 /// dilation optional). Kernels of language models, timed alone: gemm m, n, k; rms_norm, layer_norm, silu_mul, gelu,
 /// add, embedding m, h; rope m, heads, kv_heads, d; context_attention, encoder_attention b, s, heads, kv_heads, d;
-/// generation_attention b, past, heads, kv_heads, d.
+/// generation_attention b, past, heads, kv_heads, d; attention chunk, past, decodes, ctx, heads, kv_heads, d.
 /// Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
+
+/// Kernels of a row of mode device_hot, one after the other: the layers of width 2,560 whose additions layer_ops.csv
+/// holds (library sarathi) add attention and feed-forward to their input in two. Source: microsoft/vidur, phi-2.
+[[nodiscard]] double kernels_of(const OperatorMeasurement& row);
+
+/// What a row of mode device_hot contains beside its kernel: the gap between nodes of a CUDA graph; an encoder's
+/// attention, of which the graph has one node, the launch of the graph; caches in pages and rows of tokens have theirs
+/// in their floors. Source: encoder rows of s = 1 in tensor_ops.csv, 4.3 µs on four cards.
+[[nodiscard]] double beside_kernel_s(const OperatorShape& shape);
 
 struct OperatorRowPrediction {
     double latency_s = 0;

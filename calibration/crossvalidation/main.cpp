@@ -9,6 +9,7 @@
 #include "calibration/crossvalidation/device_ledger.hpp"
 #include "calibration/crossvalidation/folds.hpp"
 #include "calibration/crossvalidation/host_profiles.hpp"
+#include "calibration/crossvalidation/layer_ledger.hpp"
 #include "calibration/crossvalidation/ledger.hpp"
 #include "calibration/crossvalidation/operator_ledger.hpp"
 #include "src/io/csv.hpp"
@@ -161,18 +162,48 @@ int check_devices(const std::string& rows_path, const std::filesystem::path& dat
                            "devices OPERATORS.json framework_tax.csv DATA_FOLDER");
 }
 
+constexpr std::string_view layer_ledger = "ledger/layer_kernels.csv";
+
+/// Refits kernels timed alone without shapes and without GPUs.
+std::vector<folds::OperatorFigures> score_layers(const std::string& tensor_path, const std::string& layer_path) {
+    const folds::LayerRows rows = folds::layer_rows({read_csv(tensor_path), read_csv(layer_path)});
+    return folds::layer_folds(rows, embedded_device_profile());
+}
+
+void write_layers(const std::string& tensor_path, const std::string& layer_path, const std::filesystem::path& data) {
+    const auto figures = score_layers(tensor_path, layer_path);
+    write_file(data / layer_ledger, folds::operator_ledger_csv(figures));
+    const std::string markdown = folds::layer_ledger_markdown(figures);
+    write_file(data / "ledger/layer_kernels.md", markdown);
+    fmt::print("{}", markdown);
+}
+
+int check_layers(const std::string& tensor_path, const std::string& layer_path, const std::filesystem::path& data) {
+    if (is_missing(tensor_path) || is_missing(layer_path)) return skipped;
+    const auto found = folds::differences(read_file(data / layer_ledger),
+                                          folds::operator_ledger_csv(score_layers(tensor_path, layer_path)));
+    for (const std::string& line : found) fmt::print("{}\n", line);
+    if (!found.empty()) {
+        fmt::print("the ledger is stale; write it again: ftax_folds layers tensor_ops.csv layer_ops.csv DATA_FOLDER\n");
+    }
+    return found.empty() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::string_view first = argc > 1 ? argv[1] : "";
     const bool checking = argc == 4 && first == "--check";
     const bool from_operators = argc == 5 && (first == "devices" || first == "uncertainty");
-    if (argc != 3 && argc != 4 && !from_operators) {
+    const bool writing_layers = argc == 5 && first == "layers";
+    const bool checking_layers = argc == 5 && first == "check-layers";
+    if (argc != 3 && argc != 4 && !from_operators && !writing_layers && !checking_layers) {
         fmt::print(stderr,
                    "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
                    "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
                    "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
                    "       ftax_folds devices|uncertainty OPERATORS.json framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds layers|check-layers tensor_ops.csv layer_ops.csv DATA_FOLDER\n"
                    "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
         return 2;
     }
@@ -182,6 +213,11 @@ int main(int argc, char** argv) {
         if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
         if (from_operators) {
             (first == "devices" ? write_devices : write_uncertainty)(argv[2], argv[3], argv[4]);
+            return 0;
+        }
+        if (checking_layers) return check_layers(argv[2], argv[3], argv[4]);
+        if (writing_layers) {
+            write_layers(argv[2], argv[3], argv[4]);
             return 0;
         }
         if (argc == 4 && first == "operators") {

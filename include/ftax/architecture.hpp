@@ -74,28 +74,43 @@ struct ConvTile {
     int rows = 0, columns = 0, threads = 0;
 };
 
+/// Tile of a fused attention kernel: heads up to so many elements, rows of queries, keys of one step of its loop.
+struct AttentionTile {
+    double head = 0, rows = 0, keys = 0;
+};
+
+/// Fused attention kernels on tensor cores; without tiles where the generation has none.
+struct AttentionKernels {
+    bool asynchronous = false;                ///< groups of warps compute products beside the softmax of other tiles
+    bool packs_query_heads = false;           ///< heads of queries that share one of keys fill tiles together
+    std::vector<AttentionTile> dense;         ///< keys and values as tensors, by head size
+    std::vector<AttentionTile> paged;         ///< keys and values in blocks of a cache
+    double decode_rows = 0, decode_keys = 0;  ///< the tile of a single query
+};
+
 /// One generation, or one chip of it where that differs.
 struct ArchitectureSpec {
     Architecture architecture = Architecture::turing;
     std::vector<Architecture> kin;  ///< whose fitted values stand in where it has none, nearest first
     int schedulers_per_sm = 4;
-    bool asynchronous_copies = false;      ///< cp.async: operands of 8 bytes' alignment keep the main loop fed
-    int main_loop_stages = 1;              ///< steps that tensor-core kernels load ahead, against Ampere and before
-    bool integer_shares_lanes = false;     ///< half of the f32 lanes also do integer and address arithmetic
-    bool cta_skew = false;                 ///< CTAs that share operands run with growing skew, see gemm_traffic.hpp
-    bool pointwise_through_blas = false;   ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
-    int gemv_rows = 1;                     ///< f32 layers of so many rows run as matrix-vector products
-    double dram_share = 0.9;               ///< sustained share of the datasheet's memory bandwidth, without inline ECC
-    double f32_share = 1;                  ///< sustained share of the datasheet's f32 rate in matrix products
-    double f32_share_consumer = 1;         ///< likewise for GeForce and Titan cards, whose clocks exceed their boost
-    double f32_energy_per_flop_j = 0;      ///< at boost clock, beyond what the board draws anyway
-    double tensor_energy_ratio = 0.12;     ///< energy of a tensor core's f16 operation against it
-    double tensor_energy_per_flop_j = 0;   ///< of a board at its power limit, everything included, f16
-    double operand_sharing = 1;            ///< blocks that one read of the L2 feeds: multicast, pairs of SMs
-    GemmCatalogue layers;                  ///< x·Wᵀ through cublasLt
-    GemmCatalogue layers_without_lt;       ///< x·Wᵀ through cuBLAS itself, where it has kernels of its own
-    GemmCatalogue batched;                 ///< strided batches
-    GemmCatalogue tensor;                  ///< on tensor cores
+    bool asynchronous_copies = false;     ///< cp.async: operands of 8 bytes' alignment keep the main loop fed
+    int main_loop_stages = 1;             ///< steps that tensor-core kernels load ahead, against Ampere and before
+    bool integer_shares_lanes = false;    ///< half of the f32 lanes also do integer and address arithmetic
+    bool cta_skew = false;                ///< CTAs that share operands run with growing skew, see gemm_traffic.hpp
+    bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
+    int gemv_rows = 1;                    ///< f32 layers of so many rows run as matrix-vector products
+    double dram_share = 0.9;              ///< sustained share of the datasheet's memory bandwidth, without inline ECC
+    double f32_share = 1;                 ///< sustained share of the datasheet's f32 rate in matrix products
+    double f32_share_consumer = 1;        ///< likewise for GeForce and Titan cards, whose clocks exceed their boost
+    double f32_energy_per_flop_j = 0;     ///< at boost clock, beyond what the board draws anyway
+    double tensor_energy_ratio = 0.12;    ///< energy of a tensor core's f16 operation against it
+    double tensor_energy_per_flop_j = 0;  ///< of a board at its power limit, everything included, f16
+    double operand_sharing = 1;           ///< blocks that one read of the L2 feeds: multicast, pairs of SMs
+    GemmCatalogue layers;                 ///< x·Wᵀ through cublasLt
+    GemmCatalogue layers_without_lt;      ///< x·Wᵀ through cuBLAS itself, where it has kernels of its own
+    GemmCatalogue batched;                ///< strided batches
+    GemmCatalogue tensor;                 ///< on tensor cores
+    AttentionKernels attention;
     std::vector<ConvTile> winograd_tiles;  ///< of the products inside the non-fused Winograd algorithm
     int winograd_mosaics = 0;  ///< ways in which the fused kernel lays images side by side, see winograd_fused_blocks
 };

@@ -6,6 +6,7 @@
 #include "ftax/equations.hpp"
 #include "ftax/parameter.hpp"
 #include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/flash_attention.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
 #include "predictors/kernels/shapes.hpp"
@@ -15,7 +16,8 @@ namespace ftax::kernels {
 
 template <class T>
 struct AttentionParameters {
-    T flash_efficiency{}, memory_efficient_efficiency{}, math_efficiency{}, score_cycles{};
+    T memory_efficient_efficiency{}, math_efficiency{}, score_cycles{};
+    FlashParameters<T> flash;
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
@@ -24,29 +26,21 @@ struct AttentionParameters {
 template <class T, class Visit>
 void visit_parameters(AttentionParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
-    visit("attention.flash_efficiency", p.flash_efficiency,
-          ParameterSpec{0.85, 0.3, 1, 0.15, shared, "share of the math path's rate of both products"});
     visit("attention.memory_efficient_efficiency", p.memory_efficient_efficiency,
-          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "the same, memory-efficient kernel"});
+          ParameterSpec{0.65, 0.1, 1, 0.3, shared, "share of the math path's rate of both products"});
     visit("attention.math_efficiency", p.math_efficiency,
           ParameterSpec{0.5, 0.1, 1, 0.3, shared, "the same, two batched products"});
     visit("attention.score_cycles", p.score_cycles,
           ParameterSpec{0.27, 0.05, 1, 0.3, shared,
                         "SM cycles that the exponential of one score adds; special functions alone take 1/16"});
+    visit_parameters(p.flash, visit);
 }
 
 namespace attention {
 
-/// Query rows of one thread block. Source: the kernels' default tiles (flash 2: 128 queries up to 128 per head;
-/// memory-efficient: 64).
-constexpr double query_tile(AttentionPath path) {
-    return path == AttentionPath::flash ? 128 : 64;
-}
-
-/// Keys of one step of its loop. Source: flash_fwd_launch_template.h (flash 2: 128 keys up to 64 per head).
-constexpr double key_tile(AttentionPath path, double head) {
-    return path == AttentionPath::flash && head <= 64 ? 128 : 64;
-}
+/// Query rows of one thread block of the memory-efficient kernel, and keys of one step of its loop.
+/// Source: aten/src/ATen/native/transformers/cuda/mem_eff_attention, its default tiles.
+inline constexpr double query_tile = 64, key_tile = 64;
 
 /// Blocks that share an SM: shared memory holds two tiles of queries, keys and values.
 inline constexpr double blocks_per_sm = 2;
@@ -69,20 +63,21 @@ inline double padded_head(std::int64_t head_dim) {
 
 /// Plans one attention: softmax(Q·Kᵀ)·V, from the start of the first to the end of the last kernel.
 /// The math path writes the scores, reads and writes them in the softmax and reads them again; fused paths keep them.
+/// A chip without flash kernels runs the memory-efficient one (PyTorch, sdp_utils.cpp).
 /// Source: FLOPs and traffic of arXiv 2205.14135, section 3; waves of query tiles over the SMs.
 template <class T>
-KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, const AttentionParameters<T>& p) {
+KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, const AttentionParameters<T>& p,
+                   const TensorGemmParameters<T>& gemm) {
+    if (has_flash_kernels(shape, device)) return plan_flash(shape, device, p.flash, gemm);
     const double heads = static_cast<double>(shape.batch) * static_cast<double>(shape.heads);
     const auto queries = static_cast<double>(shape.q_length);
     const auto keys = static_cast<double>(shape.kv_length);
     const auto head_dim = static_cast<double>(shape.head_dim);
     const double scores = heads * queries * keys;
     const bool unfused = shape.path == AttentionPath::math;
-    const double tile = attention::query_tile(shape.path);
+    constexpr double tile = attention::query_tile;
     KernelPlan<T> plan;
-    plan.algorithm = unfused                                         ? "attention, math"
-                     : shape.path == AttentionPath::memory_efficient ? "attention, memory-efficient"
-                                                                     : "attention, flash";
+    plan.algorithm = unfused ? "attention, math" : "attention, memory-efficient";
     plan.blocks = heads * std::ceil(queries / tile);
     plan.blocks_per_sm = attention::blocks_per_sm;
     const double slots = device.sms * attention::blocks_per_sm;
@@ -101,11 +96,10 @@ KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, co
         const double waves =
             plan.blocks < slots ? std::ceil(plan.blocks / device.sms) / attention::blocks_per_sm : plan.waves;
         const double head = attention::padded_head(shape.head_dim);
-        const double key_tile = attention::key_tile(shape.path, head);
-        const double keys_per_block = key_tile * std::ceil((shape.causal ? (keys + tile) / 2 : keys) / key_tile);
-        const T& share = shape.path == AttentionPath::flash ? p.flash_efficiency : p.memory_efficient_efficiency;
-        const T score_s =
-            slots * (4 * head / (device.flops_per_s * share) + p.score_cycles / (device.sms * device.boost_clock_hz));
+        const double seen = shape.causal ? keys - (queries - tile) / 2 : keys;
+        const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
+        const T score_s = slots * (4 * head / (device.flops_per_s * p.memory_efficient_efficiency) +
+                                   p.score_cycles / (device.sms * device.boost_clock_hz));
         plan.compute_s = waves * tile * keys_per_block * score_s;
         plan.memory_s = tensors_bytes / device.bandwidth_bytes_per_s;
         plan.seconds += equations::smooth_maximum(plan.compute_s, plan.memory_s);

@@ -13,6 +13,7 @@
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
+#include "predictors/kernels/token_kernels.hpp"
 
 namespace ftax {
 
@@ -25,6 +26,7 @@ struct KernelParameters {
     kernels::ConvParameters<T> conv;
     kernels::MemoryParameters<T> memory;
     kernels::AttentionParameters<T> attention;
+    kernels::TokenParameters<T> token;
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter; some initial values depend on the device.
@@ -36,6 +38,7 @@ void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& 
     visit_parameters(p.conv, visit);
     visit_parameters(p.memory, visit);
     visit_parameters(p.attention, visit);
+    visit_parameters(p.token, visit);
 }
 
 /// The kernel models of one device with their parameters: the one place where a shape becomes a plan.
@@ -61,10 +64,13 @@ struct KernelModels {
         return kernels::plan(shape, at(path), parameters.conv);
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MemoryShape& shape, MathPath) const {
+        if (shape.token != kernels::TokenKernel::none) {
+            return kernels::plan_token(shape, at(MathPath::fp32), parameters.token, parameters.tensor_gemm);
+        }
         return kernels::plan(shape, at(MathPath::fp32), parameters.memory);
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::AttentionShape& shape, MathPath path) const {
-        return kernels::plan(shape, at(path), parameters.attention);
+        return kernels::plan(shape, at(path), parameters.attention, parameters.tensor_gemm);
     }
 };
 

@@ -76,6 +76,9 @@ enum class MemoryClass : std::uint8_t {
 };
 inline constexpr int memory_class_count = static_cast<int>(MemoryClass::sort) + 1;
 
+/// Row-wise kernels of a language model's layer that serving libraries wrote for it: a token is a row.
+enum class TokenKernel : std::uint8_t { none, norm, rope, gated, gelu, add, embedding };
+
 struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
     std::int64_t elements = 0;    ///< of the largest operand
@@ -85,6 +88,7 @@ struct MemoryShape {
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
     bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
+    TokenKernel token = TokenKernel::none;
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 
@@ -96,6 +100,9 @@ struct AttentionShape {
     bool causal = false;
     AttentionPath path = AttentionPath::flash;
     std::int64_t kv_heads = 0;  ///< heads of keys and values; 0: as many as of queries
+    bool paged = false;         ///< keys and values lie in blocks of a cache, to which the call appends the new ones
+    std::int64_t decodes = 0;   ///< sequences with a single query that the same call serves (continuous batching)
+    std::int64_t decode_length = 0;  ///< keys of each of them
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -120,10 +127,13 @@ struct AttentionShape {
 [[nodiscard]] inline double flops(const MemoryShape& s) {
     return static_cast<double>(s.elements);
 }
-/// Those of both products; causal masks leave half of them.
+/// Those of both products; of the new tokens' own keys causal masks leave half.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
-    return 4 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.q_length) *
-           static_cast<double>(s.kv_length) * static_cast<double>(s.head_dim) * (s.causal ? 0.5 : 1);
+    const auto queries = static_cast<double>(s.q_length);
+    const double seen = static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0);
+    const double scores = static_cast<double>(s.batch) * queries * seen +
+                          static_cast<double>(s.decodes) * static_cast<double>(s.decode_length);
+    return 4 * scores * static_cast<double>(s.heads) * static_cast<double>(s.head_dim);
 }
 
 }  // namespace ftax::kernels

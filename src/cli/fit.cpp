@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "calibration/fit/layer_kernel_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
@@ -160,6 +161,7 @@ int run_fit(FitArguments arguments) {
     profile.version = arguments.version;
     std::vector<fit::ModelRow> measured;
     std::vector<fit::TensorGemmRow> kernels;
+    std::vector<fit::LayerKernelRow> layers;
     for (CsvTable& table : others) {
         if (table.column("library")) {
             for (const OperatorMeasurement& row :
@@ -168,6 +170,7 @@ int run_fit(FitArguments arguments) {
                 const auto& left_out = arguments.selection.left_out_devices;
                 if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
                 if (const auto kernel = fit::tensor_gemm_row(row, device)) kernels.push_back(*kernel);
+                if (const auto kernel = fit::layer_kernel_row(row, device)) layers.push_back(*kernel);
             }
         } else if (holds_operators(table)) {
             const fit::OperatorFitOptions options{.profile_version = arguments.version,
@@ -190,6 +193,12 @@ int run_fit(FitArguments arguments) {
         const fit::FitReport report = fit::fit_tensor_gemm(kernels, {.folds = arguments.folds});
         print_report(report);
         fit::replace_parameters(profile, report.parameters);
+    }
+    if (!layers.empty()) {  // what they share with matrix products is fitted by now
+        for (const fit::FitReport& report : fit::fit_layer_kernels(layers, profile)) {
+            print_report(report);
+            fit::replace_parameters(profile, report.parameters);
+        }
     }
     if (!measured.empty()) {
         fit::ModelFitOptions options;

@@ -86,6 +86,31 @@ GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, co
     return catalogue;
 }
 
+std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
+    std::vector<AttentionTile> tiles;
+    for (const JsonField& entry : field.elements()) {
+        entry.allow({"head", "rows", "keys"});
+        tiles.push_back({static_cast<double>(entry["head"].positive_count()),
+                         static_cast<double>(entry["rows"].positive_count()),
+                         static_cast<double>(entry["keys"].positive_count())});
+    }
+    if (tiles.empty()) field.fail("needs at least one tile");
+    return tiles;
+}
+
+AttentionKernels parse_attention(const JsonField& field, const Quantities& quantity) {
+    field.allow({"source", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
+    quantity.check_source(field["source"]);
+    const JsonField decode = field["decode"];
+    decode.allow({"rows", "keys"});
+    return {.asynchronous = field["asynchronous"].flag(),
+            .packs_query_heads = field["packs_query_heads"].flag(),
+            .dense = parse_attention_tiles(field["dense"]),
+            .paged = parse_attention_tiles(field["paged"]),
+            .decode_rows = static_cast<double>(decode["rows"].positive_count()),
+            .decode_keys = static_cast<double>(decode["keys"].positive_count())};
+}
+
 ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
     const JsonField root(document, origin);
     root.allow({"schema_version",
@@ -108,6 +133,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
                 "tensor_energy_per_flop_j",
                 "operand_sharing",
                 "gemm",
+                "attention",
                 "conv"});
     const Quantities quantity(root);
     ArchitectureSpec spec;
@@ -141,6 +167,8 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     }
     spec.batched = parse_catalogue(gemm["batched"], cuda_core, quantity);
     spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"], quantity);
+
+    if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);
 
     const JsonField conv = root["conv"];
     conv.allow({"source", "winograd_tiles", "winograd_mosaics"});

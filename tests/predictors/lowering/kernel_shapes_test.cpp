@@ -10,6 +10,7 @@
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/lowering/lowering.hpp"
 
 using namespace ftax;
@@ -77,4 +78,40 @@ output %without
     CHECK_FALSE(layer("pytorch-eager", false, 65535).separate_bias);
     CHECK(layer("onnxruntime-cuda", true, 8, 9).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("onnxruntime-cuda", true, 65535).separate_bias);
+}
+
+TEST_CASE("attention carries its lengths, mask and heads to the kernel, and a single new token gets decode's") {
+    const Graph graph = parse_text_graph(R"(graph layer
+input %q f16[batch,32,new,128]
+input %k f16[batch,8,keys,128]
+input %v f16[batch,8,keys,128]
+%y f16[batch,32,new,128] = attention(%q,%k,%v) {causal=1}
+output %y
+)");
+    const DeviceProfile device = device_profile("h100-sxm5-80gb");
+    const KernelModels<double> models(device.device, kernel_parameters(device));
+    const Schedule schedule =
+        lower(graph, device.device, {.precision = Precision::fp16}, framework_model("pytorch-eager").traits);
+    const auto kernel = std::find_if(schedule.kernels.begin(), schedule.kernels.end(),
+                                     [](const Kernel& k) { return k.cls == KernelClass::attention; });
+    REQUIRE(kernel != schedule.kernels.end());
+    const auto shape = [&](std::int64_t fresh, std::int64_t keys) {
+        const BoundShapes bound = bind(graph, {{"batch", 4}, {"new", fresh}, {"keys", keys}});
+        return std::get<kernels::AttentionShape>(kernel_shape(graph, schedule, *kernel, bound, false));
+    };
+    const auto chunk = shape(512, 4096);
+    CHECK(chunk == kernels::AttentionShape{.batch = 4,
+                                           .heads = 32,
+                                           .q_length = 512,
+                                           .kv_length = 4096,
+                                           .head_dim = 128,
+                                           .causal = true,
+                                           .kv_heads = 8});
+    CHECK(models.plan(chunk, MathPath::fp16_tensor).algorithm == "attention, flash");
+    const auto token = shape(1, 4096);
+    CHECK_FALSE(token.causal);  // it sees every key
+    const auto decode = models.plan(token, MathPath::fp16_tensor);
+    CHECK(decode.algorithm == "attention, decode");
+    CHECK(decode.split_k > 1);
+    CHECK(decode.seconds < 0.5 * models.plan(chunk, MathPath::fp16_tensor).seconds);
 }

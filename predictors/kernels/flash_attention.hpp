@@ -1,0 +1,280 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "ftax/architecture.hpp"
+#include "ftax/parameter.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/power.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tensor_gemm.hpp"
+#include "predictors/kernels/tiles.hpp"
+
+/// Fused attention on tensor cores: blocks of a tile of queries that walk over the keys (prefill, encoder), or one
+/// query for each sequence whose keys are split among blocks (decode).
+/// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, L40S, RTX 4090, H100, B200, RTX
+/// PRO 6000; vLLM), docs/kernel-models.md; tiles: data/architectures.
+namespace ftax::kernels {
+
+/// What is fitted of the kernels of one kind, shared by all generations that run them. Times are those of a card at
+/// 2 GHz: they are cycles.
+template <class T>
+struct FlashKindParameters {
+    T rate{}, score_cycles{};
+    T paged_floor_s{}, decode_floor_s{}, decode_step{}, decode_fill_s{}, decode_ramp_s{};
+};
+
+template <class T>
+struct FlashParameters {
+    T fill_s{}, paged_rate{}, append_row_s{}, split_s{};
+    FlashKindParameters<T> warp, warpgroup;  ///< by AttentionKernels::asynchronous
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all six cards.
+template <class T, class Visit>
+void visit_parameters(FlashParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    visit("attention.fill_s", p.fill_s,
+          ParameterSpec{3.1e-6, 1e-7, 1e-5, 0.3, shared, "start and end of a block, one resident on its SM"});
+    visit("attention.paged_rate", p.paged_rate,
+          ParameterSpec{0.74, 0.3, 1, 0.2, shared, "rate with keys in pages, kernels of warps"});
+    visit("attention.append_row_s", p.append_row_s,
+          ParameterSpec{0.14e-6, 1e-8, 3e-6, 0.5, shared, "SM's time to append a token's keys and values to pages"});
+    visit("attention.split_s", p.split_s,
+          ParameterSpec{1.5e-6, 2e-7, 2e-5, 0.5, shared, "joining the parts of split keys"});
+    visit("attention.warp.rate", p.warp.rate,
+          ParameterSpec{1, 0.3, 1.1, 0.2, shared, "of a main loop against that of matrix products"});
+    visit("attention.warp.score_cycles", p.warp.score_cycles,
+          ParameterSpec{0.07, 0.001, 0.3, 0.5, shared,
+                        "SM cycles that the exponential of a score adds; special functions alone take 1/16"});
+    visit("attention.warp.paged_floor_s", p.warp.paged_floor_s,
+          ParameterSpec{5e-6, 1e-6, 2e-5, 0.3, shared, "append and attention to a cache in pages, both empty"});
+    visit("attention.warp.decode_floor_s", p.warp.decode_floor_s,
+          ParameterSpec{5.4e-6, 1e-6, 2e-5, 0.3, shared, "likewise for single queries"});
+    visit("attention.warp.decode_step", p.warp.decode_step,
+          ParameterSpec{0.83, 0.2, 3, 0.3, shared, "time of a step over keys against that of prefill"});
+    visit("attention.warp.decode_fill_s", p.warp.decode_fill_s,
+          ParameterSpec{4.7e-6, 1e-7, 2e-5, 0.5, shared, "start and end of a block of a single query"});
+    visit("attention.warp.decode_ramp_s", p.warp.decode_ramp_s,
+          ParameterSpec{9e-6, 2e-7, 2e-5, 0.5, shared, "latency of the memory that pages pay; not cycles"});
+    visit("attention.warpgroup.rate", p.warpgroup.rate, ParameterSpec{0.96, 0.3, 1.1, 0.2, shared, "as for warps"});
+    visit("attention.warpgroup.score_cycles", p.warpgroup.score_cycles,
+          ParameterSpec{0.044, 0.001, 0.3, 0.5, shared, "as for warps"});
+    visit("attention.warpgroup.paged_floor_s", p.warpgroup.paged_floor_s,
+          ParameterSpec{8.5e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
+    visit("attention.warpgroup.decode_floor_s", p.warpgroup.decode_floor_s,
+          ParameterSpec{7.8e-6, 1e-6, 2e-5, 0.3, shared, "as for warps"});
+    visit("attention.warpgroup.decode_step", p.warpgroup.decode_step,
+          ParameterSpec{1.4, 0.2, 3, 0.3, shared, "as for warps"});
+    visit("attention.warpgroup.decode_fill_s", p.warpgroup.decode_fill_s,
+          ParameterSpec{1.1e-6, 1e-7, 2e-5, 0.5, shared, "as for warps"});
+    visit("attention.warpgroup.decode_ramp_s", p.warpgroup.decode_ramp_s,
+          ParameterSpec{2.1e-6, 2e-7, 2e-5, 0.5, shared, "as for warps"});
+}
+
+namespace flash {
+
+/// Source of the constants: the fits named above, which lose by any other, unless a line says otherwise.
+inline constexpr double last_block_share = 0.3;      ///< of the longest block that ends after the others, causal
+inline constexpr double ramp_s = 2.2e-6;             ///< latency of the memory that short transfers pay
+inline constexpr double decode_ramp_bytes_s = 3e-7;  ///< transfer during which half of decode's latency shows
+inline constexpr double usable_l2 = 1.2;             ///< against what matrix products keep of their operands
+inline constexpr double energy_per_flop = 1.2;       ///< against matrix products': softmax and pages draw as well
+inline constexpr double group_copies_s = 4.5e-6;     ///< groups of query heads become rows and back, in two copies
+inline constexpr double parts_per_split_s = 16;      ///< parts whose joining doubles split_s
+/// FlashAttention 2 splits keys to fill the SMs twice, unless 0.8 of that is there; other kernels up to four times.
+/// Source: csrc/flash_attn/flash_api.cpp, num_splits_heuristic; parts of 128 keys.
+inline constexpr double fill_sms = 2, enough_sms = 1.6, most_sms = 4, part_keys = 128, most_parts = 128;
+
+/// Head sizes for which kernels exist. Source: the same file, round_up_headdim.
+inline double padded_head(std::int64_t head_dim) {
+    for (const double size : {64, 96, 128, 192, 256}) {
+        if (static_cast<double>(head_dim) <= size) return size;
+    }
+    return 256 * round_up(static_cast<double>(head_dim) / 256);
+}
+
+inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, double head) {
+    const auto found = std::find_if(tiles.begin(), tiles.end(), [&](const auto& tile) { return head <= tile.head; });
+    return found == tiles.end() ? tiles.back() : *found;
+}
+
+/// Blocks that share an SM: two where its shared memory holds both their queries, keys and values.
+inline double resident_blocks(const AttentionTile& tile, double head, const AttentionShape& s,
+                              const DeviceCounts& device) {
+    if (device.chip->attention.asynchronous) return 1;
+    const double bytes = (tile.rows + 2 * tile.keys) * head * s.element_bytes;
+    return 2 * bytes <= device.shared_memory_per_sm_bytes ? 2 : 1;
+}
+
+/// One query against the keys of its sequence?
+inline bool is_decode(const AttentionShape& s) {
+    return s.q_length == 1 && (s.paged || s.kv_length > 1) && s.decodes == 0;
+}
+
+inline double kv_heads(const AttentionShape& s) {
+    return static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
+}
+
+/// Work of the SMs.
+template <class T>
+struct Compute {
+    T seconds{};
+    T flops{};  ///< with the padding of tiles
+    double blocks = 0, split = 1;
+    const AttentionTile* tile = nullptr;
+};
+
+/// Blocks of a tile of queries. Under a causal mask they are of unequal length and the longest begin first.
+template <class T>
+Compute<T> prefill(const AttentionShape& s, const AttentionTile& tile, double head, const T& score_s, const T& fill_s,
+                   const DeviceCounts& device) {
+    const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
+               queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
+    const double packed = device.chip->attention.packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
+    const double tiles = round_up(queries * packed / tile.rows);
+    const double seen = s.causal
+                            ? std::max(0.0, keys - queries) + std::min(queries, tile.rows / packed * (tiles + 1) / 2)
+                            : keys;  // mean over the tiles
+    const double padding = s.causal ? tile.keys / 2 : 0;
+    Compute<T> result;
+    result.tile = &tile;
+    result.blocks = batch * heads / packed * tiles;
+    double scores = result.blocks * (seen + padding) * tile.rows;
+    T longest_s = round_up(keys / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
+    if (s.decodes > 0) {  // single queries of other sequences in the same call: tiles of one row
+        const double blocks = static_cast<double>(s.decodes) * heads;
+        const double length = round_up(static_cast<double>(s.decode_length) / tile.keys) * tile.keys;
+        const T decode_s = length * tile.rows * score_s + fill_s;
+        if (longest_s < decode_s) longest_s = decode_s;
+        scores += blocks * length * tile.rows;
+        result.blocks += blocks;
+    }
+    if (s.causal) {
+        const T mean_s = (scores * score_s + result.blocks * fill_s) / device.sms;
+        result.seconds = mean_s < longest_s ? longest_s : mean_s;
+        if (result.blocks > device.sms) result.seconds += last_block_share * longest_s;
+    } else {
+        result.seconds = std::max(1.0, round_up(result.blocks / device.sms)) * longest_s;
+    }
+    result.flops = T(4 * head * scores);
+    return result;
+}
+
+/// One query per sequence; heads that share keys are rows of one tile.
+template <class T>
+Compute<T> decode(const AttentionShape& s, const AttentionTile& tile, const T& score_s, const T& fill_s,
+                  const T& split_s, const DeviceCounts& device) {
+    const AttentionKernels& kernels = device.chip->attention;
+    const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
+               keys = static_cast<double>(s.kv_length);
+    const double group = heads / kv_heads(s);
+    const bool packs = group > 1 || kernels.asynchronous || !s.paged;
+    const double units = batch * (packs ? kv_heads(s) * round_up(group / 64) : heads);
+    const T step_s = kernels.decode_keys * kernels.decode_rows * score_s;
+    const auto with_parts = [&](double parts) {
+        const double blocks_per_sm = std::max(1.0, units * parts / device.sms);
+        T seconds = blocks_per_sm * (round_up(keys / (parts * kernels.decode_keys)) * step_s + fill_s);
+        if (parts > 1) seconds += split_s * (1 + parts / parts_per_split_s);
+        return seconds;
+    };
+    Compute<T> result;
+    result.tile = &tile;
+    result.flops = T(flops(s));
+    if (packs && !kernels.asynchronous) {
+        if (units < enough_sms * device.sms) {
+            const double most = std::min(most_parts, std::max(1.0, round_up(keys / part_keys)));
+            result.split = std::clamp(std::floor(fill_sms * device.sms / units), 1.0, most);
+        }
+        result.seconds = with_parts(result.split);
+    } else {
+        result.seconds = with_parts(1);
+        for (double parts = 2;
+             packs && parts <= most_parts && part_keys * parts <= keys && units * parts <= most_sms * device.sms;
+             parts *= 2) {
+            const T seconds = with_parts(parts);
+            if (result.seconds < seconds) continue;
+            result.seconds = seconds;
+            result.split = parts;
+        }
+    }
+    result.blocks = units * result.split;
+    return result;
+}
+
+}  // namespace flash
+
+/// Has the chip fused kernels for this shape? Source: FlashAttention 2 needs mma.sync of Ampere and f16 or bf16.
+template <class T>
+bool has_flash_kernels(const AttentionShape& s, const DeviceRates<T>& device) {
+    return s.path == AttentionPath::flash && is_tensor(device.path) && !device.chip->attention.dense.empty();
+}
+
+/// Plans fused attention on tensor cores; with keys in pages, the kernel that appends to them comes first.
+template <class T>
+KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, const FlashParameters<T>& p,
+                         const TensorGemmParameters<T>& gemm) {
+    const AttentionKernels& kernels = device.chip->attention;
+    const FlashKindParameters<T>& kind = kernels.asynchronous ? p.warpgroup : p.warp;
+    const bool decodes = flash::is_decode(s);
+    const auto rates =
+        tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = s.element_bytes}, device, gemm);
+    KernelPlan<T> plan;
+    plan.algorithm = decodes ? "attention, decode" : "attention, flash";
+    plan.floor_s =
+        !s.paged ? device.floor_s : T((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
+    plan.seconds = plan.floor_s;
+    const double head = flash::padded_head(s.head_dim);
+    const AttentionTile& tile = flash::tile_of(s.paged || decodes ? kernels.paged : kernels.dense, head);
+    plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
+    if (flops(s) <= 0) return plan;
+
+    T rate = rates.sm_boost_flops_per_s * kind.rate;
+    if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
+    const T cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
+    T score_s = 4 * head / rate + kind.score_cycles * cycle_s;
+    const T block_scale = rates.cycle_scale / plan.blocks_per_sm;
+    if (decodes) score_s *= kind.decode_step;
+    const auto compute = decodes ? flash::decode(s, tile, score_s, T(kind.decode_fill_s * block_scale),
+                                                 T(p.split_s * rates.cycle_scale), device)
+                                 : flash::prefill(s, tile, head, score_s, T(p.fill_s * block_scale), device);
+    plan.blocks = compute.blocks;
+    plan.split_k = compute.split;
+    plan.waves = plan.blocks / device.sms;
+    plan.tile = {.columns = tile.keys, .rows = decodes ? kernels.decode_rows : tile.rows};
+    plan.compute_s = compute.seconds;
+
+    const auto batch = static_cast<double>(s.batch), decode_batch = static_cast<double>(s.decodes);
+    const double tokens = batch * static_cast<double>(s.q_length) + decode_batch;
+    const double keys = batch * static_cast<double>(s.kv_length) + decode_batch * static_cast<double>(s.decode_length);
+    const double vector_bytes = static_cast<double>(s.head_dim) * s.element_bytes;
+    const double bytes = 2 * vector_bytes * (flash::kv_heads(s) * keys + static_cast<double>(s.heads) * tokens);
+    const T missed = tensor_gemm::miss_share(T(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes)));
+    const T s_per_byte = missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s;
+    plan.memory_s = bytes * s_per_byte;
+    if (decodes) {
+        plan.memory_s += kind.decode_ramp_s * plan.memory_s / (plan.memory_s + flash::decode_ramp_bytes_s);
+    } else {
+        plan.memory_s += flash::ramp_s * plan.memory_s / (plan.memory_s + gemm.ramp_s);
+    }
+    plan.seconds += tensor_gemm::overlap(plan.compute_s, plan.memory_s);
+    if (s.paged) {
+        const T append_s = 4 * vector_bytes * flash::kv_heads(s) * tokens * s_per_byte +
+                           tokens / device.sms * p.append_row_s * rates.cycle_scale;
+        plan.memory_s += append_s;
+        plan.seconds += append_s;
+    }
+    // Of one sequence, or one head of keys, a view does.
+    if (decodes && !kernels.asynchronous && s.batch > 1 && s.kv_heads > 1 && s.kv_heads < s.heads) {
+        plan.floor_s += flash::group_copies_s * rates.cycle_scale;
+        plan.seconds += flash::group_copies_s * rates.cycle_scale;
+    }
+    const T flop_j = device.chip->tensor_energy_per_flop_j * flash::energy_per_flop * gemm.energy_scale;
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(compute.flops * flop_j / device.power_limit_w));
+    return plan;
+}
+
+}  // namespace ftax::kernels

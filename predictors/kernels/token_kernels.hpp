@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "ftax/parameter.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/memory_bound.hpp"
+#include "predictors/kernels/power.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tensor_gemm.hpp"
+
+/// Row-wise kernels of language models: a block for each token's row. Those of 2023 load elements one by one and are
+/// bound by what an SM keeps in flight; those of today load vectors.
+/// Source: structure and ablations from fits to layer_ops.csv (A100, A40: vLLM as sarathi-serve has it; RTX 4090: vLLM
+/// 0.19), docs/kernel-models.md.
+namespace ftax::kernels {
+
+template <class T>
+struct TokenParameters {
+    T floor_s{}, norm_floor{}, bytes_per_cycle{}, vector_ratio{}, l2_ratio{}, vector_l2_ratio{};
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all three cards.
+template <class T, class Visit>
+void visit_parameters(TokenParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    visit("token.floor_s", p.floor_s,
+          ParameterSpec{1.94e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty row-wise kernel; not cycles"});
+    visit("token.norm_floor", p.norm_floor,
+          ParameterSpec{1.65, 0.5, 5, 0.2, shared, "that of a norm by elements, which reduces twice, against it"});
+    visit("token.bytes_per_cycle", p.bytes_per_cycle,
+          ParameterSpec{6.7, 1, 60, 0.3, shared, "of an SM, read and written, element by element"});
+    visit("token.vector_ratio", p.vector_ratio, ParameterSpec{3.75, 0.3, 50, 0.5, shared, "the same by vectors"});
+    visit("token.l2_ratio", p.l2_ratio,
+          ParameterSpec{1.38, 0.1, 5, 0.3, shared, "read and write rate of the L2 against streamed operands' rate"});
+    visit("token.vector_l2_ratio", p.vector_l2_ratio, ParameterSpec{0.58, 0.1, 5, 0.3, shared, "the same by vectors"});
+}
+
+/// Share of the L2 that the rows of a loop keep, against what matrix products keep of their operands.
+/// Source: the same fits, 0.5 to 1.2 alike.
+inline constexpr double token_usable_l2 = 1.2;
+
+/// Plans a row-wise kernel of a language model.
+template <class T>
+KernelPlan<T> plan_token(const MemoryShape& s, const DeviceRates<T>& device, const TokenParameters<T>& p,
+                         const TensorGemmParameters<T>& gemm) {
+    using std::sqrt;
+    const bool norm = s.token == TokenKernel::norm;
+    const bool pointwise =
+        s.token == TokenKernel::add || s.token == TokenKernel::gelu || s.token == TokenKernel::embedding;
+    const bool rereads = norm && !s.vectorized;  // statistics, then normalisation
+    const auto rows = static_cast<double>(std::max<std::int64_t>(s.rows, 1));
+    const double bytes = static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
+    KernelPlan<T> plan = memory_bound::blocks(s, device);
+    plan.algorithm = norm ? "token, norm" : pointwise ? "token, pointwise" : "token, rows";
+    plan.floor_s = rereads ? T(p.floor_s * p.norm_floor) : p.floor_s;
+    plan.seconds = plan.floor_s;
+    if (bytes <= 0) return plan;
+    const T clock_hz = gemm.clock * device.boost_clock_hz;
+    const T sm_bytes_per_s = (s.vectorized ? T(p.bytes_per_cycle * p.vector_ratio) : p.bytes_per_cycle) * clock_hz;
+    // A row is one SM's; elementwise kernels spread over all.
+    const double rows_per_sm = pointwise ? rows / device.sms : std::max(1.0, rows / device.sms);
+    plan.compute_s = bytes / rows * rows_per_sm / sm_bytes_per_s;
+    const T missed = tensor_gemm::miss_share(T(bytes / (token_usable_l2 * gemm.l2_share * device.l2_bytes)));
+    const double l2_per_clock = device.l2_bytes_per_clock.value_or(tensor_gemm::l2_bytes_per_clock_and_sm * device.sms);
+    const T l2_bytes_per_s =
+        (s.vectorized ? p.vector_l2_ratio : p.l2_ratio) * tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
+    const double dram_bytes_per_s =
+        device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - tensor_gemm::inline_ecc : 1.0);
+    const double traffic = bytes + (rereads ? static_cast<double>(s.read_bytes) : 0.0);
+    plan.memory_s = traffic * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
+    plan.seconds += sqrt(plan.compute_s * plan.compute_s + plan.memory_s * plan.memory_s);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    return plan;
+}
+
+}  // namespace ftax::kernels

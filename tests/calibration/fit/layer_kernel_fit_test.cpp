@@ -1,0 +1,79 @@
+#include "calibration/fit/layer_kernel_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "predictors/operator_model.hpp"
+
+using namespace ftax;
+
+namespace {
+
+/// Rows as a card whose kernels have these parameters would give them.
+std::vector<fit::LayerKernelRow> synthetic_rows(const DeviceSpec& device, const std::vector<Parameter>& parameters) {
+    DeviceProfile profile;
+    profile.device = device;
+    profile.parameters = parameters;
+    const OperatorModel truth(profile, {});
+    std::vector<fit::LayerKernelRow> rows;
+    const auto add = [&](const char* op, std::map<std::string, std::int64_t> shape, const char* library) {
+        OperatorMeasurement row{.op = op, .precision = Precision::bf16, .shape = std::move(shape)};
+        row.mode = "device_hot";
+        row.library = library;
+        row.latency_s = truth.predict(row)->latency_s;
+        rows.push_back(*fit::layer_kernel_row(row, device));
+    };
+    for (std::int64_t length = 16; length < 30'000; length = length * 3 / 2 + 1) {
+        for (const std::int64_t b : {1, 8, 64}) {
+            add("context_attention", {{"b", b}, {"s", length}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}, "");
+            add("encoder_attention", {{"b", b}, {"s", length}, {"heads", 16}, {"kv_heads", 16}, {"d", 64}}, "");
+            add("generation_attention", {{"b", b}, {"past", length}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}, "");
+        }
+        for (const char* op : {"rms_norm", "silu_mul", "add"}) {
+            for (const char* library : {"sarathi", "vllm"}) add(op, {{"m", length}, {"h", 4096}}, library);
+        }
+    }
+    return rows;
+}
+
+double value(const std::vector<fit::FitReport>& reports, std::string_view name) {
+    for (const fit::FitReport& report : reports) {
+        for (const ScopedParameter& p : report.parameters) {
+            if (p.parameter.name == name) return p.parameter.value;
+        }
+    }
+    FAIL("no parameter " << name);
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the fit recovers attention and row-wise kernels from synthetic rows") {
+    const auto rows = synthetic_rows(device_spec("l40s"), {{.name = "attention.fill_s", .value = 1.5e-6},
+                                                           {.name = "attention.warp.decode_step", .value = 1.4},
+                                                           {.name = "attention.warp.rate", .value = 0.7},
+                                                           {.name = "token.bytes_per_cycle", .value = 3},
+                                                           {.name = "token.floor_s", .value = 4e-6}});
+    const auto reports = fit::fit_layer_kernels(rows, {});
+    CHECK(value(reports, "attention.warp.rate") == doctest::Approx(0.7).epsilon(0.1));
+    CHECK(value(reports, "attention.warp.decode_step") == doctest::Approx(1.4).epsilon(0.1));
+    CHECK(value(reports, "attention.fill_s") == doctest::Approx(1.5e-6).epsilon(0.15));
+    CHECK(value(reports, "token.bytes_per_cycle") == doctest::Approx(3).epsilon(0.1));
+    CHECK(value(reports, "token.floor_s") == doctest::Approx(4e-6).epsilon(0.1));
+}
+
+TEST_CASE("rows of other kernels are no rows of this fit") {
+    const DeviceSpec device = device_spec("h100-sxm5-80gb");
+    OperatorMeasurement row{.op = "generation_attention",
+                            .precision = Precision::bf16,
+                            .shape = {{"b", 1}, {"past", 64}, {"heads", 8}, {"kv_heads", 1}, {"d", 128}}};
+    CHECK_FALSE(fit::layer_kernel_row(row, device));  // a call, host included
+    row.mode = "device_hot";
+    CHECK(fit::layer_kernel_row(row, device)->kernel_class == "decode");
+    row.shape["d"] = 512;
+    CHECK_FALSE(fit::layer_kernel_row(row, device));
+    row.op = "gemm";
+    CHECK_FALSE(fit::layer_kernel_row(row, device));
+}

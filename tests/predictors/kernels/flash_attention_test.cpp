@@ -1,0 +1,184 @@
+#include "predictors/kernels/flash_attention.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "predictors/kernels/kernel_models.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+/// A card with the start values of its models: what its datasheet alone says.
+KernelModels<double> unfitted(std::string_view device) {
+    DeviceProfile profile;
+    profile.device = device_spec(device);
+    return {profile.device, kernel_parameters(profile)};
+}
+
+double seconds(const KernelModels<double>& models, const AttentionShape& s) {
+    return within_power<double>(models.plan(s, MathPath::bf16_tensor));
+}
+
+AttentionShape prefill(std::int64_t batch, std::int64_t length, std::int64_t heads = 32, std::int64_t kv_heads = 8,
+                       std::int64_t head_dim = 128) {
+    AttentionShape s{batch, heads, length, length, head_dim, 2, true, AttentionPath::flash, kv_heads};
+    s.paged = true;
+    return s;
+}
+
+AttentionShape decode(std::int64_t batch, std::int64_t length, std::int64_t heads = 32, std::int64_t kv_heads = 8) {
+    AttentionShape s{batch, heads, 1, length, 128, 2, false, AttentionPath::flash, kv_heads};
+    s.paged = true;
+    return s;
+}
+
+constexpr const char* devices[] = {"a100-sxm4-80gb", "a40",  "l4",       "l40s",
+                                   "h100-sxm5-80gb", "b200", "rtx-4090", "rtx-pro-6000-blackwell"};
+
+}  // namespace
+
+TEST_CASE("no fused attention beats peak, bandwidth or the floor") {
+    for (const char* device : devices) {
+        const auto models = unfitted(device);
+        const auto& rates = models.at(MathPath::bf16_tensor);
+        for (const std::int64_t batch : {1, 16, 256}) {
+            for (const std::int64_t length : {2, 100, 4096, 65536}) {
+                for (AttentionShape s :
+                     {prefill(batch, length), decode(batch, length), decode(batch, length, 32, 32)}) {
+                    for (const bool paged : {false, true}) {
+                        s.paged = paged;
+                        CAPTURE(device);
+                        CAPTURE(batch);
+                        CAPTURE(length);
+                        const auto planned = models.plan(s, MathPath::bf16_tensor);
+                        const double clock = models.parameters.tensor_gemm.clock;
+                        CHECK(planned.seconds >= flops(s) / (rates.peak_flops_per_s * clock));
+                        const double cache = 4.0 * 128 * static_cast<double>(s.kv_heads * batch * length);
+                        if (cache > 4 * rates.l2_bytes) CHECK(planned.seconds >= cache / rates.dram_bytes_per_s);
+                        CHECK(planned.seconds > planned.floor_s);
+                        CHECK(planned.power_limited_s >= 0.6 * planned.seconds);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("longer sequences and more of them never take less time") {
+    for (const char* device : devices) {
+        const auto models = unfitted(device);
+        for (const auto make : {+[](std::int64_t batch, std::int64_t length) { return prefill(batch, length); },
+                                +[](std::int64_t batch, std::int64_t length) { return decode(batch, length); },
+                                +[](std::int64_t batch, std::int64_t length) { return decode(batch, length, 32, 32); },
+                                +[](std::int64_t batch, std::int64_t length) {
+                                    auto s = prefill(batch, length);
+                                    s.causal = s.paged = false;
+                                    return s;
+                                }}) {
+            double by_length = 0, by_batch = 0;
+            for (std::int64_t size = 2; size < 20000; size = size * 5 / 4 + 1) {
+                CAPTURE(device);
+                CAPTURE(size);
+                // A library that splits keys by a rule of thumb may gain when it stops to.
+                constexpr double rule_of_thumb = 0.05;
+                const double longer = seconds(models, make(4, size));
+                CHECK(longer >= by_length * (1 - rule_of_thumb));
+                by_length = std::max(by_length, longer);
+                if (size > 512) continue;
+                const double larger = seconds(models, make(size, 1024));
+                CHECK(larger >= by_batch * (1 - rule_of_thumb));
+                by_batch = std::max(by_batch, larger);
+            }
+        }
+    }
+}
+
+TEST_CASE("a causal mask saves nearly half of a long sequence, none of a past that all see") {
+    for (const char* device : devices) {
+        CAPTURE(device);
+        const auto models = unfitted(device);
+        AttentionShape masked = prefill(4, 8192), open = masked;
+        open.causal = false;
+        CHECK(seconds(models, masked) / seconds(models, open) == doctest::Approx(0.52).epsilon(0.12));
+        masked.kv_length = open.kv_length = 65536;
+        masked.q_length = open.q_length = 512;
+        CHECK(seconds(models, masked) / seconds(models, open) == doctest::Approx(1).epsilon(0.25));
+    }
+}
+
+TEST_CASE("heads that share keys read them once") {
+    for (const char* device : devices) {
+        CAPTURE(device);
+        const auto models = unfitted(device);
+        CHECK(seconds(models, decode(64, 8192, 32, 32)) > 2.5 * seconds(models, decode(64, 8192, 32, 8)));
+    }
+}
+
+TEST_CASE("keys of few long sequences are split until the SMs are busy") {
+    const auto models = unfitted("a100-sxm4-80gb");
+    CHECK(models.plan(decode(1, 32768), MathPath::bf16_tensor).split_k > 16);
+    CHECK(models.plan(decode(256, 32768), MathPath::bf16_tensor).split_k == 1);
+    CHECK(models.plan(decode(1, 128), MathPath::bf16_tensor).split_k == 1);
+    // FlashAttention 2 with pages splits only where heads share keys.
+    CHECK(models.plan(decode(1, 32768, 16, 16), MathPath::bf16_tensor).split_k == 1);
+}
+
+TEST_CASE("FlashAttention 2 copies groups of heads that share keys into rows, which others and views need not") {
+    const auto floor_s = [](std::string_view device, const AttentionShape& s) {
+        return unfitted(device).plan(s, MathPath::bf16_tensor).floor_s;
+    };
+    for (const char* device : {"a100-sxm4-80gb", "l40s"}) {
+        CHECK(floor_s(device, decode(4, 64)) > floor_s(device, decode(4, 64, 32, 32)) + 3e-6);
+        CHECK(floor_s(device, decode(1, 64)) == floor_s(device, decode(4, 64, 32, 32)));
+        CHECK(floor_s(device, decode(4, 64, 32, 1)) == floor_s(device, decode(4, 64, 32, 32)));
+    }
+    CHECK(floor_s("h100-sxm5-80gb", decode(4, 64)) == floor_s("h100-sxm5-80gb", decode(4, 64, 32, 32)));
+}
+
+TEST_CASE("one query is no tile of queries") {
+    for (const char* device : devices) {
+        CAPTURE(device);
+        const auto models = unfitted(device);
+        AttentionShape chunk = prefill(8, 128);
+        chunk.kv_length = 4096;
+        CHECK(models.plan(decode(8, 4096), MathPath::bf16_tensor).algorithm == "attention, decode");
+        CHECK(seconds(models, decode(8, 4096)) < seconds(models, chunk));
+    }
+}
+
+TEST_CASE("single queries beside a chunk add their tiles") {
+    const auto models = unfitted("rtx-4090");
+    AttentionShape mixed = prefill(1, 512);
+    const double alone = seconds(models, mixed);
+    mixed.decodes = 64;
+    mixed.decode_length = 4096;
+    CHECK(seconds(models, mixed) > alone);
+    CHECK(seconds(models, mixed) > 64 * 4096 * 4.0 * 128 * 8 / models.at(MathPath::bf16_tensor).dram_bytes_per_s);
+}
+
+TEST_CASE("chips before Ampere have no flash kernel and run the memory-efficient one") {
+    for (const char* device : {"v100-pcie-32gb", "t4"}) {
+        const auto models = unfitted(device);
+        AttentionShape s = prefill(4, 1024);
+        s.paged = false;
+        const auto flash = models.plan(s, MathPath::fp16_tensor);
+        s.path = AttentionPath::memory_efficient;
+        CHECK(flash.algorithm == "attention, memory-efficient");
+        CHECK(flash.seconds == models.plan(s, MathPath::fp16_tensor).seconds);
+    }
+}
+
+TEST_CASE("attention without keys takes the floor, beyond any memory it has a time") {
+    const auto models = unfitted("h100-sxm5-80gb");
+    AttentionShape empty = prefill(4, 1024);
+    empty.kv_length = empty.q_length = 0;
+    const auto planned = models.plan(empty, MathPath::bf16_tensor);
+    CHECK(planned.seconds == planned.floor_s);
+    const std::int64_t most = std::int64_t{1} << 40;
+    CHECK(seconds(models, prefill(most, most)) > 1e9);
+    CHECK(seconds(models, decode(most, most)) > 1e9);
+}

@@ -1,0 +1,75 @@
+#include "predictors/kernels/token_kernels.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+#include "predictors/kernels/kernel_models.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+KernelModels<double> unfitted(std::string_view device) {
+    DeviceProfile profile;
+    profile.device = device_spec(device);
+    return {profile.device, kernel_parameters(profile)};
+}
+
+MemoryShape token(TokenKernel kernel, std::int64_t rows, std::int64_t width, bool vectorized) {
+    const std::int64_t bytes = 2 * rows * width;
+    return {.cls = MemoryClass::pointwise,
+            .elements = rows * width,
+            .rows = rows,
+            .row_length = width,
+            .read_bytes = bytes,
+            .write_bytes = bytes,
+            .element_bytes = 2,
+            .vectorized = vectorized,
+            .token = kernel};
+}
+
+constexpr TokenKernel all[] = {TokenKernel::norm, TokenKernel::rope, TokenKernel::gated,
+                               TokenKernel::gelu, TokenKernel::add,  TokenKernel::embedding};
+
+}  // namespace
+
+TEST_CASE("row-wise kernels beat neither memory nor floor, and more rows never take less time") {
+    for (const char* device : {"a100-sxm4-80gb", "a40", "rtx-4090", "h100-sxm5-80gb", "b200", "t4"}) {
+        const auto models = unfitted(device);
+        const auto& rates = models.at(MathPath::fp32);
+        for (const TokenKernel kernel : all) {
+            for (const bool vectorized : {false, true}) {
+                double before = 0;
+                for (std::int64_t rows = 1; rows < 200'000; rows = rows * 3 / 2 + 1) {
+                    CAPTURE(device);
+                    CAPTURE(rows);
+                    const auto planned = models.plan(token(kernel, rows, 4096, vectorized), MathPath::bf16_tensor);
+                    CHECK(planned.seconds > planned.floor_s);
+                    CHECK(planned.seconds >= before);
+                    const double bytes = 4.0 * 4096 * static_cast<double>(rows);
+                    if (bytes > 4 * rates.l2_bytes) CHECK(planned.seconds > bytes / rates.dram_bytes_per_s);
+                    before = planned.seconds;
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("kernels that load element by element are bound by the SMs where those that load vectors are not") {
+    const auto models = unfitted("a100-sxm4-80gb");
+    const auto by_element = models.plan(token(TokenKernel::gated, 8192, 8192, false), MathPath::bf16_tensor);
+    const auto by_vector = models.plan(token(TokenKernel::gated, 8192, 8192, true), MathPath::bf16_tensor);
+    CHECK(by_element.bound() == Bound::compute);
+    CHECK(by_vector.bound() == Bound::memory);
+    CHECK(by_element.seconds > 1.3 * by_vector.seconds);
+}
+
+TEST_CASE("a norm by elements reads its rows twice, and its floor is longer") {
+    const auto models = unfitted("a40");
+    const auto norm = models.plan(token(TokenKernel::norm, 8192, 8192, false), MathPath::bf16_tensor);
+    const auto rope = models.plan(token(TokenKernel::rope, 8192, 8192, false), MathPath::bf16_tensor);
+    CHECK(norm.memory_s == doctest::Approx(1.5 * rope.memory_s));
+    CHECK(norm.floor_s > rope.floor_s);
+}
