@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
 #include "src/report/table.hpp"
 
@@ -26,6 +27,7 @@ struct PredictionRow {
     Prediction prediction;
     std::optional<Measured> measured;
     std::optional<LatencyRange> branches;
+    std::optional<MemoryUse> memory{};
 };
 
 /// Where along the batch the framework stops being the bottleneck, or on which side it stays.
