@@ -8,6 +8,7 @@
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
 #   layers       the ledger of kernels of language models' layers
+#   serving      profiles of the frameworks that serve language models, and their ledger
 #   device       the ledger of forward passes that the device decides
 #   timm         the ledger of timm's benchmark
 #   nas          the profile and the ledger of architecture search
@@ -17,7 +18,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices frameworks operators layers device timm nas
+[ $# -gt 0 ] || set -- devices frameworks operators layers serving device timm nas
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -47,6 +48,7 @@ for part in "$@"; do
             "$build/ftax_folds" "$measurements/framework_tax.csv" data ;;
         operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
         layers) "$build/ftax_folds" layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" data ;;
+        serving) "$build/ftax_folds" serving "$measurements/llm_static.csv" data ;;
         device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there

@@ -83,10 +83,10 @@ endif()
 
 ftax_sources(predictors_sources
     predictors/
-        operator_model.cpp predictor.cpp
+        memory.cpp operator_model.cpp predictor.cpp
     predictors/lowering/
         autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp lowering.cpp rewrite_eliminations.cpp
-        rewrite_exports.cpp rewrite_fusions.cpp
+        rewrite_exports.cpp rewrite_fusions.cpp rewrite_serving.cpp
     predictors/kernels/
         device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
     predictors/host/
@@ -96,8 +96,9 @@ ftax_sources(predictors_sources
     predictors/frameworks/
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
         pytorch_eager.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
+        serving.cpp
     predictors/analysis/
-        anchor.cpp crossover.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
+        anchor.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
@@ -107,11 +108,11 @@ ftax_sources(fit_sources
     calibration/fit/
         conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp layer_kernel_fit.cpp
         log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp scoped_unknowns.cpp
-        tensor_gemm_fit.cpp)
+        serving_fit.cpp tensor_gemm_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
         compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp layer_ledger.cpp ledger.cpp main.cpp
-        operator_ledger.cpp variance.cpp)
+        operator_ledger.cpp serving_ledger.cpp variance.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         columns.cpp host_fit.cpp score.cpp)
@@ -175,7 +176,8 @@ endif()
 ftax_sources(report_sources
     src/report/
         breakdown.cpp chart.cpp chart_style.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
-        device_report.cpp headroom_report.cpp latency_chart.cpp launch_report.cpp markup.cpp model_report.cpp page.cpp
+        device_report.cpp generation_page.cpp generation_report.cpp headroom_report.cpp latency_chart.cpp
+        launch_report.cpp markup.cpp memory_report.cpp model_report.cpp open_model_report.cpp page.cpp
         prediction_json.cpp prediction_page.cpp prediction_report.cpp prediction_sections.cpp roofline.cpp
         stream_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
         units.cpp validation_chart.cpp validation_page.cpp validation_report.cpp)
@@ -195,7 +197,7 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp machine_rows.cpp model_rows.cpp notices.cpp row_predictor.cpp scenario.cpp
+        arguments.cpp branches.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp notices.cpp row_predictor.cpp scenario.cpp
         validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt)
@@ -203,7 +205,7 @@ ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
 ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp
-        devices.cpp doctor.cpp fit.cpp frameworks.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
+        devices.cpp doctor.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
         misuse.cpp nas.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp validate.cpp
         verbs.cpp)
 ftax_layer(ftax_cli SOURCES ${cli_sources} LINK ftax_scenario CLI11::CLI11

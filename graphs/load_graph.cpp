@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "ftax/error.hpp"
@@ -25,6 +26,7 @@ constexpr std::string_view zoo_folder = "graphs/zoo/";
 constexpr std::string_view zoo_suffix = ".txt";
 constexpr std::string_view config_folder = "graphs/zoo/configs/";
 constexpr std::string_view config_suffix = ".json";
+constexpr std::array<std::string_view, 3> cache_names{"dynamic", "static", "paged"};
 
 /// What stands between folder and suffix of a path; empty where it has others.
 std::string_view stem_of(std::string_view path, std::string_view folder, std::string_view suffix) {
@@ -51,11 +53,11 @@ bool is_hub_name(std::string_view hub, std::string_view asked) {
            (owner != std::string_view::npos && equal_but_for_case(hub.substr(owner + 1), asked));
 }
 
-Graph load_config(std::string_view text, const std::string& path) {
+Graph load_config(std::string_view text, const std::string& path, const ImportOptions& options) {
     const std::filesystem::path file(path);
     const std::filesystem::path folder = file.parent_path().filename();
     const bool named_by_folder = file.filename() == "config.json" && !folder.empty() && folder != "." && folder != "..";
-    return import_config(text, path, named_by_folder ? folder.string() : file.stem().string());
+    return import_config(text, path, named_by_folder ? folder.string() : file.stem().string(), options);
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
@@ -74,24 +76,24 @@ Graph load_config(std::string_view text, const std::string& path) {
                                               near.empty() ? "" : "; did you mean ", fmt::join(near, " or ")));
 }
 
-Graph load_embedded(const EmbeddedFile& file) {
+Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
     const std::string origin = fmt::format("zoo:{}", zoo_name(file.path));
     if (file.path.ends_with(config_suffix)) {
-        return import_config(file.content, origin, std::string(zoo_name(file.path)));
+        return import_config(file.content, origin, std::string(zoo_name(file.path)), options);
     }
     return parse_text_graph(file.content, origin);
 }
 
-Graph load_zoo(std::string_view name) {
+Graph load_zoo(std::string_view name, const ImportOptions& options) {
     if (name.empty()) {
         throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
     }
     for (const EmbeddedFile& file : embedded_files()) {
-        if (zoo_name(file.path) == name) return load_embedded(file);
+        if (zoo_name(file.path) == name) return load_embedded(file, options);
     }
     for (const EmbeddedFile& file : embedded_files()) {
         if (stem_of(file.path, config_folder, config_suffix).empty()) continue;
-        if (is_hub_name(hub_name(file.content, std::string(file.path)), name)) return load_embedded(file);
+        if (is_hub_name(hub_name(file.content, std::string(file.path)), name)) return load_embedded(file, options);
     }
     fail_unknown(name);
 }
@@ -117,7 +119,7 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
         case FileFormat::onnx:
             return import_onnx(file.bytes(), path, options, [&] { file.release(); });
         case FileFormat::json:
-            return load_config(file.bytes(), path);
+            return load_config(file.bytes(), path, options);
         case FileFormat::text:
             return parse_text_graph(file.bytes(), path);
         case FileFormat::pickle:
@@ -145,6 +147,16 @@ void vary_fixed_batch(Graph& graph) {
 
 }  // namespace
 
+std::string_view name_of(CacheKind kind) noexcept {
+    return cache_names[static_cast<std::size_t>(kind)];
+}
+
+std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept {
+    const auto found = std::find(cache_names.begin(), cache_names.end(), name);
+    if (found == cache_names.end()) return std::nullopt;
+    return static_cast<CacheKind>(found - cache_names.begin());
+}
+
 std::vector<std::string> zoo_names() {
     std::vector<std::string> names;
     for (const EmbeddedFile& file : embedded_files()) {
@@ -158,10 +170,15 @@ Graph load_graph(const std::string& model, const ImportOptions& options) {
     constexpr std::string_view zoo_prefix = "zoo:";
     std::error_code ignored;
     const std::string config = (std::filesystem::path(model) / "config.json").string();
-    Graph graph = model.starts_with(zoo_prefix) ? load_zoo(std::string_view(model).substr(zoo_prefix.size()))
+    Graph graph = model.starts_with(zoo_prefix) ? load_zoo(std::string_view(model).substr(zoo_prefix.size()), options)
                   : std::filesystem::is_regular_file(model, ignored)  ? load_file(model, options)
                   : std::filesystem::is_regular_file(config, ignored) ? load_file(config, options)
-                                                                      : load_zoo(model);
+                                                                      : load_zoo(model, options);
+    if (options.tensor_parallel > 1 && graph.format != "config") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} cannot be cut for {} cards: only models built from a config.json can", graph.name,
+                                options.tensor_parallel));
+    }
     apply_input_shapes(graph, options.input_shapes);
     if (options.vary_batch) vary_fixed_batch(graph);
     return graph;

@@ -11,12 +11,14 @@
 #include "predictors/analysis/log_normal.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "predictors/kernels/all_reduce.hpp"
 #include "predictors/kernels/device_model.hpp"
 #include "predictors/kernels/kernel_factor.hpp"
 #include "predictors/kernels/pass_power.hpp"
 #include "predictors/lowering/equal_kernels.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
+#include "predictors/memory.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 #include "predictors/timeline/timeline.hpp"
 #include "src/core/operands.hpp"
@@ -86,7 +88,21 @@ struct Predictor::State {
     std::vector<TimedLaunch> launches;
     std::vector<LaunchCosts> operators;
     std::vector<Span> spans;
-    double slowdown = 0;  ///< see PassPower
+    double slowdown = 0;         ///< see PassPower
+    std::int64_t sequences = 1;  ///< that each forward call serves
+    bool captured = false;       ///< the forward call is one CUDA graph
+
+    PlannedKernel all_reduce(const Op& op) const {
+        const TensorId sum = op.outputs[0];
+        const double bytes =
+            static_cast<double>(element_count(graph.tensors[sum], bound)) * bits_of(schedule.storage[sum]) / 8;
+        PlannedKernel planned;
+        planned.seconds = kernels::all_reduce_s(
+            bytes, op.integer("ranks", 1),
+            device.device.peer_bandwidth_bytes_per_s.value_or(device.device.memory_bandwidth_bytes_per_s));
+        planned.bound = Bound::memory;
+        return planned;
+    }
 
     /// Plans the kernels of the binding, equal ones once.
     void plan_kernels() {
@@ -96,6 +112,10 @@ struct Predictor::State {
             if (first_equal[i] < i) {
                 plans[i] = plans[first_equal[i]];
             } else if (is_launched(graph, kernel, bound)) {
+                if (kernel.op != no_op && graph.ops[kernel.op].kind == OpKind::all_reduce) {
+                    plans[i] = all_reduce(graph.ops[kernel.op]);
+                    continue;
+                }
                 const auto shape = kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last);
                 const auto planned = plan(kernel_models, shape, kernel.path);
                 const Factor factor = factor_of(shape, kernel.path);
@@ -122,7 +142,19 @@ struct Predictor::State {
         return result;
     }
 
+    /// The symbols of a step that generates: one new token for each of `batch` sequences. Others count as none.
+    void find_step(const ShapeBindings& bindings) {
+        // Source: vLLM, _BATCH_SIZES_TO_CAPTURE: larger batches are launched kernel by kernel.
+        constexpr std::int64_t largest_captured = 256;
+        const auto batch = bindings.find("batch");
+        const auto seq = bindings.find("seq");
+        sequences = batch == bindings.end() ? 1 : batch->second;
+        captured = model.traits.captures_decoding && seq != bindings.end() && seq->second == 1 &&
+                   sequences <= largest_captured;
+    }
+
     bool calls_blas(const Launch& launch) const {
+        if (captured) return false;
         if (launch.blas_call != BlasCall::at_batch_one) return launch.blas_call == BlasCall::always;
         return bound[graph.tensors[graph.ops[launch.op].inputs[0]].shape[0]] == 1;
     }
@@ -153,6 +185,7 @@ struct Predictor::State {
         }
         // What would have been a copy is a view for these shapes.
         if (skipped) prediction.host_kind = HostKind::view;
+        if (captured) prediction.host_kind = HostKind::graph_node;
         prediction.module_calls = static_cast<std::int32_t>(launch.module_calls);
         prediction.list_parts = static_cast<std::int32_t>(launch.list_parts);
         prediction.blas_call = calls_blas(launch);
@@ -193,12 +226,15 @@ struct Predictor::State {
 
     Prediction predict(const ShapeBindings& bindings) {
         bind_shapes(bindings);
+        find_step(bindings);
         plan_kernels();
         launches.resize(schedule.launches.size() + 1);
         operators.resize(schedule.launches.size() + 1);
         const HostKind beginning = model.traits.calls_engines ? HostKind::engine_call : HostKind::forward;
         operators[0] = {{.op = no_op, .host_kind = beginning, .host_s = costs[beginning], .bound = Bound::host}};
-        launches[0] = {.host_s = costs[beginning]};
+        if (model.traits.serves_sequences)
+            operators[0].host_s += static_cast<double>(sequences) * costs[HostKind::sequence];
+        launches[0] = {.host_s = operators[0].host_s};
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
             time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
         }
@@ -241,6 +277,11 @@ struct Predictor::State {
         warn_of_ranges(bindings, result);
         warn_of_precision(result);
         return result;
+    }
+
+    MemoryUse memory(const ShapeBindings& bindings) {
+        bind_shapes(bindings);
+        return memory_use(graph, schedule, bound, model, device.device);
     }
 
     Explanation explain(const ShapeBindings& bindings) {
@@ -337,6 +378,9 @@ Prediction Predictor::predict(const ShapeBindings& bindings, std::vector<LaunchC
 }
 Explanation Predictor::explain(const ShapeBindings& bindings) {
     return state_->explain(bindings);
+}
+MemoryUse Predictor::memory(const ShapeBindings& bindings) {
+    return state_->memory(bindings);
 }
 bool Predictor::synchronized() const {
     return state_->synchronized();

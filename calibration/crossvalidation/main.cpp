@@ -12,6 +12,7 @@
 #include "calibration/crossvalidation/layer_ledger.hpp"
 #include "calibration/crossvalidation/ledger.hpp"
 #include "calibration/crossvalidation/operator_ledger.hpp"
+#include "calibration/crossvalidation/serving_ledger.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
@@ -162,6 +163,39 @@ int check_devices(const std::string& rows_path, const std::filesystem::path& dat
                            "devices OPERATORS.json framework_tax.csv DATA_FOLDER");
 }
 
+constexpr std::string_view serving_ledger = "ledger/serving.md";
+
+/// Fits the hosts of frameworks that serve language models, each model left out in turn.
+folds::ServingScore score_serving(const std::string& rows_path) {
+    MeasurementFile<LanguageMeasurement> file = read_language_measurements(read_csv(rows_path));
+    std::vector<LanguageMeasurement> usable;
+    for (std::size_t i = 0; i < file.rows.size(); ++i) {
+        if (file.problems[i].empty()) usable.push_back(file.rows[i]);
+    }
+    return folds::score_serving(usable, std::filesystem::path(rows_path).filename().string());
+}
+
+void write_serving(const std::string& rows_path, const std::filesystem::path& data) {
+    const folds::ServingScore score = score_serving(rows_path);
+    for (const FrameworkProfile& profile : score.profiles) {
+        write_file(data / "profiles/frameworks" / (profile.framework + ".json"), to_text(profile));
+    }
+    const std::string markdown = folds::serving_markdown(score);
+    write_file(data / serving_ledger, markdown);
+    fmt::print("{}", markdown);
+}
+
+int check_serving(const std::string& rows_path, const std::filesystem::path& data) {
+    if (is_missing(rows_path)) return skipped;
+    const auto found =
+        folds::differences(read_file(data / serving_ledger), folds::serving_markdown(score_serving(rows_path)));
+    for (const std::string& line : found) fmt::print("{}\n", line);
+    if (!found.empty()) {
+        fmt::print("the ledger is stale; write it again: ftax_folds serving llm_static.csv DATA_FOLDER\n");
+    }
+    return found.empty() ? 0 : 1;
+}
+
 constexpr std::string_view layer_ledger = "ledger/layer_kernels.csv";
 
 /// Refits kernels timed alone without shapes and without GPUs.
@@ -203,6 +237,7 @@ int main(int argc, char** argv) {
                    "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
                    "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
                    "       ftax_folds devices|uncertainty OPERATORS.json framework_tax.csv DATA_FOLDER\n"
+                   "       ftax_folds serving|check-serving llm_static.csv DATA_FOLDER\n"
                    "       ftax_folds layers|check-layers tensor_ops.csv layer_ops.csv DATA_FOLDER\n"
                    "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
         return 2;
@@ -213,6 +248,11 @@ int main(int argc, char** argv) {
         if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
         if (from_operators) {
             (first == "devices" ? write_devices : write_uncertainty)(argv[2], argv[3], argv[4]);
+            return 0;
+        }
+        if (argc == 4 && first == "check-serving") return check_serving(argv[2], argv[3]);
+        if (argc == 4 && first == "serving") {
+            write_serving(argv[2], argv[3]);
             return 0;
         }
         if (checking_layers) return check_layers(argv[2], argv[3], argv[4]);

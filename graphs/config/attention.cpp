@@ -24,13 +24,16 @@ void Transformer::prepare_rotation() {
     sines_ = wave("sin");
 }
 
-/// The causal mask of models that add one to their scores: [1, 1, length, past + length].
+/// The causal mask of models that add one to their scores, and of a cache that holds more than the tokens so far:
+/// [1, 1, length, keys].
 void Transformer::prepare_mask() {
-    if (config_.structure.scoring == Scoring::fused) return;
+    const bool fixed = config_.cache.kind == CacheKind::fixed && past_ != Expression{};
+    if (config_.structure.scoring == Scoring::fused && !fixed) return;
     const Expression one = net_.number(1);
+    const Expression keys_seen = fixed ? net_.symbol("cache") : net_.pool().add(past_, length_);
     const TensorId queries = net_.fill("aten::arange", {one, one, length_, one}, DType::i64);
-    const TensorId keys = net_.fill("aten::arange", {one, one, one, net_.pool().add(past_, length_)}, DType::i64);
-    const Shape shape{one, one, length_, net_.pool().add(past_, length_)};
+    const TensorId keys = net_.fill("aten::arange", {one, one, one, keys_seen}, DType::i64);
+    const Shape shape{one, one, length_, keys_seen};
     const TensorId seen = net_.apply(OpKind::pointwise, "aten::le", {keys, queries}, shape,
                                      {{"function", std::string("le")}}, DType::boolean);
     mask_ =
@@ -137,15 +140,24 @@ Transformer::Heads Transformer::project_latent(std::int64_t index, TensorId x) {
     return heads;
 }
 
-/// What the cache holds of a layer, with the new tokens appended: DynamicCache joins both into a new tensor.
+/// What the cache holds of a layer, with the new tokens appended: DynamicCache joins both into a new tensor, the other
+/// kinds write the new ones where they belong.
 /// A layer with a window keeps as many tokens as its next query can see. Source: DynamicSlidingWindowLayer.
 TensorId Transformer::cached(std::int64_t index, std::string_view what, TensorId fresh) {
     if (past_ == Expression{}) return fresh;
     const std::int64_t window = config_.windows[static_cast<std::size_t>(index)];
     Shape held = net_.shape(fresh);
     held[2] = window > 0 ? net_.pool().minimum(past_, net_.number(window - 1)) : past_;
-    const TensorId past = net_.activation_input(fmt::format("past_key_values.{}.{}", index, what), std::move(held));
-    return net_.concat({past, fresh}, 2);
+    const CacheKind kind = config_.cache.kind;
+    if (kind == CacheKind::paged) held[2] = net_.pool().add(held[2], length_);
+    if (kind == CacheKind::fixed) {
+        const Expression all = net_.symbol("cache");
+        held[2] = window > 0 ? net_.pool().minimum(all, net_.number(window)) : all;
+    }
+    const DType type = config_.cache.type == DType::unknown ? net_.dtype() : config_.cache.type;
+    const TensorId past = net_.input(fmt::format("past_key_values.{}.{}", index, what), held, type);
+    if (kind == CacheKind::dynamic) return net_.concat({past, fresh}, 2);
+    return net_.apply(OpKind::scatter, "aten::index_copy_", {past, fresh}, std::move(held));
 }
 
 void Transformer::append_to_cache(std::int64_t index, Heads& heads) {
@@ -176,9 +188,11 @@ TensorId Transformer::score(const Heads& heads, bool causal) {
     result[3] = width;
     const Shape flat{batch_, query[2], net_.pool().multiply(query[1], width)};
     if (config_.structure.scoring == Scoring::fused) {
-        const TensorId mixed =
-            net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", {heads.query, heads.key, heads.value},
-                       std::move(result), {{"causal", std::int64_t{causal}}});
+        std::vector<TensorId> inputs{heads.query, heads.key, heads.value};
+        // A mask makes the kernel's own causal one needless. Layers with a window have one of their own.
+        if (mask_ != no_tensor && net_.shape(mask_)[3] == keys) inputs.push_back(mask_);
+        const TensorId mixed = net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", inputs,
+                                          std::move(result), {{"causal", std::int64_t{causal && inputs.size() == 3}}});
         return net_.view(net_.swap(mixed, 1, 2), flat);
     }
     const TensorId key = repeat_heads(heads.key);
@@ -220,8 +234,8 @@ TensorId Transformer::attend(std::int64_t index, TensorId x, TensorId memory) {
         heads = project(x, memory);
         if (memory == no_tensor) append_to_cache(index, heads);
     }
-    return linear("o_proj", score(heads, config_.structure.causal && memory == no_tensor), config_.hidden,
-                  config_.output_bias);
+    return sum_over_cards(linear("o_proj", score(heads, config_.structure.causal && memory == no_tensor),
+                                 config_.hidden, config_.output_bias));
 }
 
 }  // namespace ftax::config

@@ -158,7 +158,14 @@ TensorId Transformer::feed_forward(std::int64_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
     const std::vector<bool>& sparse = config_.experts.layers;
     const bool experts = config_.experts.count > 0 && sparse[static_cast<std::size_t>(index)];
-    return experts ? mix_experts(x) : dense(x, config_.mlp_width);
+    return sum_over_cards(experts ? mix_experts(x) : dense(x, config_.mlp_width));
+}
+
+/// Each card has multiplied by its columns of the layer's inner width: the whole is the sum. Source: Shoeybi et al.,
+/// "Megatron-LM", arXiv 1909.08053, section 3.
+TensorId Transformer::sum_over_cards(TensorId x) {
+    if (config_.cards == 1) return x;
+    return net_.apply(OpKind::all_reduce, "all_reduce", {x}, net_.shape(x), {{"ranks", config_.cards}});
 }
 
 }  // namespace ftax::config

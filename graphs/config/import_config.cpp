@@ -67,9 +67,33 @@ constexpr OtherFile other_files[]{
                           near.empty() ? "" : "; did you mean ", fmt::join(near, " or "), fmt::join(names, ", ")));
 }
 
-Graph build(const JsonField& document, const Family& family, const std::string& name) {
+/// Leaves one card's part of each layer: its heads, its columns of the MLP, its rows of the vocabulary.
+void cut_for_cards(const JsonField& document, TransformerConfig& config, std::int64_t cards) {
+    const auto cut = [&](std::int64_t& size, std::string_view what) {
+        if (size % cards != 0) {
+            document.fail(fmt::format("{} {} cannot be cut into equal parts for {} cards", size, what, cards));
+        }
+        size /= cards;
+    };
+    cut(config.heads, "heads");
+    // Fewer heads of keys than cards: each has a copy of one.
+    if (config.key_value_heads < cards && cards % config.key_value_heads == 0) {
+        config.key_value_heads = 1;
+    } else {
+        cut(config.key_value_heads, "heads of keys");
+    }
+    cut(config.mlp_width, "columns of the MLP");
+    cut(config.experts.width, "columns of an expert");
+    cut(config.experts.shared_width, "columns of the shared expert");
+    config.vocabulary = (config.vocabulary + cards - 1) / cards;
+    config.cards = cards;
+}
+
+Graph build(const JsonField& document, const Family& family, const std::string& name, const ImportOptions& options) {
     if (family.form == Form::text_and_vision) return build_text_and_vision(name, document);
-    const TransformerConfig transformer = read_transformer(document, family);
+    TransformerConfig transformer = read_transformer(document, family);
+    transformer.cache = options.cache;
+    if (options.tensor_parallel > 1) cut_for_cards(document, transformer, options.tensor_parallel);
     switch (family.form) {
         case Form::encoder:
             return build_encoder(name, transformer);
@@ -86,14 +110,15 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
 
 }  // namespace
 
-Graph import_config(std::string_view text, const std::string& origin, const std::string& name) {
+Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
+                    const ImportOptions& options) {
     const json parsed = parse_document(text, origin);
     const JsonField document(parsed, origin, ErrorCode::model);
     const auto type = document.find("model_type");
     if (!type) fail_without_type(document);
     const Family* family = find_family(type->text());
     if (family != nullptr) {
-        Graph graph = build(document, *family, name);
+        Graph graph = build(document, *family, name, options);
         if (document.find("quantization_config")) {
             graph.warnings.push_back("quantization_config is not modelled: weights count in the precision of the run");
         }
@@ -104,7 +129,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     const auto inner_type = inner ? inner->find("model_type") : std::nullopt;
     family = inner_type ? find_family(inner_type->text()) : nullptr;
     if (family == nullptr || family->form != Form::decoder) fail_unknown(*type);
-    Graph graph = build(*inner, *family, name);
+    Graph graph = build(*inner, *family, name, options);
     graph.warnings.push_back(
         fmt::format("{}: the graph is that of the language model in text_config alone", type->text()));
     return graph;

@@ -4,13 +4,16 @@
 #include <string_view>
 
 #include "ftax/graph.hpp"
+#include "ftax/import.hpp"
 
 namespace ftax {
 
 /// Builds the graph of a model from the text of its config.json, as Hugging Face's transformers describe models.
-/// `origin` names the file in messages, `name` the graph. Throws Error{model} naming file and field, Error{limit} for
+/// `origin` names the file in messages, `name` the graph; decoders keep keys and values and are cut into one
+/// card's part as `options` say. Throws Error{model} naming file and field, Error{limit} for
 /// more layers than memory should be spent on.
-[[nodiscard]] Graph import_config(std::string_view text, const std::string& origin, const std::string& name);
+[[nodiscard]] Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
+                                  const ImportOptions& options = {});
 
 /// The name under which the hub has the model of a config.json (`_name_or_path`); empty when it does not say.
 [[nodiscard]] std::string hub_name(std::string_view text, const std::string& origin);

@@ -41,7 +41,7 @@ TensorId Transformer::embed(TensorId ids) {
     {
         const Network::Module module(net_, "embed_tokens", "torch.nn.modules.sparse.Embedding");
         table_ = net_.parameter("weight", {net_.number(config_.vocabulary), net_.number(config_.embedding_width)});
-        hidden = net_.lookup(table_, ids);
+        hidden = sum_over_cards(net_.lookup(table_, ids));
         if (s.scaled_embedding) hidden = net_.map_scalar("mul", hidden, 1);
     }
     if (config_.token_types > 0) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/import.hpp"
 #include "ftax/types.hpp"
 
 namespace ftax::config {
@@ -112,6 +113,8 @@ struct TransformerConfig {
     std::vector<std::int64_t> windows;    ///< of each layer: tokens its attention sees; 0: all
     Experts experts;
     Latent latent;
+    CacheOptions cache;
+    std::int64_t cards = 1;  ///< that share each layer; sizes are those of one card's part
 };
 
 }  // namespace ftax::config

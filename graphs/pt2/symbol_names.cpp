@@ -27,6 +27,12 @@ std::string bare_symbol(std::string_view text) {
     return std::string(plain ? text : std::string_view{});
 }
 
+/// Keys or values of earlier tokens, [batch, heads, tokens, width], as transformers and its users call them.
+bool is_cache(std::string_view input) {
+    const auto holds = [&](std::string_view part) { return input.find(part) != std::string_view::npos; };
+    return holds("past") || holds("cache");
+}
+
 /// torch's own numbered names: s0, s77.
 bool is_numbered(std::string_view symbol) {
     return symbol.size() > 1 && symbol[0] == 's' && is_number(symbol.substr(1));
@@ -48,9 +54,12 @@ void SymbolNames::add_input(const std::string& input, const std::vector<std::str
         const std::string where = fmt::format("dimension {} of input {}", i, input);
         if (i == 0) {
             name(symbol, "batch", where);
-        } else if (i == 1 && integers && dims.size() == 2) {
+        } else if (i == 1 && integers && dims.size() == 2 && input.find("mask") == std::string::npos) {
             name(symbol, "seq", where);
+        } else if (i == 2 && dims.size() == 4 && is_cache(input)) {
+            name(symbol, "past", where);
         }
+        name(symbol, fmt::format("{}.{}", input, i), where);
     }
 }
 

@@ -9,7 +9,8 @@ namespace ftax {
 
 /// Gives the symbols of a torch.export file names that a user can write. torch forgets the names of its dimensions and
 /// numbers them (s77): the first dimension of an input is called `batch`, the second of a two-dimensional integer input
-/// `seq`; other symbols keep their number.
+/// `seq`, that of the tokens in a cache of keys or values `past`, any other one by input and place, `mask.1`. Symbols
+/// of no input keep their number.
 class SymbolNames {
   public:
     /// Looks at one input; `dims` are its sizes as the file prints them.

@@ -30,6 +30,7 @@ enum class HostKind : std::uint8_t {
     engine_call,  ///< one call of a compiled engine from TorchScript: bindings, a query of the device's properties
     graph_node,   ///< node of a CUDA graph: no host cost of its own
     forward,      ///< once per forward call
+    sequence,     ///< once per forward call for each sequence of the batch: scheduler, sampler, text of the token
     synchronize,  ///< device-to-host copy or data-dependent size: the host waits for the device
 };
 inline constexpr int host_kind_count = static_cast<int>(HostKind::synchronize) + 1;

@@ -64,12 +64,13 @@ enum class OpKind : std::uint8_t {
     fft,
     quantize,
     dequantize,
-    nonzero,   ///< output size depends on data: the host waits
-    to_host,   ///< item(), device-to-host copy: the host waits
-    shape,     ///< shape arithmetic on the host
-    identity,  ///< no kernel and no host work: dropout in eval mode, detach
-    control,   ///< If/Loop/Scan whose body was not inlined
-    custom,    ///< operator ftax has no rule for: modelled as memory-bound, coverage lowered
+    nonzero,     ///< output size depends on data: the host waits
+    to_host,     ///< item(), device-to-host copy: the host waits
+    shape,       ///< shape arithmetic on the host
+    identity,    ///< no kernel and no host work: dropout in eval mode, detach
+    all_reduce,  ///< sums a tensor over {ranks} cards
+    control,     ///< If/Loop/Scan whose body was not inlined
+    custom,      ///< operator ftax has no rule for: modelled as memory-bound, coverage lowered
 };
 inline constexpr int op_kind_count = static_cast<int>(OpKind::custom) + 1;
 

@@ -18,6 +18,21 @@ struct InputShape {
     std::optional<DType> dtype;
 };
 
+/// How a decoder keeps the keys and values of earlier tokens, where the model is built from its config.json.
+enum class CacheKind : std::uint8_t {
+    dynamic,  ///< grows: each step joins old and new tokens in a new tensor (transformers' DynamicCache)
+    fixed,    ///< of `cache` tokens from the start: a step writes its own, attention reads all (StaticCache)
+    paged,    ///< in pages handed out as it grows: a step writes its own tokens, attention reads those there are
+};
+[[nodiscard]] std::string_view name_of(CacheKind kind) noexcept;  ///< "dynamic", "static", "paged"
+/// Parses what name_of prints.
+[[nodiscard]] std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept;
+
+struct CacheOptions {
+    CacheKind kind = CacheKind::dynamic;
+    DType type = DType::unknown;  ///< of keys and values; unknown: as the model's weights
+};
+
 /// Limits guard time and memory against hostile files; options say what to do with what is not modelled.
 struct ImportOptions {
     std::vector<InputShape> input_shapes;             ///< overrides or completes what the file says
@@ -26,6 +41,8 @@ struct ImportOptions {
     std::uint64_t max_bytes = 16ull << 30;            ///< of the file
     /// Operators after inlining; each takes about 1 KiB (inlined 2 KiB) while imported.
     std::uint64_t max_nodes = 1'000'000;
+    CacheOptions cache;                 ///< of models built from their config.json
+    int tensor_parallel = 1;            ///< cards that share each layer of such a model; the graph is one card's
     bool strict = false;                ///< turn warnings about unknown versions into errors
     bool vary_batch = false;            ///< let the batch of a file with a fixed one vary, where it can be followed
     bool unsupported_is_error = false;  ///< an operator without a rule is an error, not memory-bound

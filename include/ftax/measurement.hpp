@@ -43,4 +43,19 @@ struct OperatorMeasurement {
     std::size_t line = 0;
 };
 
+/// One measured run of a language model (a row of its measurement file): a batch of prompts from the first of their
+/// tokens to the last new one.
+struct LanguageMeasurement {
+    std::string gpu;
+    std::string framework;
+    Precision precision = Precision::fp16;
+    std::string model;
+    std::int64_t prompt = 1;      ///< column isl
+    std::int64_t new_tokens = 1;  ///< column osl
+    std::int64_t batch = 1;
+    std::int64_t cards = 1;  ///< column tp, where there is one
+    double latency_s = 0;
+    std::size_t line = 0;
+};
+
 }  // namespace ftax

@@ -11,6 +11,7 @@
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
+#include "ftax/memory.hpp"
 #include "ftax/types.hpp"
 
 namespace ftax {
@@ -123,6 +124,10 @@ class Predictor {
     [[nodiscard]] Explanation explain(const ShapeBindings& bindings);
     /// Predicts and fills in what the launches cost, as explain() lists them. Throws what bind() throws.
     [[nodiscard]] Prediction predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches);
+
+    /// Sums up the device memory that a run takes at its peak (predictors/memory/memory.hpp). Throws what bind()
+    /// throws.
+    [[nodiscard]] MemoryUse memory(const ShapeBindings& bindings);
 
     /// Whether the latency is that of runs which wait for one another: asked for, or the framework's way.
     [[nodiscard]] bool synchronized() const;

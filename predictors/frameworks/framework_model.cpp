@@ -18,8 +18,9 @@ namespace ftax {
 namespace {
 
 constexpr const FrameworkModel* models[] = {
-    &pytorch_eager, &torchscript,      &torch_compile,          &libtorch,       &bettertransformer,
-    &cuda_graph,    &onnxruntime_cuda, &onnxruntime_cuda_graph, &torch_tensorrt, &tensorrt};
+    &pytorch_eager,     &torchscript, &torch_compile,    &torch_compile_cuda_graph, &libtorch,
+    &bettertransformer, &cuda_graph,  &onnxruntime_cuda, &onnxruntime_cuda_graph,   &torch_tensorrt,
+    &tensorrt,          &vllm,        &tensorrt_llm};
 
 /// The framework of that name, whatever its case and punctuation; nullptr where there is none.
 const FrameworkModel* model_called(std::string_view spelled) {

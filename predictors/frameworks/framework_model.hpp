@@ -29,6 +29,9 @@ struct FrameworkModel {
     /// Devices below this compute capability run the graph as it stands.
     int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};
+    /// Device memory that the process holds before a model is loaded: the CUDA context, kernels as they are loaded.
+    /// Order of magnitude; it grows with the driver and with the kernels that a run calls.
+    double context_bytes = 500e6;
 };
 
 /// Throws Error{usage} listing the frameworks when there is none of that name.

@@ -15,6 +15,7 @@ inline constexpr HostPrior cpp_dispatch_costs[] = {
 extern const FrameworkModel pytorch_eager;
 extern const FrameworkModel torchscript;
 extern const FrameworkModel torch_compile;
+extern const FrameworkModel torch_compile_cuda_graph;
 extern const FrameworkModel libtorch;
 extern const FrameworkModel bettertransformer;
 extern const FrameworkModel cuda_graph;
@@ -22,5 +23,7 @@ extern const FrameworkModel onnxruntime_cuda;
 extern const FrameworkModel onnxruntime_cuda_graph;
 extern const FrameworkModel torch_tensorrt;
 extern const FrameworkModel tensorrt;
+extern const FrameworkModel vllm;
+extern const FrameworkModel tensorrt_llm;
 
 }  // namespace ftax

@@ -19,4 +19,20 @@ const FrameworkModel torch_compile{
     .priors = priors,
 };
 
+// mode="reduce-overhead": the host checks guards, copies inputs and launches one graph. Inductor fuses across views.
+constexpr void (*captured_passes[])(Graph&) = {rewrites::fuse_between_contractions};
+constexpr LoweringTraits captured_traits = [] {
+    LoweringTraits captured = traits;
+    captured.host_kind = HostKind::graph_node;
+    return captured;
+}();
+
+const FrameworkModel torch_compile_cuda_graph{
+    .name = "torch-compile-cuda-graph",
+    .description = "torch.compile, mode=reduce-overhead: Inductor's kernels in one CUDA graph",
+    .traits = captured_traits,
+    .rewrites = captured_passes,
+    .priors = priors,
+};
+
 }  // namespace ftax

@@ -43,6 +43,7 @@ constexpr std::array specs{
     HostParameterSpec{"host.engine", cost(6e-6, guess)},
     HostParameterSpec{"host.graph_node", cost(1e-9, guess)},
     HostParameterSpec{"host.forward", cost(20e-6, guess)},
+    HostParameterSpec{"host.sequence", cost(1e-9, "nothing, but for frameworks that serve sequences")},
     HostParameterSpec{"host.synchronize", cost(15e-6, guess)},
     HostParameterSpec{"host.scale", {1, 0.1, 10, 0.5, ParameterScope::device, "one scalar per host"}},
     // Bimodal over the hosts of framework_tax.csv: 2–10 µs on most, 58–108 µs on RTX 2080 Ti 1025, RTX A6000 fp32, V100

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "predictors/lowering/rewrites.hpp"
 #include "src/core/checked_math.hpp"
 
 namespace ftax {
@@ -298,6 +299,10 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         shape.row_length = dim(graph.tensors[largest], bound, axis);
         shape.rows = shape.elements / shape.row_length;
     }
+    if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
+        shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;
+        shape.vectorized = true;
+    }
     return shape;
 }
 
@@ -326,6 +331,11 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     } else {
         const bool flash = half && !masked && shape.head_dim <= 256;
         shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
+    }
+    shape.paged = op.integer(rewrites::paged, 0) != 0;
+    // Keys and values in eight bits are most of what a step of decoding reads.
+    if (shape.path == kernels::AttentionPath::flash) {
+        shape.element_bytes = std::min(shape.element_bytes, element_bytes(schedule, op.inputs[1]));
     }
     return shape;
 }

@@ -10,6 +10,7 @@
 #include "ftax/error.hpp"
 #include "predictors/lowering/autocast.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace {
@@ -67,6 +68,7 @@ constexpr std::array<LaunchRule, op_kind_count> rules{{
     {OpKind::to_host, Action::wait, HostKind::synchronize, MemoryClass::copy},
     {OpKind::shape, Action::nothing},
     {OpKind::identity, Action::view, HostKind::view},
+    {OpKind::all_reduce, Action::move, HostKind::elementwise, MemoryClass::copy},
     {OpKind::control, Action::nothing},
     {OpKind::custom, Action::move},
 }};
@@ -99,6 +101,7 @@ class Lowering {
         }
         assign_storage();
         count_module_calls();
+        find_last_readers();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
         return std::move(schedule_);
     }
@@ -193,7 +196,32 @@ class Lowering {
         Kernel kernel{
             .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
+        if (op.kind == OpKind::scatter) write_updates_alone(op, id, kernel);
         add_kernel(std::move(kernel));
+    }
+
+    /// A scatter writes into a tensor that nothing else needs as it was, so that it touches no more than what it
+    /// writes. Where an operator behind it reads the old tensor, the form without an underscore copies it first.
+    void write_updates_alone(const Op& op, OpId id, Kernel& kernel) const {
+        const std::vector<TensorId> updates = scattered(graph_, op);
+        const auto bases = op.inputs.begin() + static_cast<std::ptrdiff_t>(scatter_bases(op));
+        const bool in_place = op.source.ends_with('_');
+        const bool kept = !in_place && std::any_of(op.inputs.begin(), bases, [&](TensorId base) {
+            return base != no_tensor && last_reader_[base] > id;
+        });
+        if (updates.empty() || kept) return;
+        std::erase_if(kernel.reads, [&](TensorId read) { return std::find(op.inputs.begin(), bases, read) != bases; });
+        kernel.writes = updates;
+        kernel.written_type = schedule_.storage[op.outputs[0]];
+    }
+
+    void find_last_readers() {
+        last_reader_.assign(graph_.tensors.size(), 0);
+        for (OpId id = 0; id < graph_.ops.size(); ++id) {
+            for (const TensorId input : graph_.ops[id].inputs) {
+                if (input != no_tensor) last_reader_[input] = id;
+            }
+        }
     }
 
     /// A cast between types that a run in f32 stores alike returns its input.
@@ -427,6 +455,7 @@ class Lowering {
     const PredictOptions& options_;
     const LoweringTraits& traits_;
     Schedule schedule_;
+    std::vector<OpId> last_reader_;                    ///< of each tensor
     std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
     std::unordered_map<std::string, std::uint32_t> pending_calls_;
 };

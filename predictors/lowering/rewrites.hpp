@@ -11,6 +11,10 @@ namespace ftax::rewrites {
 inline constexpr std::string_view fused_function = "fused";
 /// Attribute of a contraction that finishes its result itself (bias, sum, activation): the function it ends with.
 inline constexpr std::string_view epilogue = "epilogue";
+/// Attribute of an attention that also writes the new keys and values, its inputs from the fifth on, into pages.
+inline constexpr std::string_view paged = "paged";
+/// Attribute of a fused operator that libraries have a kernel of one block per token for: "norm" or "gated".
+inline constexpr std::string_view token_kernel = "token_kernel";
 
 /// Removes what no input reaches and whose shape is fixed: its results become weights.
 /// Source: ONNX Runtime, ConstantFolding.
@@ -68,5 +72,20 @@ void fuse_scale_and_activation(Graph& graph);
 /// Source: TensorRT's build log, "Eliminating concatenation", last one first, "Retargeting … to …" and "Generating copy
 /// for … because input is not movable".
 void eliminate_concatenations(Graph& graph);
+
+/// Makes one layer of those that read the same input: queries, keys and values; gate and up.
+/// Source: vLLM, QKVParallelLinear and MergedColumnParallelLinear; TensorRT-LLM, fused qkv and GatedMLP.
+void merge_layers_of_one_input(Graph& graph);
+/// Makes one attention of the product, softmax and product that a model writes out, with whatever caps, biases and
+/// sinks stand in between, and of the copies of keys and values for each head of queries. Source: vLLM, FlashAttention
+/// with softcap, ALiBi slopes and sinks.
+void fuse_written_out_attention(Graph& graph);
+/// Lets attention write new keys and values into the pages of a cache instead of joining them to the old ones.
+/// Source: vLLM, reshape_and_cache; TensorRT-LLM, paged KV cache of the attention plugin.
+void append_to_pages(Graph& graph);
+/// Joins what stands between two contractions to one kernel: residual sum and norm, rotation of queries and keys,
+/// activation and product, the choice of experts. Views cost nothing.
+/// Source: vLLM, csrc (fused_add_rms_norm, rotary_embedding, silu_and_mul, topk_softmax); Inductor's scheduler.
+void fuse_between_contractions(Graph& graph);
 
 }  // namespace ftax::rewrites

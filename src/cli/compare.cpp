@@ -47,7 +47,9 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
     for (const auto batch : batches) {
         row.batch = batch;
         row.prediction = predictor->predict(with_batch(dimension_bindings(arguments.model), batch));
+        row.memory = predictor->memory(with_batch(dimension_bindings(arguments.model), batch));
         print_warnings(row.prediction->warnings);
+        warn_of_memory(*row.memory);
         rows.push_back(row);
     }
     return rows;

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "ftax/error.hpp"
+#include "ftax/generate.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
@@ -47,6 +49,7 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
     options.precision = parse_precision(arguments.run.precision);
     for (const std::string& name : framework_names()) {
         if (name == predictor.framework().framework) continue;
+        if (framework_model(name).traits.serves_sequences && !is_decoder(graph)) continue;
         Predictor other(graph, predictor.device(), framework_profile(name), options);
         const Prediction prediction = other.predict(bindings);
         result.push_back({name, prediction.latency_s, prediction.bound, !host_names(name).empty()});
@@ -66,7 +69,9 @@ int run_headroom(const HeadroomArguments& arguments) {
     report::HeadroomReport report{
         .run = report_on(predictor, arguments.model, arguments.run), .budget = budget, .growths = {}, .switches = {}};
     report.run.rows.push_back({batch, predictor.predict(bindings), {}, {}});
+    report.run.rows.back().memory = predictor.memory(bindings);
     print_warnings(report.run.rows.back().prediction.warnings);
+    warn_of_memory(*report.run.rows.back().memory);
     PredictOptions options = arguments.run.options;
     options.precision = report.run.precision;
     report.growths = find_headroom(graph, predictor.device(), predictor.framework(), options, bindings, budget);

@@ -24,6 +24,15 @@ struct InspectArguments {
     OutputArguments output;
 };
 
+/// What can be said of a model before each of its dimensions has a value.
+int write_open(const Graph& graph, const OutputArguments& output) {
+    const report::OpenModelReport report = report::open_model_report(graph);
+    write_result(output, {.table = [&] { return to_table(report, report::standard_output_style()); },
+                          .json = [&] { return to_json(report); },
+                          .csv = [&] { return to_csv(report); }});
+    return 0;
+}
+
 /// What the model asks for on its own, or launch by launch under one device and framework.
 int run_inspect(const InspectArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
@@ -31,8 +40,11 @@ int run_inspect(const InspectArguments& arguments) {
         write_standard_output(to_text(graph));
         return 0;
     }
-    const auto batch = one_batch_for(graph, arguments.batch, "inspect looks at");
+    const bool needs_numbers = arguments.stream || arguments.kernels;
+    const bool open_batch = !needs_numbers && arguments.batch.empty() && has_batch(graph);
+    const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, "inspect looks at");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
+    if (!needs_numbers && !report::is_bound(graph, bindings)) return write_open(graph, arguments.output);
 
     if (arguments.stream) {
         const auto stream = report::op_stream(graph, bindings);

@@ -78,7 +78,9 @@ int run_predict(const PredictArguments& arguments) {
         const ShapeBindings bindings = with_batch(dims, batch);
         report.rows.push_back({batch, predictor.predict(bindings), {}, {}});
         report.rows.back().branches = branches.widen(report.rows.back().prediction, bindings);
+        report.rows.back().memory = predictor.memory(bindings);
         print_warnings(report.rows.back().prediction.warnings);
+        warn_of_memory(*report.rows.back().memory);
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);

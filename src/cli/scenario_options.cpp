@@ -21,6 +21,11 @@ void add_import_options(CLI::App& verb, ModelArguments& arguments) {
     repeatable("--trip", arguments.trips, "trip count of a loop")->type_name("LOOP=N");
     repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")
         ->type_name("IF=then|else");
+    verb.add_option("--kv-cache", arguments.cache,
+                    "of a config.json's decoder: dynamic, static or paged (default: dynamic)")
+        ->type_name("KIND");
+    verb.add_option("--kv-precision", arguments.cache_type, "of keys and values: fp32, fp16, bf16 or fp8")
+        ->type_name("TYPE");
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         ->check(CLI::IsMember({"memory-bound", "error"}))
         ->capture_default_str();

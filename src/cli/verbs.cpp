@@ -17,6 +17,7 @@ constexpr const char* closing_words = R"(Examples:
   ftax crossover resnet18 --device l4
   ftax compare bert --device t4,l4 --framework pytorch-eager,torchscript --batch 1 --dim seq=64
   ftax headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128
+  ftax generate llama-3-8b --device h100-sxm5-80gb --framework vllm --batch 1,8 --prompt 512 --new-tokens 128
   ftax inspect resnet50 --batch 1 --depth 1
 
 Exit status:
@@ -40,17 +41,26 @@ struct Verb {
     void (*setup)(CLI::App& app, Action& action);
 };
 constexpr Verb verbs[] = {
-    {"predict", setup_predict},       {"crossover", setup_crossover},
-    {"compare", setup_compare},       {"headroom", setup_headroom},
-    {"inspect", setup_inspect},       {"convert", setup_convert},
-    {"validate", setup_validate},     {"devices", setup_devices},
-    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
-    {"doctor", setup_doctor},         {"nas", setup_nas},
+    {"predict", setup_predict},
+    {"crossover", setup_crossover},
+    {"compare", setup_compare},
+    {"headroom", setup_headroom},
+    {"generate", setup_generate},
+    {"inspect", setup_inspect},
+    {"convert", setup_convert},
+    {"validate", setup_validate},
+    {"devices", setup_devices},
+    {"frameworks", setup_frameworks},
+    {"profiles", setup_profiles},
+    {"doctor", setup_doctor},
+    {"nas", setup_nas},
     {"measure", setup_measure},
 #ifdef FTAX_WITH_FIT
-    {"calibrate", setup_calibrate},   {"fit", setup_fit},
+    {"calibrate", setup_calibrate},
+    {"fit", setup_fit},
 #endif
-    {"completion", setup_completion}, {"manual", setup_manual},
+    {"completion", setup_completion},
+    {"manual", setup_manual},
 };
 
 const Verb* find_verb(std::string_view name) {

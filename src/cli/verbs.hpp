@@ -14,6 +14,7 @@ void setup_predict(CLI::App& app, Action& action);
 void setup_crossover(CLI::App& app, Action& action);
 void setup_compare(CLI::App& app, Action& action);
 void setup_headroom(CLI::App& app, Action& action);
+void setup_generate(CLI::App& app, Action& action);
 void setup_inspect(CLI::App& app, Action& action);
 void setup_convert(CLI::App& app, Action& action);
 void setup_validate(CLI::App& app, Action& action);

@@ -92,4 +92,21 @@ void check_operands(const Graph& graph) {
     }
 }
 
+std::size_t scatter_bases(const Op& scatter) {
+    return std::min(scatter.inputs.size(),
+                    static_cast<std::size_t>(std::max<std::int64_t>(1, scatter.integer("bases", 1))));
+}
+
+std::vector<TensorId> scattered(const Graph& graph, const Op& scatter) {
+    std::vector<TensorId> updates;
+    const std::size_t bases = scatter_bases(scatter);
+    if (scatter.inputs.empty() || scatter.inputs[0] == no_tensor || scatter.outputs.empty()) return updates;
+    if (graph.tensors[scatter.inputs[0]].shape != graph.tensors[scatter.outputs[0]].shape) return updates;
+    for (std::size_t i = bases; i < scatter.inputs.size(); ++i) {
+        if (scatter.inputs[i] != no_tensor) updates.push_back(scatter.inputs[i]);
+    }
+    if (updates.size() > bases) updates.erase(updates.begin(), updates.end() - static_cast<std::ptrdiff_t>(bases));
+    return updates;
+}
+
 }  // namespace ftax

@@ -40,9 +40,9 @@ constexpr std::array<std::string_view, math_path_count> math_path_names{
 constexpr std::array<std::string_view, 10> architecture_names{
     "cpu", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
-    "conv",       "conv_depthwise", "conv_grouped", "batch_norm",  "gemm",       "bmm",
-    "layer_norm", "elementwise",    "view",         "module_call", "list_part",  "fused",
-    "engine",     "engine_call",    "graph_node",   "forward",     "synchronize"};
+    "conv",       "conv_depthwise", "conv_grouped", "batch_norm",  "gemm",      "bmm",
+    "layer_norm", "elementwise",    "view",         "module_call", "list_part", "fused",
+    "engine",     "engine_call",    "graph_node",   "forward",     "sequence",  "synchronize"};
 constexpr std::array<std::string_view, 4> bound_names{"host", "compute", "memory", "floor"};
 constexpr std::array<std::string_view, op_kind_count> op_kind_names{
     "conv",        "conv_transpose", "linear",     "matmul",
@@ -55,7 +55,7 @@ constexpr std::array<std::string_view, op_kind_count> op_kind_names{
     "split",       "expand",         "concat",     "pad",
     "copy",        "fill",           "fft",        "quantize",
     "dequantize",  "nonzero",        "to_host",    "shape",
-    "identity",    "control",        "custom"};
+    "identity",    "all_reduce",     "control",    "custom"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view name) {

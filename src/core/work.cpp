@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace {
@@ -122,6 +123,7 @@ enum class Traffic : std::uint8_t {
     operands,    ///< all inputs once, all outputs once
     lookup,      ///< the rows that are looked up, the indices, the output
     write_only,  ///< the output
+    update,      ///< what is written into the first operands, read and written once, and where it goes
 };
 
 struct WorkRule {
@@ -155,7 +157,7 @@ constexpr std::array<WorkRule, op_kind_count> rules{{
     {OpKind::resize, per_output<4>, Traffic::operands},
     {OpKind::embedding, no_flops, Traffic::lookup},
     {OpKind::gather, no_flops, Traffic::lookup},
-    {OpKind::scatter, no_flops, Traffic::operands},
+    {OpKind::scatter, no_flops, Traffic::update},
     {OpKind::reshape, no_flops, Traffic::none},
     {OpKind::transpose, no_flops, Traffic::none},
     {OpKind::slice, no_flops, Traffic::none},
@@ -172,6 +174,7 @@ constexpr std::array<WorkRule, op_kind_count> rules{{
     {OpKind::to_host, no_flops, Traffic::operands},
     {OpKind::shape, no_flops, Traffic::none},
     {OpKind::identity, no_flops, Traffic::none},
+    {OpKind::all_reduce, per_output<1>, Traffic::operands},
     {OpKind::control, no_flops, Traffic::none},
     {OpKind::custom, per_output<1>, Traffic::operands},
 }};
@@ -187,13 +190,26 @@ static_assert(rules_follow_op_kinds());
 std::int64_t read_bytes(const OpView& v, Traffic traffic) {
     std::int64_t total = 0;
     if (traffic == Traffic::none || traffic == Traffic::write_only) return total;
+    const bool in_place = traffic == Traffic::update && !scattered(v.graph, v.op).empty();
+    const std::size_t untouched = in_place ? scatter_bases(v.op) : 0;
     for (std::size_t i = 0; i < v.op.inputs.size(); ++i) {
         const Tensor* tensor = v.input(i);
-        if (!tensor) continue;
+        if (!tensor || i < untouched) continue;
         const bool table = traffic == Traffic::lookup && i == 0;
         total = checked_add(total, table ? std::min(v.bytes(tensor), v.bytes(v.output(0))) : v.bytes(tensor));
     }
     return total;
+}
+
+/// Bytes that a scatter writes: as many elements of the result's type as its updates have.
+std::int64_t update_bytes(const OpView& v) {
+    const std::vector<TensorId> updates = scattered(v.graph, v.op);
+    if (updates.empty()) return v.bytes(v.output(0));
+    std::int64_t bits = 0;
+    for (const TensorId update : updates) {
+        bits = checked_add(bits, checked_multiply(v.elements(&v.graph.tensors[update]), bits_of(v.output(0)->dtype)));
+    }
+    return checked_add(bits, 7) / 8;
 }
 
 }  // namespace
@@ -204,6 +220,10 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
     try {
         Work work{rule.flops(view), read_bytes(view, rule.traffic), 0};
         if (rule.traffic == Traffic::none) return work;
+        if (rule.traffic == Traffic::update) {
+            work.write_bytes = update_bytes(view);
+            return work;
+        }
         for (std::size_t i = 0; i < op.outputs.size(); ++i) {
             work.write_bytes = checked_add(work.write_bytes, view.bytes(view.output(i)));
         }

@@ -68,6 +68,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
                 "registers_per_sm",
                 "max_threads_per_sm",
                 "power_limit_w",
+                "peer_bandwidth_bytes_per_s",
                 "peak_flops_per_s"});
     const Quantities quantity(root);
     DeviceSpec device;
@@ -93,6 +94,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.registers_per_sm = quantity(root["registers_per_sm"]);
     device.max_threads_per_sm = quantity.count(root["max_threads_per_sm"]);
     device.power_limit_w = quantity(root["power_limit_w"]);
+    if (const auto link = root.find("peer_bandwidth_bytes_per_s")) device.peer_bandwidth_bytes_per_s = quantity(*link);
     const JsonField peaks = root["peak_flops_per_s"];
     // The last three are recorded for readers of the file; no kernel model uses them yet.
     peaks.allow({"fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",

@@ -45,15 +45,15 @@ class RowReader {
         return count(name).value_or(1);
     }
 
-    [[nodiscard]] double latency_s() {
-        const std::string_view cell = text("latency_ms");
+    [[nodiscard]] double latency_s(std::string_view name = "latency_ms", double unit_s = 1e-3) {
+        const std::string_view cell = text(name);
         const auto value = parse_number(cell);
         if (!value || *value <= 0) {
-            report(cell.empty() ? "no latency_ms"
-                                : fmt::format("latency_ms is not a positive number: {}", escape_terminal(cell)));
+            report(cell.empty() ? fmt::format("no {}", name)
+                                : fmt::format("{} is not a positive number: {}", name, escape_terminal(cell)));
             return 0;
         }
-        return *value * 1e-3;
+        return *value * unit_s;
     }
 
     [[nodiscard]] Precision precision() {
@@ -138,6 +138,20 @@ OperatorMeasurement read_operator(RowReader& reader) {
     return row;
 }
 
+LanguageMeasurement read_language(RowReader& reader) {
+    LanguageMeasurement row;
+    row.gpu = reader.required_text("gpu");
+    row.framework = lower_case(reader.required_text("framework"));
+    row.precision = reader.precision();
+    row.model = reader.required_text("model");
+    row.prompt = reader.required_count("isl");
+    row.new_tokens = reader.required_count("osl");
+    row.batch = reader.required_count("batch");
+    row.cards = reader.count("tp").value_or(1);
+    row.latency_s = reader.latency_s("latency_s", 1);
+    return row;
+}
+
 template <class Row>
 MeasurementFile<Row> read_rows(CsvTable table, Row (*read)(RowReader&)) {
     std::vector<Row> rows;
@@ -159,6 +173,10 @@ bool holds_operators(const CsvTable& table) {
     return table.column("op").has_value();
 }
 
+bool holds_language_models(const CsvTable& table) {
+    return table.column("isl") && table.column("osl");
+}
+
 MeasurementFile<Measurement> read_model_measurements(CsvTable table) {
     require_columns(table, {"gpu", "model", "batch", "latency_ms"});
     return read_rows<Measurement>(std::move(table), read_model);
@@ -167,6 +185,11 @@ MeasurementFile<Measurement> read_model_measurements(CsvTable table) {
 MeasurementFile<OperatorMeasurement> read_operator_measurements(CsvTable table) {
     require_columns(table, {"gpu", "op", "shape", "latency_ms"});
     return read_rows<OperatorMeasurement>(std::move(table), read_operator);
+}
+
+MeasurementFile<LanguageMeasurement> read_language_measurements(CsvTable table) {
+    require_columns(table, {"gpu", "framework", "model", "isl", "osl", "batch", "latency_s"});
+    return read_rows<LanguageMeasurement>(std::move(table), read_language);
 }
 
 }  // namespace ftax

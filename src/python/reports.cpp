@@ -1,6 +1,10 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "src/io/file.hpp"
 #include "src/python/bindings.hpp"
 #include "src/report/model_report.hpp"
+#include "src/scenario/generation.hpp"
 #include "src/scenario/validation.hpp"
 
 namespace ftax::python {
@@ -23,10 +27,35 @@ std::tuple<std::string, std::vector<std::string>> validate(const std::string& ro
     return {to_json(result.report), warnings};
 }
 
+/// The report as JSON.
+std::string generate(const std::string& model, const std::string& device, const std::string& framework,
+                     const std::string& precision, const std::string& host, const std::vector<std::int64_t>& batches,
+                     std::int64_t prompt, std::int64_t new_tokens, std::int64_t longest_prompt,
+                     const std::vector<std::int64_t>& cards, double price, const std::string& cache,
+                     const std::string& cache_precision) {
+    scenario::GenerationArguments arguments;
+    arguments.model.model = model;
+    arguments.model.cache = cache;
+    arguments.model.cache_type = cache_precision;
+    arguments.run.device = device;
+    arguments.run.framework = framework;
+    arguments.run.precision = precision;
+    arguments.run.host = host;
+    arguments.batches = fmt::format("{}", fmt::join(batches, ","));
+    arguments.tensor_parallel = fmt::format("{}", fmt::join(cards, ","));
+    arguments.request = {.prompt = prompt, .longest_prompt = longest_prompt, .new_tokens = new_tokens};
+    arguments.dollars_per_hour = price;
+    arguments.largest_batch = true;
+    return to_json(scenario::generate(arguments).report);
+}
+
 }  // namespace
 
 void bind_reports(nb::module_& module) {
     module.def("inspect_json", inspect, "graph"_a, "dims"_a, "depth"_a, Release());
+    module.def("generate_json", generate, "model"_a, "device"_a, "framework"_a, "precision"_a, "host"_a, "batches"_a,
+               "prompt"_a, "new_tokens"_a, "longest_prompt"_a, "tp"_a, "price"_a, "kv_cache"_a, "kv_precision"_a,
+               Release());
     module.def("validate_json", validate, "rows"_a, "anchor"_a, "models"_a, "by"_a, "profile"_a, "host_profile"_a,
                "predictions"_a, Release());
 }

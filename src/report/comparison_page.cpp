@@ -91,7 +91,9 @@ std::string pairs_table(const ComparisonReport& report) {
                                    {"host above device", "", CellKind::bars},
                                    {"host share", "host_share"},
                                    {"overhead", "framework_overhead"},
-                                   {"modelled", "coverage_time"}});
+                                   {"modelled", "coverage_time"},
+                                   {"memory", "total_bytes"},
+                                   {"fits", "fits", CellKind::text}});
     for (const ComparisonRow* at : rows) {
         const ComparisonRow& row = *at;
         const Prediction& p = *row.prediction;
@@ -107,6 +109,13 @@ std::string pairs_table(const ComparisonReport& report) {
         for (const double share :
              {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), p.coverage.time}) {
             table.number(share, percent(share));
+        }
+        if (row.memory) {
+            table.number(row.memory->total_bytes(), byte_size(row.memory->total_bytes()));
+            table.text(row.memory->fits() ? "yes" : "no");
+        } else {
+            table.empty();
+            table.empty();
         }
     }
     return table.html();

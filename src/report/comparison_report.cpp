@@ -11,6 +11,7 @@
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
+#include "src/report/memory_report.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -42,6 +43,10 @@ Json row_json(const ComparisonRow& row) {
                  {"sm_active", p.sm_active},
                  {"ratio_to_best", row.ratio_to_best},
                  {"coverage_time", p.coverage.time}});
+    if (row.memory) {
+        json["memory"] = memory_json(*row.memory);
+        json["fits"] = row.memory->fits();
+    }
     return json;
 }
 
@@ -76,7 +81,8 @@ std::string to_table(const ComparisonReport& report, Style style) {
                  {"bound", Align::left},
                  {"host share"},
                  {"overhead"},
-                 {"to best"}});
+                 {"to best"},
+                 {"memory"}});
     std::string skipped;
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction) {
@@ -87,16 +93,19 @@ std::string to_table(const ComparisonReport& report, Style style) {
         }
         const Prediction& p = *row.prediction;
         const bool best = row.ratio_to_best == 1;
-        table.add({{row.device},
-                   {fmt::format("{} {}", row.framework, row.framework_version)},
-                   {row.host},
-                   {batch_text(row)},
-                   {milliseconds(p.latency_s), best ? Tone::strong : Tone::plain},
-                   {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
-                   {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
-                   {percent(host_share(p))},
-                   {percent(equations::framework_overhead(p.latency_s, p.device_s))},
-                   {best ? "best" : significant(row.ratio_to_best) + "x"}});
+        table.add(
+            {{row.device},
+             {fmt::format("{} {}", row.framework, row.framework_version)},
+             {row.host},
+             {batch_text(row)},
+             {milliseconds(p.latency_s), best ? Tone::strong : Tone::plain},
+             {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
+             {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
+             {percent(host_share(p))},
+             {percent(equations::framework_overhead(p.latency_s, p.device_s))},
+             {best ? "best" : significant(row.ratio_to_best) + "x"},
+             {row.memory ? byte_size(row.memory->total_bytes()) + (row.memory->fits() ? "" : ", does not fit") : "",
+              row.memory && !row.memory->fits() ? Tone::warning : Tone::plain}});
     }
     text += table.print(style);
     if (!skipped.empty()) text += "\n" + skipped;
@@ -115,10 +124,10 @@ std::string to_json(const ComparisonReport& report) {
 
 std::string to_csv(const ComparisonReport& report) {
     std::string text;
-    append_csv_row(text,
-                   std::vector<std::string>{"model", "device", "framework", "framework_version", "host", "precision",
-                                            "batch", "latency_s", "low_s", "high_s", "host_s", "device_s", "bound",
-                                            "host_share", "framework_overhead", "ratio_to_best", "skipped"});
+    append_csv_row(text, std::vector<std::string>{"model", "device", "framework", "framework_version", "host",
+                                                  "precision", "batch", "latency_s", "low_s", "high_s", "host_s",
+                                                  "device_s", "bound", "host_share", "framework_overhead",
+                                                  "ratio_to_best", "memory_bytes", "fits", "skipped"});
     for (const ComparisonRow& row : report.rows) {
         std::vector<std::string> cells{report.model,
                                        row.device,
@@ -136,9 +145,11 @@ std::string to_csv(const ComparisonReport& report) {
                  {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), row.ratio_to_best}) {
                 cells.push_back(format_number(share));
             }
+            cells.push_back(row.memory ? format_number(row.memory->total_bytes()) : "");
+            cells.emplace_back(row.memory ? (row.memory->fits() ? "1" : "0") : "");
             cells.emplace_back();
         } else {
-            cells.resize(cells.size() + 9);
+            cells.resize(cells.size() + 11);
             cells.push_back(row.skipped);
         }
         append_csv_row(text, cells);

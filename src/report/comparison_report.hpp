@@ -19,6 +19,7 @@ struct ComparisonRow {
     std::optional<Prediction> prediction;  ///< nullopt where the pair cannot run the model
     std::string skipped;                   ///< why there is no prediction
     double ratio_to_best = 0;              ///< latency against the fastest pair at the same batch
+    std::optional<MemoryUse> memory{};
 };
 
 /// One model, frameworks and devices side by side.

@@ -71,6 +71,7 @@ std::string to_json(const HeadroomReport& report) {
                  {"latency_s", base(report).latency_s},
                  {"bound", name_of(base(report).bound)},
                  {"budget", report.budget},
+                 {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
                  {"headroom", Json::array()},
                  {"frameworks", Json::array()}};
     for (const Headroom& growth : report.growths) {

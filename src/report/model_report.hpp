@@ -42,6 +42,28 @@ struct ModelReport {
 [[nodiscard]] std::string to_json(const ModelReport& report);
 [[nodiscard]] std::string to_csv(const ModelReport& report);
 
+/// A dimension that a model leaves open.
+struct OpenDimension {
+    std::string symbol;
+    std::vector<std::string> axes;  ///< "input_ids.1": input and the number of its dimension, from 0
+    std::string flag;               ///< what gives it a value
+};
+
+/// A model some of whose dimensions have no value yet: what can be said of it.
+struct OpenModelReport {
+    std::string model, format;
+    std::vector<std::string> inputs, outputs;  ///< "x f32[batch,3,224,224]"
+    std::vector<OpenDimension> dimensions;
+    std::int64_t operators = 0;
+};
+
+/// Whether each symbol of a graph has a value. Throws Error{usage} for bindings that the graph does not know.
+[[nodiscard]] bool is_bound(const Graph& graph, const ShapeBindings& bindings);
+[[nodiscard]] OpenModelReport open_model_report(const Graph& graph);
+[[nodiscard]] std::string to_table(const OpenModelReport& report, Style style);
+[[nodiscard]] std::string to_json(const OpenModelReport& report);
+[[nodiscard]] std::string to_csv(const OpenModelReport& report);
+
 /// Every launch of a prediction, counted in `graph` (Predictor::graph): operator, module, kernels, host and device
 /// time, bound.
 [[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);

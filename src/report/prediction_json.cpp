@@ -2,6 +2,7 @@
 
 #include "ftax/equations.hpp"
 #include "src/io/json_document.hpp"
+#include "src/report/memory_report.hpp"
 #include "src/report/prediction_report.hpp"
 
 namespace ftax::report {
@@ -25,6 +26,10 @@ Json row_json(const PredictionRow& row) {
                  {"warp_occupancy", p.warp_occupancy},
                  {"coverage", {{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}}},
                  {"warnings", p.warnings}};
+    if (row.memory) {
+        json["memory"] = memory_json(*row.memory);
+        json["fits"] = row.memory->fits();
+    }
     if (row.branches) json["branches_s"] = {{"min", row.branches->min_s}, {"max", row.branches->max_s}};
     if (row.measured) json["measured_latency_s"] = row.measured->latency_s;
     if (row.measured && row.measured->device_s) json["measured_device_s"] = *row.measured->device_s;

@@ -17,28 +17,6 @@
 namespace ftax::report {
 namespace {
 
-/// Host and device time by group, each with a bar as long as its share of the largest.
-std::string breakdown_section(std::string_view title, std::string_view id, const std::vector<Share>& shares) {
-    double longest_s = 0;
-    for (const Share& share : shares) longest_s = std::max({longest_s, share.host_s, share.device_s});
-    PageTable table(id, {{std::string(title), "", CellKind::text},
-                         {"launches"},
-                         {"kernels"},
-                         {"host"},
-                         {"device"},
-                         {"host above device", "", CellKind::bars}});
-    for (const Share& share : shares) {
-        table.row();
-        table.text(share.name);
-        table.number(share.launches, std::to_string(share.launches));
-        table.number(share.kernels, std::to_string(share.kernels));
-        table.number(share.host_s, duration(share.host_s));
-        table.number(share.device_s, duration(share.device_s));
-        table.bars({{"host", share.host_s / longest_s}, {"device", share.device_s / longest_s}});
-    }
-    return section(fmt::format("By {}", title), table.html());
-}
-
 std::string roofline_section(const DeviceSpec& device, const Graph& graph, const Explanation& explanation,
                              std::string_view of, std::string_view at) {
     constexpr std::size_t shown = 25;

@@ -15,12 +15,12 @@ namespace ftax::report {
 namespace {
 
 /// What people call the kinds of host work, indexed by HostKind.
-constexpr auto cause_names =
-    std::to_array<std::string_view>({"convolution{}", "depthwise convolution{}", "grouped convolution{}",
-                                     "batch norm{}", "matrix product{}", "batched matrix product{}", "layer norm{}",
-                                     "elementwise kernel{} (pointwise, pool, softmax, copy, reduce, gather)", "view{}",
-                                     "module call{}", "part{} of concatenations", "fused kernel{}", "engine layer{}",
-                                     "engine call{}", "graph node{}", "forward call{}", "synchronization{}"});
+constexpr auto cause_names = std::to_array<std::string_view>(
+    {"convolution{}", "depthwise convolution{}", "grouped convolution{}", "batch norm{}", "matrix product{}",
+     "batched matrix product{}", "layer norm{}",
+     "elementwise kernel{} (pointwise, pool, softmax, copy, reduce, gather)", "view{}", "module call{}",
+     "part{} of concatenations", "fused kernel{}", "engine layer{}", "engine call{}", "graph node{}", "forward call{}",
+     "sequence{}", "synchronization{}"});
 static_assert(cause_names.size() == host_kind_count);
 
 std::string describe(const DeviceProfile& device) {
@@ -90,6 +90,8 @@ std::string to_table(const PredictionReport& report, Style style) {
                                        {"SM active"}, {"items/s"}};
     const bool branches =
         std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.branches; });
+    const bool memory = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.memory; });
+    if (memory) columns.push_back({"memory"});
     if (branches) columns.push_back({"by branch ms"});
     if (measured) columns.insert(columns.end(), {{"measured ms"}, {"error"}});
     if (measured_device) columns.insert(columns.end(), {{"measured device ms"}, {"error"}});
@@ -106,6 +108,11 @@ std::string to_table(const PredictionReport& report, Style style) {
                                 {percent(equations::framework_overhead(p.latency_s, p.device_s))},
                                 {percent(p.sm_active)},
                                 {row.batch ? significant(static_cast<double>(*row.batch) / p.latency_s) : ""}};
+        if (memory) {
+            const bool fits = !row.memory || row.memory->fits();
+            cells.push_back({row.memory ? byte_size(row.memory->total_bytes()) + (fits ? "" : ", does not fit") : "",
+                             fits ? Tone::plain : Tone::warning});
+        }
         if (branches) {
             cells.push_back({row.branches ? fmt::format("{} to {}", milliseconds(row.branches->min_s),
                                                         milliseconds(row.branches->max_s))
@@ -165,7 +172,9 @@ std::string to_csv(const PredictionReport& report) {
                                                   "coverage_time",
                                                   "framework_overhead",
                                                   "sm_active",
-                                                  "warp_occupancy"});
+                                                  "warp_occupancy",
+                                                  "memory_bytes",
+                                                  "fits"});
     std::string dims;
     for (const auto& [symbol, value] : report.dims)
         dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
@@ -190,6 +199,8 @@ std::string to_csv(const PredictionReport& report) {
               equations::framework_overhead(p.latency_s, p.device_s), p.sm_active, p.warp_occupancy}) {
             cells.push_back(format_number(share));
         }
+        cells.push_back(row.memory ? format_number(row.memory->total_bytes()) : "");
+        cells.push_back(row.memory ? (row.memory->fits() ? "1" : "0") : "");
         append_csv_row(text, cells);
     }
     return text;

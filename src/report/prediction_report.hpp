@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ftax/anchor.hpp"
+#include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
 #include "src/report/table.hpp"
 
@@ -27,6 +28,7 @@ struct PredictionRow {
     Prediction prediction;
     std::optional<Measured> measured;
     std::optional<LatencyRange> branches;
+    std::optional<MemoryUse> memory{};
 };
 
 /// Where along the batch the framework stops being the bottleneck, or on which side it stays.

@@ -80,6 +80,9 @@ std::string predictions_section(const PredictionReport& report) {
                                     {"host", "host_s"},
                                     {"device", "device_s"},
                                     {"bound", "bound", CellKind::text}};
+    const bool memory = std::any_of(report.rows.begin(), report.rows.end(),
+                                    [](const PredictionRow& row) { return row.memory.has_value(); });
+    if (memory) columns.insert(columns.end(), {{"memory", "total_bytes"}, {"fits", "fits", CellKind::text}});
     if (measured) columns.push_back({"measured", "measured_latency_s"});
     PageTable table("predictions", columns);
     for (const PredictionRow& row : report.rows) {
@@ -90,6 +93,13 @@ std::string predictions_section(const PredictionReport& report) {
             table.number(seconds, duration(seconds));
         }
         table.text(name_of(p.bound));
+        if (row.memory) {
+            table.number(row.memory->total_bytes(), byte_size(row.memory->total_bytes()));
+            table.text(row.memory->fits() ? "yes" : "no");
+        } else if (memory) {
+            table.empty();
+            table.empty();
+        }
         if (row.measured) {
             table.number(row.measured->latency_s, duration(row.measured->latency_s));
         } else if (measured) {
@@ -97,6 +107,27 @@ std::string predictions_section(const PredictionReport& report) {
         }
     }
     return section("Predictions", table.html());
+}
+
+std::string breakdown_section(std::string_view title, std::string_view id, const std::vector<Share>& shares) {
+    double longest_s = 0;
+    for (const Share& share : shares) longest_s = std::max({longest_s, share.host_s, share.device_s});
+    PageTable table(id, {{std::string(title), "", CellKind::text},
+                         {"launches"},
+                         {"kernels"},
+                         {"host"},
+                         {"device"},
+                         {"host above device", "", CellKind::bars}});
+    for (const Share& share : shares) {
+        table.row();
+        table.text(share.name);
+        table.number(share.launches, std::to_string(share.launches));
+        table.number(share.kernels, std::to_string(share.kernels));
+        table.number(share.host_s, duration(share.host_s));
+        table.number(share.device_s, duration(share.device_s));
+        table.bars({{"host", share.host_s / longest_s}, {"device", share.device_s / longest_s}});
+    }
+    return section(fmt::format("By {}", title), table.html());
 }
 
 std::string coverage_section(const PredictionReport& report, const Graph& graph) {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ftax/predict.hpp"
+#include "src/report/breakdown.hpp"
 #include "src/report/prediction_report.hpp"
 
 /// Parts that the pages of `ftax predict` and `ftax crossover` share.
@@ -18,6 +21,10 @@ namespace ftax::report {
 
 /// How much of the model (as the framework runs it) has a rule, what has none, and every warning.
 [[nodiscard]] std::string coverage_section(const PredictionReport& report, const Graph& graph);
+
+/// Host and device time by group, each with a bar as long as its share of the largest.
+[[nodiscard]] std::string breakdown_section(std::string_view title, std::string_view id,
+                                            const std::vector<Share>& shares);
 
 /// Every parameter of both profiles with its source.
 [[nodiscard]] std::string provenance_section(const PredictionReport& report);

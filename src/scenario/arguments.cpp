@@ -94,6 +94,12 @@ std::vector<std::string> split_list(std::string_view text) {
     }
 }
 
+std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option) {
+    std::vector<std::int64_t> values;
+    for (const std::string& part : split_list(text)) values.push_back(positive(part, option));
+    return values;
+}
+
 std::vector<std::int64_t> parse_batches(std::string_view text) {
     std::vector<std::int64_t> values;
     for (const std::string& part : split_list(text)) {

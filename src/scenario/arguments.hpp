@@ -18,6 +18,9 @@ namespace ftax::scenario {
 /// 10,000 values.
 [[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text);
 
+/// Parses a list of whole numbers from 1 on: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
+[[nodiscard]] std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option);
+
 /// Parses "seq=128" and adds it to `bindings`.
 /// Throws Error{usage} for another form, a value below 1 or a second value of one symbol, Error{limit} beyond int64.
 void parse_dimension(std::string_view text, ShapeBindings& bindings);

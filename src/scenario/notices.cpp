@@ -3,6 +3,7 @@
 #include <set>
 
 #include "src/io/escape.hpp"
+#include "src/report/memory_report.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -28,6 +29,10 @@ void print_warnings(const std::vector<std::string>& warnings) {
     for (const std::string& warning : warnings) {
         if (printed.insert(warning).second) std::fprintf(notices(), "warning: %s\n", escape_terminal(warning).c_str());
     }
+}
+
+void warn_of_memory(const MemoryUse& memory) {
+    if (!memory.fits()) print_warnings({report::describe(memory)});
 }
 
 }  // namespace ftax::scenario

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ftax/error.hpp"
+#include "src/io/escape.hpp"
 #include "src/scenario/arguments.hpp"
 #include "src/scenario/notices.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -18,9 +20,29 @@ void refuse(const std::vector<std::string>& mismatches) {
     if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
 }
 
+CacheKind parse_cache_kind(const std::string& name) {
+    const auto kind = cache_kind_from_name(name);
+    if (!kind) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("no cache is called '{}'; there are: dynamic, static, paged", escape_terminal(name)));
+    }
+    return *kind;
+}
+
+DType parse_cache_type(const std::string& name) {
+    static const std::map<std::string_view, DType> types = {
+        {"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}, {"fp8", DType::f8e4m3}};
+    const auto found = types.find(name);
+    if (found == types.end()) {
+        throw Error(ErrorCode::usage, fmt::format("no cache precision is called '{}'; there are: fp32, fp16, bf16, fp8",
+                                                  escape_terminal(name)));
+    }
+    return found->second;
+}
+
 }  // namespace
 
-Graph load_graph(const ModelArguments& arguments) {
+ImportOptions import_options(const ModelArguments& arguments) {
     ImportOptions options = arguments.limits;
     for (const std::string& shape : arguments.shapes) options.input_shapes.push_back(parse_input_shape(shape));
     if (!arguments.inputs.empty()) {
@@ -33,7 +55,13 @@ Graph load_graph(const ModelArguments& arguments) {
     for (const std::string& branch : arguments.branches) options.branches.insert(parse_branch(branch));
     options.strict = arguments.strict;
     options.unsupported_is_error = arguments.unsupported == "error";
-    Graph graph = ftax::load_graph(arguments.model, options);
+    if (!arguments.cache.empty()) options.cache.kind = parse_cache_kind(arguments.cache);
+    if (!arguments.cache_type.empty()) options.cache.type = parse_cache_type(arguments.cache_type);
+    return options;
+}
+
+Graph load_graph(const ModelArguments& arguments) {
+    Graph graph = ftax::load_graph(arguments.model, import_options(arguments));
     print_warnings(graph.warnings);
     return graph;
 }

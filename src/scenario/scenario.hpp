@@ -22,6 +22,8 @@ struct ModelArguments {
     std::vector<std::string> branches;  ///< "if_3=then"
     std::string unsupported = "memory-bound";
     bool strict = false;
+    std::string cache;       ///< "static"; empty for the default
+    std::string cache_type;  ///< "fp8"; empty for that of the weights
     ImportOptions limits;
 };
 
@@ -38,6 +40,8 @@ struct RunArguments {
     PredictOptions options;
 };
 
+/// How a file is read, as the arguments say. Throws Error{usage} for what they misspell.
+[[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
 /// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);

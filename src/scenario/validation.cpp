@@ -9,6 +9,7 @@
 #include "ftax/framework.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/scenario/arguments.hpp"
+#include "src/scenario/language_rows.hpp"
 #include "src/scenario/row_predictor.hpp"
 
 namespace ftax::scenario {
@@ -45,6 +46,22 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
     auto rows = predict_rows(file, watch, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
         return std::optional(report::RowPrediction{p.latency_s, p.low_s, p.high_s, p.bound, p.coverage.time});
+    });
+    profiles = predictor.profiles();
+    return rows;
+}
+
+std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile<LanguageMeasurement>& file,
+                                                           const ValidationArguments& arguments, const Watch& watch,
+                                                           std::set<report::UsedProfile>& profiles) {
+    if (!arguments.anchor.empty()) {
+        throw Error(ErrorCode::usage, "rows of language models take no --anchor");
+    }
+    LanguagePredictor predictor(arguments.device_profile);
+    auto rows = predict_rows(file, watch, [&](const LanguageMeasurement& row) {
+        const Generation g = predictor.predict(row);
+        return std::optional(
+            report::RowPrediction{g.total_s, g.low_s, g.high_s, g.decode.bound, g.decode.coverage.time});
     });
     profiles = predictor.profiles();
     return rows;
@@ -95,6 +112,10 @@ Validation validate(const ValidationArguments& arguments, const Warn& warn, cons
     if (operators) {
         auto file = read_operator_measurements(std::move(result.table));
         result.rows = validate_operators(file, arguments, warn, watch, profiles);
+        result.table = std::move(file.table);
+    } else if (holds_language_models(result.table)) {
+        auto file = read_language_measurements(std::move(result.table));
+        result.rows = validate_language_models(file, arguments, watch, profiles);
         result.table = std::move(file.table);
     } else {
         auto file = read_model_measurements(std::move(result.table));

@@ -38,7 +38,7 @@ TEST_CASE("the commands of the README run") {
         CHECK_MESSAGE(!outcome.output.empty(), line);
         ++commands;
     }
-    CHECK(commands == 4);
+    CHECK(commands == 5);
 }
 
 TEST_CASE("the accuracy table of the README says what the ledger says") {

@@ -132,3 +132,16 @@ def test_the_package_has_types_for_checkers():
 def test_importing_does_not_load_what_is_not_needed():
     code = "import sys, ftax, json; print(json.dumps([m for m in ('torch', 'onnx', 'pandas') if m in sys.modules]))"
     assert json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) == []
+
+
+def test_generate_gives_both_phases_of_each_batch():
+    one, eight = ftax.generate("llama-3-8b", "h100-sxm5-80gb", "vllm", prompt=512, new_tokens=64, batch=[1, 8], price=2.0)
+    assert one["batch"] == 1 and eight["batch"] == 8
+    assert one["ttft_s"] < eight["ttft_s"] and one["tpot_s"] < eight["tpot_s"]
+    assert one["total_s"] == pytest.approx(one["ttft_s"] + 63 * one["tpot_s"])
+    assert eight["tokens_per_s"] == pytest.approx(8 * 64 / eight["total_s"])
+    assert eight["tokens_per_dollar"] == pytest.approx(eight["tokens_per_s"] * 1800)
+    assert eight["memory"]["cache_bytes"] == pytest.approx(8 * one["memory"]["cache_bytes"])
+    assert one["fits"] and one["largest_batch"] > 8
+    with pytest.raises(ftax.UsageError):
+        ftax.generate("llama-3-8b", "t4", prompt=512, new_tokens=0)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/io/csv.hpp"
+#include "src/report/memory_report.hpp"
 #include "tests/golden.hpp"
 
 using namespace ftax;
@@ -45,6 +46,14 @@ PredictionReport example() {
     large.coverage = {.nodes = 0.98, .flops = 1, .time = 0.9991};
     large.warnings = {"extrapolated"};
     report.rows = {{1, small, Measured{.latency_s = 0.01644, .device_s = 0.00289}}, {64, large, {}}};
+    report.rows[0].memory = {.weights_bytes = 219e6,
+                             .cache_bytes = 1e6,
+                             .activations_bytes = 3e6,
+                             .workspace_bytes = 9.5e6,
+                             .context_bytes = 5e8,
+                             .capacity_bytes = 48e9};
+    report.rows[1].memory = report.rows[0].memory;
+    report.rows[1].memory->activations_bytes = 48e9;
     report.crossover = CrossoverReport{
         .crossover = Crossover{.batch = 27.44,
                                .low = 22.1,
@@ -61,6 +70,14 @@ TEST_CASE("a prediction report as a table, as CSV and as JSON") {
     test::check_golden("prediction.txt", to_table(example(), {}));
     test::check_golden("prediction.csv", to_csv(example()));
     test::check_golden("prediction.json", to_json(example()));
+}
+
+TEST_CASE("what does not fit is said in capitals") {
+    const PredictionReport report = example();
+    CHECK(describe(*report.rows[0].memory) ==
+          "memory: 732 MB of 48.0 GB: weights 219 MB, cache 1.00 MB, activations 3.00 MB, workspace 9.50 MB, context "
+          "500 MB");
+    CHECK(describe(*report.rows[1].memory).starts_with("memory: 48.7 GB of 48.0 GB, DOES NOT FIT: weights"));
 }
 
 TEST_CASE("causes of host time are one or many") {

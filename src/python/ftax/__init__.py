@@ -46,7 +46,7 @@ from ._ftax import (
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
     "Predictor", "ProfileError", "RefusedError", "UsageError", "compare", "crossover", "device", "devices", "framework",
-    "frameworks", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo", "__version__",
+    "frameworks", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo", "__version__",
 ]
 
 Model = Union[str, "os.PathLike[str]", Graph]
@@ -151,6 +151,23 @@ def compare(model: Model, devices: str | Sequence[str], frameworks: str | Sequen
             continue
         rows += [{**side, "batch": b, "latency_s": p.latency_s, "low_s": p.low_s, "high_s": p.high_s, "host_s": p.host_s,
                   "device_s": p.device_s, "bound": p.bound} for b, p in zip(_batches(batch), predictions)]
+    return rows
+
+
+def generate(model: str | os.PathLike[str], device: str, framework: str = "pytorch-eager", precision: str = "", *,
+             prompt: int, new_tokens: int, batch: int | Iterable[int] = 1, longest_prompt: int = 0,
+             tp: int | Iterable[int] = 1, price: float = 0.0, host: str = "", kv_cache: str = "",
+             kv_precision: str = "") -> list[dict[str, Any]]:
+    """Predicts the text of a language model: a dict per number of cards `tp` and batch; as `ftax generate --json`.
+
+    Keys: ttft_s (time to the first token), tpot_s (mean time per further token), total_s, tokens_per_s, memory, fits,
+    largest_batch and more. `model` is a config.json, a folder with one, or a name of the zoo; without a `precision` its
+    own holds. `price` is that of one card in dollars per hour.
+    """
+    report = json.loads(_ftax.generate_json(os.fspath(model), device, framework, precision, host, _batches(batch),
+                                            prompt, new_tokens, longest_prompt, _batches(tp), price, kv_cache,
+                                            kv_precision))
+    rows: list[dict[str, Any]] = report["predictions"]
     return rows
 
 

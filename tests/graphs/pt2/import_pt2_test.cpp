@@ -7,6 +7,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "graphs/pt2/symbol_names.hpp"
 #include "tests/failure.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 
@@ -62,6 +63,20 @@ TEST_CASE("a .pt2 program becomes operators with shapes, strides, modules and we
     CHECK(contains(graph.warnings[0], "s77"));
     // 2 FLOPs × 4·8·5·5 outputs × 27 weights each, one FLOP per element of the ReLU
     CHECK(total_work(graph, bind(graph, {{"batch", 4}})).flops == 2 * 800 * 27 + 800);
+}
+
+TEST_CASE("dimensions that torch numbers are called by what they are, or by input and place") {
+    SymbolNames names;
+    names.add_input("input_ids", {"s0", "1"}, true);
+    names.add_input("attention_mask", {"s0", "s1"}, true);
+    names.add_input("past_key_values_0_key", {"s0", "8", "s7", "64"}, false);
+    names.add_input("past_key_values_0_value", {"s0", "8", "s7", "64"}, false);
+    names.add_input("pixels", {"s0", "3", "s9", "s9"}, false);
+    CHECK(names.rename("s0") == "batch");
+    CHECK(names.rename("s1") == "attention_mask.1");
+    CHECK(names.rename("s7 + 1") == "past + 1");
+    CHECK(names.rename("s9*s9") == "pixels.2*pixels.2");
+    CHECK(names.rename("s12") == "s12");  // of no input
 }
 
 TEST_CASE("a batch beyond the range that the program was exported for is warned of") {

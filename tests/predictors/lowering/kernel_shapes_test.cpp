@@ -115,3 +115,32 @@ output %y
     CHECK(decode.split_k > 1);
     CHECK(decode.seconds < 0.5 * models.plan(chunk, MathPath::fp16_tensor).seconds);
 }
+
+TEST_CASE("a write into a larger tensor costs what it writes, unless somebody needs the tensor as it was") {
+    const auto written_bytes = [](const std::string& source, const std::string& after) {
+        const Graph graph = parse_text_graph(R"(graph cache
+input %cache f16[batch,8,1024,64]
+input %fresh f16[batch,8,1,64]
+input %place i64[1]
+%y f16[batch,8,1024,64] = scatter(%cache,%place,%fresh) ")" +
+                                             source + R"("
+%z f16[batch,8,1024,64] = pointwise()" + after +
+                                             R"() {function="relu"}
+output %z
+)");
+        const DeviceProfile device = device_profile("t4");
+        const Schedule schedule =
+            lower(graph, device.device, {.precision = Precision::fp16}, framework_model("pytorch-eager").traits);
+        const BoundShapes bound = bind(graph, {{"batch", 2}});
+        for (const Kernel& kernel : schedule.kernels) {
+            if (graph.ops[kernel.op].kind != OpKind::scatter) continue;
+            return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, kernel, bound, false)).write_bytes;
+        }
+        return std::int64_t{0};
+    };
+    constexpr std::int64_t fresh = 2 * 8 * 64 * 2, whole = 1024 * fresh;
+    CHECK(written_bytes("aten::index_copy_", "%y") == fresh);
+    CHECK(written_bytes("aten::index_copy", "%y") == fresh);
+    CHECK(written_bytes("aten::index_copy", "%cache") == whole);
+    CHECK(written_bytes("aten::index_copy_", "%cache") == fresh);
+}

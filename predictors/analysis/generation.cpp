@@ -1,0 +1,277 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "ftax/error.hpp"
+#include "ftax/generate.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/core/symbol_range.hpp"
+
+namespace ftax {
+namespace {
+
+constexpr std::int64_t no_limit = std::int64_t{1} << 20;
+/// Tokens of prompts that an engine takes into one pass unless a single prompt is longer.
+/// Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
+constexpr std::int64_t tokens_per_pass = 8192;
+
+bool has_symbol(const Graph& graph, std::string_view name) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+}
+
+constexpr std::array<std::string_view, 3> decoder_symbols{"batch", "seq", cached_tokens};
+
+PredictOptions one_by_one(PredictOptions options) {
+    options.synchronized = true;
+    return options;
+}
+
+/// Times of a step, or sums of them.
+struct Step {
+    double latency_s = 0, low_s = 0, high_s = 0, host_s = 0, device_s = 0;
+
+    explicit Step(const Prediction& p)
+        : latency_s(p.latency_s), low_s(p.low_s), high_s(p.high_s), host_s(p.host_s), device_s(p.device_s) {}
+    Step() = default;
+    void add(const Step& other, double weight) {
+        latency_s += weight * other.latency_s;
+        low_s += weight * other.low_s;
+        high_s += weight * other.high_s;
+        host_s += weight * other.host_s;
+        device_s += weight * other.device_s;
+    }
+};
+
+/// Sums f(first) + … + f(last) by Simpson's rule on intervals that a value in the middle confirms to be straight.
+template <class F>
+class Sum {
+  public:
+    explicit Sum(F f) : f_(std::move(f)) {}
+
+    Step over(std::int64_t first, std::int64_t last) {
+        Step total;
+        if (first == last) {
+            total.add(f_(first), 1);
+        } else {
+            add(first, f_(first), last, f_(last),
+                static_cast<double>(last - first + 1) / static_cast<double>(last - first), 0, total);
+        }
+        return total;
+    }
+
+  private:
+    /// `scale`: values that a unit of length stands for.
+    void add(std::int64_t from, const Step& low, std::int64_t to, const Step& high, double scale, int depth,
+             Step& total) {
+        constexpr double straight = 0.002;
+        constexpr int deepest = 4;  // 17 values
+        const double length = static_cast<double>(to - from) * scale;
+        const std::int64_t middle = from + (to - from) / 2;
+        if (middle == from) {
+            total.add(low, length / 2);
+            total.add(high, length / 2);
+            return;
+        }
+        const Step between = f_(middle);
+        const double share = static_cast<double>(middle - from) / static_cast<double>(to - from);
+        const double expected = low.latency_s + share * (high.latency_s - low.latency_s);
+        if (depth == deepest || std::abs(between.latency_s - expected) <= straight * between.latency_s) {
+            total.add(low, length / 6);
+            total.add(between, 4 * length / 6);
+            total.add(high, length / 6);
+            return;
+        }
+        add(from, low, middle, between, scale, depth + 1, total);
+        add(middle, between, to, high, scale, depth + 1, total);
+    }
+
+    F f_;
+};
+
+void check(const GenerationRequest& request) {
+    const auto at_least_one = [](std::int64_t value, std::string_view what) {
+        if (value < 1) throw Error(ErrorCode::usage, fmt::format("{} must be at least 1, not {}", what, value));
+    };
+    at_least_one(request.batch, "the batch");
+    at_least_one(request.prompt, "the length of the prompt");
+    at_least_one(request.new_tokens, "the number of new tokens");
+    if (request.longest_prompt != 0 && request.longest_prompt < request.prompt) {
+        throw Error(ErrorCode::usage, fmt::format("the longest prompt has {} tokens, less than the mean of {}",
+                                                  request.longest_prompt, request.prompt));
+    }
+}
+
+void append_new(std::vector<std::string>& all, const std::vector<std::string>& warnings) {
+    for (const std::string& warning : warnings) {
+        if (std::find(all.begin(), all.end(), warning) == all.end()) all.push_back(warning);
+    }
+}
+
+}  // namespace
+
+bool is_decoder(const Graph& graph) {
+    return std::all_of(decoder_symbols.begin(), decoder_symbols.end(),
+                       [&](std::string_view symbol) { return has_symbol(graph, symbol); });
+}
+
+Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options)
+    : predictor_(graph, std::move(device), std::move(framework), one_by_one(options)) {
+    for (const std::string_view symbol : decoder_symbols) {
+        if (has_symbol(graph, symbol)) continue;
+        throw Error(
+            ErrorCode::model,
+            fmt::format("{} generates no tokens: it has no dimension {} (a decoder's config.json gives one with "
+                        "batch, seq and past)",
+                        graph.name, symbol));
+    }
+    const LoweringTraits& traits = model_of(predictor_.framework()).traits;
+    schedules_ = traits.serves_sequences;
+    evicts_ = traits.evicts_sequences;
+    skips_padding_ = traits.skips_padding;
+    has_fixed_cache_ = has_symbol(graph, "cache");
+}
+
+std::int64_t Generator::prompt_of(const GenerationRequest& request) const {
+    return skips_padding_ ? request.prompt : std::max(request.prompt, request.longest_prompt);
+}
+
+std::int64_t Generator::prompts_per_pass(const GenerationRequest& request) const {
+    if (!schedules_) return request.batch;
+    return std::clamp<std::int64_t>(tokens_per_pass / prompt_of(request), 1, request.batch);
+}
+
+ShapeBindings Generator::pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
+                              std::int64_t past) const {
+    ShapeBindings bindings{{"batch", batch}, {"seq", seq}, {std::string(cached_tokens), past}};
+    if (has_fixed_cache_) bindings["cache"] = prompt_of(request) + request.new_tokens;
+    return bindings;
+}
+
+MemoryUse Generator::memory(const GenerationRequest& request) {
+    check(request);
+    const std::int64_t prompt = prompt_of(request);
+    const MemoryUse start = predictor_.memory(pass(request, prompts_per_pass(request), prompt, 0));
+    MemoryUse use = predictor_.memory(pass(request, request.batch, 1, prompt + request.new_tokens - 1));
+    use.activations_bytes = std::max(use.activations_bytes, start.activations_bytes);
+    return use;
+}
+
+std::int64_t Generator::largest_batch(const GenerationRequest& request) {
+    const auto fits = [&](std::int64_t batch) {
+        GenerationRequest other = request;
+        other.batch = batch;
+        const MemoryUse use = memory(other);
+        // Engines leave a tenth of the memory alone. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
+        // kv_cache_free_gpu_mem_fraction.
+        return use.total_bytes() <= (schedules_ ? 0.9 : 1.0) * use.capacity_bytes;
+    };
+    if (!fits(1)) return 0;
+    std::int64_t below = 1;
+    std::int64_t above = 2;
+    while (above < no_limit && fits(above)) {
+        below = above;
+        above *= 2;
+    }
+    while (above - below > 1) {
+        const std::int64_t middle = below + (above - below) / 2;
+        (fits(middle) ? below : above) = middle;
+    }
+    return below;
+}
+
+void Generator::run_at_once(const GenerationRequest& request, Generation& result) {
+    const std::int64_t prompt = prompt_of(request);
+    const std::int64_t together = prompts_per_pass(request);
+    result.prefill_passes = (request.batch + together - 1) / together;
+    result.prefill = predictor_.predict(pass(request, together, prompt, 0));
+    Step all;
+    all.add(Step(result.prefill), static_cast<double>(request.batch) / static_cast<double>(together));
+    result.ttft_s = all.latency_s;
+
+    const auto step = [&](std::int64_t past) { return predictor_.predict(pass(request, request.batch, 1, past)); };
+    const std::int64_t last = prompt + std::max<std::int64_t>(0, request.new_tokens - 2);
+    result.first_tpot_s = step(prompt).latency_s;
+    result.decode = step(prompt + (last - prompt) / 2);
+    const Prediction at_end = step(last);
+    result.last_tpot_s = at_end.latency_s;
+    // Of both passes the one with the longest context says what the other would.
+    append_new(result.warnings, request.new_tokens > 1 ? at_end.warnings : result.prefill.warnings);
+    Sum sum([&](std::int64_t past) { return Step(step(past)); });
+    const Step decoding = sum.over(prompt, last);
+    const auto steps = static_cast<double>(last - prompt + 1);
+    result.tpot_s = decoding.latency_s / steps;
+    result.decode_host_s = decoding.host_s / steps;
+    result.decode_device_s = decoding.device_s / steps;
+    if (request.new_tokens > 1) all.add(decoding, 1);
+    result.total_s = all.latency_s;
+    result.low_s = all.low_s;
+    result.high_s = all.high_s;
+}
+
+Generation Generator::generate(const GenerationRequest& request) {
+    check(request);
+    Generation result{.request = request, .memory = memory(request), .at_once = largest_batch(request)};
+    // What does not fit is predicted as if it did, unless the framework itself makes sequences wait.
+    const bool waits = schedules_ && result.at_once > 0 && result.at_once < request.batch;
+    GenerationRequest turn = request;
+    if (waits) turn.batch = result.at_once;
+    run_at_once(turn, result);
+    if (waits) {
+        result.waves = static_cast<double>(request.batch) / static_cast<double>(result.at_once);
+        result.warnings.push_back(fmt::format("{} of {} sequences fit into the memory at once: they take {:.1f} turns",
+                                              result.at_once, request.batch, result.waves));
+        double factor = evicts_ ? result.waves : std::floor(result.waves);
+        if (const std::int64_t rest = request.batch % result.at_once; !evicts_ && rest > 0) {
+            Generation last_turn;
+            turn.batch = rest;
+            run_at_once(turn, last_turn);
+            factor += last_turn.total_s / result.total_s;
+        }
+        for (double* seconds : {&result.total_s, &result.low_s, &result.high_s}) *seconds *= factor;
+    } else if (!result.memory.fits()) {
+        result.warnings.push_back(fmt::format("does not fit: {:.1f} GB of {:.1f} GB of memory",
+                                              result.memory.total_bytes() * 1e-9, result.memory.capacity_bytes * 1e-9));
+    }
+    result.tokens_per_s = static_cast<double>(request.batch) * static_cast<double>(request.new_tokens) / result.total_s;
+    return result;
+}
+
+DecodeCrossover Generator::crossover(const GenerationRequest& request, const DecodeCrossover* known) {
+    check(request);
+    DecodeCrossover result;
+    if (known != nullptr) {
+        result = *known;
+        result.context.reset();
+    } else {
+        const ShapeBindings one = pass(request, 1, 1, prompt_of(request));
+        result.batch = find_crossover(predictor_, one, result.largest_batch);
+        if (!result.batch) result.batch_bound = predictor_.predict(one).bound;
+    }
+    result.longest_context = no_limit;
+    for (const SymbolRange& range : predictor_.graph().ranges) {
+        if (range.symbol == "past+seq") result.longest_context = std::min(result.longest_context, range.greatest - 1);
+    }
+    // With a cache of fixed length a step takes as long at its beginning as at its end.
+    const auto at = [&](std::int64_t past) { return predictor_.predict(pass(request, request.batch, 1, past)); };
+    const auto waits = [](const Prediction& p) { return p.host_s > p.device_s; };
+    const Prediction start = at(0);
+    const Prediction end = at(result.longest_context);
+    if (!waits(start) || waits(end)) {
+        result.context_bound = waits(start) ? Bound::host : start.bound;
+        return result;
+    }
+    std::int64_t below = 0;
+    std::int64_t above = result.longest_context;
+    while (above - below > std::max<std::int64_t>(1, below / 256)) {
+        const std::int64_t middle = below + (above - below) / 2;
+        (waits(at(middle)) ? below : above) = middle;
+    }
+    result.context = above;
+    return result;
+}
+
+}  // namespace ftax

@@ -1,0 +1,57 @@
+#include "predictors/frameworks/frameworks.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+namespace ftax {
+
+// Engines that serve language models: merged layers, hand-written kernels between them, keys and values in pages. Each
+// step begins when the tokens of the one before are on the host, where a scheduler takes them.
+constexpr void (*passes[])(Graph&) = {rewrites::fuse_written_out_attention, rewrites::append_to_pages,
+                                      rewrites::merge_layers_of_one_input, rewrites::fuse_between_contractions};
+
+constexpr LoweringTraits serving{.views_cost_host = false,
+                                 .module_calls = false,
+                                 .separate_conv_bias = false,
+                                 .skips_padding = true,
+                                 .cublas_lt_limit = no_cublas_lt_limit,
+                                 .batched_matmul_copies = false,
+                                 .serves_sequences = true,
+                                 .synchronizes_runs = true};
+
+constexpr LoweringTraits vllm_traits = [] {
+    LoweringTraits traits = serving;
+    traits.captures_decoding = true;
+    traits.evicts_sequences = true;  // Source: vLLM, preemption by recomputation; TensorRT-LLM: GUARANTEED_NO_EVICT
+    return traits;
+}();
+constexpr LoweringTraits tensorrt_llm_traits = [] {
+    LoweringTraits traits = serving;
+    traits.host_kind = HostKind::engine;
+    return traits;
+}();
+
+// Order of magnitude: PyTorch's dispatcher under inference mode, custom operators bound to Python; prompts only.
+constexpr HostPrior vllm_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
+                                     {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
+                                     {"host.sequence", 67e-6}};
+constexpr HostPrior tensorrt_llm_priors[] = {{"host.engine", 4e-6}, {"host.forward", 1.1e-3}, {"host.sequence", 16e-6}};
+
+const FrameworkModel vllm{
+    .name = "vllm",
+    .description = "vLLM (versions of 2024): paged attention, CUDA graphs for decoding, continuous batching",
+    .traits = vllm_traits,
+    .rewrites = passes,
+    .priors = vllm_priors,
+    // CUDA graphs of all batch sizes among it. Source: vLLM, "CUDA graphs can take additional 1~3 GiB memory per GPU".
+    .context_bytes = 2e9,
+};
+const FrameworkModel tensorrt_llm{
+    .name = "tensorrt-llm",
+    .description = "TensorRT-LLM engine (versions of 2024): paged attention, continuous batching in C++",
+    .traits = tensorrt_llm_traits,
+    .rewrites = passes,
+    .priors = tensorrt_llm_priors,
+    // An engine's buffers for as many tokens as it was built for among it. Order of magnitude.
+    .context_bytes = 2e9,
+};
+
+}  // namespace ftax

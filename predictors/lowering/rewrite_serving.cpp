@@ -1,0 +1,377 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "predictors/lowering/rewrites.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
+
+// What engines that serve language models make of a decoder.
+
+namespace ftax::rewrites {
+namespace {
+
+bool is_view(const Op& op) {
+    switch (op.kind) {
+        case OpKind::reshape:
+        case OpKind::transpose:
+        case OpKind::slice:
+        case OpKind::split:
+        case OpKind::expand:
+        case OpKind::identity:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// What a hand-written kernel between two contractions does in one go.
+bool is_light(const Op& op) {
+    switch (op.kind) {
+        case OpKind::pointwise:
+        case OpKind::cast:
+        case OpKind::fill:
+        case OpKind::copy:
+        case OpKind::concat:
+        case OpKind::pad:
+        case OpKind::softmax:
+        case OpKind::layer_norm:
+        case OpKind::rms_norm:
+        case OpKind::reduce:
+        case OpKind::cumulative:
+        case OpKind::sort:
+        case OpKind::gather:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool is_norm(const Op& op) {
+    return op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm ||
+           (op.kind == OpKind::reduce && op.text("function") == "mean");
+}
+
+/// The activation of an MLP.
+bool is_gate(const Op& op) {
+    static constexpr std::array<std::string_view, 4> functions{"silu", "gelu", "relu", "tanh"};
+    return op.kind == OpKind::pointwise &&
+           std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
+}
+
+bool is_plain_linear(const Graph& graph, const Op& op) {
+    return op.kind == OpKind::linear && op.inputs.size() >= 2 && op.inputs[0] != no_tensor &&
+           op.inputs[1] != no_tensor && op.integer("transposed_weight", 1) != 0 &&
+           graph.tensors[op.inputs[1]].role == TensorRole::weight && graph.tensors[op.inputs[1]].shape.size() == 2;
+}
+
+bool has_bias(const Op& op) {
+    return op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+}
+
+/// Layers that read the same input and stand closer together than anything that writes it, by their first.
+std::vector<std::vector<OpId>> layers_of_one_input(const Graph& graph) {
+    std::vector<std::vector<OpId>> groups;
+    std::vector<std::size_t> group_of(graph.tensors.size(), 0);  // 1 + index
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        if (!is_plain_linear(graph, op)) continue;
+        std::size_t& group = group_of[op.inputs[0]];
+        if (group == 0 || has_bias(graph.ops[groups[group - 1].front()]) != has_bias(op)) {
+            groups.push_back({});
+            group = groups.size();
+        }
+        groups[group - 1].push_back(id);
+    }
+    std::erase_if(groups, [](const std::vector<OpId>& group) { return group.size() < 2; });
+    return groups;
+}
+
+TensorId add_tensor(Graph& graph, Tensor tensor) {
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
+
+/// One weight (or bias) as high as those of all layers together.
+TensorId stack(Graph& graph, const std::vector<OpId>& layers, std::size_t operand) {
+    Tensor stacked = graph.tensors[graph.ops[layers.front()].inputs[operand]];
+    for (std::size_t i = 1; i < layers.size(); ++i) {
+        const Tensor& other = graph.tensors[graph.ops[layers[i]].inputs[operand]];
+        stacked.shape[0] = graph.expressions.add(stacked.shape[0], other.shape[0]);
+        stacked.name += "+" + other.name;
+    }
+    return add_tensor(graph, std::move(stacked));
+}
+
+/// A run of operators between two that are kernels of their own.
+struct Run {
+    OpId first = 0, end = 0;
+};
+
+std::vector<Run> runs_between_contractions(const Graph& graph) {
+    std::vector<Run> runs;
+    for (OpId id = 0; id < graph.ops.size();) {
+        const auto belongs = [&](OpId at) {
+            return at < graph.ops.size() && (is_light(graph.ops[at]) || is_view(graph.ops[at]));
+        };
+        if (!belongs(id)) {
+            ++id;
+            continue;
+        }
+        Run run{id, id};
+        while (belongs(run.end)) ++run.end;
+        id = run.end;
+        runs.push_back(run);
+    }
+    return runs;
+}
+
+/// Makes one kernel of the run: `before` and `after` receive the views that stay, `fused` the kernel.
+class RunFusion {
+  public:
+    RunFusion(const Graph& graph, const std::vector<int>& readers, Run run)
+        : graph_(graph), readers_(readers), run_(run), computed_(graph.tensors.size(), false) {}
+
+    void append_to(std::vector<Op>& ops) {
+        std::vector<int> read_inside(graph_.tensors.size(), 0);
+        std::vector<Op> before, after;
+        std::vector<TensorId> read, written;
+        const Op* last = nullptr;
+        bool norm = false, gates = false;
+        std::size_t kernels = 0;
+        for (OpId id = run_.first; id < run_.end; ++id) {
+            const Op& op = graph_.ops[id];
+            for (const TensorId input : op.inputs) {
+                if (input != no_tensor) ++read_inside[input];
+            }
+            const bool inside = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                            [&](TensorId input) { return input != no_tensor && computed_[input]; });
+            if (is_view(op)) {
+                (inside ? after : before).push_back(op);
+                for (const TensorId output : op.outputs) computed_[output] = inside;
+                continue;
+            }
+            for (const TensorId input : op.inputs) {
+                if (input == no_tensor || computed_[input]) continue;
+                if (std::find(read.begin(), read.end(), input) == read.end()) read.push_back(input);
+            }
+            for (const TensorId output : op.outputs) computed_[output] = true;
+            written.insert(written.end(), op.outputs.begin(), op.outputs.end());
+            last = &op;
+            norm = norm || is_norm(op);
+            gates = gates || is_gate(op);
+            ++kernels;
+        }
+        if (kernels < 2) {
+            ops.insert(ops.end(), graph_.ops.begin() + run_.first, graph_.ops.begin() + run_.end);
+            return;
+        }
+        const std::vector<TensorId> read_after = inputs_of_kept(after, read_inside);
+        const auto leaves = [&](TensorId tensor) {
+            return readers_[tensor] > read_inside[tensor] ||
+                   std::find(read_after.begin(), read_after.end(), tensor) != read_after.end();
+        };
+        Op fused{.kind = norm ? OpKind::rms_norm : OpKind::pointwise,
+                 .name = last->name,
+                 .source = "fused",
+                 .module = last->module,
+                 .inputs = without_parts(read),
+                 .attributes = {{"function", std::string(fused_function)}}};
+        if (norm) {
+            fused.attributes.push_back({std::string(token_kernel), std::string("norm")});
+        } else if (gates) {
+            fused.attributes.push_back({std::string(token_kernel), std::string("gated")});
+        }
+        std::copy_if(written.begin(), written.end(), std::back_inserter(fused.outputs), leaves);
+        if (fused.inputs.empty() || fused.outputs.empty()) {
+            ops.insert(ops.end(), graph_.ops.begin() + run_.first, graph_.ops.begin() + run_.end);
+            return;
+        }
+        ops.insert(ops.end(), before.begin(), before.end());
+        ops.push_back(std::move(fused));
+        ops.insert(ops.end(), after.begin(), after.end());
+    }
+
+  private:
+    /// Drops the views that nothing outside the run reads, and returns what the others read.
+    std::vector<TensorId> inputs_of_kept(std::vector<Op>& views, std::vector<int>& read_inside) const {
+        std::vector<TensorId> needed;
+        for (std::size_t i = views.size(); i-- > 0;) {
+            const bool kept = std::any_of(views[i].outputs.begin(), views[i].outputs.end(), [&](TensorId output) {
+                return readers_[output] > read_inside[output] ||
+                       std::find(needed.begin(), needed.end(), output) != needed.end();
+            });
+            if (kept) {
+                needed.insert(needed.end(), views[i].inputs.begin(), views[i].inputs.end());
+            } else {
+                views.erase(views.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        }
+        return needed;
+    }
+
+    /// A kernel that reads a tensor has the parts of it that views cut out.
+    std::vector<TensorId> without_parts(const std::vector<TensorId>& read) const {
+        std::vector<TensorId> whole;
+        for (const TensorId tensor : read) {
+            TensorId source = tensor;
+            bool part = false;
+            while (!part) {
+                const OpId producer = graph_.tensors[source].producer;
+                if (producer == no_op || !is_view(graph_.ops[producer]) || graph_.ops[producer].inputs.empty()) break;
+                source = graph_.ops[producer].inputs[0];
+                part = std::find(read.begin(), read.end(), source) != read.end();
+            }
+            if (!part) whole.push_back(tensor);
+        }
+        return whole;
+    }
+
+    const Graph& graph_;
+    const std::vector<int>& readers_;
+    Run run_;
+    std::vector<bool> computed_;
+};
+
+bool is_write_to_cache(const Graph& graph, const Op& op) {
+    return op.kind == OpKind::scatter && op.inputs.size() == 2 && op.inputs[0] != no_tensor &&
+           graph.tensors[op.inputs[0]].role == TensorRole::input;
+}
+
+/// Drops operators whose results nobody reads any longer, `before` counting who did, and what only they read.
+void remove_unread(Graph& graph, const std::vector<int>& before) {
+    std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        const auto is_read = [](const std::vector<int>& by, const Op& writer) {
+            return std::any_of(writer.outputs.begin(), writer.outputs.end(), [&](TensorId t) { return by[t] > 0; });
+        };
+        if (is_read(readers, op) || !is_read(before, op)) continue;
+        removed[id] = true;
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) --readers[input];
+        }
+    }
+    erase(graph, removed);
+}
+
+bool is_append(const Graph& graph, const Op& op) {
+    if (op.kind != OpKind::concat || op.inputs.size() != 2 || op.inputs[0] == no_tensor || op.inputs[1] == no_tensor) {
+        return false;
+    }
+    const Tensor& past = graph.tensors[op.inputs[0]];
+    return past.role == TensorRole::input && past.shape.size() >= 3 && is_float(past.dtype);
+}
+
+}  // namespace
+
+void merge_layers_of_one_input(Graph& graph) {
+    std::vector<std::vector<Op>> replacement(graph.ops.size());
+    for (const std::vector<OpId>& group : layers_of_one_input(graph)) {
+        Op merged = graph.ops[group.front()];
+        merged.inputs[1] = stack(graph, group, 1);
+        if (has_bias(merged)) merged.inputs[2] = stack(graph, group, 2);
+        Tensor all = graph.tensors[merged.outputs[0]];
+        all.name += "_merged";
+        all.shape.back() = graph.tensors[merged.inputs[1]].shape[0];
+        const TensorId output = add_tensor(graph, std::move(all));
+        for (const OpId id : group) {
+            const Op& layer = graph.ops[id];
+            Op part{.kind = OpKind::slice,
+                    .name = layer.name + "_part",
+                    .source = "part",
+                    .module = layer.module,
+                    .inputs = {output},
+                    .outputs = layer.outputs};
+            replacement[id].push_back(std::move(part));
+        }
+        merged.outputs = {output};
+        replacement[group.front()].insert(replacement[group.front()].begin(), std::move(merged));
+    }
+    std::vector<Op> ops;
+    ops.reserve(graph.ops.size());
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        if (replacement[id].empty()) {
+            ops.push_back(std::move(graph.ops[id]));
+        } else {
+            std::move(replacement[id].begin(), replacement[id].end(), std::back_inserter(ops));
+        }
+    }
+    graph.ops = std::move(ops);
+    assign_producers(graph);
+}
+
+void append_to_pages(Graph& graph) {
+    assign_producers(graph);
+    const std::vector<int> readers = count_readers(graph);
+    for (const Op& op : graph.ops) {
+        if (is_append(graph, op)) graph.tensors[op.inputs[0]].shape = graph.tensors[op.outputs[0]].shape;
+    }
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (Op& op : graph.ops) {
+        if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
+        op.inputs.resize(4, no_tensor);
+        op.inputs[3] = no_tensor;  // the mask: an engine knows how long each sequence is
+        for (const std::size_t operand : {std::size_t{1}, std::size_t{2}}) {
+            const OpId producer = graph.tensors[op.inputs[operand]].producer;
+            if (producer == no_op) continue;
+            const Op& append = graph.ops[producer];
+            if (!is_append(graph, append) && !is_write_to_cache(graph, append)) continue;
+            op.inputs[operand] = append.inputs[0];
+            op.inputs.push_back(append.inputs[1]);
+            removed[producer] = true;
+        }
+        if (op.inputs.size() > 4) op.attributes.push_back({std::string(paged), std::int64_t{1}});
+    }
+    erase(graph, removed);
+    remove_unread(graph, readers);
+}
+
+void fuse_written_out_attention(Graph& graph) {
+    assign_producers(graph);
+    const std::vector<int> readers = count_readers(graph);
+    const auto source = [&](TensorId tensor, const auto& passes) {
+        while (graph.tensors[tensor].producer != no_op && passes(graph.ops[graph.tensors[tensor].producer])) {
+            tensor = graph.ops[graph.tensors[tensor].producer].inputs[0];
+        }
+        return tensor;
+    };
+    const auto is_layout = [](const Op& op) { return is_view(op) || op.kind == OpKind::copy; };
+    const auto is_scoring = [&](const Op& op) {
+        return is_layout(op) || op.kind == OpKind::pointwise || op.kind == OpKind::concat || op.kind == OpKind::cast ||
+               op.kind == OpKind::softmax;
+    };
+    for (Op& mix : graph.ops) {
+        if (mix.kind != OpKind::matmul || graph.tensors[mix.outputs[0]].shape.size() != 4) continue;
+        const OpId scored = graph.tensors[source(mix.inputs[0], is_scoring)].producer;
+        if (scored == no_op || graph.ops[scored].kind != OpKind::matmul || &graph.ops[scored] == &mix) continue;
+        const Op& product = graph.ops[scored];
+        const TensorId key = source(product.inputs[1], is_layout), value = source(mix.inputs[1], is_layout);
+        if (graph.tensors[key].shape.size() != 4 || graph.tensors[value].shape.size() != 4) continue;
+        mix.kind = OpKind::attention;
+        mix.inputs = {product.inputs[0], key, value};
+        mix.attributes = {{"causal", std::int64_t{1}}};
+    }
+    remove_unread(graph, readers);
+}
+
+void fuse_between_contractions(Graph& graph) {
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<Op> ops;
+    ops.reserve(graph.ops.size());
+    OpId next = 0;
+    for (const Run& run : runs_between_contractions(graph)) {
+        ops.insert(ops.end(), graph.ops.begin() + next, graph.ops.begin() + run.first);
+        RunFusion(graph, readers, run).append_to(ops);
+        next = run.end;
+    }
+    ops.insert(ops.end(), graph.ops.begin() + next, graph.ops.end());
+    graph.ops = std::move(ops);
+    assign_producers(graph);
+}
+
+}  // namespace ftax::rewrites

@@ -1,0 +1,136 @@
+#include "predictors/memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "src/core/operands.hpp"
+
+namespace ftax {
+namespace {
+
+/// What the libraries keep for themselves: cuBLAS 8.1 MiB, from Hopper on 32 MiB, and cublasLt 1 MiB.
+/// Source: PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp (parseChosenWorkspaceSize) and Blas.cpp
+/// (CUBLASLT_WORKSPACE_SIZE).
+double library_workspace_bytes(const DeviceSpec& device) {
+    constexpr double mebibyte = 1 << 20;
+    if (is_cpu(device)) return 0;
+    return (device.compute_capability_major >= 9 ? 32 : 8.125) * mebibyte + mebibyte;
+}
+
+bool shares_storage(const Op& op) {
+    switch (op.kind) {
+        case OpKind::reshape:
+        case OpKind::transpose:
+        case OpKind::slice:
+        case OpKind::split:
+        case OpKind::expand:
+        case OpKind::identity:
+            return !op.inputs.empty() && op.inputs[0] != no_tensor;
+        default:
+            return false;
+    }
+}
+
+class Liveness {
+  public:
+    Liveness(const Graph& graph, const Schedule& schedule, const BoundShapes& bound)
+        : graph_(graph), schedule_(schedule), bound_(bound), root_(graph.tensors.size()), last_(graph.tensors.size()) {
+        std::iota(root_.begin(), root_.end(), TensorId{0});
+        for (OpId id = 0; id < graph.ops.size(); ++id) visit(id);
+        for (const TensorId output : graph.outputs) last_[root_[output]] = static_cast<OpId>(graph.ops.size());
+    }
+
+    MemoryUse sum() const {
+        MemoryUse use;
+        std::vector<bool> counted(graph_.tensors.size(), false);
+        double alive = 0;
+        const auto count_once = [&](TensorId id) -> double {
+            if (counted[id]) return 0;
+            counted[id] = true;
+            return bytes(id);
+        };
+        for (const TensorId input : graph_.inputs) {
+            (is_cache(input) ? use.cache_bytes : alive) += count_once(input);
+        }
+        double peak = alive;
+        std::vector<std::vector<TensorId>> freed(graph_.ops.size() + 1);
+        for (OpId id = 0; id < graph_.ops.size(); ++id) {
+            const Op& op = graph_.ops[id];
+            for (const TensorId input : op.inputs) {
+                if (input != no_tensor && graph_.tensors[input].role == TensorRole::weight) {
+                    (is_cache(input) ? use.cache_bytes : use.weights_bytes) += count_once(input);
+                }
+            }
+            double replaced = 0;  // what a cache that grows was before, as long as the operator runs
+            for (const TensorId output : op.outputs) {
+                const TensorId root = root_[output];
+                if (counted[root]) continue;
+                if (grows_cache(op)) {
+                    replaced += bytes(op.inputs[0]);
+                    use.cache_bytes += count_once(root) - bytes(op.inputs[0]);
+                    continue;
+                }
+                alive += count_once(root);
+                freed[std::max(last_[root], id)].push_back(root);
+            }
+            peak = std::max(peak, alive + replaced);
+            for (const TensorId dead : freed[id]) alive -= bytes(dead);
+        }
+        use.activations_bytes = peak;
+        return use;
+    }
+
+  private:
+    void visit(OpId id) {
+        const Op& op = graph_.ops[id];
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) last_[root_[input]] = id;
+        }
+        if (shares_storage(op)) {
+            for (const TensorId output : op.outputs) root_[output] = root_[op.inputs[0]];
+        } else if (op.kind == OpKind::scatter && !scattered(graph_, op).empty()) {
+            for (std::size_t i = 0; i < std::min(op.outputs.size(), scatter_bases(op)); ++i) {
+                if (op.inputs[i] != no_tensor) root_[op.outputs[i]] = root_[op.inputs[i]];
+            }
+        }
+    }
+
+    bool is_cache(TensorId id) const { return is_cache_name(graph_.tensors[id].name); }
+
+    bool grows_cache(const Op& op) const {
+        return op.kind == OpKind::concat && !op.inputs.empty() && op.inputs[0] != no_tensor &&
+               graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache(op.inputs[0]);
+    }
+
+    double bytes(TensorId id) const {
+        const Tensor& tensor = graph_.tensors[id];
+        if (!tensor.known_shape || tensor.role == TensorRole::constant) return 0;
+        return static_cast<double>(element_count(tensor, bound_)) * bits_of(schedule_.storage[id]) / 8;
+    }
+
+    const Graph& graph_;
+    const Schedule& schedule_;
+    const BoundShapes& bound_;
+    std::vector<TensorId> root_;  ///< the tensor in whose storage each lies
+    std::vector<OpId> last_;      ///< operator that reads a storage last
+};
+
+}  // namespace
+
+bool is_cache_name(std::string_view name) {
+    const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    return holds("past_key") || holds("key_cache") || holds("value_cache") || holds("kv_cache") ||
+           (holds("cache") && (holds("key") || holds("value")));
+}
+
+MemoryUse memory_use(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,
+                     const FrameworkModel& framework, const DeviceSpec& device) {
+    MemoryUse use = Liveness(graph, schedule, bound).sum();
+    use.workspace_bytes = library_workspace_bytes(device);
+    use.context_bytes = is_cpu(device) ? 0 : framework.context_bytes;
+    use.capacity_bytes = device.memory_bytes;
+    return use;
+}
+
+}  // namespace ftax

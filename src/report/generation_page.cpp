@@ -1,0 +1,119 @@
+#include "src/report/generation_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "src/report/breakdown.hpp"
+#include "src/report/chart.hpp"
+#include "src/report/markup.hpp"
+#include "src/report/page.hpp"
+#include "src/report/prediction_sections.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+Chart step_chart(const GenerationReport& report) {
+    Chart chart{.title = fmt::format("{} on {}, {}, {}", report.run.model, report.run.device.device.name,
+                                     report.run.framework.framework, name_of(report.run.precision)),
+                .y_label = "milliseconds",
+                .series = {}};
+    std::vector<double> batches;
+    const int cards = report.rows.back().cards;
+    Series host{.label = "host, a step of decoding", .look = SeriesLook::host, .points = {}};
+    Series device{.label = "device, a step of decoding", .look = SeriesLook::device, .points = {}};
+    Series step{.label = "per token", .look = SeriesLook::prediction, .points = {}};
+    Series first{.label = "first token", .look = SeriesLook::line, .points = {}};
+    for (const GenerationRow& row : report.rows) {
+        if (row.cards != cards) continue;
+        const auto batch = static_cast<double>(row.generation.request.batch);
+        batches.push_back(batch);
+        host.points.push_back({batch, row.generation.decode_host_s * 1e3});
+        device.points.push_back({batch, row.generation.decode_device_s * 1e3});
+        step.points.push_back({batch, row.generation.tpot_s * 1e3});
+        first.points.push_back({batch, row.generation.ttft_s * 1e3});
+    }
+    chart.series = {std::move(host), std::move(device), std::move(step), std::move(first)};
+    for (Series& series : chart.series) {
+        std::stable_sort(series.points.begin(), series.points.end(),
+                         [](const auto& a, const auto& b) { return a.x < b.x; });
+    }
+    if (const auto& crossover = report.rows.back().crossover.batch) {
+        chart.mark_x = crossover->batch;
+        chart.mark_low = crossover->low;
+        chart.mark_high = crossover->high;
+        chart.mark_label = fmt::format("decoding's crossover: batch {}", significant(crossover->batch));
+    }
+    label_batches(chart, std::move(batches));
+    return chart;
+}
+
+std::string generations_section(const GenerationReport& report) {
+    std::vector<PageColumn> columns{{"cards", "cards"},
+                                    {"batch", "batch"},
+                                    {"first token", "ttft_s"},
+                                    {"per token", "tpot_s"},
+                                    {"total", "total_s"},
+                                    {"90 % from", "low_s"},
+                                    {"to", "high_s"},
+                                    {"tokens/s", "tokens_per_s"},
+                                    {"prompt bound by", "", CellKind::text},
+                                    {"decoding bound by", "", CellKind::text},
+                                    {"memory"},
+                                    {"fits", "fits", CellKind::text}};
+    if (report.dollars_per_hour) columns.push_back({"tokens/$", "tokens_per_dollar"});
+    PageTable table("generations", columns);
+    for (const GenerationRow& row : report.rows) {
+        const Generation& g = row.generation;
+        table.row();
+        table.number(row.cards, std::to_string(row.cards));
+        table.batch(g.request.batch);
+        for (const double seconds : {g.ttft_s, g.tpot_s, g.total_s, g.low_s, g.high_s}) {
+            table.number(seconds, duration(seconds));
+        }
+        table.number(g.tokens_per_s, significant(g.tokens_per_s));
+        table.text(name_of(g.prefill.bound));
+        table.text(name_of(g.decode.bound));
+        table.number(g.memory.total_bytes(), byte_size(g.memory.total_bytes()));
+        table.text(g.memory.fits() ? "yes" : "no");
+        if (const auto tokens = tokens_per_dollar(report, row)) table.number(*tokens, count(*tokens));
+    }
+    return section(fmt::format("Prompts of {} tokens, {} new ones", report.rows.back().generation.request.prompt,
+                               report.rows.back().generation.request.new_tokens),
+                   table.html());
+}
+
+std::string memory_section(const MemoryUse& memory) {
+    PageTable table("memory", {{"part", "", CellKind::text}, {"bytes"}, {"of the device", "", CellKind::bars}});
+    for (const auto& [name, bytes] :
+         {std::pair("weights", memory.weights_bytes), std::pair("keys and values", memory.cache_bytes),
+          std::pair("activations", memory.activations_bytes), std::pair("workspace", memory.workspace_bytes),
+          std::pair("context", memory.context_bytes), std::pair("all", memory.total_bytes())}) {
+        table.row();
+        table.text(name);
+        table.number(bytes, byte_size(bytes));
+        table.bars({{memory.fits() ? "device" : "host", std::min(1.0, bytes / memory.capacity_bytes)}});
+    }
+    return section(fmt::format("Memory: {} of {}{}", byte_size(memory.total_bytes()), byte_size(memory.capacity_bytes),
+                               memory.fits() ? "" : ", does not fit"),
+                   table.html());
+}
+
+}  // namespace
+
+std::string generation_page(const GenerationReport& report, const Graph& graph, const Explanation& prefill,
+                            const Explanation& decode) {
+    const Chart chart = step_chart(report);
+    const Generation& last = report.rows.back().generation;
+    std::string html =
+        facts_line(report.run) + to_figure(chart, "") + generations_section(report) + memory_section(last.memory) +
+        breakdown_section("operator kind, prompt", "prefill", breakdown(graph, prefill.launches, kind_of)) +
+        breakdown_section("operator kind, a step of decoding", "decode", breakdown(graph, decode.launches, kind_of)) +
+        section("Warnings", warning_list(last.warnings)) + provenance_section(report.run);
+    return page(chart.title, html);
+}
+
+}  // namespace ftax::report

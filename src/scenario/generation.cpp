@@ -1,0 +1,76 @@
+#include "src/scenario/generation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ftax/error.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/notices.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+/// The type of the weights, as far as the device computes in it; engines take f32 weights as f16.
+/// Source: vLLM, --dtype auto.
+std::string precision_of(const Graph& graph, const DeviceSpec& device, const std::string& framework) {
+    const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
+        return tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16);
+    });
+    if (half == graph.tensors.end()) return framework_model(framework).traits.serves_sequences ? "fp16" : "fp32";
+    return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? "bf16" : "fp16";
+}
+
+Graph load_shard(const GenerationArguments& arguments, std::int64_t cards) {
+    constexpr std::int64_t most_cards = 64;
+    if (cards > most_cards) {
+        throw Error(ErrorCode::usage, fmt::format("--tp {} is more than {} cards", cards, most_cards));
+    }
+    ImportOptions options = import_options(arguments.model);
+    options.tensor_parallel = static_cast<int>(cards);
+    return ftax::load_graph(arguments.model.model, options);
+}
+
+}  // namespace
+
+GenerationResult generate(const GenerationArguments& arguments) {
+    GenerationResult result;
+    result.report.dollars_per_hour =
+        arguments.dollars_per_hour > 0 ? std::optional(arguments.dollars_per_hour) : std::nullopt;
+    const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
+    RunArguments run = arguments.run;
+    for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
+        const Graph& graph = result.graphs.emplace_back(load_shard(arguments, cards));
+        print_warnings(graph.warnings);
+        if (run.precision.empty()) {
+            run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
+        }
+        const Predictor built = make_predictor(graph, run, arguments.model.strict);
+        if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
+            throw Error(ErrorCode::usage, fmt::format("--tp {}: nobody knows how fast the cards of a machine with {} "
+                                                      "reach each other",
+                                                      cards, built.device().device.name));
+        }
+        PredictOptions options = run.options;
+        options.precision = parse_precision(run.precision);
+        Generator& generator = result.generators.emplace_back(graph, built.device(), built.framework(), options);
+        if (result.report.rows.empty()) result.report.run = report_on(generator.predictor(), arguments.model, run);
+        const report::GenerationRow* first = nullptr;
+        result.report.rows.reserve(result.report.rows.size() + batches.size());
+        for (const std::int64_t batch : batches) {
+            GenerationRequest request = arguments.request;
+            request.batch = batch;
+            report::GenerationRow row{.cards = static_cast<int>(cards),
+                                      .generation = generator.generate(request),
+                                      .crossover = generator.crossover(request, first ? &first->crossover : nullptr)};
+            if (arguments.largest_batch) row.largest_batch = row.generation.at_once;
+            print_warnings(row.generation.warnings);
+            first = &result.report.rows.emplace_back(std::move(row));
+        }
+    }
+    return result;
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "ftax/generate.hpp"
+#include "ftax/measurement.hpp"
+#include "src/report/validation_report.hpp"
+
+namespace ftax::scenario {
+
+/// Predicts rows of measured language models. Graphs and generators are kept.
+class LanguagePredictor {
+  public:
+    /// The profile of a framework by its name as rows spell it; the built-in one by default.
+    using Profile = std::function<FrameworkProfile(const std::string& framework)>;
+
+    explicit LanguagePredictor(std::string device_profile_path = {}, Profile profile = {});
+
+    /// Throws Error for what the row asks for and ftax does not have.
+    [[nodiscard]] Generation predict(const LanguageMeasurement& row);
+    /// The profiles that predict() has used.
+    [[nodiscard]] std::set<report::UsedProfile> profiles() const;
+
+  private:
+    struct Entry {
+        std::unique_ptr<Graph> graph;
+        std::unique_ptr<Generator> generator;
+    };
+
+    std::string device_profile_path_;
+    Profile profile_;
+    std::map<std::tuple<std::string, std::string, std::string, Precision, std::int64_t>, Entry> entries_;
+};
+
+}  // namespace ftax::scenario

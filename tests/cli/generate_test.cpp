@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command.hpp"
+
+using namespace ftax::test;
+
+namespace {
+
+constexpr const char* config =
+    R"({"model_type":"llama","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":8,"num_key_value_heads":4,
+        "intermediate_size":512,"vocab_size":1000,"max_position_embeddings":4096,"torch_dtype":"float16"})";
+
+std::vector<std::string> command(const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"generate", model, "--device", "t4", "--framework", "vllm"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("ftax generate tells the time of both phases, the memory and whether it fits") {
+    const TemporaryFolder folder;
+    folder.write("config.json", config);
+    const std::string page = folder.file("page.html");
+    const auto run =
+        run_ftax(command(folder.path.string(), {"--batch", "1:16:x4", "--prompt", "128", "--new-tokens", "32",
+                                                "--price", "1.5", "--largest-batch", "--json", "-", "--html", page}));
+    REQUIRE(run.exit_code == 0);
+    const auto json = nlohmann::json::parse(run.output);
+    REQUIRE(json["predictions"].size() == 3);
+    CHECK(json["precision"] == "fp16");
+    for (const auto& row : json["predictions"]) {
+        CHECK(row["total_s"].get<double>() ==
+              doctest::Approx(row["ttft_s"].get<double>() + 31 * row["tpot_s"].get<double>()));
+        CHECK(row["memory"]["total_bytes"].get<double>() <= row["memory"]["capacity_bytes"].get<double>());
+        CHECK(row["fits"] == true);
+        CHECK(row["largest_batch"].get<int>() > 16);
+        CHECK(row["tokens_per_dollar"].get<double>() ==
+              doctest::Approx(row["tokens_per_s"].get<double>() * 3600 / 1.5));
+    }
+    const std::string html = read_text(page);
+    for (const char* part : {"id=\"prefill\"", "id=\"decode\"", "id=\"memory\"", "data-key=\"ttft_s\""}) {
+        CHECK(html.find(part) != std::string::npos);
+    }
+}
+
+TEST_CASE("a run that does not fit is predicted, marked and warned of") {
+    const auto run =
+        run_ftax({"generate", "llama-3-70b", "--device", "t4", "--prompt", "64", "--new-tokens", "4", "--json", "-"});
+    CHECK(run.exit_code == 0);
+    CHECK(run.errors.find("does not fit") != std::string::npos);
+    CHECK(nlohmann::json::parse(run.output)["predictions"][0]["fits"] == false);
+    const auto prediction = run_ftax({"predict", "llama-3-70b", "--device", "t4", "--precision", "fp16", "--batch", "1",
+                                      "--dim", "seq=1", "--dim", "past=8", "--json", "-"});
+    CHECK(prediction.exit_code == 0);
+    CHECK(prediction.errors.find("DOES NOT FIT") != std::string::npos);
+    CHECK(nlohmann::json::parse(prediction.output)["predictions"][0]["fits"] == false);
+}
+
+TEST_CASE("ftax generate refuses what is no request and no model of text") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("config.json", config);
+    const auto exit_code = [](const std::vector<std::string>& words) { return run_ftax(words).exit_code; };
+    CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "0"})) == 2);
+    CHECK(exit_code(command(model, {"--prompt", "0", "--new-tokens", "8"})) == 2);
+    CHECK(exit_code(command(model, {"--prompt", "8"})) == 2);
+    CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--tp", "0"})) == 2);
+    CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--tp", "3"})) == 3);
+    CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-cache", "lazy"})) == 2);
+    CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-precision", "int3"})) == 2);
+    CHECK(exit_code(command("bert", {"--prompt", "8", "--new-tokens", "8"})) == 3);
+    const std::string empty = folder.file("empty");
+    std::filesystem::create_directory(empty);
+    CHECK(exit_code(command(empty, {"--prompt", "8", "--new-tokens", "8"})) == 2);
+    const std::string tokenizer = folder.write("tokenizer_config.json", R"({"tokenizer_class":"LlamaTokenizer"})");
+    CHECK(exit_code(command(tokenizer, {"--prompt", "8", "--new-tokens", "8"})) == 3);
+    const auto beyond = run_ftax(command(model, {"--prompt", "4096", "--new-tokens", "8"}));
+    CHECK(beyond.exit_code == 0);
+    CHECK(beyond.errors.find("4096") != std::string::npos);
+}
+
+TEST_CASE("ftax inspect lists the dimensions that have no value, with the axes they are of") {
+    const auto run = run_ftax({"inspect", "llama-3-8b", "--json", "-"});
+    REQUIRE(run.exit_code == 0);
+    const auto open = nlohmann::json::parse(run.output)["open"];
+    REQUIRE(open.size() == 3);
+    CHECK(open[0]["symbol"] == "batch");
+    CHECK(open[0]["axes"][0] == "input_ids.0");
+    CHECK(open[0]["flag"] == "--batch N");
+    CHECK(open[2]["symbol"] == "past");
+    CHECK(open[2]["axes"][0] == "past_key_values.0.key.2");
+    CHECK(run_ftax({"inspect", "llama-3-8b", "--dim", "pest=3"}).exit_code == 2);
+}
+
+TEST_CASE("rows of language models are predicted from prompt to last token") {
+    const TemporaryFolder folder;
+    const std::string rows = folder.write("rows.csv",
+                                          "gpu,framework,precision,model,isl,osl,batch,latency_s\n"
+                                          "A100,vLLM,fp16,meta-llama/Meta-Llama-3-8B,128,128,1,1.8\n"
+                                          "A100,Deepspeed-MII,fp16,meta-llama/Meta-Llama-3-8B,128,128,1,1.8\n");
+    const auto run = run_ftax({"validate", rows, "--json", "-"});
+    REQUIRE(run.exit_code == 0);
+    const auto json = nlohmann::json::parse(run.output);
+    CHECK(json["overall"]["rows"] == 1);
+    CHECK(json["overall"]["mape"].get<double>() < 0.5);
+    CHECK(json["skipped"].size() == 1);
+}

@@ -1,0 +1,290 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "ftax/generate.hpp"
+#include "ftax/work.hpp"
+#include "graphs/config/import_config.hpp"
+#include "tests/failure.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+constexpr std::int64_t layers = 2, hidden = 256, heads = 8, kv_heads = 4, head = 32, mlp = 512, vocabulary = 1000;
+constexpr const char* config =
+    R"({"model_type":"llama","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":8,"num_key_value_heads":4,
+        "intermediate_size":512,"vocab_size":1000,"max_position_embeddings":4096,"torch_dtype":"float16"})";
+
+Graph model(const ImportOptions& options = {}) {
+    return import_config(config, "config.json", "tiny", options);
+}
+
+ImportOptions with_cache(CacheKind kind, DType type = DType::unknown) {
+    ImportOptions options;
+    options.cache = {kind, type};
+    return options;
+}
+
+Generator generator(const Graph& graph, const char* framework, const char* device = "a100-sxm4-40gb") {
+    return {graph, device_profile(device), framework_profile(framework), {.precision = Precision::fp16}};
+}
+
+constexpr std::int64_t cache_bytes(std::int64_t batch, std::int64_t tokens) {
+    return 2 * layers * kv_heads * head * batch * tokens * 2;
+}
+
+std::int64_t scatter_bytes(const Graph& graph, const ShapeBindings& bindings) {
+    const BoundShapes bound = bind(graph, bindings);
+    std::int64_t bytes = 0;
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::scatter) bytes += work_of(graph, op, bound).write_bytes;
+    }
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the time of all tokens is that of the prompt and of every step") {
+    const Graph graph = model();
+    for (const char* framework : {"pytorch-eager", "vllm", "tensorrt-llm"}) {
+        CAPTURE(framework);
+        Generator generate = generator(graph, framework);
+        const GenerationRequest request{.batch = 4, .prompt = 100, .new_tokens = 60};
+        const Generation g = generate.generate(request);
+        double steps_s = 0;
+        for (std::int64_t past = 100; past < 159; ++past) {
+            steps_s += generate.predictor().predict(generate.pass(request, 4, 1, past)).latency_s;
+        }
+        CHECK(g.total_s == doctest::Approx(g.ttft_s + 59 * g.tpot_s));
+        CHECK(59 * g.tpot_s == doctest::Approx(steps_s).epsilon(0.002));
+        CHECK(g.first_tpot_s == generate.predictor().predict(generate.pass(request, 4, 1, 100)).latency_s);
+        CHECK(g.tokens_per_s == doctest::Approx(240 / g.total_s));
+        CHECK(g.low_s < g.total_s);
+        CHECK(g.total_s < g.high_s);
+        CHECK(generate.generate({.batch = 4, .prompt = 100, .new_tokens = 1}).total_s == g.ttft_s);
+    }
+}
+
+TEST_CASE("weights, keys and values take the memory that the config says") {
+    constexpr std::int64_t layer = hidden * hidden * 2 + 2 * hidden * kv_heads * head + 3 * hidden * mlp + 2 * hidden;
+    const Graph graph = model();
+    for (const char* framework : {"pytorch-eager", "vllm"}) {
+        Generator generate = generator(graph, framework);
+        const MemoryUse use = generate.memory({.batch = 3, .prompt = 100, .new_tokens = 28});
+        CHECK(use.weights_bytes == 2 * (layers * layer + hidden + 2 * vocabulary * hidden));
+        CHECK(use.cache_bytes == cache_bytes(3, 128));
+        CHECK(use.activations_bytes > 0);
+        CHECK(use.capacity_bytes == 42949672960);
+        CHECK(use.fits());
+    }
+}
+
+TEST_CASE("tied weights count once") {
+    std::string tied = config;
+    tied.replace(tied.rfind('}'), 1, R"(,"tie_word_embeddings":true})");
+    const Graph graph = import_config(tied, "config.json", "tied");
+    const Graph apart = model();
+    const GenerationRequest request{.batch = 1, .prompt = 8, .new_tokens = 2};
+    const double with = generator(graph, "vllm").memory(request).weights_bytes;
+    CHECK(generator(apart, "vllm").memory(request).weights_bytes - with == 2 * vocabulary * hidden);
+}
+
+TEST_CASE("a cache of fixed length is written where the new token stands, and fp8 halves it") {
+    const Graph fixed = model(with_cache(CacheKind::fixed));
+    const std::int64_t written = scatter_bytes(fixed, {{"batch", 2}, {"seq", 1}, {"past", 9}, {"cache", 64}});
+    CHECK(written == cache_bytes(2, 1));
+    CHECK(scatter_bytes(fixed, {{"batch", 2}, {"seq", 1}, {"past", 9}, {"cache", 4096}}) == written);
+    const GenerationRequest request{.batch = 2, .prompt = 100, .new_tokens = 28};
+    CHECK(generator(fixed, "pytorch-eager").memory(request).cache_bytes == cache_bytes(2, 128));
+    const Graph pages = model(with_cache(CacheKind::paged, DType::f8e4m3));
+    CHECK(generator(pages, "vllm").memory(request).cache_bytes == cache_bytes(2, 128) / 2);
+
+    // A longer cache costs attention, which reads it, and the mask, but not the write.
+    Generator generate = generator(fixed, "pytorch-eager");
+    const auto writes_s = [&](std::int64_t length) {
+        double seconds = 0;
+        const Explanation e = generate.predictor().explain({{"batch", 2}, {"seq", 1}, {"past", 9}, {"cache", length}});
+        for (const OpPrediction& launch : e.launches) {
+            if (launch.op != no_op && generate.predictor().graph().ops[launch.op].kind == OpKind::scatter)
+                seconds += launch.device_s;
+        }
+        return seconds;
+    };
+    CHECK(writes_s(64) > 0);
+    CHECK(writes_s(4096) == writes_s(64));
+}
+
+TEST_CASE("an engine launches a dozen kernels a layer, eager PyTorch several") {
+    const Graph graph = model();
+    const GenerationRequest request{.batch = 1, .prompt = 64, .new_tokens = 2};
+    const Generation eager = generator(graph, "pytorch-eager").generate(request);
+    const Generation served = generator(graph, "vllm").generate(request);
+    CHECK(served.decode.kernels >= 9 * layers);
+    CHECK(served.decode.kernels <= 11 * layers + 6);
+    CHECK(eager.decode.kernels > 2 * served.decode.kernels);
+    // A step is one CUDA graph, the prompt is launched kernel by kernel.
+    CHECK(served.prefill.host_s > served.decode.host_s);
+}
+
+TEST_CASE("an engine has one attention a layer, also where the model writes it out, and it writes the new keys") {
+    for (const char* name : {"gpt-oss-20b", "gemma-2-9b", "bloom-176b", "llama-3-8b"}) {
+        CAPTURE(name);
+        const Graph graph = load_graph(name);
+        const Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                               {.precision = Precision::bf16});
+        const Graph& served = engine.graph();
+        const auto count = [&](const auto& matches) {
+            return std::count_if(served.ops.begin(), served.ops.end(), matches);
+        };
+        const auto attentions = count([](const Op& op) { return op.kind == OpKind::attention; });
+        CHECK(attentions == count([](const Op& op) { return op.integer("paged", 0) == 1; }));
+        CHECK(attentions >= 24);
+        CHECK(count([](const Op& op) { return op.kind == OpKind::softmax && op.source != "fused"; }) <= attentions);
+        const BoundShapes bound = bind(served, {{"batch", 2}, {"seq", 1}, {"past", 99}});
+        for (const Op& op : served.ops) {
+            if (op.kind != OpKind::attention) continue;
+            // Layers with a window see no more than it.
+            CHECK(bound[served.tensors[op.inputs[1]].shape[2]] == 100);
+            CHECK(op.inputs.size() == 6);
+        }
+    }
+}
+
+TEST_CASE("cards that reach each other faster sum faster") {
+    ImportOptions options;
+    options.tensor_parallel = 8;
+    const Graph part = model(options);
+    const auto sums_s = [&](const char* device) {
+        Generator generate = generator(part, "tensorrt-llm", device);
+        double seconds = 0;
+        const Explanation e = generate.predictor().explain({{"batch", 8}, {"seq", 1000}, {"past", 0}});
+        for (const OpPrediction& launch : e.launches) {
+            if (launch.op != no_op && generate.predictor().graph().ops[launch.op].kind == OpKind::all_reduce)
+                seconds += launch.device_s;
+        }
+        return seconds / (2 * layers + 1);
+    };
+    // 14 steps of an eighth of 8 x 1000 x 256 halves each, over a link that carries 80 %.
+    const double wire_s = 14.0 / 8 * 8 * 1000 * 256 * 2 / (0.8 * 300e9);
+    CHECK(sums_s("a100-sxm4-40gb") ==
+          doctest::Approx(std::min(6.6e-6 + 14 * 0.6e-6 + 2 * wire_s, 8.4e-6 + 14 * 3.4e-6 + wire_s)));
+    CHECK(sums_s("a100-pcie-40gb") > 2 * sums_s("a100-sxm4-40gb"));
+}
+
+TEST_CASE("merged layers read every weight once") {
+    const Graph graph = model();
+    const Predictor engine(graph, device_profile("a100-sxm4-40gb"), framework_profile("vllm"),
+                           {.precision = Precision::fp16});
+    const ShapeBindings step{{"batch", 1}, {"seq", 1}, {"past", 64}};
+    const auto linear_flops = [&](const Graph& of) {
+        const BoundShapes bound = bind(of, step);
+        std::int64_t flops = 0;
+        for (const Op& op : of.ops) {
+            if (op.kind == OpKind::linear) flops += work_of(of, op, bound).flops;
+        }
+        return flops;
+    };
+    CHECK(linear_flops(engine.graph()) == linear_flops(graph));
+    const auto linears = std::count_if(engine.graph().ops.begin(), engine.graph().ops.end(),
+                                       [](const Op& op) { return op.kind == OpKind::linear; });
+    CHECK(linears == 4 * layers + 1);
+}
+
+TEST_CASE("the largest batch fits and one sequence more does not") {
+    const Graph graph = model();
+    Generator eager = generator(graph, "pytorch-eager", "t4");
+    GenerationRequest request{.batch = 1, .prompt = 1000, .new_tokens = 1000};
+    const std::int64_t most = eager.largest_batch(request);
+    REQUIRE(most > 1);
+    request.batch = most;
+    CHECK(eager.memory(request).fits());
+    request.batch = most + 1;
+    CHECK_FALSE(eager.memory(request).fits());
+    const Generation too_many = eager.generate(request);
+    CHECK(too_many.waves == 1);
+    CHECK(std::any_of(too_many.warnings.begin(), too_many.warnings.end(),
+                      [](const std::string& w) { return w.find("does not fit") != std::string::npos; }));
+}
+
+TEST_CASE("an engine serves what does not fit in turns") {
+    const Graph graph = model();
+    Generator engine = generator(graph, "vllm", "t4");
+    GenerationRequest request{.batch = 1, .prompt = 1000, .new_tokens = 200};
+    request.batch = engine.largest_batch(request);
+    const double once_s = engine.generate(request).total_s;
+    request.batch *= 3;
+    const Generation thrice = engine.generate(request);
+    CHECK(thrice.waves == doctest::Approx(3));
+    CHECK(thrice.total_s == doctest::Approx(3 * once_s));
+}
+
+TEST_CASE("cards that share each layer hold their part of it and add up twice a layer") {
+    ImportOptions options;
+    options.tensor_parallel = 4;
+    const Graph whole = model();
+    const Graph part = model(options);
+    const auto sums =
+        std::count_if(part.ops.begin(), part.ops.end(), [](const Op& op) { return op.kind == OpKind::all_reduce; });
+    CHECK(sums == 2 * layers + 1);
+    const GenerationRequest request{.batch = 1, .prompt = 100, .new_tokens = 28};
+    const double one = generator(whole, "vllm").memory(request).weights_bytes;
+    const double each = generator(part, "vllm").memory(request).weights_bytes;
+    CHECK(each > one / 4);
+    CHECK(each < one / 4 * 1.01);
+    CHECK(generator(part, "vllm").memory(request).cache_bytes == cache_bytes(1, 128) / 4);
+    options.tensor_parallel = 3;
+    CHECK(failure_of([&] { return model(options); }).says("3 cards"));
+}
+
+TEST_CASE("decoding leaves the framework's bound at the batch and the context that the crossover says") {
+    const Graph graph = model();
+    Generator generate = generator(graph, "pytorch-eager");
+    const GenerationRequest request{.batch = 64, .prompt = 1000, .new_tokens = 2};
+    const DecodeCrossover crossover = generate.crossover(request);
+    REQUIRE(crossover.batch);
+    const auto step = [&](std::int64_t batch, std::int64_t past) {
+        return generate.predictor().predict(generate.pass(request, batch, 1, past));
+    };
+    const auto below = static_cast<std::int64_t>(crossover.batch->batch);
+    CHECK(step(below, 1000).bound == Bound::host);
+    CHECK(step(below + 1, 1000).bound != Bound::host);
+    if (crossover.context) {
+        CHECK(step(64, 0).bound == Bound::host);
+        CHECK(step(64, *crossover.context).bound != Bound::host);
+    } else {
+        CHECK(crossover.context_bound == step(64, 0).bound);
+    }
+    CHECK(crossover.longest_context == 4095);
+}
+
+TEST_CASE("prompts of unlike length count with the longest where they are padded, with the mean where not") {
+    const Graph graph = model();
+    const GenerationRequest mixed{.batch = 4, .prompt = 100, .longest_prompt = 800, .new_tokens = 8};
+    const GenerationRequest mean{.batch = 4, .prompt = 100, .new_tokens = 8};
+    const GenerationRequest longest{.batch = 4, .prompt = 800, .new_tokens = 8};
+    CHECK(generator(graph, "pytorch-eager").generate(mixed).total_s ==
+          generator(graph, "pytorch-eager").generate(longest).total_s);
+    CHECK(generator(graph, "vllm").generate(mixed).total_s == generator(graph, "vllm").generate(mean).total_s);
+}
+
+TEST_CASE("a context beyond the model's positions warns, and requests without tokens are refused") {
+    const Graph graph = model();
+    Generator generate = generator(graph, "vllm");
+    const Generation beyond = generate.generate({.batch = 1, .prompt = 4090, .new_tokens = 20});
+    CHECK(std::any_of(beyond.warnings.begin(), beyond.warnings.end(),
+                      [](const std::string& w) { return w.find("4096") != std::string::npos; }));
+    for (const GenerationRequest& request :
+         {GenerationRequest{.prompt = 8, .new_tokens = 0}, GenerationRequest{.prompt = 0, .new_tokens = 8},
+          GenerationRequest{.batch = 0, .prompt = 8, .new_tokens = 8},
+          GenerationRequest{.prompt = 8, .longest_prompt = 4, .new_tokens = 8}}) {
+        CHECK(failure_of([&] { return generate.generate(request); }).code == ErrorCode::usage);
+    }
+}
+
+TEST_CASE("a model without a cache generates nothing") {
+    const Graph encoder = load_graph("bert");
+    CHECK(failure_of([&] { return generator(encoder, "pytorch-eager"); }).code == ErrorCode::model);
+}
