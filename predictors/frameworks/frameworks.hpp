@@ -22,5 +22,9 @@ extern const FrameworkModel onnxruntime_cuda;
 extern const FrameworkModel onnxruntime_cuda_graph;
 extern const FrameworkModel torch_tensorrt;
 extern const FrameworkModel tensorrt;
+extern const FrameworkModel tensorrt_onnx;
+extern const FrameworkModel onnxruntime_tensorrt;
+extern const FrameworkModel torch_compile_cudagraph;
+extern const FrameworkModel torch_compile_max_autotune;
 
 }  // namespace ftax

@@ -30,6 +30,7 @@ struct GemmShape {
     BlasLibrary library = BlasLibrary::cublas_lt;  ///< of layers; cublasLt's kernels add the bias
     double weight_reuse_bytes = 1e18;  ///< touched between two uses of the weights; by default they come from DRAM
     bool older_library = false;        ///< cuBLAS before 12
+    bool engine = false;               ///< see MemoryShape
     bool separate_bias = false;        ///< the bias is copied into the result first, which the product reads then
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
@@ -84,11 +85,12 @@ struct MemoryShape {
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
+    bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 
-enum class AttentionPath : std::uint8_t { math, memory_efficient, flash };
+enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;
@@ -96,6 +98,7 @@ struct AttentionShape {
     bool causal = false;
     AttentionPath path = AttentionPath::flash;
     std::int64_t kv_heads = 0;  ///< heads of keys and values; 0: as many as of queries
+    bool whole_heads = false;   ///< path engine: one block does a head, however long its sequence
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
