@@ -11,6 +11,7 @@
 #   serving      profiles of the frameworks that serve language models, and their ledger
 #   device       the ledger of forward passes that the device decides
 #   timm         the ledger of timm's benchmark
+#   tensorrt     the parameters of engines in devices.json and the ledger of TensorRT's tables
 #   nas          the profile and the ledger of architecture search
 #
 # About half an hour of one core. What an earlier part wrote to BUILD/refit is used again by later ones.
@@ -18,7 +19,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices frameworks operators layers serving device timm nas
+[ $# -gt 0 ] || set -- devices frameworks operators layers serving device timm tensorrt nas
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -55,6 +56,8 @@ for part in "$@"; do
             fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"
             python3 calibration/crossvalidation/timm_folds.py "$build/ftax" "$work/blind.json" "$measurements/timm_infer.csv" "$models" \
                 graphs/zoo/timm.tsv "$work/timm" data/ledger --folds 3 --iterations 8 ;;
+        tensorrt) python3 calibration/crossvalidation/tensorrt_folds.py "$build/ftax" "$measurements/models_2x.csv" data --fit \
+            --models "$models" --timm "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
         nas) "$build/ftax_nas_study" "$measurements" data ;;
         *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;
     esac

@@ -86,7 +86,7 @@ ftax_sources(predictors_sources
         memory.cpp operator_model.cpp predictor.cpp
     predictors/lowering/
         autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp lowering.cpp rewrite_eliminations.cpp
-        rewrite_exports.cpp rewrite_fusions.cpp rewrite_serving.cpp
+        rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp rewrite_serving.cpp
     predictors/kernels/
         device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
     predictors/host/
@@ -95,8 +95,7 @@ ftax_sources(predictors_sources
         timeline.cpp
     predictors/frameworks/
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
-        pytorch_eager.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
-        serving.cpp
+        pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
         anchor.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
     predictors/nas/

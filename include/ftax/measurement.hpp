@@ -19,11 +19,12 @@ struct Measurement {
     std::int64_t batch = 1;
     std::optional<std::int64_t> input;  ///< image side or sequence length
     std::optional<std::int64_t> seq;
-    std::string run;     ///< campaign; empty when the file does not say
-    std::string mode;    ///< "inf" or "train"
-    std::string option;  ///< "fusion" = torch.compile
-    std::string layout;  ///< "nchw" or "nhwc"
-    std::string torch;   ///< version of PyTorch, "2.4" or "240"; empty when unsaid
+    std::string run;      ///< campaign; empty when the file does not say
+    std::string mode;     ///< "inf" or "train"
+    std::string option;   ///< "fusion" = torch.compile
+    std::string layout;   ///< "nchw" or "nhwc"
+    std::string version;  ///< of the framework, "8.6.1"; empty when unsaid
+    std::string torch;    ///< version of PyTorch, "2.4" or "240"; empty when unsaid
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages
 };

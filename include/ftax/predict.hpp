@@ -30,6 +30,8 @@ struct LibraryVersions {
     /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies; PyTorch brings it from 2.4 on
     /// and then also adds the bias of layers of 65,535 rows and more in the product. Version 8 or 9.
     int cudnn = 8;
+    /// TensorRT's, 100 · major + minor: 806 is 8.6. Decides what its builder fuses. From 7.0 on.
+    int tensorrt = 1000;
 };
 
 struct PredictOptions {

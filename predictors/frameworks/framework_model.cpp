@@ -10,6 +10,7 @@
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
+#include "predictors/lowering/rewrites.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/strides.hpp"
 
@@ -17,10 +18,22 @@ namespace ftax {
 
 namespace {
 
-constexpr const FrameworkModel* models[] = {
-    &pytorch_eager,     &torchscript, &torch_compile,    &torch_compile_cuda_graph, &libtorch,
-    &bettertransformer, &cuda_graph,  &onnxruntime_cuda, &onnxruntime_cuda_graph,   &torch_tensorrt,
-    &tensorrt,          &vllm,        &tensorrt_llm};
+constexpr const FrameworkModel* models[] = {&pytorch_eager,
+                                            &torchscript,
+                                            &torch_compile,
+                                            &torch_compile_cuda_graph,
+                                            &torch_compile_max_autotune,
+                                            &libtorch,
+                                            &bettertransformer,
+                                            &cuda_graph,
+                                            &onnxruntime_cuda,
+                                            &onnxruntime_cuda_graph,
+                                            &onnxruntime_tensorrt,
+                                            &torch_tensorrt,
+                                            &tensorrt,
+                                            &tensorrt_onnx,
+                                            &vllm,
+                                            &tensorrt_llm};
 
 /// The framework of that name, whatever its case and punctuation; nullptr where there is none.
 const FrameworkModel* model_called(std::string_view spelled) {
@@ -33,6 +46,18 @@ const FrameworkModel* model_called(std::string_view spelled) {
     }
     const std::string wanted = normalized_name(spelled);
     return find([&](const FrameworkModel* model) { return normalized_name(model->name) == wanted; });
+}
+
+std::span<void (*const)(Graph&)> passes_for(const FrameworkModel& model, const DeviceSpec& device,
+                                            const PredictOptions& options) {
+    const int chip = 10 * device.compute_capability_major + device.compute_capability_minor;
+    const bool half = storage_type(options.precision) != DType::f32 && !model.half_rewrites.empty();
+    auto passes = half ? model.half_rewrites : model.rewrites;
+    for (const FrameworkModel::OlderPasses& older : model.older_rewrites) {
+        const bool old = options.libraries.tensorrt < older.before_version || chip < older.below_chip;
+        if (old) passes = older.rewrites;
+    }
+    return passes;
 }
 
 }  // namespace
@@ -70,15 +95,26 @@ std::vector<std::string> framework_names() {
     return names;
 }
 
+std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph) {
+    const bool attends = std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
+        return op.kind == OpKind::attention || op.kind == OpKind::softmax;
+    });
+    const bool convolves =
+        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::conv; }) > 1;
+    if (attends) return model.measured.transformers ? "" : "transformer";
+    return convolves && !model.measured.convolutional ? "convolutional network" : "";
+}
+
 std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& model, const DeviceSpec& device,
                                      const PredictOptions& options) {
-    const bool half = storage_type(options.precision) != DType::f32 && !model.half_rewrites.empty();
-    const auto passes = half ? model.half_rewrites : model.rewrites;
+    const auto passes = passes_for(model, device, options);
     const bool rewrites =
         !passes.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
-    if (!rewrites && !options.channels_last) return std::nullopt;
+    const bool channels_last =
+        options.channels_last || (model.traits.lays_out_convolutions && rewrites::gains_from_channels_last(graph));
+    if (!rewrites && !channels_last) return std::nullopt;
     Graph result = graph;
-    if (options.channels_last) lay_out_for_cuda(result, true);
+    if (channels_last) lay_out_for_cuda(result, true);
     if (!rewrites) return result;
     for (const auto pass : passes) pass(result);
     return result;

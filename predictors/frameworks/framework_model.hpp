@@ -26,12 +26,25 @@ struct FrameworkModel {
     std::span<void (*const)(Graph&)> rewrites;
     /// The passes for half precision where they are others; empty: the same.
     std::span<void (*const)(Graph&)> half_rewrites = {};
+    /// The passes of older versions (LibraryVersions) and of chips (10 · compute capability) for which newer ones have
+    /// no kernels either.
+    struct OlderPasses {
+        int before_version = 0, below_chip = 0;
+        std::span<void (*const)(Graph&)> rewrites;
+    };
+    std::span<const OlderPasses> older_rewrites = {};
     /// Devices below this compute capability run the graph as it stands.
     int rewrites_from_compute_capability_major = 0;
     std::span<const HostPrior> priors = {};
     /// Device memory that the process holds before a model is loaded: the CUDA context, kernels as they are loaded.
     /// Order of magnitude; it grows with the driver and with the kernels that a run calls.
     double context_bytes = 500e6;
+    /// Families of models of which measured rows stand behind the rules (data/ledger); others are predicted with a
+    /// warning.
+    struct Families {
+        bool convolutional = false, transformers = false;
+    };
+    Families measured{};
 };
 
 /// Throws Error{usage} listing the frameworks when there is none of that name.
@@ -45,6 +58,10 @@ struct FrameworkModel {
 /// `model`, which must outlive every predictor of the profile.
 [[nodiscard]] FrameworkProfile framework_profile(const FrameworkModel& model);
 FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
+
+/// Names the model's family ("transformer", "convolutional network") where none of its rows stands behind the
+/// framework's rules; empty where some do.
+[[nodiscard]] std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph);
 
 /// Whether runs wait for one another: asked for, or the framework's way.
 [[nodiscard]] inline bool synchronizes_runs(const FrameworkModel& model, const PredictOptions& options) {

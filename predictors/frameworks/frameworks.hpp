@@ -25,5 +25,8 @@ extern const FrameworkModel torch_tensorrt;
 extern const FrameworkModel tensorrt;
 extern const FrameworkModel vllm;
 extern const FrameworkModel tensorrt_llm;
+extern const FrameworkModel tensorrt_onnx;
+extern const FrameworkModel onnxruntime_tensorrt;
+extern const FrameworkModel torch_compile_max_autotune;
 
 }  // namespace ftax

@@ -45,6 +45,7 @@ const FrameworkModel onnxruntime_cuda{
     .rewrites = passes,
     .half_rewrites = half_passes,
     .priors = priors,
+    .measured = {.convolutional = true, .transformers = true},
 };
 const FrameworkModel onnxruntime_cuda_graph{
     .name = "onnxruntime-cuda-graph",

@@ -8,6 +8,7 @@ const FrameworkModel pytorch_eager{
     .description = "PyTorch eager: every operator dispatched from Python",
     .traits = {},
     .rewrites = {},
+    .measured = {.convolutional = true, .transformers = true},
 };
 
 }  // namespace ftax

@@ -5,9 +5,18 @@ namespace ftax {
 
 // One engine for the whole graph, and another behind each operator that Torch-TensorRT 1.2 leaves to TorchScript:
 // chunk and split return lists.
-constexpr void (*passes[])(Graph&) = {rewrites::fold_batch_norm, rewrites::fuse_epilogue,
-                                      rewrites::fuse_scale_and_activation, rewrites::fuse_pointwise,
-                                      rewrites::eliminate_concatenations};
+// Attention runs in its parts: these versions come with TensorRT 8.4 and without plugins.
+constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention,
+                                      rewrites::fold_batch_norm,
+                                      rewrites::merge_sibling_layers,
+                                      rewrites::fuse_activation,
+                                      rewrites::fuse_residual_layer_norm,
+                                      rewrites::fuse_epilogue,
+                                      rewrites::fuse_scale_and_activation,
+                                      rewrites::fold_movement,
+                                      rewrites::fuse_pointwise,
+                                      rewrites::eliminate_concatenations,
+                                      rewrites::name_engine_layers};
 constexpr LoweringTraits engine{.views_cost_host = false,
                                 .views_move_data = true,
                                 .module_calls = false,
@@ -18,6 +27,7 @@ constexpr LoweringTraits engine{.views_cost_host = false,
                                 .pools_stream = true,
                                 .cublas_lt_limit = no_cublas_lt_limit,
                                 .batched_matmul_copies = false,
+                                .engine = true,
                                 .host_kind = HostKind::engine};
 
 // An engine enqueues its layers in one call; what the call itself costs is the host's second scalar (host_costs.cpp).
@@ -37,12 +47,7 @@ const FrameworkModel torch_tensorrt{
     .traits = segmented,
     .rewrites = passes,
     .priors = priors,
-};
-const FrameworkModel tensorrt{
-    .name = "tensorrt",
-    .description = "TensorRT engine",
-    .traits = engine,
-    .rewrites = passes,
+    .measured = {.convolutional = true},
 };
 
 }  // namespace ftax

@@ -25,6 +25,7 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& m
     const bool tensor = kernels::tensor_gemm::runs_on_tensor_cores(rates);
     if (!tensor && kernels::gemm::is_gemv(s, *rates.chip)) return "few rows: the weights stream past them once";
     const auto& candidates = (tensor ? rates.chip->tensor : kernels::gemm::catalogue(s, *rates.chip)).candidates;
+    if (tensor && s.engine) return fmt::format("least time of {} tiles", candidates.size());
     if (candidates.size() == 1) return "the only tile the library takes for batches here";
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;

@@ -7,6 +7,7 @@
 #include "ftax/predict.hpp"
 #include "predictors/kernels/attention.hpp"
 #include "predictors/kernels/conv.hpp"
+#include "predictors/kernels/engine.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/memory_bound.hpp"
@@ -27,6 +28,7 @@ struct KernelParameters {
     kernels::MemoryParameters<T> memory;
     kernels::AttentionParameters<T> attention;
     kernels::TokenParameters<T> token;
+    kernels::EngineParameters<T> engine;
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter; some initial values depend on the device.
@@ -39,6 +41,7 @@ void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& 
     visit_parameters(p.memory, visit);
     visit_parameters(p.attention, visit);
     visit_parameters(p.token, visit);
+    visit_parameters(p.engine, visit);
 }
 
 /// The kernel models of one device with their parameters: the one place where a shape becomes a plan.
@@ -55,8 +58,17 @@ struct KernelModels {
 
     [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
+    /// A device and its matrix products as an engine finds them.
+    [[nodiscard]] kernels::engine::Products<T> engine_products(const kernels::DeviceRates<T>& device) const {
+        return kernels::engine::products(device, parameters.engine, parameters.tensor_gemm);
+    }
+
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GemmShape& shape, MathPath path) const {
         const auto& device = at(path);
+        if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
+            const auto own = engine_products(device);
+            return kernels::plan(shape, own.device, own.gemm);
+        }
         return kernels::tensor_gemm::runs_on_tensor_cores(device) ? kernels::plan(shape, device, parameters.tensor_gemm)
                                                                   : kernels::plan(shape, device, parameters.gemm);
     }
@@ -64,12 +76,16 @@ struct KernelModels {
         return kernels::plan(shape, at(path), parameters.conv);
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MemoryShape& shape, MathPath) const {
+        if (shape.engine && shape.cls == kernels::MemoryClass::layer_norm)
+            return kernels::engine::plan(shape, engine_products(at(MathPath::fp32)));
         if (shape.token != kernels::TokenKernel::none) {
             return kernels::plan_token(shape, at(MathPath::fp32), parameters.token, parameters.tensor_gemm);
         }
         return kernels::plan(shape, at(MathPath::fp32), parameters.memory);
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::AttentionShape& shape, MathPath path) const {
+        if (shape.path == kernels::AttentionPath::engine)
+            return kernels::engine::plan(shape, engine_products(at(path)), parameters.engine);
         return kernels::plan(shape, at(path), parameters.attention, parameters.tensor_gemm);
     }
 };

@@ -30,6 +30,7 @@ struct GemmShape {
     BlasLibrary library = BlasLibrary::cublas_lt;  ///< of layers; cublasLt's kernels add the bias
     double weight_reuse_bytes = 1e18;  ///< touched between two uses of the weights; by default they come from DRAM
     bool older_library = false;        ///< cuBLAS before 12
+    bool engine = false;               ///< see MemoryShape
     bool separate_bias = false;        ///< the bias is copied into the result first, which the product reads then
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
@@ -87,12 +88,13 @@ struct MemoryShape {
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
+    bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
     TokenKernel token = TokenKernel::none;
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 
-enum class AttentionPath : std::uint8_t { math, memory_efficient, flash };
+enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;
@@ -103,6 +105,7 @@ struct AttentionShape {
     bool paged = false;         ///< keys and values lie in blocks of a cache, to which the call appends the new ones
     std::int64_t decodes = 0;   ///< sequences with a single query that the same call serves (continuous batching)
     std::int64_t decode_length = 0;  ///< keys of each of them
+    bool whole_heads = false;   ///< path engine: one block does a head, however long its sequence
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 

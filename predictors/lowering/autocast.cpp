@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "predictors/lowering/rewrites.hpp"
+
 namespace ftax::autocast {
 namespace {
 
@@ -43,6 +45,26 @@ Policy policy_of(const Op& op) {
     }
 }
 
+/// Marks tensors that only contractions read, directly or as views: a generated kernel casts what it writes for them.
+std::vector<bool> read_by_contractions(const Graph& graph, const std::vector<Policy>& policies) {
+    std::vector<bool> marked(graph.tensors.size(), true), read(graph.tensors.size(), false);
+    for (const TensorId output : graph.outputs) marked[output] = false;
+    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        const bool view = op.kind == OpKind::reshape || op.kind == OpKind::transpose || op.kind == OpKind::identity ||
+                          op.kind == OpKind::slice || op.kind == OpKind::split || op.kind == OpKind::expand;
+        const bool passes = view && std::all_of(op.outputs.begin(), op.outputs.end(),
+                                                [&](TensorId output) { return marked[output] && read[output]; });
+        for (const TensorId input : op.inputs) {
+            if (input == no_tensor) continue;
+            read[input] = true;
+            marked[input] = marked[input] && (passes || policies[id] == Policy::lower);
+        }
+    }
+    for (std::size_t i = 0; i < marked.size(); ++i) marked[i] = marked[i] && read[i];
+    return marked;
+}
+
 }  // namespace
 
 std::vector<Policy> policies(const Graph& graph) {
@@ -65,16 +87,19 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || !is_float(storage[input])) continue;
             const Tensor& tensor = graph.tensors[input];
-            // Neither the parameters of a batch norm nor scalars widen a result.
-            const bool parameter = tensor.role == TensorRole::weight && op.kind == OpKind::batch_norm;
+            // Neither the parameters of a batch norm or of a generated kernel nor scalars widen a result.
+            const bool parameter = tensor.role == TensorRole::weight &&
+                                   (op.kind == OpKind::batch_norm || op.integer(rewrites::generated, 0) != 0);
             if (parameter || tensor.shape.empty()) continue;
             any_float = true;
             if (storage[input] == DType::f32) type = DType::f32;
         }
         return any_float ? type : DType::f32;
     };
+    const std::vector<bool> lowered = read_by_contractions(graph, policies);
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const Op& op = graph.ops[id];
+        const bool generated = op.integer(rewrites::generated, 0) != 0;
         DType type = DType::f32;
         switch (policies[id]) {
             case Policy::lower:
@@ -88,7 +113,7 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         }
         // An explicit .float() widens; .half() and .to(x.dtype) follow what autocast made of their operand.
         for (const TensorId output : op.outputs) {
-            if (is_float(storage[output])) storage[output] = type;
+            if (is_float(storage[output])) storage[output] = generated && lowered[output] ? DType::f16 : type;
         }
     }
 }

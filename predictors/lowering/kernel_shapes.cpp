@@ -133,12 +133,61 @@ bool leading_dims_merge(const Tensor& tensor, const BoundShapes& bound) {
     return true;
 }
 
+/// What attention works on, whichever kernels do it.
+kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule& schedule, const Op& op,
+                                             const BoundShapes& bound) {
+    const Tensor& q = graph.tensors[op.inputs[0]];
+    const Tensor& k = graph.tensors[op.inputs[1]];
+    kernels::AttentionShape shape;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.head_dim = dim(q, bound, -1);
+    shape.q_length = dim(q, bound, -2);
+    shape.kv_length = dim(k, bound, -2);
+    shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
+    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
+    shape.batch = std::max<std::int64_t>(1, element_count(q, bound) / per_batch);
+    if (k.shape.size() > 2) shape.kv_heads = dim(k, bound, -3);
+    // A single new query sees every key.
+    shape.causal = op.integer("causal", 0) != 0 && (shape.q_length > 1 || shape.kv_length == 1);
+    return shape;
+}
+
+/// One of the products of an attention that no kernel does as a whole.
+kernels::GemmShape product_of_attention(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                        const BoundShapes& bound) {
+    const kernels::AttentionShape whole = attention_dimensions(graph, schedule, graph.ops[kernel.op], bound);
+    kernels::GemmShape shape;
+    shape.element_bytes = whole.element_bytes;
+    shape.engine = kernel.engine;
+    shape.batch = checked_multiply(whole.batch, whole.heads);
+    shape.m = whole.q_length;
+    shape.n = kernel.part == AttentionPart::scores ? whole.kv_length : whole.head_dim;
+    shape.k = kernel.part == AttentionPart::scores ? whole.head_dim : whole.kv_length;
+    return shape;
+}
+
+kernels::MemoryShape softmax_of_attention(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                          const BoundShapes& bound) {
+    const kernels::AttentionShape whole = attention_dimensions(graph, schedule, graph.ops[kernel.op], bound);
+    kernels::MemoryShape shape;
+    shape.cls = kernels::MemoryClass::softmax;
+    shape.engine = kernel.engine;
+    shape.element_bytes = whole.element_bytes;
+    shape.row_length = whole.kv_length;
+    shape.rows = checked_multiply(checked_multiply(whole.batch, whole.heads), whole.q_length);
+    shape.elements = checked_multiply(shape.rows, shape.row_length);
+    shape.read_bytes = shape.write_bytes = checked_multiply(shape.elements, shape.element_bytes);
+    return shape;
+}
+
 kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                               const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
+    if (op.kind == OpKind::attention) return product_of_attention(graph, schedule, kernel, bound);
     const Tensor& a = graph.tensors[op.inputs[0]];
     const Tensor& c = graph.tensors[op.outputs[0]];
     kernels::GemmShape shape;
+    shape.engine = kernel.engine;
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.weight_reuse_bytes = schedule.weight_bytes;
     shape.older_library = kernel.older_blas;
@@ -244,7 +293,9 @@ kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, 
 
 kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                   const BoundShapes& bound) {
+    if (kernel.part == AttentionPart::softmax) return softmax_of_attention(graph, schedule, kernel, bound);
     kernels::MemoryShape shape;
+    shape.engine = kernel.engine;
     shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, kernel, bound);
     TensorId largest = no_tensor;
     for (const TensorId id : kernel.writes) {
@@ -310,18 +361,12 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
                                         const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
     const Tensor& q = graph.tensors[op.inputs[0]];
-    const Tensor& k = graph.tensors[op.inputs[1]];
-    kernels::AttentionShape shape;
-    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
-    shape.head_dim = dim(q, bound, -1);
-    shape.q_length = dim(q, bound, -2);
-    shape.kv_length = dim(k, bound, -2);
-    shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
-    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
-    shape.batch = std::max<std::int64_t>(1, element_count(q, bound) / per_batch);
-    if (k.shape.size() > 2) shape.kv_heads = dim(k, bound, -3);
-    // A single new query sees every key.
-    shape.causal = op.integer("causal", 0) != 0 && (shape.q_length > 1 || shape.kv_length == 1);
+    kernels::AttentionShape shape = attention_dimensions(graph, schedule, op, bound);
+    if (kernel.engine) {
+        shape.path = kernels::AttentionPath::engine;
+        shape.whole_heads = kernel.whole_heads;
+        return shape;
+    }
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
     // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.
@@ -369,6 +414,13 @@ bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bo
             const Tensor& result = graph.tensors[graph.ops[kernel.op].outputs[0]];
             const Tensor& input = graph.tensors[kernel.reads[0]];
             return is_channels_last(result, bound) ? !is_channels_last(input, bound) : !is_contiguous(input, bound);
+        }
+        case LaunchCondition::within_longest:
+        case LaunchCondition::beyond_longest: {
+            const Op& op = graph.ops[kernel.op];
+            const std::int64_t length =
+                std::max(dim(graph.tensors[op.inputs[0]], bound, -2), dim(graph.tensors[op.inputs[1]], bound, -2));
+            return (length <= kernel.longest) == (kernel.condition == LaunchCondition::within_longest);
         }
         case LaunchCondition::unless_batch_merges:
             return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);

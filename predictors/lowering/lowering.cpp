@@ -123,9 +123,12 @@ class Lowering {
             const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
             schedule_.storage.push_back(replaced ? storage : tensor.dtype);
         }
-        if (options_.precision != Precision::amp) return;
-        autocast_policies_ = autocast::policies(graph_);
-        autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
+        if (options_.precision == Precision::amp) {
+            autocast_policies_ = autocast::policies(graph_);
+            autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
+        } else if (!traits_.engine) {
+            return;
+        }
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
         }
@@ -160,6 +163,7 @@ class Lowering {
     }
 
     void add_kernel(Kernel kernel) {
+        kernel.engine = traits_.engine;
         schedule_.kernels.push_back(std::move(kernel));
         ++schedule_.launches.back().kernel_count;
     }
@@ -282,8 +286,50 @@ class Lowering {
         }
     }
 
+    /// The first fused kernel that the engine has for these heads on this chip; nullptr: none.
+    const FusedAttention* fused_attention(const Op& op) const {
+        const Tensor& q = graph_.tensors[op.inputs[0]];
+        const auto head = q.shape.empty() ? std::nullopt : graph_.expressions.constant_value(q.shape.back());
+        const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
+        const int version = options_.libraries.tensorrt;
+        if (!head || bits_of(schedule_.storage[op.outputs[0]]) != 16) return nullptr;
+        const auto exists = [&](const FusedAttention& k) {
+            return version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
+                   chip >= k.least_chip && (k.greatest_chip == 0 || chip <= k.greatest_chip) && *head >= k.least_head &&
+                   *head <= k.greatest_head && *head % k.step == 0;
+        };
+        const auto found = std::find_if(traits_.fused_attention.begin(), traits_.fused_attention.end(), exists);
+        return found == traits_.fused_attention.end() ? nullptr : &*found;
+    }
+
+    /// One kernel where the engine has one for the sequence, else both products and the softmax, which scales and
+    /// masks.
+    void lower_engine_attention(OpId id) {
+        const Op& op = graph_.ops[id];
+        const FusedAttention* fused = fused_attention(op);
+        const MathPath path = contraction_path(false);
+        Kernel kernel{
+            .cls = KernelClass::attention, .path = path, .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        begin_launch(id, HostKind::bmm);
+        if (fused != nullptr) {
+            kernel.whole_heads = fused->whole_heads;
+            kernel.longest = fused->longest;
+            if (fused->longest > 0) kernel.condition = LaunchCondition::within_longest;
+            add_kernel(kernel);
+            if (fused->longest == 0) return;
+            kernel.condition = LaunchCondition::beyond_longest;
+        }
+        for (const AttentionPart part : {AttentionPart::scores, AttentionPart::softmax, AttentionPart::values}) {
+            kernel.part = part;
+            kernel.cls = part == AttentionPart::softmax ? KernelClass::memory : KernelClass::gemm;
+            kernel.memory_class = MemoryClass::softmax;
+            add_kernel(kernel);
+        }
+    }
+
     void lower_contraction(OpId id, const LaunchRule& rule) {
         const Op& op = graph_.ops[id];
+        if (op.kind == OpKind::attention && traits_.engine) return lower_engine_attention(id);
         const bool convolution = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
@@ -298,7 +344,7 @@ class Lowering {
                       .conv_library = traits_.conv_library,
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
-                      .older_blas = options_.libraries.cudnn < 9,
+                      .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};

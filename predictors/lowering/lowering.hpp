@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "ftax/device.hpp"
@@ -9,6 +10,15 @@
 #include "predictors/timeline/schedule.hpp"
 
 namespace ftax {
+
+/// An attention kernel of an engine's builder: for which versions, chips and shapes it exists.
+struct FusedAttention {
+    int from_version = 0, below_version = 0;      ///< 100 · major + minor; 0: no limit
+    int least_chip = 0, greatest_chip = 0;        ///< 10 · compute capability
+    int least_head = 0, greatest_head = 0, step;  ///< head widths, `step` apart
+    std::int64_t longest = 0;                     ///< sequence; 0: any
+    bool whole_heads = false;                     ///< one block does a head, however long its sequence
+};
 
 /// How a framework executes the operators of a (rewritten) graph one after another.
 struct LoweringTraits {
@@ -32,6 +42,9 @@ struct LoweringTraits {
     bool serves_sequences = false;        ///< each forward call takes sequences from a scheduler and samples tokens
     bool evicts_sequences = false;        ///< others run on while a sequence waits for memory, else all begin together
     bool synchronizes_runs = false;       ///< every run ends by waiting for the device
+    bool lays_out_convolutions = false;   ///< a compiler runs them on NHWC data where that pays
+    bool engine = false;                  ///< all kernels are the engine's own, weights come back once a pass
+    std::span<const FusedAttention> fused_attention{};  ///< in the order in which the engine prefers them
     std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
 

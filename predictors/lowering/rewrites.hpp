@@ -16,6 +16,9 @@ inline constexpr std::string_view paged = "paged";
 /// Attribute of a fused operator that libraries have a kernel of one block per token for: "norm" or "gated".
 inline constexpr std::string_view token_kernel = "token_kernel";
 
+/// Attribute of a fused operator whose kernel a compiler generated: it casts what it reads and writes.
+inline constexpr std::string_view generated = "generated";
+
 /// Removes what no input reaches and whose shape is fixed: its results become weights.
 /// Source: ONNX Runtime, ConstantFolding.
 void fold_constants(Graph& graph);
@@ -87,5 +90,32 @@ void append_to_pages(Graph& graph);
 /// activation and product, the choice of experts. Views cost nothing.
 /// Source: vLLM, csrc (fused_add_rms_norm, rotary_embedding, silu_and_mul, topk_softmax); Inductor's scheduler.
 void fuse_between_contractions(Graph& graph);
+
+/// Makes one operator of attention that a model spells out: products, scale, mask and softmax.
+/// Source: TensorRT, CustomQKVToContextPluginDynamic, and Myelin's multi-head attention from 8.6 on.
+void recognise_attention(Graph& graph);
+/// Makes one layer of those that multiply the same input, as of queries, keys and values; its readers take pieces.
+/// Source: TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion.
+void merge_sibling_layers(Graph& graph);
+/// Lets products and attention read and write transposed, sliced and expanded data where they lie.
+/// Source: layers of TensorRT engines: none of a BERT moves data.
+void fold_movement(Graph& graph);
+/// Lets a linear layer apply the GELU or ReLU behind it.
+/// Source: TensorRT, demo/BERT: as a kernel of its own the tables of 8.6 and later are missed by 8 %.
+void fuse_activation(Graph& graph);
+/// Joins a residual addition to the norm that reads it, which writes the sum as well where others read it too.
+/// Source: TensorRT, CustomSkipLayerNormPluginDynamic; Myelin's layers of residual and norm.
+void fuse_residual_layer_norm(Graph& graph);
+
+/// Gives operators the names of TensorRT's layers (IEngineInspector, trtexec --dumpProfile).
+void name_engine_layers(Graph& graph);
+
+/// Joins pointwise operators, norms, softmax and reductions with those that read them, through views, where no other
+/// kernel has to run in between. What a library call leaves to do (a convolution's bias) joins too.
+/// Source: torch/_inductor/scheduler.py (can_fuse_vertical), lowering.py (pointwise operators are inlined).
+void fuse_into_readers(Graph& graph);
+/// Whether Inductor keeps activations in NHWC: where weighing the convolutions by what the layout gains says so.
+/// Source: torch/_inductor/graph.py, decide_layout_opt (inference).
+[[nodiscard]] bool gains_from_channels_last(const Graph& graph);
 
 }  // namespace ftax::rewrites

@@ -21,7 +21,12 @@ enum class LaunchCondition : std::uint8_t {
     unless_batch_merges,  ///< the leading dimensions of `reads[0]` cannot become one batch dimension (torch.matmul)
     unless_contiguous,    ///< `reads[0]` is not contiguous and the operator insists on it
     unless_in_format_of_result,  ///< `reads[0]` is not dense in the memory format (NCHW or NHWC) of the result
+    within_longest,              ///< the attention's sequence is at most `longest`
+    beyond_longest,
 };
+
+/// Which part of an attention a kernel does.
+enum class AttentionPart : std::uint8_t { whole, scores, softmax, values };
 
 inline constexpr std::int64_t no_cublas_lt_limit = std::numeric_limits<std::int64_t>::max();
 
@@ -36,9 +41,13 @@ struct Kernel {
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does.
     std::int64_t cublas_lt_limit = 0;
-    bool older_blas = false;  ///< see kernels::GemmShape
-    bool lookup = false;  ///< reads[0] is a table of which only as much is read as is written
-    OpId op = no_op;      ///< whose dimensions and attributes a contraction takes
+    bool older_blas = false;   ///< see kernels::GemmShape
+    bool engine = false;       ///< see kernels::MemoryShape
+    bool whole_heads = false;  ///< see kernels::AttentionShape
+    AttentionPart part = AttentionPart::whole;
+    std::int64_t longest = 0;  ///< see LaunchCondition
+    bool lookup = false;       ///< reads[0] is a table of which only as much is read as is written
+    OpId op = no_op;           ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
     std::optional<DType> written_type{};  ///< of `writes`, where it is not the type the tensors are kept in: a cast
 };

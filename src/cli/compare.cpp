@@ -28,7 +28,12 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
                                                 const RunArguments& pair,
                                                 const std::vector<std::optional<std::int64_t>>& batches,
                                                 std::vector<std::string>& warnings) {
-    report::ComparisonRow row{.device = pair.device, .framework = pair.framework};
+    LibraryVersions libraries;
+    const FrameworkModel& model = framework_model(take_version(pair.framework, libraries));
+    const bool versioned = pair.framework.find('@') != std::string::npos;
+    report::ComparisonRow row{.device = pair.device,
+                              .framework = versioned ? pair.framework : std::string(model.name),
+                              .unmeasured = std::string(unmeasured_family(model, graph))};
     std::optional<Predictor> predictor;
     try {
         predictor = make_predictor(graph, arguments.model, pair);
@@ -64,7 +69,9 @@ int run_compare(const CompareArguments& arguments) {
     }
     std::vector<std::string> frameworks;
     for (const std::string& name : split_list(arguments.run.framework)) {
-        frameworks.emplace_back(framework_model(name).name);
+        LibraryVersions ignored;
+        (void)framework_model(take_version(name, ignored));
+        frameworks.push_back(name);
     }
     const Graph graph = load_graph(arguments.model);
     const auto batches = batches_for(graph, arguments.batches);

@@ -118,6 +118,7 @@ Measurement read_model(RowReader& reader) {
     row.mode = reader.text("mode");
     row.option = reader.text("option");
     row.layout = reader.text("layout");
+    row.version = reader.text("version");
     row.torch = reader.text("torch");
     row.latency_s = reader.latency_s();
     return row;

@@ -157,6 +157,7 @@ std::string comparison_page(const ComparisonReport& report) {
     for (const ComparisonRow& row : report.rows) {
         if (row.prediction) warnings.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
     }
+    for (std::string& line : rules_without_rows(report)) warnings.insert(std::move(line));
     const Chart chart = chart_of(report);
     const std::string predictions =
         pairs_table(report) +

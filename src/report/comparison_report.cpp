@@ -27,6 +27,7 @@ Json row_json(const ComparisonRow& row) {
     Json json = {{"device", row.device},       {"device_profile", row.device_profile},
                  {"framework", row.framework}, {"framework_version", row.framework_version},
                  {"host", row.host},           {"batch", row.batch ? Json(*row.batch) : Json(nullptr)}};
+    if (!row.unmeasured.empty()) json["rules_without_rows_of"] = row.unmeasured;
     if (!row.prediction) {
         json["skipped"] = row.skipped;
         return json;
@@ -66,6 +67,17 @@ void rank(ComparisonReport& report) {
     for (ComparisonRow& row : report.rows) {
         if (row.prediction) row.ratio_to_best = row.prediction->latency_s / best_s.at(row.batch);
     }
+}
+
+std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
+    std::vector<std::string> lines;
+    for (const ComparisonRow& row : report.rows) {
+        if (!row.prediction || row.unmeasured.empty()) continue;
+        std::string line =
+            fmt::format("{}: no measured row of a {} stands behind its rules", row.framework, row.unmeasured);
+        if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    }
+    return lines;
 }
 
 std::string to_table(const ComparisonReport& report, Style style) {
@@ -109,6 +121,7 @@ std::string to_table(const ComparisonReport& report, Style style) {
     }
     text += table.print(style);
     if (!skipped.empty()) text += "\n" + skipped;
+    for (const std::string& line : rules_without_rows(report)) text += "\n" + escape_terminal(line);
     return text + "\nhost share: of host and device time together; overhead: share of the latency that the GPU waits\n";
 }
 

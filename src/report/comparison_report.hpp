@@ -15,6 +15,7 @@ struct ComparisonRow {
     std::string device;          ///< slug
     std::string device_profile;  ///< version
     std::string framework, framework_version, host;
+    std::string unmeasured;  ///< family of the model, where no measured row of it stands behind the framework's rules
     std::optional<std::int64_t> batch;     ///< nullopt where the model's batch is fixed
     std::optional<Prediction> prediction;  ///< nullopt where the pair cannot run the model
     std::string skipped;                   ///< why there is no prediction
@@ -36,6 +37,9 @@ struct ComparisonReport {
 
 /// Fills in ratio_to_best from the rows' predictions.
 void rank(ComparisonReport& report);
+
+/// Says of each framework that has none whose rows its rules rest on, once.
+[[nodiscard]] std::vector<std::string> rules_without_rows(const ComparisonReport& report);
 
 [[nodiscard]] std::string to_table(const ComparisonReport& report, Style style);
 [[nodiscard]] std::string to_json(const ComparisonReport& report);

@@ -11,21 +11,33 @@
 #include "ftax/import.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/io/number.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {
+
+/// Models of the zoo by the names that measured rows give them. Source: models_2x.csv.
+std::string zoo_model(const std::string& model) {
+    static const std::map<std::string, std::string> names{{"bert_base", "bert"},
+                                                          {"bert_base_12x768", "bert"},
+                                                          {"hf_resnet50", "resnet50"},
+                                                          {"vit_base_patch16_224", "vit-base-patch16-224"},
+                                                          {"vit_base_patch16_384", "vit-base-patch16-384"}};
+    const auto found = names.find(model);
+    return "zoo:" + (found == names.end() ? model : found->second);
+}
 
 /// The file that a row names as its model, or that of its name in the folder, or its zoo name.
 std::string locate(const std::string& folder, const std::string& model) {
     std::error_code none;
     if (std::filesystem::path(model).has_extension() && std::filesystem::is_regular_file(model, none)) return model;
-    if (folder.empty()) return "zoo:" + model;
+    if (folder.empty()) return zoo_model(model);
     for (const char* extension : {".pt2", ".onnx", ".pt", ".txt"}) {
         const std::filesystem::path path = std::filesystem::path(folder) / (model + extension);
         std::error_code ignored;
         if (std::filesystem::is_regular_file(path, ignored)) return path.string();
     }
-    return "zoo:" + model;
+    return zoo_model(model);
 }
 
 /// Values of the graph's symbols: the batch, and for every other one the row's sequence length or image side.
@@ -73,17 +85,28 @@ LibraryVersions libraries_of(std::string_view torch_version) {
     return {.cudnn = major > 2 || (major == 2 && minor >= 4) ? 9 : 8};
 }
 
+LibraryVersions libraries_of(const Measurement& row) {
+    LibraryVersions libraries = libraries_of(row.torch);
+    if (row.framework.find("tensorrt") != std::string::npos)
+        libraries.tensorrt =
+            tensorrt_version(row.version).value_or(row.framework == "tensorrt-onnx" ? 804 : libraries.tensorrt);
+    return libraries;
+}
+
 PredictOptions options_for(const Measurement& row) {
     // `ftax measure` and the campaign wait for the device after each run; other files do not say so.
     return {.precision = row.precision,
             .channels_last = row.layout == "nhwc",
-            .libraries = libraries_of(row.torch),
+            .libraries = libraries_of(row),
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end)};
 }
 
 /// torch.compile is an option of the row in some files; here it is a framework of its own.
 Measurement with_own_framework(Measurement row) {
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
+    // Rows of TensorRT that name another version are of a model exported from that PyTorch.
+    const bool exported = row.framework == "tensorrt" && !row.version.empty() && !tensorrt_version(row.version);
+    if (exported) row.framework = "tensorrt-onnx";
     return row;
 }
 
@@ -115,7 +138,11 @@ ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
 
 Predictor& RowPredictor::predictor(const Measurement& row) {
     const PredictOptions options = options_for(row);
-    const Key key{row.model,           host_key(row), options.precision, options.channels_last, options.libraries.cudnn,
+    const Key key{row.model,
+                  host_key(row),
+                  options.precision,
+                  options.channels_last,
+                  std::pair(options.libraries.cudnn, options.libraries.tensorrt),
                   options.synchronized};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;

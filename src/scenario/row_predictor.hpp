@@ -47,9 +47,9 @@ class RowPredictor {
     [[nodiscard]] const Conditioned* conditioned(const std::string& device_slug, const std::string& model);
 
   private:
-    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, version of
-    /// cuDNN, synchronized.
-    using Key = std::tuple<std::string, HostKey, Precision, bool, int, bool>;
+    /// What a predictor depends on: model, host (with framework and device), precision, channels_last, versions of
+    /// cuDNN and TensorRT, synchronized.
+    using Key = std::tuple<std::string, HostKey, Precision, bool, std::pair<int, int>, bool>;
 
     /// The row with the names that the tables have. Throws Error{usage} for what is not predicted.
     [[nodiscard]] static Measurement predictable(const Measurement& row);

@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "src/io/escape.hpp"
+#include "src/io/number.hpp"
 #include "src/scenario/arguments.hpp"
 #include "src/scenario/notices.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -113,12 +114,35 @@ Precision parse_precision(const std::string& name) {
     return *precision;
 }
 
+std::optional<int> tensorrt_version(std::string_view version) {
+    const std::size_t dot = version.find('.');
+    const auto major = parse_integer(version.substr(0, dot));
+    const std::string_view rest = dot == std::string_view::npos ? "0" : version.substr(dot + 1);
+    const auto minor = parse_integer(rest.substr(0, rest.find('.')));
+    if (!major || !minor || *major < 7 || *major > 99 || *minor < 0 || *minor > 99) return std::nullopt;
+    return static_cast<int>(100 * *major + *minor);
+}
+
+std::string take_version(std::string_view framework, LibraryVersions& libraries) {
+    const std::size_t at = framework.find('@');
+    std::string name = framework_name(framework.substr(0, at));
+    if (at == std::string_view::npos) return name;
+    if (name.find("tensorrt") == std::string::npos)
+        throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, name));
+    const auto version = tensorrt_version(framework.substr(at + 1));
+    if (!version)
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: no version of TensorRT from 7.0 on, as in tensorrt@8.6", framework));
+    libraries.tensorrt = *version;
+    return name;
+}
+
 Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
     PredictOptions options = arguments.options;
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
-    FrameworkProfile framework =
-        framework_profile(framework_name(arguments.framework), arguments.host, arguments.framework_profile);
+    FrameworkProfile framework = framework_profile(take_version(arguments.framework, options.libraries), arguments.host,
+                                                   arguments.framework_profile);
     if (model.strict) {
         refuse(device.warnings);
         refuse(framework.warnings);

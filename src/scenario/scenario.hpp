@@ -56,6 +56,12 @@ struct RunArguments {
 [[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
+/// Takes the version off a framework's name ("tensorrt@8.6") and puts it where `libraries` has it.
+/// Throws Error{usage} for a version that is none, or of a framework whose rules know no versions.
+[[nodiscard]] std::string take_version(std::string_view framework, LibraryVersions& libraries);
+/// TensorRT's version as LibraryVersions has it ("8.6.1" is 806); nullopt for what is none, or older than 7.
+[[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
+
 /// Builds the predictor of a loaded graph, its profiles anchored where rows are given. A profile fitted for another
 /// GPU, framework or host is used with a warning; throws Error{profile} instead when the model's arguments are strict.
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);

@@ -11,7 +11,7 @@ using namespace ftax::test;
 
 TEST_CASE("frameworks are listed with what they are, and the hosts they are calibrated on") {
     const std::string table = run_program("frameworks").output;
-    CHECK(table.find("\ntensorrt                  start values  TensorRT engine\n") != std::string::npos);
+    CHECK(table.find("\ntensorrt                    7.1-10.8      TensorRT engine; tensorrt@8.6") != std::string::npos);
     CHECK(table.find("\nhelp-pytorch-1.8               pytorch-eager\n") != std::string::npos);
     const auto json = nlohmann::json::parse(run_program("frameworks --json").output);
     CHECK(json["frameworks"].size() >= 10);
@@ -74,4 +74,15 @@ TEST_CASE("headroom: properties and frameworks, and what is no budget") {
         CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--budget", budget}).exit_code == 2);
     }
     CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--batch", "1,2"}).exit_code == 2);
+}
+
+TEST_CASE("compare says of which frameworks no measured row of the model's family is known") {
+    const std::string pair = "compare resnet18 --device t4 --framework tensorrt@8.6,pytorch-eager --batch 1";
+    const std::string table = run_program(pair).output;
+    CHECK(table.find("tensorrt@8.6: no measured row of a convolutional network stands behind its rules") !=
+          std::string::npos);
+    CHECK(table.find("pytorch-eager: no measured row") == std::string::npos);
+    const auto rows = nlohmann::json::parse(run_program(pair + " --json").output)["rows"];
+    CHECK(rows[0]["rules_without_rows_of"] == "convolutional network");
+    CHECK_FALSE(rows[1].contains("rules_without_rows_of"));
 }

@@ -154,7 +154,7 @@ TEST_CASE("inspect --kernels names the operators of the graph that the framework
             // A convolution's kernel stands beside a convolution: names taken from another graph would not match.
             for (const Json& kernel : launch["kernel_details"]) {
                 if (kernel["name"].get<std::string>().find("implicit-gemm") == std::string::npos) continue;
-                CHECK(launch["source"].get<std::string>().find("conv") != std::string::npos);
+                CHECK(launch["source"].get<std::string>().find("onv") != std::string::npos);
                 ++convolutions;
             }
         }

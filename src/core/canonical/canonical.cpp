@@ -15,4 +15,10 @@ void canonicalize(Graph& graph, SpelledOut spelled_out) {
     rewriter.finish();
 }
 
+void recognise_attention(Graph& graph) {
+    Rewriter rewriter(graph);
+    canonical::spelled_out_attention(rewriter);
+    rewriter.finish();
+}
+
 }  // namespace ftax

@@ -13,4 +13,7 @@ enum class SpelledOut { keep, recognise };
 /// Op::source of the result lists the operators it replaces ("Sigmoid+Mul").
 void canonicalize(Graph& graph, SpelledOut spelled_out = SpelledOut::keep);
 
+/// Recognises attention that a model spells out itself, which only engines with a kernel for it undo.
+void recognise_attention(Graph& graph);
+
 }  // namespace ftax

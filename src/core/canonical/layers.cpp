@@ -121,7 +121,69 @@ bool match_attention(Rewriter& r, OpId softmax) {
     return true;
 }
 
+/// Walks up from the softmax through what is done to scores one by one: scaled, masked, cast. Returns the product that
+/// they come from and the mask, no_op where there is no such product.
+struct Scores {
+    OpId product = no_op;
+    TensorId mask = no_tensor;
+};
+Scores scores_before(const Rewriter& r, OpId softmax, std::vector<OpId>& group) {
+    Scores found;
+    TensorId scores = r.op(softmax).inputs[0];
+    for (OpId reader = softmax; r.sole_reader(scores) == reader;) {
+        const OpId id = r.producer(scores);
+        if (r.is(id, OpKind::matmul)) {
+            found.product = id;
+            return found;
+        }
+        if (!r.is(id, OpKind::pointwise) && !r.is(id, OpKind::cast)) return found;
+        TensorId before = r.variable(id);
+        if (before == no_tensor) {  // the operand with the scores' own shape goes on, the other one masks
+            for (const TensorId input : r.op(id).inputs) {
+                if (input == no_tensor || r.is_parameter(input)) continue;
+                const bool scores_on = before == no_tensor && r.tensor(input).shape == r.tensor(scores).shape &&
+                                       r.sole_reader(input) == id && !r.is(r.producer(input), OpKind::expand);
+                (scores_on ? before : found.mask) = input;
+            }
+        }
+        if (before == no_tensor) return found;
+        group.push_back(id);
+        reader = id;
+        scores = before;
+    }
+    return found;
+}
+
+/// softmax(scale · q × kᵀ [+ mask]) × v as models spell it out.
+bool match_spelled_out_attention(Rewriter& r, OpId softmax) {
+    std::vector<OpId> group{softmax};
+    const Scores scores = scores_before(r, softmax, group);
+    if (scores.product == no_op || r.op(scores.product).integer("transpose_a", 0) != 0) return false;
+    const OpId last = r.sole_reader(r.op(softmax).outputs[0]);
+    if (!r.is(last, OpKind::matmul) || r.op(last).inputs[0] != r.op(softmax).outputs[0]) return false;
+    group.insert(group.end(), {scores.product, last});
+    const auto unscaled = [&](TensorId operand) {
+        const TensorId before = scaled_operand(r, operand, group);
+        return before == no_tensor ? operand : before;
+    };
+    const TensorId q = unscaled(r.op(scores.product).inputs[0]);
+    TensorId k = unscaled(r.op(scores.product).inputs[1]);
+    if (r.tensor(q).shape.size() < 3) return false;
+    if (r.op(scores.product).integer("transpose_b", 0) == 0) k = keys_before_turning(r, k, group);
+    if (k == no_tensor || r.tensor(k).shape.size() != r.tensor(q).shape.size()) return false;
+    std::vector<TensorId> inputs{q, k, r.op(last).inputs[1]};
+    if (scores.mask != no_tensor) inputs.push_back(scores.mask);
+    r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
+    return true;
+}
+
 }  // namespace
+
+void spelled_out_attention(Rewriter& r) {
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (r.is(id, OpKind::softmax)) match_spelled_out_attention(r, id);
+    }
+}
 
 void attention(Rewriter& r) {
     for (OpId id = 0; id < r.op_count(); ++id) {

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Scores the model of TensorRT's engines on NVIDIA's tables of BERT (models_2x.csv) and writes data/ledger/tensorrt.csv
+and tensorrt.md.
+
+    tensorrt_folds.py FTAX models_2x.csv DATA_FOLDER [--fit] [--models DIR --timm ROWS.csv...]
+
+Each card is scored with the profile of all cards (`seen`) and with the parameters of engines (`engine.*`) fitted anew
+without its rows (`left out`): then a generation that no other card is of has the initial value of what is fitted per
+generation. With --fit the values fitted to all rows are written into data/profiles/devices.json first. The other
+frameworks' rows in the file take part in no fit of a kernel; they are scored as they are, and so are timm's benchmarks
+under torch.compile, of the architectures that DIR and the zoo hold, beside the same cards' eager rows, which did take part.
+"""
+
+import argparse
+import csv
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+# Initial values and widths of priors: predictors/kernels/engine.hpp.
+SHARED = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3)}
+ENERGY, ENERGY_START, ENERGY_WIDTH = "engine.energy_scale", 1.3, 0.2
+GENERATION = {"a100-sxm4-40gb": "ampere", "a30": "ampere", "t4": "turing"}
+# Turing's neighbour of the same process, of which no row is here.
+SAME_PROCESS = {"turing": "volta"}
+ROW_LOG_STDDEV = 0.05
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path, rows):
+    with open(path, "w", newline="") as file:
+        out = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        out.writeheader()
+        out.writerows(rows)
+
+
+def entry(name, value, rows, architecture=None, source=None):
+    values = {"name": name, "value": value, "source": source or f"fitted: TensorRT demo/BERT, {rows} rows"}
+    if architecture:
+        values["architecture"] = architecture
+    return values
+
+
+class Study:
+    def __init__(self, arguments, folder):
+        self.ftax, self.data = arguments.ftax, pathlib.Path(arguments.data)
+        self.work = pathlib.Path(folder)
+        self.models = arguments.models
+        self.profile_path = self.data / "profiles/devices.json"
+        self.profile = json.loads(self.profile_path.read_text())
+
+    def with_values(self, values, rows):
+        """The profile with these parameters of engines: shared ones by name, energies by generation."""
+        profile = dict(self.profile)
+        kept = [p for p in profile["parameters"] if not p["name"].startswith("engine.")]
+        for name, value in values.items():
+            if name in SHARED:
+                kept.append(entry(name, value, rows))
+                continue
+            kept.append(entry(ENERGY, value, rows, name))
+            if name in SAME_PROCESS:
+                kept.append(entry(ENERGY, value, rows, SAME_PROCESS[name], f"{name}'s: the same process"))
+        # As the file is ordered: the stable sort keeps shared values before those of generations and devices.
+        profile["parameters"] = sorted(
+            kept, key=lambda p: (p["name"], p.get("architecture", "") if p["name"].startswith("engine.") else "")
+        )
+        return profile
+
+    def predict(self, rows, profile=None):
+        write(self.work / "rows.csv", rows)
+        command = [self.ftax, "validate", str(self.work / "rows.csv"), "--predictions", str(self.work / "out.csv"), "-q"]
+        if profile:
+            (self.work / "profile.json").write_text(json.dumps(profile))
+            command += ["--profile", str(self.work / "profile.json")]
+        if self.models:
+            command += ["--models", self.models]
+        subprocess.run(command, check=True, capture_output=True)
+        return read(self.work / "out.csv")
+
+    def loss(self, values, rows):
+        """Robust squares of log errors and the priors."""
+        total = 0
+        for row in self.predict(rows, self.with_values(values, len(rows))):
+            z = math.log(float(row["predicted_ms"]) / float(row["latency_ms"])) / ROW_LOG_STDDEV
+            total += 2 * (math.sqrt(1 + z * z) - 1)
+        for name, value in values.items():
+            start, width = SHARED.get(name, (ENERGY_START, ENERGY_WIDTH))
+            total += (math.log(value / start) / width) ** 2
+        return total
+
+    def fit(self, rows):
+        """Coordinate search in log space."""
+        values = {name: start for name, (start, _) in SHARED.items()}
+        values.update({GENERATION[row["gpu"]]: ENERGY_START for row in rows})
+        best, step = self.loss(values, rows), 0.1
+        while step > 0.004:
+            improved = False
+            for name in values:
+                for factor in (math.exp(step), math.exp(-step)):
+                    tried = dict(values, **{name: values[name] * factor})
+                    loss = self.loss(tried, rows)
+                    if loss < best - 1e-6:
+                        values, best, improved = tried, loss, True
+                        break
+            if not improved:
+                step /= 2
+        return {name: float(f"{value:.4g}") for name, value in values.items()}
+
+
+def summary(fold, group, rows):
+    ratios = [float(r["predicted_ms"]) / float(r["latency_ms"]) for r in rows]
+    errors = sorted(abs(x - 1) for x in ratios)
+    inside = sum(float(r["low_ms"]) <= float(r["latency_ms"]) <= float(r["high_ms"]) for r in rows)
+    return {
+        "fold": fold,
+        **group,
+        "rows": len(rows),
+        "mape_percent": round(100 * statistics.fmean(errors), 1),
+        "median_percent": round(100 * statistics.median(errors), 1),
+        "p90_percent": round(100 * errors[int(0.9 * (len(errors) - 1))], 1),
+        "bias_percent": round(100 * (statistics.fmean(ratios) - 1), 1),
+        "inside_percent": round(100 * inside / len(rows)),
+    }
+
+
+def groups(rows, *columns):
+    found = {}
+    for row in rows:
+        found.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return sorted(found.items())
+
+
+def compiled_against_eager(rows):
+    """Lines of the ledger: errors under both frameworks and of their ratio, by version of PyTorch."""
+    pairs = {}
+    for row in rows:
+        if row["layout"] == "nchw" and not row["skipped"]:
+            times = float(row["predicted_ms"]) / int(row["batch"]), float(row["latency_ms"]) / int(row["batch"])
+            pairs.setdefault((row["torch"], row["gpu"], row["model"], row["img"]), {})[row["framework"]] = times
+    lines = {}
+    for (torch, gpu, _, _), found in pairs.items():
+        if len(found) == 2:
+            lines.setdefault((torch, gpu), []).append((found["pytorch-eager"], found["torch-compile"]))
+    text = "| torch | gpu | models | eager MAPE | compiled MAPE | log error of compiled ÷ eager |\n|---|---|---|---|---|---|\n"
+    for (torch, gpu), found in sorted(lines.items()):
+        eager = statistics.fmean(abs(e[0] / e[1] - 1) for e, _ in found)
+        compiled = statistics.fmean(abs(c[0] / c[1] - 1) for _, c in found)
+        ratio = statistics.fmean(abs(math.log(c[0] / c[1] / (e[0] / e[1]))) for e, c in found)
+        text += f"| {torch} | {gpu} | {len(found)} | {100 * eager:.1f} | {100 * compiled:.1f} | {100 * ratio:.1f} |\n"
+    return text
+
+
+def markdown(figures):
+    text = (
+        "# Engines of TensorRT and other frameworks of models_2x.csv\n\n"
+        "Written by calibration/crossvalidation/tensorrt_folds.py. `left out`: what is fitted of engines is fitted without\n"
+        "the card's rows; `seen`: to all rows, the card's among them; `not fitted`: rows that took part in no fit. Per cent.\n"
+    )
+    for fold in dict.fromkeys(f["fold"] for f in figures):
+        columns = [c for c in figures[0] if c != "fold"]
+        text += f"\n## {fold}\n\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|\n"
+        for f in figures:
+            if f["fold"] == fold:
+                text += "| " + " | ".join(str(f[c]) for c in columns) + " |\n"
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ftax")
+    parser.add_argument("rows")
+    parser.add_argument("data")
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--models")
+    parser.add_argument("--timm", nargs="*", default=[])
+    arguments = parser.parse_args()
+    measured = read(arguments.rows)
+    tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT") and r["precision"] == "fp16"]
+    others = [r for r in measured if not r["run"].startswith("TensorRT demo/BERT")]
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study(arguments, folder)
+        if arguments.fit:
+            values = study.fit(tables)
+            print(values)
+            study.profile = study.with_values(values, len(tables))
+            study.profile_path.write_text(json.dumps(study.profile, indent=2) + "\n")
+        figures, left_out, seen = [], [], study.predict(tables, study.profile)
+        for card in GENERATION:
+            rest = [r for r in tables if r["gpu"] != card]
+            values = study.fit(rest)
+            print("without", card, values)
+            own = [r for r in tables if r["gpu"] == card]
+            left_out += study.predict(own, study.with_values(values, len(rest)))
+        for fold, rows in (("left out", left_out), ("seen", seen)):
+            for (card,), part in groups(rows, "gpu"):
+                figures.append(summary(fold, {"framework": "tensorrt", "gpu": card, "model": "bert", "version": ""}, part))
+            for (card, version), part in groups(rows, "gpu", "version"):
+                figures.append(
+                    summary(fold, {"framework": "tensorrt", "gpu": card, "model": "bert", "version": version}, part)
+                )
+        rows = [r for r in study.predict(others, study.profile) if not r["skipped"]]
+        for (framework, card, model, version), part in groups(rows, "framework", "gpu", "model", "version"):
+            group = {"framework": framework, "gpu": card, "model": model, "version": version}
+            figures.append(summary("not fitted", group, part))
+        timm = [r for path in arguments.timm for r in read(path)]
+        timm = [dict(r, framework=r["framework"].replace("pytorch-compile", "torch-compile")) for r in timm]
+        text = markdown(figures)
+        if timm:
+            timm = [dict(r, model=r["model"].split(".")[0]) for r in timm]
+            text += "\n## torch.compile, timm's benchmarks, amp\n\n"
+            text += compiled_against_eager(study.predict(timm, study.profile))
+    write(study.data / "ledger/tensorrt.csv", figures)
+    (study.data / "ledger/tensorrt.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+#include "predictors/frameworks/frameworks.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+namespace ftax {
+
+// A BERT layer becomes seven kernels: one product for queries, keys and values, attention, the product behind it,
+// residual and norm, and the two products of the feed-forward with another norm. Biases are added in the products.
+// Source: TensorRT, demo/BERT; developer guide, "Types of Fusions".
+constexpr void (*passes[])(Graph&) = {rewrites::remove_copies,
+                                      rewrites::fold_constants,
+                                      rewrites::recognise_layers,
+                                      rewrites::recognise_attention,
+                                      rewrites::fold_batch_norm,
+                                      rewrites::merge_sibling_layers,
+                                      rewrites::fuse_activation,
+                                      rewrites::fuse_residual_layer_norm,
+                                      rewrites::fuse_epilogue,
+                                      rewrites::fuse_scale_and_activation,
+                                      rewrites::fold_movement,
+                                      rewrites::fuse_pointwise,
+                                      rewrites::eliminate_concatenations,
+                                      rewrites::name_engine_layers};
+// Before 8.2, and on Volta, GELU is a kernel of its own: as one, NVIDIA's tables of 7.1 and 8.0 are met by 4 to 6 %
+// instead of 10 to 14, those of 8.6 and later missed by 12 instead of 3.
+constexpr void (*separate_gelu[])(Graph&) = {rewrites::remove_copies,
+                                             rewrites::fold_constants,
+                                             rewrites::recognise_layers,
+                                             rewrites::recognise_attention,
+                                             rewrites::fold_batch_norm,
+                                             rewrites::merge_sibling_layers,
+                                             rewrites::fuse_residual_layer_norm,
+                                             rewrites::fuse_epilogue,
+                                             rewrites::fuse_scale_and_activation,
+                                             rewrites::fold_movement,
+                                             rewrites::fuse_pointwise,
+                                             rewrites::eliminate_concatenations,
+                                             rewrites::name_engine_layers};
+constexpr FrameworkModel::OlderPasses older[] = {{.before_version = 802, .below_chip = 75, .rewrites = separate_gelu}};
+
+// Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575.
+constexpr FusedAttention myelin{
+    .from_version = 806, .least_chip = 75, .greatest_chip = 0, .least_head = 16, .greatest_head = 256, .step = 8};
+constexpr FusedAttention of_onnx[] = {myelin};
+// Those of the plugin before Myelin's: a block does a head. Source: TensorRT, plugin/bertQKVToContextPlugin (README:
+// supported sequences, heads and chips; longer sequences and heads of 32 from version 2 of it on).
+constexpr FusedAttention of_plugin[] = {
+    {.below_version = 800,
+     .least_chip = 75,
+     .greatest_chip = 80,
+     .least_head = 64,
+     .greatest_head = 64,
+     .step = 1,
+     .longest = 384,
+     .whole_heads = true},
+    {.from_version = 800,
+     .least_chip = 75,
+     .greatest_chip = 120,
+     .least_head = 32,
+     .greatest_head = 64,
+     .step = 32,
+     .longest = 512,
+     .whole_heads = true},
+    myelin,
+};
+
+constexpr LoweringTraits engine{.views_cost_host = false,
+                                .views_move_data = true,
+                                .module_calls = false,
+                                .separate_conv_bias = false,
+                                .conv_library = kernels::ConvLibrary::tensorrt,
+                                .half_accumulation = true,
+                                .channels_last = true,
+                                .pools_stream = true,
+                                .cublas_lt_limit = no_cublas_lt_limit,
+                                .batched_matmul_copies = false,
+                                .engine = true,
+                                .fused_attention = of_plugin,
+                                .host_kind = HostKind::engine};
+
+// One call enqueues all layers, or a CUDA graph of them. NVIDIA's tables show no host, only gaps between kernels.
+constexpr HostPrior priors[] = {{"host.engine", 1e-6}, {"kernel_gap_s", 0.7e-6}};
+constexpr LoweringTraits parsed = [] {
+    LoweringTraits traits = engine;
+    traits.fused_attention = of_onnx;
+    traits.synchronizes_runs = true;
+    return traits;
+}();
+// Bindings set and runs awaited from Python. Source: kernl's BERT on an RTX 3090, 1.0 ms at 16 tokens.
+constexpr HostPrior parsed_priors[] = {{"host.engine", 1e-6}, {"host.forward", 300e-6}, {"kernel_gap_s", 0.7e-6}};
+// Source: onnxruntime_cuda.cpp, a run of the session.
+constexpr HostPrior session_priors[] = {{"host.engine", 1e-6}, {"host.forward", 100e-6}, {"kernel_gap_s", 0.7e-6}};
+
+const FrameworkModel tensorrt{
+    .name = "tensorrt",
+    .description = "TensorRT engine; tensorrt@8.6 for its version, from 7.1 on",
+    .traits = engine,
+    .rewrites = passes,
+    .older_rewrites = older,
+    .priors = priors,
+    .measured = {.transformers = true},
+};
+const FrameworkModel tensorrt_onnx{
+    .name = "tensorrt-onnx",
+    .description = "TensorRT engine of an ONNX file, without plugins: attention fused from 8.6 on",
+    .traits = parsed,
+    .rewrites = passes,
+    .older_rewrites = older,
+    .priors = parsed_priors,
+    .measured = {.transformers = true},
+};
+const FrameworkModel onnxruntime_tensorrt{
+    .name = "onnxruntime-tensorrt",
+    .description = "ONNX Runtime with the TensorRT execution provider: one engine in a session",
+    .traits = parsed,
+    .rewrites = passes,
+    .older_rewrites = older,
+    .priors = session_priors,
+};
+
+}  // namespace ftax

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "ftax/parameter.hpp"
+#include "predictors/kernels/device_rates.hpp"
+#include "predictors/kernels/kernel_plan.hpp"
+#include "predictors/kernels/power.hpp"
+#include "predictors/kernels/shapes.hpp"
+#include "predictors/kernels/tensor_gemm.hpp"
+
+/// Kernels of TensorRT that no library has: attention in one kernel, residual addition with layer norm. Its matrix
+/// products are those of tensor_gemm.hpp, run one after the other for as long as a network takes.
+/// Source: NVIDIA's tables of BERT (github.com/NVIDIA/TensorRT, demo/BERT), TensorRT 7.1 to 10.8 on A100, A30 and T4.
+namespace ftax::kernels {
+
+template <class T>
+struct EngineParameters {
+    T score_cycles{}, score_rate{}, energy_scale{};
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter.
+template <class T, class Visit>
+void visit_parameters(EngineParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    visit(
+        "engine.score_cycles", p.score_cycles,
+        ParameterSpec{0.33, 0.02, 2, 0.3, shared, "cycles of a block for one score of attention, its products apart"});
+    visit("engine.score_rate", p.score_rate,
+          ParameterSpec{1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products against an SM's peak"});
+    visit("engine.energy_scale", p.energy_scale,
+          ParameterSpec{1.3, 0.5, 3, 0.2, architecture,
+                        "energy per operation at reference_clock_hz, of minutes of load against a kernel's"});
+}
+
+namespace engine {
+
+/// Query rows of one block where a head is not done as a whole. Source: names of Myelin's kernels
+/// (fmha_v2_flash_attention_fp16_128_64_S_64).
+inline constexpr double query_rows = 128;
+/// Rows of the blocks that an SM holds: three of 128 rows, one of 384. Source: the tables' ratio of both sequences.
+inline constexpr double resident_rows = 384;
+/// Exponentials of an SM per clock. Source: CUDA C++ Programming Guide, arithmetic instructions.
+inline constexpr double exponentials = 16;
+/// Clock at which energies are stated; they grow with its root, as voltage does. Source: fits of the tables: with
+/// energies that do not depend on the clock an L40S (2.5 GHz, 350 W) comes out 23 % too fast.
+inline constexpr double reference_clock_hz = 1.5e9;
+
+/// A device and its matrix products as an engine finds them.
+template <class T>
+struct Products {
+    DeviceRates<T> device;
+    TensorGemmParameters<T> gemm;
+};
+
+/// TensorRT's kernels take their operands from the L2 at a rate that goes by SMs, not by slices: known read rates of
+/// L2s miss A30, L4 and L40S by 6 to 10 %. Under its power limit a board lowers its clock to where
+/// energy(clock) · rate(clock) is the limit: rate ~ (limit / power at boost)^⅔.
+template <class T>
+Products<T> products(const DeviceRates<T>& device, const EngineParameters<T>& p, const TensorGemmParameters<T>& gemm) {
+    using std::cbrt;
+    using std::pow;
+    Products<T> own{device, gemm};
+    own.device.l2_bytes_per_clock.reset();
+    const auto rates = tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = 2}, own.device, gemm);
+    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1);
+    if (flop_j <= 0) return own;
+    const T demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
+                     std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;
+    const T share = demand < 1.0 ? T(1.0) : T(pow(demand, -2.0 / 3));
+    own.gemm.energy_scale = device.power_limit_w / (flop_j * device.sms * share * rates.sm_boost_flops_per_s);
+    return own;
+}
+
+/// Waves of blocks, of which a share waits for whole ones.
+template <class T>
+T waves(double blocks_per_sm, const T& sharpness) {
+    if (blocks_per_sm <= 1) return T(1.0);
+    return (1.0 - sharpness) * blocks_per_sm + sharpness * std::ceil(blocks_per_sm);
+}
+
+/// Time of bytes that the kernel before has written, or the one after reads: from the L2 where they fit.
+template <class T>
+T memory_time(double bytes, const Products<T>& own, const tensor_gemm::Rates<T>& rates) {
+    const T missed = tensor_gemm::miss_share(T(bytes / (own.gemm.l2_share * own.device.l2_bytes)));
+    return bytes * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+}
+
+/// Attention in one kernel. A block of a head's rows works score by score: while few blocks run, their own pace
+/// decides, later the SM's rate of products and exponentials.
+template <class T>
+KernelPlan<T> plan(const AttentionShape& s, const Products<T>& own, const EngineParameters<T>& p) {
+    const DeviceRates<T>& device = own.device;
+    const auto rates = tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = 2}, device, own.gemm);
+    const auto queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
+    const double rows = s.whole_heads ? queries : std::min(queries, query_rows);
+    const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
+    const auto head_dim = static_cast<double>(s.head_dim);
+    const T clock_hz = own.gemm.clock * device.boost_clock_hz;
+    KernelPlan<T> plan;
+    plan.algorithm = "fmha_v2";
+    plan.blocks = heads * std::ceil(queries / rows);
+    plan.blocks_per_sm = std::max(1.0, resident_rows / rows);
+    const double blocks_per_sm = plan.blocks / device.sms;
+    plan.waves = blocks_per_sm / plan.blocks_per_sm;
+    const double scores = rows * (s.causal ? (keys + rows) / 2 : keys);
+    const double peak_flops_per_cycle = device.peak_flops_per_s / device.sms / device.boost_clock_hz;
+    const T alone = (p.score_cycles + 4 * head_dim / (p.score_rate * peak_flops_per_cycle)) *
+                    waves(plan.waves, own.gemm.wave_sharpness);
+    const T arithmetic = 4 * head_dim * clock_hz / rates.sm_boost_flops_per_s;
+    const T together = (arithmetic < 1 / exponentials ? T(1 / exponentials) : arithmetic) *
+                       waves(blocks_per_sm, own.gemm.wave_sharpness);
+    plan.compute_s = scores * (alone < together ? together : alone) / clock_hz;
+    const double kv_heads = static_cast<double>(s.batch) * static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
+    plan.memory_s = memory_time(s.element_bytes * head_dim * 2 * (heads * queries + kv_heads * keys), own, rates);
+    plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
+    plan.seconds = plan.floor_s + tensor_gemm::overlap(plan.compute_s, plan.memory_s);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(flops(s) / (rates.sm_flops_per_s * device.sms)));
+    return plan;
+}
+
+/// A residual addition with its layer norm: rows stay in registers, each value moves once.
+template <class T>
+KernelPlan<T> plan(const MemoryShape& s, const Products<T>& own) {
+    const auto rates = tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = 2}, own.device, own.gemm);
+    KernelPlan<T> plan;
+    plan.algorithm = "skip-layer-norm";
+    plan.blocks = static_cast<double>(s.rows);
+    plan.blocks_per_sm = own.device.max_threads_per_sm / plan.threads_per_block;
+    plan.waves = plan.blocks / (own.device.sms * plan.blocks_per_sm);
+    plan.memory_s = memory_time(static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes), own, rates);
+    plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
+    plan.seconds = plan.floor_s + plan.memory_s;
+    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    return plan;
+}
+
+}  // namespace engine
+}  // namespace ftax::kernels

@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "predictors/lowering/rewrites.hpp"
+#include "src/core/canonical/canonical.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
+
+// What builders of engines do to transformers: attention in one kernel, layers side by side in one product, and no
+// movement of data between them.
+
+namespace ftax::rewrites {
+namespace {
+
+/// Operators whose kernels read and write with any stride.
+bool is_strided(const Op& op) {
+    return op.kind == OpKind::matmul || op.kind == OpKind::attention || op.kind == OpKind::linear;
+}
+
+bool is_movement(const Op& op) {
+    return op.kind == OpKind::transpose || op.kind == OpKind::slice || op.kind == OpKind::split ||
+           op.kind == OpKind::expand;
+}
+
+/// Rows of the weight matrix of a layer x·Wᵀ, columns of x·W.
+Expression width_of(const Graph& graph, const Op& layer) {
+    return graph.tensors[layer.outputs[0]].shape.back();
+}
+
+/// May two layers of one input become one? Same reduction, both with a bias or both without, weights of two dimensions.
+bool may_merge(const Graph& graph, const Op& a, const Op& b) {
+    const auto bias = [](const Op& op) { return op.inputs.size() > 2 && op.inputs[2] != no_tensor; };
+    const auto plain = [&](const Op& op) {
+        const Tensor& weight = graph.tensors[op.inputs[1]];
+        return op.inputs.size() <= 3 && weight.role == TensorRole::weight && weight.shape.size() == 2 &&
+               op.text(epilogue).empty() && !graph.tensors[op.outputs[0]].shape.empty();
+    };
+    return a.inputs[0] == b.inputs[0] && plain(a) && plain(b) && bias(a) == bias(b) && a.attributes == b.attributes;
+}
+
+/// Writes the layers of `group` (in order, of one input) as one product and the pieces that its readers take.
+void append_merged(Graph& graph, const std::vector<OpId>& group, std::vector<Op>& ops) {
+    Op merged = graph.ops[group.front()];
+    Op pieces{.kind = OpKind::split,
+              .name = merged.name + "/split",
+              .source = merged.source,
+              .module = merged.module,
+              .inputs = {},
+              .outputs = {},
+              .attributes = {}};
+    Expression width = width_of(graph, merged);
+    for (std::size_t i = 1; i < group.size(); ++i) {
+        const Op& layer = graph.ops[group[i]];
+        width = graph.expressions.add(width, width_of(graph, layer));
+        merged.name += " + " + layer.name;
+    }
+    for (const OpId layer : group) pieces.outputs.push_back(graph.ops[layer].outputs[0]);
+    Tensor whole = graph.tensors[merged.outputs[0]];
+    whole.name += "/merged";
+    whole.strides.clear();
+    whole.shape.back() = width;
+    pieces.attributes = {{"axis", static_cast<std::int64_t>(whole.shape.size()) - 1}};
+    const auto append = [&](Tensor tensor) {
+        graph.tensors.push_back(std::move(tensor));
+        return static_cast<TensorId>(graph.tensors.size() - 1);
+    };
+    Tensor weight = graph.tensors[merged.inputs[1]];
+    weight.name += "/merged";
+    weight.shape[merged.integer("transposed_weight", 1) != 0 ? 0 : 1] = width;
+    merged.inputs[1] = append(std::move(weight));
+    if (merged.inputs.size() > 2 && merged.inputs[2] != no_tensor) {
+        Tensor bias = graph.tensors[merged.inputs[2]];
+        bias.name += "/merged";
+        bias.shape = {width};
+        merged.inputs[2] = append(std::move(bias));
+    }
+    merged.outputs = {append(std::move(whole))};
+    pieces.inputs = merged.outputs;
+    ops.push_back(std::move(merged));
+    ops.push_back(std::move(pieces));
+}
+
+/// Marks tensors that reach strided kernels only, through reshapes and movement at most.
+std::vector<bool> read_by_strided_kernels(const Graph& graph) {
+    std::vector<bool> strided(graph.tensors.size(), true), read(graph.tensors.size(), false);
+    for (const TensorId output : graph.outputs) strided[output] = false;
+    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        const bool passes = op.kind == OpKind::reshape || is_movement(op);
+        const bool on = is_strided(op) || (passes && std::all_of(op.outputs.begin(), op.outputs.end(),
+                                                                 [&](TensorId t) { return read[t] && strided[t]; }));
+        for (const TensorId input : op.inputs) {
+            if (input == no_tensor) continue;
+            read[input] = true;
+            strided[input] = strided[input] && on;
+        }
+    }
+    for (std::size_t i = 0; i < strided.size(); ++i) strided[i] = strided[i] && read[i];
+    return strided;
+}
+
+}  // namespace
+
+void recognise_attention(Graph& graph) {
+    ftax::recognise_attention(graph);
+}
+
+void merge_sibling_layers(Graph& graph) {
+    std::vector<std::vector<OpId>> groups(graph.ops.size());  // at the first of each
+    std::vector<bool> merged(graph.ops.size(), false);
+    std::vector<std::vector<OpId>> layers_of(graph.tensors.size());
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        if (op.kind == OpKind::linear && op.outputs.size() == 1) layers_of[op.inputs[0]].push_back(id);
+    }
+    for (const std::vector<OpId>& layers : layers_of) {
+        for (std::size_t i = 0; i < layers.size(); ++i) {
+            if (merged[layers[i]]) continue;
+            std::vector<OpId> group{layers[i]};
+            for (std::size_t j = i + 1; j < layers.size(); ++j) {
+                if (!merged[layers[j]] && may_merge(graph, graph.ops[layers[i]], graph.ops[layers[j]]))
+                    group.push_back(layers[j]);
+            }
+            if (group.size() == 1) continue;
+            for (const OpId id : group) merged[id] = true;
+            groups[layers[i]] = std::move(group);
+        }
+    }
+    std::vector<Op> ops;
+    ops.reserve(graph.ops.size());
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        if (!groups[id].empty()) {
+            append_merged(graph, groups[id], ops);
+        } else if (!merged[id]) {
+            ops.push_back(graph.ops[id]);
+        }
+    }
+    graph.ops = std::move(ops);
+    assign_producers(graph);
+}
+
+void fold_movement(Graph& graph) {
+    assign_producers(graph);
+    const std::vector<bool> strided = read_by_strided_kernels(graph);
+    std::vector<bool> written_strided(graph.tensors.size(), false);
+    for (Op& op : graph.ops) {
+        const bool passes = op.kind == OpKind::reshape || is_movement(op);
+        if (is_strided(op) || (passes && !op.inputs.empty() && written_strided[op.inputs[0]])) {
+            for (const TensorId output : op.outputs) written_strided[output] = true;
+        }
+        if (!is_movement(op)) continue;
+        const bool read_so = std::all_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) { return strided[t]; });
+        const bool written_so = !op.inputs.empty() && op.inputs[0] != no_tensor && written_strided[op.inputs[0]];
+        if (read_so || written_so) op.kind = OpKind::reshape;
+    }
+}
+
+void fuse_activation(Graph& graph) {
+    static constexpr std::array<std::string_view, 3> functions = {"gelu", "gelu_tanh", "relu"};
+    assign_producers(graph);
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        if (op.kind != OpKind::pointwise || op.inputs.size() != 1 ||
+            std::find(functions.begin(), functions.end(), op.text("function")) == functions.end())
+            continue;
+        const OpId layer = sole_producer(graph, readers, op.inputs[0], [](const Op& producer) {
+            return producer.kind == OpKind::linear && producer.text(epilogue).empty();
+        });
+        if (layer == no_op) continue;
+        graph.ops[layer].attributes.push_back({std::string(epilogue), std::string(op.text("function"))});
+        graph.ops[layer].outputs[0] = op.outputs[0];
+        removed[id] = true;
+    }
+    erase(graph, removed);
+}
+
+void fuse_residual_layer_norm(Graph& graph) {
+    assign_producers(graph);
+    std::vector<std::size_t> norms_of(graph.tensors.size(), 0);
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm) ++norms_of[op.inputs[0]];
+    }
+    const std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        Op& norm = graph.ops[id];
+        if (norm.kind != OpKind::layer_norm && norm.kind != OpKind::rms_norm) continue;
+        const TensorId sum = norm.inputs[0];
+        const OpId addition = graph.tensors[sum].producer;
+        if (addition == no_op || norms_of[sum] != 1) continue;
+        const Op& add = graph.ops[addition];
+        if (add.kind != OpKind::pointwise || add.text("function") != "add" || add.inputs.size() != 2) continue;
+        // Whoever else reads the sum runs after the norm, which writes it too.
+        const bool early = std::any_of(graph.ops.begin() + addition, graph.ops.begin() + id, [&](const Op& op) {
+            return std::find(op.inputs.begin(), op.inputs.end(), sum) != op.inputs.end();
+        });
+        if (early) continue;
+        norm.inputs[0] = add.inputs[0];
+        norm.inputs.push_back(add.inputs[1]);
+        if (readers[sum] > 1) norm.outputs.push_back(sum);
+        removed[addition] = true;
+    }
+    erase(graph, removed);
+}
+
+void name_engine_layers(Graph& graph) {
+    const auto with_epilogue = [](const Op& op, std::string name) {
+        if (op.inputs.size() > 2 && op.inputs[2] != no_tensor) name += " + Bias";
+        for (const Attribute& attribute : op.attributes) {
+            const auto* function = std::get_if<std::string>(&attribute.value);
+            if (attribute.name != epilogue || function == nullptr) continue;
+            name += function->starts_with("gelu") ? " + GELU" : *function == "add" ? " + Add" : " + ReLU";
+        }
+        return name;
+    };
+    for (Op& op : graph.ops) {
+        switch (op.kind) {
+            case OpKind::linear:
+            case OpKind::matmul:
+                op.source = with_epilogue(op, "MatrixMultiply");
+                break;
+            case OpKind::conv:
+                op.source = with_epilogue(op, "Convolution");
+                break;
+            case OpKind::conv_transpose:
+                op.source = with_epilogue(op, "Deconvolution");
+                break;
+            case OpKind::attention:
+                op.source = "CustomQKVToContext (fmha)";
+                break;
+            case OpKind::layer_norm:
+                op.source = op.inputs.size() > 3 ? "CustomSkipLayerNorm" : "LayerNorm";
+                break;
+            case OpKind::batch_norm:
+                op.source = "Scale";
+                break;
+            case OpKind::softmax:
+                op.source = "SoftMax";
+                break;
+            case OpKind::pointwise:
+            case OpKind::cast:
+                op.source = "PointWise";
+                break;
+            case OpKind::embedding:
+            case OpKind::gather:
+                op.source = "Gather";
+                break;
+            case OpKind::pool:
+            case OpKind::global_pool:
+                op.source = "Pooling";
+                break;
+            case OpKind::reduce:
+                op.source = "Reduce";
+                break;
+            case OpKind::slice:
+            case OpKind::split:
+            case OpKind::expand:
+                op.source = "Slice";
+                break;
+            case OpKind::transpose:
+                op.source = "Shuffle";
+                break;
+            case OpKind::copy:
+                op.source = "Reformat";
+                break;
+            default:
+                break;
+        }
+    }
+}
+
+}  // namespace ftax::rewrites

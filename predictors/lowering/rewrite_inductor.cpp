@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "predictors/lowering/rewrites.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
+
+// What Inductor makes of a graph: Triton kernels between library calls, and NHWC convolutions.
+
+namespace ftax::rewrites {
+namespace {
+
+bool is_view(const Op& op) {
+    switch (op.kind) {
+        case OpKind::reshape:
+        case OpKind::transpose:
+        case OpKind::slice:
+        case OpKind::split:
+        case OpKind::expand:
+        case OpKind::identity:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool may_be_generated(const Op& op) {
+    switch (op.kind) {
+        case OpKind::pointwise:
+        case OpKind::cast:
+        case OpKind::fill:
+        case OpKind::softmax:
+        case OpKind::log_softmax:
+        case OpKind::batch_norm:
+        case OpKind::layer_norm:
+        case OpKind::rms_norm:
+        case OpKind::group_norm:
+        case OpKind::instance_norm:
+        case OpKind::reduce:
+        case OpKind::global_pool:
+        case OpKind::embedding:
+        case OpKind::pad:
+        case OpKind::copy:
+        case OpKind::concat:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// Groups of operators that one kernel does, each led by its last operator.
+class Grouping {
+  public:
+    explicit Grouping(Graph& graph) : graph_(graph), leader_(graph.ops.size()), members_(graph.ops.size()) {
+        assign_producers(graph);
+        readers_.resize(graph.tensors.size());
+        for (OpId id = 0; id < graph.ops.size(); ++id) {
+            leader_[id] = id;
+            members_[id] = {id};
+            for (const TensorId input : graph.ops[id].inputs) {
+                if (input != no_tensor) readers_[input].push_back(id);
+            }
+        }
+        is_output_.assign(graph.tensors.size(), false);
+        for (const TensorId output : graph.outputs) is_output_[output] = true;
+        for (OpId id = 0; id < graph.ops.size(); ++id) {
+            if (may_be_generated(graph.ops[id])) join_producers(id);
+        }
+    }
+
+    void rewrite() {
+        std::vector<bool> removed(graph_.ops.size(), false);
+        for (OpId id = 0; id < graph_.ops.size(); ++id) {
+            if (!may_be_generated(graph_.ops[id]) || leader_[id] != id) continue;
+            Op fused = fused_operator(id, removed);
+            for (const OpId member : members_[id]) removed[member] = member != id;
+            graph_.ops[id] = std::move(fused);
+        }
+        erase(graph_, removed);
+    }
+
+  private:
+    /// The operator that computes what a tensor is a view of; no_op for inputs and weights.
+    OpId source_of(TensorId tensor) const {
+        while (tensor != no_tensor) {
+            const OpId id = graph_.tensors[tensor].producer;
+            if (id == no_op || !is_view(graph_.ops[id])) return id;
+            tensor = graph_.ops[id].inputs.empty() ? no_tensor : graph_.ops[id].inputs[0];
+        }
+        return no_op;
+    }
+
+    /// Calls visit(reader) for each operator that reads a tensor or a view of it.
+    template <class Visit>
+    void each_reader(TensorId tensor, const Visit& visit) const {
+        for (const OpId id : readers_[tensor]) {
+            if (is_view(graph_.ops[id])) {
+                for (const TensorId view : graph_.ops[id].outputs) each_reader(view, visit);
+            } else {
+                visit(id);
+            }
+        }
+    }
+
+    /// Whether the group of `producer` can wait until `reader` runs.
+    bool can_wait(OpId producer, OpId reader) const {
+        bool can = true;
+        for (const OpId member : members_[leader_[producer]]) {
+            for (const TensorId output : graph_.ops[member].outputs) {
+                each_reader(output, [&](OpId id) {
+                    const bool inside = leader_[id] == leader_[producer] || leader_[id] == leader_[reader];
+                    can = can && (inside || id > reader);
+                });
+            }
+        }
+        return can;
+    }
+
+    void join_producers(OpId reader) {
+        for (const TensorId input : graph_.ops[reader].inputs) {
+            const OpId producer = source_of(input);
+            if (producer == no_op || !may_be_generated(graph_.ops[producer]) || leader_[producer] == leader_[reader] ||
+                !can_wait(producer, reader))
+                continue;
+            std::vector<OpId> joined = std::move(members_[leader_[producer]]);
+            members_[leader_[producer]].clear();
+            for (const OpId member : joined) leader_[member] = reader;
+            members_[reader].insert(members_[reader].begin(), joined.begin(), joined.end());
+        }
+    }
+
+    bool is_read_outside(TensorId tensor, OpId leader) const {
+        bool outside = is_output_[tensor];
+        for (const OpId id : readers_[tensor]) {
+            if (!is_view(graph_.ops[id])) {
+                outside = outside || leader_[id] != leader;
+                continue;
+            }
+            for (const TensorId view : graph_.ops[id].outputs) outside = outside || is_read_outside(view, leader);
+        }
+        return outside;
+    }
+
+    void remove_views(TensorId tensor, std::vector<bool>& removed) const {
+        for (const OpId id : readers_[tensor]) {
+            if (!is_view(graph_.ops[id])) continue;
+            removed[id] = true;
+            for (const TensorId view : graph_.ops[id].outputs) remove_views(view, removed);
+        }
+    }
+
+    Op fused_operator(OpId leader, std::vector<bool>& removed) {
+        const Op& last = graph_.ops[leader];
+        Op fused{.kind = OpKind::pointwise,
+                 .name = last.name,
+                 .source = {},
+                 .module = last.module,
+                 .inputs = {},
+                 .outputs = {},
+                 .attributes = {{"function", std::string(fused_function)}, {std::string(generated), std::int64_t{1}}}};
+        for (const OpId member : members_[leader]) {
+            const Op& op = graph_.ops[member];
+            fused.source += (fused.source.empty() ? "triton: " : "+") + op.source;
+            for (const TensorId input : op.inputs) {
+                if (input == no_tensor) continue;
+                const OpId source = source_of(input);
+                if (source != no_op && leader_[source] == leader) continue;
+                if (std::find(fused.inputs.begin(), fused.inputs.end(), input) == fused.inputs.end())
+                    fused.inputs.push_back(input);
+                finish_convolution(source);
+            }
+            for (const TensorId output : op.outputs) {
+                if (is_read_outside(output, leader)) {
+                    fused.outputs.push_back(output);
+                } else {
+                    remove_views(output, removed);
+                }
+            }
+        }
+        if (fused.outputs.empty()) fused.outputs = last.outputs;
+        return fused;
+    }
+
+    /// The bias of a convolution that only generated kernels read is added there.
+    void finish_convolution(OpId id) {
+        if (id == no_op) return;
+        Op& op = graph_.ops[id];
+        if ((op.kind != OpKind::conv && op.kind != OpKind::conv_transpose) || !op.text(epilogue).empty()) return;
+        bool joins = true;
+        each_reader(op.outputs[0], [&](OpId reader) { joins = joins && may_be_generated(graph_.ops[reader]); });
+        if (joins) op.attributes.push_back({std::string(epilogue), std::string("bias")});
+    }
+
+    Graph& graph_;
+    std::vector<OpId> leader_;
+    std::vector<std::vector<OpId>> members_;  ///< of leaders, in order
+    std::vector<std::vector<OpId>> readers_;
+    std::vector<bool> is_output_;
+};
+
+}  // namespace
+
+void fuse_into_readers(Graph& graph) {
+    Grouping(graph).rewrite();
+}
+
+bool gains_from_channels_last(const Graph& graph) {
+    constexpr double grouped = 1.358, narrowing = 0.725, small = 0.783, usual = 0.823;
+    const auto value = [&](const Tensor& tensor, std::size_t i) {
+        return i < tensor.shape.size()
+                   ? static_cast<double>(graph.expressions.constant_value(tensor.shape[i]).value_or(1))
+                   : 1.0;
+    };
+    double work = 0, weighed = 0;
+    std::size_t convolutions = 0;
+    for (const Op& op : graph.ops) {
+        if (op.kind != OpKind::conv || graph.tensors[op.inputs[1]].shape.size() != 4) continue;
+        ++convolutions;
+        const Tensor& filter = graph.tensors[op.inputs[1]];
+        const Tensor& result = graph.tensors[op.outputs[0]];
+        const double out = value(filter, 0), in = value(filter, 1);
+        const double flops = out * in * value(filter, 2) * value(filter, 3) * value(result, 2) * value(result, 3);
+        const bool in_groups = op.integer("groups", 1) > 1 && in > 1;
+        work += flops;
+        weighed += flops * (in_groups                               ? grouped
+                            : out * 2 <= in && value(filter, 2) > 1 ? narrowing
+                            : out <= 64 && in <= 64                 ? small
+                                                                    : usual);
+    }
+    // A graph of hardly any convolutions is left as it is.
+    constexpr std::size_t operators_per_convolution = 300;
+    return convolutions > 0 && graph.ops.size() < operators_per_convolution * convolutions && weighed <= work;
+}
+
+}  // namespace ftax::rewrites

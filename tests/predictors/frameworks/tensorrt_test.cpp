@@ -1,0 +1,130 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/kernel_models.hpp"
+#include "src/scenario/scenario.hpp"
+
+using namespace ftax;
+
+namespace {
+
+/// Kernels of one layer of BERT by the names of their launches, in order; 0-kernel launches left out.
+struct Layer {
+    std::vector<std::string> names;
+    std::int64_t kernels = 0;
+    double device_s = 0;
+};
+
+Layer layer_of_bert(const char* framework, const char* device, PredictOptions options, ShapeBindings bindings) {
+    const Graph graph = load_graph("zoo:bert");
+    options.precision = Precision::fp16;
+    Predictor predictor(graph, device_profile(device), {.framework = framework}, options);
+    const Explanation explanation = predictor.explain(bindings);
+    Layer layer;
+    for (const OpPrediction& launch : explanation.launches) {
+        if (launch.op == no_op) continue;
+        const Op& op = predictor.graph().ops[launch.op];
+        if (!op.module.starts_with("encoder.layer.3.") || launch.kernels == 0) continue;
+        layer.names.push_back(op.source);
+        layer.kernels += launch.kernels;
+        layer.device_s += launch.device_s;
+    }
+    return layer;
+}
+
+const ShapeBindings one_question{{"batch", 1}, {"seq", 128}};
+
+}  // namespace
+
+TEST_CASE("TensorRT runs a BERT layer as seven kernels with the names of its layers") {
+    const Layer layer = layer_of_bert("tensorrt", "a100-sxm4-40gb", {}, one_question);
+    CHECK(layer.kernels == 7);
+    CHECK(layer.names == std::vector<std::string>{"MatrixMultiply + Bias", "CustomQKVToContext (fmha)",
+                                                  "MatrixMultiply + Bias", "CustomSkipLayerNorm",
+                                                  "MatrixMultiply + Bias + GELU", "MatrixMultiply + Bias",
+                                                  "CustomSkipLayerNorm"});
+}
+
+TEST_CASE("what TensorRT fuses depends on its version, the chip, the sequence and how the network was written") {
+    const auto kernels = [](const char* framework, const char* device, int version, std::int64_t sequence) {
+        return layer_of_bert(framework, device, {.libraries = {.tensorrt = version}}, {{"batch", 1}, {"seq", sequence}})
+            .kernels;
+    };
+    CHECK(kernels("tensorrt", "t4", 801, 128) == 8);  // GELU alone
+    CHECK(kernels("tensorrt", "t4", 802, 128) == 7);
+    CHECK(kernels("tensorrt", "t4", 701, 384) == 8);
+    CHECK(kernels("tensorrt", "t4", 701, 512) == 10);  // attention in its parts
+    CHECK(kernels("tensorrt", "t4", 802, 512) == 7);
+    CHECK(kernels("tensorrt", "t4", 802, 1024) == 9);
+    CHECK(kernels("tensorrt", "l4", 701, 128) == 10);               // older than the chip
+    CHECK(kernels("tensorrt", "v100-sxm2-32gb", 1000, 128) == 10);  // no kernels for Volta
+    CHECK(kernels("tensorrt-onnx", "t4", 804, 128) == 9);
+    CHECK(kernels("tensorrt-onnx", "t4", 806, 1024) == 7);
+    CHECK(kernels("onnxruntime-tensorrt", "t4", 806, 128) == 7);
+}
+
+TEST_CASE("a head that one block does takes its scores one after the other while few blocks run") {
+    const auto attention_s = [](std::int64_t batch, std::int64_t sequence) {
+        const KernelModels<double> models(device_spec("a100-sxm4-40gb"),
+                                          kernel_parameters(device_profile("a100-sxm4-40gb")));
+        const kernels::AttentionShape shape{.batch = batch,
+                                            .heads = 16,
+                                            .q_length = sequence,
+                                            .kv_length = sequence,
+                                            .path = kernels::AttentionPath::engine,
+                                            .whole_heads = true};
+        const auto plan = models.plan(shape, MathPath::fp16_tensor);
+        return plan.seconds - plan.floor_s;
+    };
+    CHECK(attention_s(1, 384) == doctest::Approx(9 * attention_s(1, 128)).epsilon(0.05));
+    CHECK(attention_s(2, 384) < 1.1 * attention_s(1, 384));  // 32 of 108 multiprocessors
+    CHECK(attention_s(64, 384) > 1.8 * attention_s(32, 384));
+}
+
+TEST_CASE("engines of seconds under load run slower than a product by itself where the power limit holds") {
+    const auto seconds = [](const char* device, bool engine) {
+        const KernelModels<double> models(device_spec(device), kernel_parameters(device_profile(device)));
+        return models
+            .plan(
+                kernels::GemmShape{
+                    .m = 8192, .n = 4096, .k = 1024, .element_bytes = 2, .linear = true, .engine = engine},
+                MathPath::fp16_tensor)
+            .power_limited_s;
+    };
+    CHECK(seconds("l40s", true) > 1.1 * seconds("l40s", false));
+    CHECK(seconds("t4", true) == doctest::Approx(seconds("t4", false)).epsilon(0.15));
+}
+
+TEST_CASE("TensorRT's version is taken off its name, and named where it is none") {
+    LibraryVersions libraries;
+    CHECK(scenario::take_version("TensorRT@8.6.1", libraries) == "tensorrt");
+    CHECK(libraries.tensorrt == 806);
+    CHECK(scenario::take_version("pytorch-eager", libraries) == "pytorch-eager");
+    CHECK(libraries.tensorrt == 806);
+    for (const char* none : {"tensorrt@", "tensorrt@six", "tensorrt@6.0", "pytorch-eager@2.4"}) {
+        CAPTURE(std::string(none));
+        CHECK_THROWS_AS(static_cast<void>(scenario::take_version(none, libraries)), Error);
+    }
+}
+
+TEST_CASE("a framework says which family of models none of its rows is of") {
+    const Graph bert = load_graph("zoo:bert"), resnet = load_graph("zoo:resnet18");
+    CHECK(unmeasured_family(framework_model("torch-tensorrt"), bert) == "transformer");
+    CHECK(unmeasured_family(framework_model("torch-tensorrt"), resnet).empty());
+    CHECK(unmeasured_family(framework_model("tensorrt"), resnet) == "convolutional network");
+    CHECK(unmeasured_family(framework_model("tensorrt"), bert).empty());
+}
+
+TEST_CASE("Torch-TensorRT leaves CNNs as they were and transformers no engine between heads") {
+    const Graph vit = load_graph("zoo:vit32");
+    Predictor predictor(vit, device_profile("t4"), framework_profile("torch-tensorrt"), {.precision = Precision::fp16});
+    Predictor eager(vit, device_profile("t4"), framework_profile("pytorch-eager"), {.precision = Precision::fp16});
+    CHECK(predictor.predict({{"batch", 1}}).latency_s < eager.predict({{"batch", 1}}).latency_s);
+}

@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ftax/graph_builder.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/lowering/rewrites.hpp"
+
+using namespace ftax;
+
+namespace {
+
+long count(const Graph& graph, OpKind kind) {
+    return std::count_if(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return op.kind == kind; });
+}
+
+/// Self-attention of four heads as a model spells it out: scaled, masked, softmax.
+Graph attention(bool masked) {
+    GraphBuilder net("attention");
+    const TensorId x = net.input("x", {"batch", "seq", "64"});
+    const auto heads = [&](TensorId y) {
+        return net.transpose(net.reshape(net.linear(y, 64), {"batch", "seq", "4", "16"}), {0, 2, 1, 3});
+    };
+    const TensorId q = heads(x), k = heads(x), v = heads(x);
+    TensorId scores = net.matmul(q, net.transpose(k, {0, 1, 3, 2}));
+    scores = net.pointwise("div", {scores});
+    if (masked) scores = net.add(scores, net.input("mask", {"batch", "1", "1", "seq"}));
+    const TensorId context = net.transpose(net.matmul(net.softmax(scores), v), {0, 2, 1, 3});
+    return net.finish({net.linear(net.reshape(context, {"batch", "seq", "64"}), 64)});
+}
+
+}  // namespace
+
+TEST_CASE("attention that a model spells out becomes one operator, with its mask where it has one") {
+    for (const bool masked : {false, true}) {
+        Graph graph = attention(masked);
+        rewrites::recognise_attention(graph);
+        CHECK(count(graph, OpKind::softmax) == 0);
+        CHECK(count(graph, OpKind::matmul) == 0);
+        const auto op =
+            std::find_if(graph.ops.begin(), graph.ops.end(), [](const Op& o) { return o.kind == OpKind::attention; });
+        REQUIRE(op != graph.ops.end());
+        CHECK(op->inputs.size() == (masked ? 4 : 3));
+        const auto& keys = graph.tensors[op->inputs[1]].shape;
+        CHECK(keys == graph.tensors[op->inputs[0]].shape);  // not the transposed ones
+    }
+}
+
+TEST_CASE("scores that are read a second time are no inner part of an attention") {
+    GraphBuilder net("scores");
+    const TensorId q = net.input("q", {"batch", "4", "seq", "16"});
+    const TensorId scores = net.matmul(q, net.transpose(q, {0, 1, 3, 2}));
+    Graph graph = net.finish({net.matmul(net.softmax(scores), q), scores});
+    rewrites::recognise_attention(graph);
+    CHECK(count(graph, OpKind::attention) == 0);
+}
+
+TEST_CASE("layers of one input become one product whose pieces no kernel moves") {
+    Graph graph = attention(true);
+    rewrites::recognise_attention(graph);
+    rewrites::merge_sibling_layers(graph);
+    CHECK(count(graph, OpKind::linear) == 2);
+    REQUIRE(graph.ops[0].kind == OpKind::linear);
+    CHECK(graph.expressions.constant_value(graph.tensors[graph.ops[0].outputs[0]].shape.back()) == 192);
+    CHECK(graph.expressions.constant_value(graph.tensors[graph.ops[0].inputs[1]].shape[0]) == 192);
+    CHECK(count(graph, OpKind::split) == 1);
+    rewrites::fold_movement(graph);
+    for (const OpKind moving : {OpKind::split, OpKind::transpose, OpKind::slice}) CHECK(count(graph, moving) == 0);
+}
+
+TEST_CASE("layers with and without a bias, or of another input, stay apart") {
+    GraphBuilder net("layers");
+    const TensorId x = net.input("x", {"batch", "64"});
+    const TensorId y = net.linear(x, 32, false);
+    Graph graph = net.finish({net.linear(x, 32), y, net.linear(y, 32, false)});
+    rewrites::merge_sibling_layers(graph);
+    CHECK(count(graph, OpKind::linear) == 3);
+}
+
+TEST_CASE("a transposition that an elementwise operator reads stays a kernel") {
+    GraphBuilder net("movement");
+    const TensorId x = net.input("x", {"batch", "8", "16"});
+    Graph graph = net.finish({net.relu(net.transpose(x, {0, 2, 1}))});
+    rewrites::fold_movement(graph);
+    CHECK(count(graph, OpKind::transpose) == 1);
+}
+
+TEST_CASE("a sum that is read beyond its norm is written by the norm") {
+    GraphBuilder net("pre-norm");
+    const TensorId x = net.input("x", {"batch", "16", "64"});
+    const TensorId sum = net.add(net.linear(x, 64), x);
+    Graph graph = net.finish({net.add(net.linear(net.layer_norm(sum), 64), sum)});
+    rewrites::fuse_residual_layer_norm(graph);
+    const auto norm =
+        std::find_if(graph.ops.begin(), graph.ops.end(), [](const Op& o) { return o.kind == OpKind::layer_norm; });
+    REQUIRE(norm != graph.ops.end());
+    CHECK(norm->outputs.size() == 2);
+    CHECK(norm->outputs[1] == sum);
+    CHECK(count(graph, OpKind::pointwise) == 1);
+}
+
+TEST_CASE("Inductor joins what reads what, across other kernels where nothing waits") {
+    // conv-bn ; conv-bn ; add ; relu: both norms run in the kernel of the sum.
+    GraphBuilder net("downsample");
+    const TensorId x = net.input("x", {"batch", "8", "16", "16"});
+    const TensorId main = net.batch_norm(net.conv(x, 16, {.kernel = 3, .pad = 1}));
+    const TensorId shortcut = net.batch_norm(net.conv(x, 16));
+    const TensorId sum = net.relu(net.add(main, shortcut));
+    Graph graph = net.finish({net.global_average_pool(sum), sum});
+    rewrites::fuse_into_readers(graph);
+    CHECK(graph.ops.size() == 3);
+    CHECK(count(graph, OpKind::conv) == 2);
+    const Op& fused = graph.ops.back();
+    CHECK(fused.text("function") == rewrites::fused_function);
+    CHECK(fused.outputs.size() == 2);
+}
+
+TEST_CASE("an operator does not join a reader past a library call that needs its result") {
+    GraphBuilder net("order");
+    const TensorId x = net.input("x", {"batch", "64"});
+    const TensorId y = net.relu(x);
+    Graph graph = net.finish({net.add(net.linear(y, 64), y)});
+    rewrites::fuse_into_readers(graph);
+    REQUIRE(graph.ops.size() == 3);
+    CHECK(graph.ops[1].kind == OpKind::linear);
+    CHECK(graph.ops[0].outputs == std::vector<TensorId>{graph.ops[1].inputs[0]});
+}
+
+TEST_CASE("views between joined operators go, views that others read stay") {
+    GraphBuilder net("views");
+    const TensorId x = net.input("x", {"batch", "8", "16"});
+    const TensorId y = net.relu(net.reshape(net.pointwise("gelu", {x}), {"batch", "128"}));
+    Graph graph = net.finish({net.linear(net.reshape(y, {"8*batch", "16"}), 4)});
+    rewrites::fuse_into_readers(graph);
+    CHECK(count(graph, OpKind::reshape) == 1);
+    CHECK(count(graph, OpKind::pointwise) == 1);
+}
+
+TEST_CASE("convolutions run on NHWC data where that pays") {
+    const auto net = [](std::int64_t channels, std::int64_t groups) {
+        GraphBuilder builder("convolutions");
+        TensorId x = builder.input("x", {"batch", std::to_string(channels), "14", "14"});
+        for (int i = 0; i < 3; ++i) x = builder.conv(x, channels, {.kernel = 3, .pad = 1, .groups = groups});
+        return builder.finish({x});
+    };
+    CHECK(rewrites::gains_from_channels_last(net(256, 1)));
+    CHECK(rewrites::gains_from_channels_last(net(256, 256)));
+    CHECK_FALSE(rewrites::gains_from_channels_last(net(256, 4)));
+    CHECK_FALSE(rewrites::gains_from_channels_last(attention(false)));
+}
+
+TEST_CASE("compiled kernels write halves for products under autocast, eager ones f32") {
+    GraphBuilder net("norms");
+    const TensorId x = net.input("x", {"batch", "128", "768"});
+    const Graph graph = net.finish({net.linear(net.layer_norm(net.add(x, x)), 768)});
+    const auto kernels = [&](const char* framework) {
+        Predictor predictor(graph, device_profile("rtx-4090"), {.framework = framework}, {.precision = Precision::amp});
+        return predictor.predict({{"batch", 64}}).kernels;
+    };
+    CHECK(kernels("pytorch-eager") == 6);  // sum, norm, three casts, product
+    CHECK(kernels("torch-compile") == 4);  // sum and norm, casts of weight and bias, product
+}
