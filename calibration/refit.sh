@@ -9,6 +9,7 @@
 #   operators    the ledger of single operators
 #   layers       the ledger of kernels of language models' layers
 #   serving      profiles of the frameworks that serve language models, and their ledger
+#   quantized    the ledger of quantised products and mixtures of experts
 #   device       the ledger of forward passes that the device decides
 #   timm         the ledger of timm's benchmark
 #   tensorrt     the parameters of engines in devices.json and the ledger of TensorRT's tables
@@ -19,7 +20,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices frameworks operators layers serving device timm tensorrt nas
+[ $# -gt 0 ] || set -- devices frameworks operators layers quantized serving device timm tensorrt nas
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -50,6 +51,7 @@ for part in "$@"; do
         operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
         layers) "$build/ftax_folds" layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" data ;;
         serving) "$build/ftax_folds" serving "$measurements/llm_static.csv" data ;;
+        quantized) "$build/ftax_folds" quantized "$measurements/tensor_ops.csv" data ;;
         device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there

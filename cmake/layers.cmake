@@ -30,7 +30,7 @@ include(cmake/embed.cmake)
 ftax_sources(core_sources
     src/core/
         embedded.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
-        operands.cpp strides.cpp text_graph.cpp types.cpp work.cpp
+        operands.cpp precision.cpp strides.cpp text_graph.cpp types.cpp work.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
     src/core/rewriting/
@@ -106,12 +106,12 @@ ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_
 ftax_sources(fit_sources
     calibration/fit/
         conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp layer_kernel_fit.cpp
-        log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp scoped_unknowns.cpp
-        serving_fit.cpp tensor_gemm_fit.cpp)
+        log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp quantized_fit.cpp
+        scoped_unknowns.cpp serving_fit.cpp tensor_gemm_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
         compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp layer_ledger.cpp ledger.cpp main.cpp
-        operator_ledger.cpp serving_ledger.cpp variance.cpp)
+        operator_ledger.cpp quantized_ledger.cpp serving_ledger.cpp variance.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         columns.cpp host_fit.cpp score.cpp)

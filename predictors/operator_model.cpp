@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ftax/precision.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/lowering/lowering.hpp"
 #include "src/core/statistics.hpp"
@@ -77,9 +78,13 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     shape.k = dimension_or(row, "k", 1);
     shape.element_bytes = element_bytes(row.precision);
     shape.linear = row.op == "linear" || row.op == "gemm";
+    const PrecisionSpec& precision = precision_spec(row.precision);
+    if (precision.quantizes_weights()) shape.operands = row.precision;
     if (row.weights) {  // a loop through copies of the weights: what it has touched until it comes back to one
-        shape.weight_reuse_bytes = static_cast<double>(*row.weights) * shape.element_bytes *
-                                   static_cast<double>(shape.n) * static_cast<double>(shape.k);
+        const double weight_bytes =
+            precision.quantizes_weights() ? precision.weight_bytes() : static_cast<double>(shape.element_bytes);
+        shape.weight_reuse_bytes = static_cast<double>(*row.weights) * weight_bytes * static_cast<double>(shape.n) *
+                                   static_cast<double>(shape.k);
     }
     shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
     const bool without_lt = dimension_or(row, "bias", 1) == 0 || is_without_lt(row.kernel);
@@ -169,6 +174,27 @@ std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement
     return shape;
 }
 
+/// Experts of one gated layer less are Nemotron's: 6 of 128 and 22 of 512. Source: config.json of
+/// nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B and of Nemotron 3 Super (mlp_hidden_act "relu2").
+std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& row) {
+    if (row.op != "moe" || !has_dimensions(row, {"tokens", "hidden", "inter", "topk", "experts"})) return std::nullopt;
+    kernels::MixtureShape shape;
+    shape.tokens = dimension_or(row, "tokens", 1);
+    shape.hidden = dimension_or(row, "hidden", 1);
+    shape.width = dimension_or(row, "inter", 1);
+    shape.per_token = dimension_or(row, "topk", 1);
+    shape.experts = dimension_or(row, "experts", 1);
+    const std::int64_t least = std::min({shape.tokens, shape.hidden, shape.width, shape.per_token, shape.experts});
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // counts of tokens and experts multiply
+    if (least < 1 || std::max(shape.tokens, shape.per_token) > most || shape.per_token > shape.experts) {
+        return std::nullopt;
+    }
+    shape.gated = !(shape.per_token == 6 && shape.experts == 128) && !(shape.per_token == 22 && shape.experts == 512);
+    shape.element_bytes = element_bytes(row.precision);
+    if (precision_spec(row.precision).quantizes_weights()) shape.operands = row.precision;
+    return shape;
+}
+
 kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
     kernels::ConvShape shape;
     shape.batch = dimension_or(row, "b", 1);
@@ -191,6 +217,7 @@ kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
 std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     if (const auto shape = attention_shape(row)) return *shape;
     if (row.mode == "device_hot" && !row.shape.contains("b") && row.op != "gemm") {
+        if (const auto shape = mixture_shape(row)) return *shape;
         if (const auto shape = token_shape(row)) return *shape;
         return std::nullopt;
     }
@@ -220,6 +247,12 @@ double beside_kernel_s(const OperatorShape& shape) {
     return memory != nullptr && memory->token != kernels::TokenKernel::none ? 0 : graph_gap_s;
 }
 
+std::optional<kernels::QuantizeShape> operand_quantization(const OperatorMeasurement& row) {
+    if (row.op != "gemm" || !precision_spec(row.precision).quantizes_activations()) return std::nullopt;
+    if (!has_dimensions(row, {"m", "k"})) return std::nullopt;
+    return kernels::QuantizeShape{dimension_or(row, "m", 1), dimension_or(row, "k", 1), row.precision};
+}
+
 OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
@@ -238,13 +271,17 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     const auto shape = operator_shape(row);
     if (!shape) return std::nullopt;
     // Operator files state their precision exactly: fp32 is without TF32 also for convolutions.
-    const MathPath path = math_path(device_, row.precision, false);
+    const bool has_weights = row.op == "gemm" || row.op == "linear" || row.op == "moe";
+    const MathPath path = has_weights ? layer_path(device_, row.precision) : math_path(device_, row.precision, false);
     const bool alone = row.mode == "device_hot";
     const auto plan =
         std::visit([&](const auto& s) { return (alone ? graph_kernels_ : kernels_).plan(s, path); }, *shape);
     OperatorRowPrediction result;
     if (alone) {
         result.kernel_s = kernels::within_power<double>(plan) * kernels_of(row) + beside_kernel_s(*shape);
+        if (const auto quantized = operand_quantization(row)) {
+            result.kernel_s += graph_kernels_.plan(*quantized, path).seconds + graph_gap_s;
+        }
         result.latency_s = result.kernel_s;
         const double width = std::exp(spread(row.op, host_));
         result.low_s = result.latency_s / width;

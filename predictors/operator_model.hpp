@@ -24,7 +24,8 @@ using OperatorShape = KernelShape;
 /// layer without one, which the kernel's name may also tell); b, cin, cout, kernel, hw, stride, pad (groups and
 /// dilation optional). Kernels of language models, timed alone: gemm m, n, k; rms_norm, layer_norm, silu_mul, gelu,
 /// add, embedding m, h; rope m, heads, kv_heads, d; context_attention, encoder_attention b, s, heads, kv_heads, d;
-/// generation_attention b, past, heads, kv_heads, d; attention chunk, past, decodes, ctx, heads, kv_heads, d.
+/// generation_attention b, past, heads, kv_heads, d; attention chunk, past, decodes, ctx, heads, kv_heads, d;
+/// moe tokens, hidden, inter, topk, experts.
 /// Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
@@ -36,6 +37,9 @@ using OperatorShape = KernelShape;
 /// attention, of which the graph has one node, the launch of the graph; caches in pages and rows of tokens have theirs
 /// in their floors. Source: encoder rows of s = 1 in tensor_ops.csv, 4.3 µs on four cards.
 [[nodiscard]] double beside_kernel_s(const OperatorShape& shape);
+
+/// The kernel that quantises the activations of a row's product in front of it, part of its latency; nullopt without.
+[[nodiscard]] std::optional<kernels::QuantizeShape> operand_quantization(const OperatorMeasurement& row);
 
 struct OperatorRowPrediction {
     double latency_s = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ftax/equations.hpp"
+#include "ftax/precision.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
 #include "predictors/analysis/log_normal.hpp"
@@ -322,6 +323,12 @@ struct Predictor::State {
 
     /// The precision that is asked for replaces the file's.
     void warn_of_precision(Prediction& result) const {
+        const PrecisionSpec& precision = precision_spec(options.precision);
+        if (precision.quantizes_weights()) {
+            result.warnings.push_back(
+                fmt::format("{}: linear layers and experts; embeddings, norms, attention and heads stay {}",
+                            precision.name, name_of(precision.storage)));
+        }
         if (weights == DType::f32 || storage_type(options.precision) != DType::f32) return;
         result.warnings.push_back(
             fmt::format("the model's weights are {}, the prediction is for {}: the precision {} "

@@ -12,6 +12,7 @@
 #include "calibration/crossvalidation/layer_ledger.hpp"
 #include "calibration/crossvalidation/ledger.hpp"
 #include "calibration/crossvalidation/operator_ledger.hpp"
+#include "calibration/crossvalidation/quantized_ledger.hpp"
 #include "calibration/crossvalidation/serving_ledger.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
@@ -223,6 +224,15 @@ int check_layers(const std::string& tensor_path, const std::string& layer_path, 
     return found.empty() ? 0 : 1;
 }
 
+/// Fits quantised products and mixtures of experts with all folds and writes their ledger.
+void write_quantized(const std::string& rows_path, const std::filesystem::path& data) {
+    const std::vector<fit::FitReport> reports = folds::quantized_folds(read_operator_measurements(read_csv(rows_path)));
+    write_file(data / "ledger/quantized.csv", folds::quantized_ledger_csv(reports));
+    const std::string markdown = folds::quantized_ledger_markdown(reports);
+    write_file(data / "ledger/quantized.md", markdown);
+    fmt::print("{}", markdown);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -239,6 +249,7 @@ int main(int argc, char** argv) {
                    "       ftax_folds devices|uncertainty OPERATORS.json framework_tax.csv DATA_FOLDER\n"
                    "       ftax_folds serving|check-serving llm_static.csv DATA_FOLDER\n"
                    "       ftax_folds layers|check-layers tensor_ops.csv layer_ops.csv DATA_FOLDER\n"
+                   "       ftax_folds quantized tensor_ops.csv DATA_FOLDER\n"
                    "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
         return 2;
     }
@@ -262,6 +273,10 @@ int main(int argc, char** argv) {
         }
         if (argc == 4 && first == "operators") {
             write_operators(argv[2], argv[3]);
+            return 0;
+        }
+        if (argc == 4 && first == "quantized") {
+            write_quantized(argv[2], argv[3]);
             return 0;
         }
         write(argv[1], argv[2], argc > 3 ? argv[3] : "");

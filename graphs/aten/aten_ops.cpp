@@ -223,6 +223,19 @@ void read_recurrent(const Context& c) {
     c.add("directions", directions);
 }
 
+/// Rows sorted by expert; how many experts each token has the operator does not say.
+void read_experts(const Context& c) {
+    const auto& arguments = c.call.arguments;
+    if (arguments.size() < 2 || arguments[1].tensors.empty() || arguments[1].tensors[0] == no_tensor) {
+        fail(c.call, "needs two tensors");
+    }
+    const std::vector<Expression>& weights = c.graph.tensors[arguments[1].tensors[0]].shape;
+    if (weights.size() != 3) return;  // groups of another dimension: a product like any other
+    if (const auto experts = c.graph.expressions.constant_value(weights[0])) {
+        c.add(std::string(experts_attribute), *experts);
+    }
+}
+
 /// Maps one ATen operator, in-place variants included, to a canonical one.
 struct AtenRow {
     std::string_view name;  ///< without the `_` of the in-place variant
@@ -255,6 +268,7 @@ const AtenRow table[] = {
     {"bmm", OpKind::matmul},
     {"addmm", OpKind::matmul, {}, no_attributes, product_with_sum},
     {"baddbmm", OpKind::matmul, {}, no_attributes, batched_product_with_sum},
+    {"_grouped_mm", OpKind::matmul, {}, read_experts, "self mat2"},
     {"scaled_dot_product_attention", OpKind::attention, {}, read_causal, "query key value attn_mask"},
     {"_scaled_dot_product_flash_attention", OpKind::attention, {}, read_causal, "query key value"},
     {"_scaled_dot_product_flash_attention_for_cpu", OpKind::attention, {}, read_causal, "query key value attn_mask"},

@@ -87,6 +87,7 @@ Outputs conv(const Call& c);
 Outputs conv_transpose(const Call& c);
 Outputs linear(const Call& c);
 Outputs matmul(const Call& c);
+Outputs grouped_matmul(const Call& c);
 Outputs matmul_added(const Call& c);
 Outputs einsum(const Call& c);
 Outputs attention(const Call& c);

@@ -126,6 +126,7 @@ const Row table[] = {
     {"bmm", matmul},
     {"mv", matmul},
     {"dot", matmul},
+    {"_grouped_mm", grouped_matmul},
     {"addmm", matmul_added},
     {"baddbmm", matmul_added},
     {"einsum", einsum},

@@ -133,6 +133,14 @@ Outputs matmul(const Call& c) {
     return {{promoted(c), std::move(shape)}};
 }
 
+/// Rows that are sorted by group, each multiplied with the matrix of its own.
+Outputs grouped_matmul(const Call& c) {
+    const Shape& a = c.tensor("self").shape;
+    const Shape& b = c.tensor("mat2").shape;
+    if (a.size() != 2 || b.size() != 3) c.fail("needs a matrix and one for each group");
+    return {{c.tensor("self").dtype, {a[0], b[2]}}};
+}
+
 Outputs matmul_added(const Call& c) {
     const bool batched = c.name().starts_with("ba");
     const Shape& a = c.tensor(batched ? "batch1" : "mat1").shape;

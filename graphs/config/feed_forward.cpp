@@ -88,7 +88,10 @@ TensorId Transformer::expert_layer(std::string_view name, TensorId x, std::int64
     const TensorId weights = net_.parameter(name, {net_.number(config_.experts.count), depth, out});
     const TensorId read = net_.part(weights, 0, active);
     const TensorId grouped = net_.view(x, {active, rows, depth});
-    TensorId y = net_.apply(OpKind::matmul, "aten::_grouped_mm", {grouped, read}, {active, rows, out});
+    const Experts& experts = config_.experts;
+    TensorId y = net_.apply(OpKind::matmul, "aten::_grouped_mm", {grouped, read}, {active, rows, out},
+                            {{std::string(experts_attribute), experts.count},
+                             {std::string(experts_per_token_attribute), experts.per_token}});
     y = net_.view(y, {net_.shape(x)[0], out});
     if (!config_.structure.expert_bias) return y;
     const TensorId bias = net_.parameter(std::string(name) + "_bias", {net_.number(config_.experts.count), out});

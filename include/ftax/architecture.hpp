@@ -1,10 +1,14 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ftax/types.hpp"
 
 /// What a generation of GPUs has, as data: features of its SM, the kernels of its libraries and how these choose among
 /// them (data/architectures/NAME.json, where each number names its source).
@@ -61,12 +65,14 @@ struct GemmCandidate {
     GemmTile tile;
     double weight = 1;                       ///< padded work it may have for as much of a tile of weight 1
     double wave_quantization_penalty = 0.5;  ///< share of the slots idle in the last wave that counts as work
+    double most_rows = std::numeric_limits<double>::infinity();  ///< of products that it is taken for
 };
 
 /// The kernels of one library for one kind of matrix product; empty where it has none of its own.
 struct GemmCatalogue {
     std::vector<GemmCandidate> candidates;
     double split_penalty = 1;  ///< work of a split reduction against that of a whole one
+    double most_parts = 64;    ///< of a reduction on tensor cores
 };
 
 /// Blocks, threads and sizes of a convolution's tile.
@@ -86,6 +92,11 @@ struct AttentionKernels {
     std::vector<AttentionTile> dense;         ///< keys and values as tensors, by head size
     std::vector<AttentionTile> paged;         ///< keys and values in blocks of a cache
     double decode_rows = 0, decode_keys = 0;  ///< the tile of a single query
+};
+
+/// A library's kernels for quantised experts against those for 16 bits.
+struct ExpertKernels {
+    double efficiency = 1, dram_share = 1, fill = 1;
 };
 
 /// One generation, or one chip of it where that differs.
@@ -111,6 +122,8 @@ struct ArchitectureSpec {
     GemmCatalogue batched;                ///< strided batches
     GemmCatalogue tensor;                 ///< on tensor cores
     AttentionKernels attention;
+    std::array<GemmCatalogue, quantized_kernels_count> quantized;  ///< of quantised operands, by family of kernels
+    ExpertKernels quantized_experts;
     std::vector<ConvTile> winograd_tiles;  ///< of the products inside the non-fused Winograd algorithm
     int winograd_mosaics = 0;  ///< ways in which the fused kernel lays images side by side, see winograd_fused_blocks
 };

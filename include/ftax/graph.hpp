@@ -74,6 +74,10 @@ enum class OpKind : std::uint8_t {
 };
 inline constexpr int op_kind_count = static_cast<int>(OpKind::custom) + 1;
 
+/// Attributes of a matmul of rows that are sorted by expert with a weight per expert: how many there are, how many each
+/// token has.
+inline constexpr std::string_view experts_attribute = "experts", experts_per_token_attribute = "experts_per_token";
+
 [[nodiscard]] std::string_view name_of(OpKind kind) noexcept;
 [[nodiscard]] std::optional<OpKind> op_kind_from_name(std::string_view name) noexcept;
 

@@ -51,11 +51,23 @@ enum class Precision : std::uint8_t {
     fp16,  ///< weights and activations stored as f16 (`.half()`)
     bf16,  ///< weights and activations stored as bf16
     amp,   ///< autocast: f32 weights, matrix products and convolutions in f16, reductions and norms in f32
+    // Linear layers and experts alone; what else there is stays f16 or bf16 (precision.hpp).
+    fp8,        ///< weights and activations, a scale per row and column
+    fp8_block,  ///< the same with a scale per 1 x 128 activations and 128 x 128 weights
+    int8,       ///< weights and activations
+    nvfp4,      ///< weights and activations of four bits, a scale per 16
+    w8a16,      ///< int8 weights
+    w4a16,      ///< int4 weights, a scale per 128
 };
+inline constexpr int precision_count = 11;
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
 /// Parses what name_of prints, in upper or lower case.
 [[nodiscard]] std::optional<Precision> precision_from_name(std::string_view name);
+
+/// Libraries' kernels for quantised operands: those of one family share fitted ratios.
+enum class QuantizedKernels : std::uint8_t { fp8, fp8_block, nvfp4, none };
+inline constexpr int quantized_kernels_count = 3;  ///< without `none`
 
 /// Arithmetic path of one kernel: which units of the GPU do the multiply-adds.
 enum class MathPath : std::uint8_t {
@@ -66,8 +78,10 @@ enum class MathPath : std::uint8_t {
     bf16_tensor,  ///< tensor cores, bf16 inputs, f32 accumulation
     int8_tensor,  ///< tensor cores, int8 inputs, int32 accumulation
     fp16_tensor_fp16_accumulate,  ///< tensor cores, f16 inputs and accumulation: twice the rate on GeForce cards
+    fp8_tensor,                   ///< tensor cores, e4m3 inputs, f32 accumulation
+    fp4_tensor,                   ///< tensor cores, e2m1 inputs with block scales, f32 accumulation
 };
-inline constexpr int math_path_count = 7;
+inline constexpr int math_path_count = 9;
 
 [[nodiscard]] std::string_view name_of(MathPath path) noexcept;
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include "ftax/precision.hpp"
+
 namespace ftax {
 namespace {
 
@@ -106,7 +108,7 @@ double HostCosts::host_relative_stddev(double call_share) const {
 
 HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
     HostCosts costs;
-    const bool half = precision == Precision::fp16 || precision == Precision::bf16;
+    const bool half = bits_of(precision_spec(precision).storage) == 16;
     const double scale = host_parameter(profile, "host.scale");
     for (int i = 0; i < host_kind_count; ++i) {
         const auto kind = static_cast<HostKind>(i);

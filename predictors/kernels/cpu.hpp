@@ -155,6 +155,11 @@ struct CpuModel {
         return (work * parameters.element_s[static_cast<std::size_t>(s.cls)] + traffic_s + fault_s(written)) / busy;
     }
 
+    [[nodiscard]] T seconds(const GroupedGemmShape& s) const { return seconds(as_batch(s)); }
+    // A CPU runs no precision that quantises (math_path()), and no fused mixture: kernels of measurement files alone.
+    [[nodiscard]] T seconds(const QuantizeShape&) const { return T(0.0); }
+    [[nodiscard]] T seconds(const MixtureShape&) const { return T(0.0); }
+
     /// Two products and a softmax over blocks that stay in cache. Source:
     /// aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     [[nodiscard]] T seconds(const AttentionShape& s) const {

@@ -33,7 +33,7 @@ CpuModel<double> cpu_model(const DeviceProfile& profile) {
 /// Time of a contraction's arithmetic at the CPU's full rate; attention is taken to be arithmetic altogether.
 template <class Shape>
 double arithmetic_s(const CpuModel<double>& model, const Shape& shape, double seconds) {
-    if constexpr (std::is_same_v<Shape, kernels::GemmShape>) {
+    if constexpr (std::is_same_v<Shape, kernels::GemmShape> || std::is_same_v<Shape, kernels::GroupedGemmShape>) {
         return kernels::flops(shape) / model.parameters.gemm_flops_per_s;
     } else if constexpr (std::is_same_v<Shape, kernels::ConvShape>) {
         const bool depthwise = shape.groups == shape.in_channels && shape.groups > 1;

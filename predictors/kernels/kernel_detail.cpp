@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "ftax/precision.hpp"
 #include "ftax/types.hpp"
 
 namespace ftax {
@@ -24,18 +25,21 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& m
     const auto& rates = models.at(path);
     const bool tensor = kernels::tensor_gemm::runs_on_tensor_cores(rates);
     if (!tensor && kernels::gemm::is_gemv(s, *rates.chip)) return "few rows: the weights stream past them once";
-    const auto& candidates = (tensor ? rates.chip->tensor : kernels::gemm::catalogue(s, *rates.chip)).candidates;
+    const auto& candidates =
+        (tensor ? kernels::tensor_gemm::catalogue(s, *rates.chip) : kernels::gemm::catalogue(s, *rates.chip))
+            .candidates;
     if (tensor && s.engine) return fmt::format("least time of {} tiles", candidates.size());
     if (candidates.size() == 1) return "the only tile the library takes for batches here";
     double least_s = std::numeric_limits<double>::infinity();
     std::string_view next;
     for (const GemmCandidate& candidate : candidates) {
-        if (candidate.tile.name == plan.tile.name) continue;
+        if (candidate.tile.name == plan.tile.name || static_cast<double>(s.m) > candidate.most_rows) continue;
         for (const double split_k : {1.0, plan.split_k}) {
             const kernels::gemm::Choice other{&candidate.tile, split_k};
-            const double seconds =
-                tensor ? kernels::tensor_gemm::plan_choice(s, other, rates, models.parameters.tensor_gemm).seconds
-                       : kernels::gemm::plan_choice(s, other, rates, models.parameters.gemm).seconds;
+            const double seconds = tensor ? kernels::tensor_gemm::plan_choice(
+                                                s, other, rates, models.quantized(s, models.parameters.tensor_gemm))
+                                                .seconds
+                                          : kernels::gemm::plan_choice(s, other, rates, models.parameters.gemm).seconds;
             if (seconds >= least_s) continue;
             least_s = seconds;
             next = candidate.tile.name;
@@ -72,7 +76,50 @@ std::string reason_of(const kernels::AttentionShape&, const KernelModels<double>
     return "as the graph asks";
 }
 
+std::string reason_of(const kernels::QuantizeShape&, const KernelModels<double>&, MathPath, const KernelPlan<double>&) {
+    return "the product takes narrower operands than the activations are";
+}
+std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels<double>& models, MathPath path,
+                      const KernelPlan<double>&) {
+    const auto& rates = models.at(path);
+    const double touched = kernels::mixture::touched_experts(
+        static_cast<double>(s.rows) / static_cast<double>(s.per_token), static_cast<double>(s.per_token),
+        static_cast<double>(s.experts), models.parameters.mixture.spread);
+    return kernels::tensor_gemm::runs_on_tensor_cores(rates)
+               ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
+               : "a batch of equal products, one per expert";
+}
+std::string reason_of(const kernels::MixtureShape&, const KernelModels<double>&, MathPath, const KernelPlan<double>&) {
+    return "routing, two grouped products and a sum";
+}
+
+double bytes_of(const kernels::QuantizeShape& s) {
+    const PrecisionSpec& precision = precision_spec(s.operands);
+    return static_cast<double>(s.rows) * static_cast<double>(s.columns) *
+           (bits_of(precision.storage) / 8.0 + precision.activation_bytes());
+}
+double bytes_of(const kernels::GroupedGemmShape& s) {
+    const PrecisionSpec& precision = precision_spec(s.operands);
+    const bool narrow = precision.quantizes_weights();
+    const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+    return rows * (k * (narrow ? precision.activation_bytes() : s.element_bytes) + n * s.element_bytes) +
+           static_cast<double>(s.experts) * n * k * (narrow ? precision.weight_bytes() : s.element_bytes);
+}
+double bytes_of(const kernels::MixtureShape& s) {
+    const PrecisionSpec& precision = precision_spec(s.operands);
+    const double weight = precision.quantizes_weights() ? precision.weight_bytes() : s.element_bytes;
+    return 2.0 * static_cast<double>(s.tokens) * static_cast<double>(s.hidden) * s.element_bytes +
+           (s.gated ? 3 : 2) * static_cast<double>(s.experts) * static_cast<double>(s.width) *
+               static_cast<double>(s.hidden) * weight;
+}
 double bytes_of(const kernels::GemmShape& s) {
+    const PrecisionSpec& precision = precision_spec(s.operands);
+    if (precision.quantizes_weights()) {
+        const auto rows = static_cast<double>(s.m), columns = static_cast<double>(s.n),
+                   depth = static_cast<double>(s.k);
+        return rows * (depth * precision.activation_bytes() + columns * s.element_bytes) +
+               depth * columns * precision.weight_bytes();
+    }
     const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
                k = static_cast<double>(s.k);
     return s.element_bytes * (batch * m * (k + n) + (s.linear ? 1 : batch) * k * n);

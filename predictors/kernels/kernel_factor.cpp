@@ -39,6 +39,18 @@ Factor class_of(const MemoryShape& shape, bool) {
     }
 }
 
+Factor class_of(const QuantizeShape&, bool) {
+    return Factor::elementwise;
+}
+
+Factor class_of(const GroupedGemmShape&, bool on_tensor_cores) {
+    return on_tensor_cores ? Factor::gemm_tensor : Factor::gemm;
+}
+
+Factor class_of(const MixtureShape&, bool) {
+    return Factor::gemm_tensor;
+}
+
 }  // namespace
 
 Factor factor_of(const KernelShape& shape, MathPath path) {

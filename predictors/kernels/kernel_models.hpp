@@ -11,6 +11,8 @@
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/memory_bound.hpp"
+#include "predictors/kernels/mixture.hpp"
+#include "predictors/kernels/quantized.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
@@ -24,6 +26,8 @@ struct KernelParameters {
     kernels::SustainedParameters<T> sustained;
     kernels::GemmParameters<T> gemm;
     kernels::TensorGemmParameters<T> tensor_gemm;
+    kernels::QuantizedParameters<T> quantized;
+    kernels::MixtureParameters<T> mixture;
     kernels::ConvParameters<T> conv;
     kernels::MemoryParameters<T> memory;
     kernels::AttentionParameters<T> attention;
@@ -37,6 +41,8 @@ void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& 
     visit_parameters(p.sustained, device, visit);
     visit_parameters(p.gemm, visit);
     visit_parameters(p.tensor_gemm, device, visit);
+    visit_parameters(p.quantized, visit);
+    visit_parameters(p.mixture, visit);
     visit_parameters(p.conv, visit);
     visit_parameters(p.memory, visit);
     visit_parameters(p.attention, visit);
@@ -67,10 +73,16 @@ struct KernelModels {
         const auto& device = at(path);
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);
-            return kernels::plan(shape, own.device, own.gemm);
+            return kernels::plan(shape, own.device, quantized(shape, own.gemm));
         }
-        return kernels::tensor_gemm::runs_on_tensor_cores(device) ? kernels::plan(shape, device, parameters.tensor_gemm)
-                                                                  : kernels::plan(shape, device, parameters.gemm);
+        return kernels::tensor_gemm::runs_on_tensor_cores(device)
+                   ? kernels::plan(shape, device, quantized(shape, parameters.tensor_gemm))
+                   : kernels::plan(shape, device, parameters.gemm);
+    }
+    /// Ratios of a product of 16 bits as its operands' format has them.
+    [[nodiscard]] kernels::TensorGemmParameters<T> quantized(const kernels::GemmShape& shape,
+                                                             const kernels::TensorGemmParameters<T>& half) const {
+        return kernels::quantized::parameters(precision_spec(shape.operands), half, parameters.quantized);
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::ConvShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.conv);
@@ -87,6 +99,18 @@ struct KernelModels {
         if (shape.path == kernels::AttentionPath::engine)
             return kernels::engine::plan(shape, engine_products(at(path)), parameters.engine);
         return kernels::plan(shape, at(path), parameters.attention, parameters.tensor_gemm);
+    }
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::QuantizeShape& shape, MathPath path) const {
+        return kernels::plan(shape, at(path), parameters.tensor_gemm, parameters.quantized);
+    }
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GroupedGemmShape& shape, MathPath path) const {
+        const auto& device = at(path);
+        return kernels::tensor_gemm::runs_on_tensor_cores(device)
+                   ? kernels::plan(shape, device, parameters.tensor_gemm, parameters.mixture)
+                   : kernels::plan(kernels::as_batch(shape), device, parameters.gemm);
+    }
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MixtureShape& shape, MathPath path) const {
+        return kernels::plan(shape, at(path), parameters.tensor_gemm, parameters.mixture);
     }
 };
 

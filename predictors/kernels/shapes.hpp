@@ -19,7 +19,8 @@ enum class BlasLibrary : std::uint8_t { cublas_lt, cublas };
 /// Is it a path of the tensor cores?
 [[nodiscard]] constexpr bool is_tensor(MathPath path) {
     return path == MathPath::tf32 || path == MathPath::fp16_tensor || path == MathPath::bf16_tensor ||
-           path == MathPath::int8_tensor || path == MathPath::fp16_tensor_fp16_accumulate;
+           path == MathPath::int8_tensor || path == MathPath::fp16_tensor_fp16_accumulate ||
+           path == MathPath::fp8_tensor || path == MathPath::fp4_tensor;
 }
 
 /// batch × (m × k)·(k × n); row-major C, as in neusight_ops.csv: n is the number of output columns.
@@ -28,10 +29,11 @@ struct GemmShape {
     int element_bytes = 4;
     bool linear = false;  ///< weight stationary (x·Wᵀ, cuBLAS "tn"); otherwise both operands are activations (bmm)
     BlasLibrary library = BlasLibrary::cublas_lt;  ///< of layers; cublasLt's kernels add the bias
-    double weight_reuse_bytes = 1e18;  ///< touched between two uses of the weights; by default they come from DRAM
-    bool older_library = false;        ///< cuBLAS before 12
-    bool engine = false;               ///< see MemoryShape
-    bool separate_bias = false;        ///< the bias is copied into the result first, which the product reads then
+    double weight_reuse_bytes = 1e18;      ///< touched between two uses of the weights; by default they come from DRAM
+    bool older_library = false;            ///< cuBLAS before 12
+    bool engine = false;                   ///< see MemoryShape
+    bool separate_bias = false;            ///< the bias is copied into the result first, which the product reads then
+    Precision operands = Precision::fp32;  ///< a precision that quantises layers: formats of x and weight are its own
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
@@ -105,8 +107,40 @@ struct AttentionShape {
     bool paged = false;         ///< keys and values lie in blocks of a cache, to which the call appends the new ones
     std::int64_t decodes = 0;   ///< sequences with a single query that the same call serves (continuous batching)
     std::int64_t decode_length = 0;  ///< keys of each of them
-    bool whole_heads = false;   ///< path engine: one block does a head, however long its sequence
+    bool whole_heads = false;        ///< path engine: one block does a head, however long its sequence
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
+/// Activations on their way into a quantised product: scales and narrow values of rows × columns.
+struct QuantizeShape {
+    std::int64_t rows = 1, columns = 1;
+    Precision operands = Precision::fp8;
+    friend bool operator==(const QuantizeShape&, const QuantizeShape&) = default;
+};
+
+/// Rows of x sorted by expert, each multiplied with the weight k × n of its own.
+struct GroupedGemmShape {
+    std::int64_t experts = 1, per_token = 1;  ///< experts there are, and of one token
+    std::int64_t rows = 1, n = 1, k = 1;      ///< rows: tokens × per_token
+    int element_bytes = 2;
+    Precision operands = Precision::fp32;  ///< see GemmShape
+    double weight_reuse_bytes = 1e18;      ///< see GemmShape
+    friend bool operator==(const GroupedGemmShape&, const GroupedGemmShape&) = default;
+};
+
+/// A batch of as many products as experts can have rows, all alike: without a kernel for groups.
+[[nodiscard]] inline GemmShape as_batch(const GroupedGemmShape& s) {
+    const std::int64_t batch = s.rows < s.experts ? s.rows : s.experts;
+    return {.batch = batch, .m = (s.rows - 1) / batch + 1, .n = s.n, .k = s.k, .element_bytes = s.element_bytes};
+}
+
+/// Mixture of experts as one fused operator: routed tokens through two or three layers of their experts, weighted sums.
+struct MixtureShape {
+    std::int64_t tokens = 1, hidden = 1, width = 1, per_token = 1, experts = 1;
+    bool gated = true;  ///< two layers side by side in front (SwiGLU)
+    int element_bytes = 2;
+    Precision operands = Precision::fp32;  ///< see GemmShape
+    friend bool operator==(const MixtureShape&, const MixtureShape&) = default;
 };
 
 /// Operations of an operator, a multiplication and an addition counted apart; those that its shape asks for, whatever
@@ -139,11 +173,24 @@ struct AttentionShape {
     return 4 * scores * static_cast<double>(s.heads) * static_cast<double>(s.head_dim);
 }
 
+/// Scales and conversions.
+[[nodiscard]] inline double flops(const QuantizeShape& s) {
+    return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.columns);
+}
+[[nodiscard]] inline double flops(const GroupedGemmShape& s) {
+    return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.n) * static_cast<double>(s.k);
+}
+[[nodiscard]] inline double flops(const MixtureShape& s) {
+    return (s.gated ? 6.0 : 4.0) * static_cast<double>(s.tokens) * static_cast<double>(s.per_token) *
+           static_cast<double>(s.hidden) * static_cast<double>(s.width);
+}
+
 }  // namespace ftax::kernels
 
 namespace ftax {
 
 /// A shape that a kernel model times.
-using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape>;
+using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
+                                 kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape>;
 
 }  // namespace ftax

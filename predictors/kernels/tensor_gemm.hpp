@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
 #include "ftax/parameter.hpp"
+#include "ftax/precision.hpp"
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/gemm_heuristic.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
@@ -115,12 +117,16 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     r.cycle_scale = cycle_scale(device, p);
     r.sms = device.sms;
     const T peak = device.peak_flops_per_s * p.clock;
+    const PrecisionSpec& operands = precision_spec(s.operands);
+    const bool quantized = operands.quantizes_weights();  // layers whose sizes libraries pad
     const std::int64_t copy_bytes = device.chip->asynchronous_copies ? 8 : 16;
-    const bool aligned = is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes);
+    const bool aligned =
+        quantized || (is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes));
     T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
     if (s.older_library) share *= p.older_library;
     r.sm_boost_flops_per_s = peak * share / device.sms;
-    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1);
+    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
+                          (quantized ? operands.energy_ratio : 1);
     const T powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
     r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);
@@ -128,6 +134,10 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     r.l2_bytes_per_s = l2_stream_share * l2_per_clock * clock_hz;
     r.dram_bytes_per_s = p.dram_share * device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - inline_ecc : 1.0);
     r.x_bytes = r.weight_bytes = r.y_bytes = s.element_bytes;
+    if (quantized) {
+        r.x_bytes = operands.activation_bytes();
+        r.weight_bytes = operands.weight_bytes();
+    }
     return r;
 }
 
@@ -179,9 +189,11 @@ struct TileTime {
     const GemmShape* shape;
     const Rates<double>* rates;
     const TensorGemmParameters<double>* parameters;
+    double most_parts = 64;  ///< of the reduction
     double sm_flop_s = 1 / rates->sm_flops_per_s, sm_byte_s = 1 / rates->sm_operand_bytes_per_s;
 
     [[nodiscard]] double bound(const GemmCandidate& c, double blocks) const {
+        if (static_cast<double>(shape->m) > c.most_rows) return std::numeric_limits<double>::infinity();
         const double rows = std::min(c.tile.rows, static_cast<double>(shape->m));
         const double operand_bytes = rows * rates->x_bytes + c.tile.columns * rates->weight_bytes;
         return blocks / rates->sms * static_cast<double>(shape->k) *
@@ -189,7 +201,8 @@ struct TileTime {
     }
     [[nodiscard]] double next_split(const GemmCandidate&, double blocks, double split_k) const {
         const double parts = 2 * split_k;
-        const bool fits = shape->batch == 1 && parts <= 64 && least_part * parts <= static_cast<double>(shape->k) &&
+        const bool fits = shape->batch == 1 && parts <= most_parts &&
+                          least_part * parts <= static_cast<double>(shape->k) &&
                           blocks * parts <= split_blocks_per_sm * rates->sms;
         return fits ? parts : 0;
     }
@@ -249,6 +262,12 @@ double value_of(const T& x) {
     }
 }
 
+/// The kernels for a product's operands.
+inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip) {
+    const QuantizedKernels own = precision_spec(s.operands).kernels;
+    return own == QuantizedKernels::none ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
+}
+
 /// Chooses tile and split-K. The choice has no derivative.
 template <class T>
 gemm::Choice choose(const GemmShape& s, const DeviceRates<T>& device, TensorGemmParameters<T> p) {
@@ -260,7 +279,8 @@ gemm::Choice choose(const GemmShape& s, const DeviceRates<T>& device, TensorGemm
     DeviceRates<double> counts;
     static_cast<DeviceCounts&>(counts) = device;
     const Rates<double> rates = rates_of(s, counts, values);
-    return gemm::choose(s, device.chip->tensor, TileTime{&s, &rates, &values});
+    const GemmCatalogue& kernels = catalogue(s, *device.chip);
+    return gemm::choose(s, kernels, TileTime{&s, &rates, &values, kernels.most_parts});
 }
 
 /// Does the product run on tensor cores of a chip whose kernels are known?

@@ -191,6 +191,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
     shape.weight_reuse_bytes = schedule.weight_bytes;
     shape.older_library = kernel.older_blas;
+    shape.operands = kernel.operands;
     shape.n = dim(c, bound, -1);
     shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
     const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);
@@ -385,6 +386,31 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     return shape;
 }
 
+kernels::QuantizeShape quantize_shape(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    const Tensor& x = graph.tensors[kernel.reads[0]];
+    const std::int64_t columns = dim(x, bound, -1);
+    return {std::max<std::int64_t>(1, element_count(x, bound) / columns), columns, kernel.operands};
+}
+
+/// Rows: those of x before it is seen as equal groups, where the graph has that view.
+kernels::GroupedGemmShape grouped_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                        const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const Tensor& x = graph.tensors[op.inputs[0]];
+    const Tensor& y = graph.tensors[op.outputs[0]];
+    const bool grouped = x.producer != no_op && graph.ops[x.producer].kind == OpKind::reshape;
+    const Tensor& sorted = grouped ? graph.tensors[graph.ops[x.producer].inputs[0]] : x;
+    kernels::GroupedGemmShape shape;
+    shape.experts = op.integer(experts_attribute, 1);
+    shape.k = dim(x, bound, -1);
+    shape.n = dim(y, bound, -1);
+    shape.rows = std::max<std::int64_t>(1, element_count(sorted, bound) / shape.k);
+    shape.per_token = std::min({op.integer(experts_per_token_attribute, 1), shape.experts, shape.rows});
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.operands = kernel.operands;
+    return shape;
+}
+
 }  // namespace
 
 KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel, const BoundShapes& bound,
@@ -396,6 +422,10 @@ KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Ker
             return conv_shape(graph, schedule, kernel, bound, engine_is_channels_last);
         case KernelClass::attention:
             return attention_shape(graph, schedule, kernel, bound);
+        case KernelClass::quantize:
+            return quantize_shape(graph, kernel, bound);
+        case KernelClass::grouped_gemm:
+            return grouped_shape(graph, schedule, kernel, bound);
         case KernelClass::memory:
             break;
     }

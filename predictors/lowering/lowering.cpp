@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
+#include "ftax/precision.hpp"
 #include "predictors/lowering/autocast.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
@@ -92,7 +93,11 @@ bool is_transcendental(std::string_view function) {
 class Lowering {
   public:
     Lowering(const Graph& graph, const DeviceSpec& device, const PredictOptions& options, const LoweringTraits& traits)
-        : graph_(graph), device_(device), options_(options), traits_(traits) {}
+        : graph_(graph),
+          device_(device),
+          options_(options),
+          precision_(precision_spec(options.precision)),
+          traits_(traits) {}
 
     Schedule run() {
         if (options_.libraries.cudnn < 8 || options_.libraries.cudnn > 9) {
@@ -126,7 +131,7 @@ class Lowering {
         if (options_.precision == Precision::amp) {
             autocast_policies_ = autocast::policies(graph_);
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
-        } else if (!traits_.engine) {
+        } else if (!traits_.engine && !precision_.quantizes_weights()) {
             return;
         }
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
@@ -334,22 +339,50 @@ class Lowering {
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
+        const bool quantized = is_quantized(op);
+        if (quantized && precision_.quantizes_activations()) quantize_input(id);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
-        Kernel kernel{.cls = convolution                    ? KernelClass::conv
-                             : op.kind == OpKind::attention ? KernelClass::attention
-                                                            : KernelClass::gemm,
-                      .path = contraction_path(convolution),
+        Kernel kernel{.cls = convolution                            ? KernelClass::conv
+                             : op.kind == OpKind::attention         ? KernelClass::attention
+                             : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
+                                                                    : KernelClass::gemm,
+                      .path = quantized ? precision_.path : contraction_path(convolution),
                       .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = traits_.conv_library,
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
                       .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
+                      .operands = quantized ? options_.precision : Precision::fp32,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
         add_kernel(std::move(kernel));
         add_bias(id, convolution);
+    }
+
+    /// Layers that a precision quantises: linear ones and experts, but neither heads nor routers. Source: the lists
+    /// `ignore` of quantised checkpoints (llm-compressor, ModelOpt: "lm_head", "re:.*mlp.gate$").
+    bool is_quantized(const Op& op) const {
+        if (!precision_.quantizes_weights() || op.inputs.size() < 2) return false;
+        if (op.integer(experts_attribute, 0) > 0) return true;
+        const bool layer = op.kind == OpKind::linear || op.kind == OpKind::matmul;
+        if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
+        const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
+        static constexpr std::array<std::string_view, 4> kept{"lm_head", "gate", "router", "shared_expert_gate"};
+        const bool head =
+            std::find(graph_.outputs.begin(), graph_.outputs.end(), op.outputs[0]) != graph_.outputs.end();
+        return !head && std::find(kept.begin(), kept.end(), module) == kept.end();
+    }
+
+    void quantize_input(OpId id) {
+        begin_launch(id, HostKind::elementwise);
+        add_kernel({.cls = KernelClass::quantize,
+                    .path = precision_.path,
+                    .operands = options_.precision,
+                    .op = id,
+                    .reads = {graph_.ops[id].inputs[0]},
+                    .writes = {graph_.ops[id].inputs[0]}});
     }
 
     /// Source: PyTorch has no limit with CUDA 12.1 and later (Blas.cpp), which most builds with cuDNN 9 have.
@@ -499,6 +532,7 @@ class Lowering {
     const Graph& graph_;
     const DeviceSpec& device_;
     const PredictOptions& options_;
+    const PrecisionSpec& precision_;
     const LoweringTraits& traits_;
     Schedule schedule_;
     std::vector<OpId> last_reader_;                    ///< of each tensor
@@ -513,40 +547,28 @@ bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcep
 }
 
 DType storage_type(Precision precision) noexcept {
-    switch (precision) {
-        case Precision::fp16:
-            return DType::f16;
-        case Precision::bf16:
-            return DType::bf16;
-        case Precision::fp32:
-        case Precision::tf32:
-        case Precision::amp:
-            break;
-    }
-    return DType::f32;
+    return precision_spec(precision).storage;
 }
 
 MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution) {
-    const auto lacks = [&](std::string_view what) {
-        return Error(ErrorCode::usage, fmt::format("{} has no {} arithmetic; it runs {}", device.name, what,
-                                                   device.peak(MathPath::fp16_tensor) ? "fp32 and fp16" : "fp32"));
-    };
-    switch (precision) {
-        case Precision::tf32:
-            if (!device.peak(MathPath::tf32)) throw lacks("TF32");
-            return MathPath::tf32;
-        case Precision::bf16:
-            if (!device.peak(MathPath::bf16_tensor)) throw lacks("bf16");
-            return MathPath::bf16_tensor;
-        case Precision::fp16:
-        case Precision::amp:
-            // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in
-            // framework_tax.csv).
-            return device.peak(MathPath::fp16_tensor) ? MathPath::fp16_tensor : MathPath::fp32;
-        case Precision::fp32:
-            break;
+    const PrecisionSpec& spec = precision_spec(precision);
+    if (!runs(device, spec)) {
+        std::vector<std::string_view> others;
+        for (const PrecisionSpec& other : precision_specs()) {
+            if (runs(device, other)) others.push_back(other.name);
+        }
+        throw Error(ErrorCode::usage, fmt::format("{} has no {} arithmetic; it runs {}", device.name, spec.name,
+                                                  fmt::join(others, ", ")));
     }
-    return convolution && device.peak(MathPath::tf32) ? MathPath::tf32 : MathPath::fp32;
+    const MathPath path = precision == Precision::fp32 && convolution ? MathPath::tf32 : spec.rest;
+    // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in framework_tax.csv).
+    return device.peak(path) ? path : MathPath::fp32;
+}
+
+MathPath layer_path(const DeviceSpec& device, Precision precision) {
+    const PrecisionSpec& spec = precision_spec(precision);
+    const MathPath others = math_path(device, precision, false);
+    return spec.quantizes_weights() ? spec.path : others;
 }
 
 LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {

@@ -11,7 +11,7 @@
 
 namespace ftax {
 
-enum class KernelClass : std::uint8_t { gemm, conv, memory, attention };
+enum class KernelClass : std::uint8_t { gemm, conv, memory, attention, quantize, grouped_gemm };
 
 /// When a kernel is launched at all: eager frameworks copy only what a view cannot express, and that depends on the
 /// bound shapes (with batch 1 more dimensions can be merged than with batch 2).
@@ -41,9 +41,10 @@ struct Kernel {
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does.
     std::int64_t cublas_lt_limit = 0;
-    bool older_blas = false;   ///< see kernels::GemmShape
-    bool engine = false;       ///< see kernels::MemoryShape
-    bool whole_heads = false;  ///< see kernels::AttentionShape
+    bool older_blas = false;               ///< see kernels::GemmShape
+    Precision operands = Precision::fp32;  ///< see kernels::GemmShape
+    bool engine = false;                   ///< see kernels::MemoryShape
+    bool whole_heads = false;              ///< see kernels::AttentionShape
     AttentionPart part = AttentionPart::whole;
     std::int64_t longest = 0;  ///< see LaunchCondition
     bool lookup = false;       ///< reads[0] is a table of which only as much is read as is written

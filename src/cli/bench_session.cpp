@@ -26,6 +26,7 @@
 #include "calibration/bench/watched_device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "ftax/precision.hpp"
 #include "ftax/work.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/progress.hpp"
@@ -77,6 +78,9 @@ std::string python_of(const BenchArguments& arguments) {
 
 std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments) {
     const Precision precision = parse_precision(arguments.precision);
+    if (precision_spec(precision).quantizes_weights()) {
+        throw Error(ErrorCode::usage, fmt::format("operators are not measured in {}", arguments.precision));
+    }
     std::unique_ptr<bench::BenchDevice> device;
     if (arguments.framework == "libtorch") {
         device = bench::open_libtorch(arguments.device, precision, arguments.threads);

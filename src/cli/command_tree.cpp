@@ -7,6 +7,7 @@
 #include "ftax/framework.hpp"
 #include "ftax/import.hpp"
 #include "ftax/nas.hpp"
+#include "ftax/precision.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -21,7 +22,7 @@ std::vector<std::string> device_slugs() {
 std::vector<std::string> known_values(const std::string& name) {
     if (name == "--device" || name == "DEVICE") return device_slugs();
     if (name == "--framework") return framework_names();
-    if (name == "--precision") return {"fp32", "tf32", "fp16", "bf16", "amp"};
+    if (name == "--precision") return precision_names();
     if (name == "--space") return nas::space_names();
     if (name == "MODEL") return zoo_names();
     if (name == "SHELL") return {"bash", "zsh", "fish"};

@@ -9,6 +9,7 @@
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/quantized_fit.hpp"
 #include "calibration/fit/tensor_gemm_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
@@ -162,6 +163,7 @@ int run_fit(FitArguments arguments) {
     std::vector<fit::ModelRow> measured;
     std::vector<fit::TensorGemmRow> kernels;
     std::vector<fit::LayerKernelRow> layers;
+    std::vector<std::pair<const DeviceSpec*, OperatorMeasurement>> on_top;  // of what products of f16 are fitted to
     for (CsvTable& table : others) {
         if (table.column("library")) {
             for (const OperatorMeasurement& row :
@@ -169,8 +171,13 @@ int run_fit(FitArguments arguments) {
                 const DeviceSpec& device = devices.find(row.gpu);
                 const auto& left_out = arguments.selection.left_out_devices;
                 if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
-                if (const auto kernel = fit::tensor_gemm_row(row, device)) kernels.push_back(*kernel);
-                if (const auto kernel = fit::layer_kernel_row(row, device)) layers.push_back(*kernel);
+                if (const auto kernel = fit::tensor_gemm_row(row, device)) {
+                    kernels.push_back(*kernel);
+                } else if (const auto layer = fit::layer_kernel_row(row, device)) {
+                    layers.push_back(*layer);
+                } else {
+                    on_top.emplace_back(&device, row);
+                }
             }
         } else if (holds_operators(table)) {
             const fit::OperatorFitOptions options{.profile_version = arguments.version,
@@ -199,6 +206,10 @@ int run_fit(FitArguments arguments) {
             print_report(report);
             fit::replace_parameters(profile, report.parameters);
         }
+    }
+    for (const fit::FitReport& report : fit::fit_on_tensor_gemm(on_top, profile, {.folds = arguments.folds})) {
+        print_report(report);
+        fit::replace_parameters(profile, report.parameters);
     }
     if (!measured.empty()) {
         fit::ModelFitOptions options;

@@ -1,5 +1,7 @@
 #include "src/cli/scenario_options.hpp"
 
+#include "ftax/precision.hpp"
+
 namespace ftax::cli {
 
 void add_model_options(CLI::App& verb, ModelArguments& arguments) {
@@ -40,7 +42,9 @@ void add_run_options(CLI::App& verb, RunArguments& arguments) {
         ->required();
     verb.add_option("--framework", arguments.framework, "framework (ftax frameworks lists them)")
         ->capture_default_str();
-    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
+    verb.add_option("--precision", arguments.precision,
+                    "of weights and activations: " + CLI::detail::join(precision_names(), ", "))
+        ->capture_default_str();
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
     verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)")
         ->type_name("ROWS.csv");

@@ -8,7 +8,6 @@
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/predict.hpp"
-#include "src/core/near_names.hpp"
 
 namespace ftax {
 namespace {
@@ -34,9 +33,9 @@ constexpr std::array dtype_rows{
     DTypeRow{DType::c128, "c128", 128, false},     DTypeRow{DType::string, "string", 0, false},
 };
 
-constexpr std::array<std::string_view, 5> precision_names{"fp32", "tf32", "fp16", "bf16", "amp"};
 constexpr std::array<std::string_view, math_path_count> math_path_names{
-    "fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate"};
+    "fp64",       "fp32",      "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",
+    "fp8_tensor", "fp4_tensor"};
 constexpr std::array<std::string_view, 10> architecture_names{
     "cpu", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
 constexpr std::array<std::string_view, host_kind_count> host_kind_names{
@@ -81,13 +80,6 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
         if (row.name == name) return row.type;
     }
     return std::nullopt;
-}
-
-std::string_view name_of(Precision precision) noexcept {
-    return precision_names[static_cast<std::size_t>(precision)];
-}
-std::optional<Precision> precision_from_name(std::string_view name) {
-    return find_name<Precision>(precision_names, normalized_name(name));
 }
 
 std::string_view name_of(MathPath path) noexcept {

@@ -18,6 +18,7 @@ namespace ftax {
 namespace {
 
 constexpr std::array<std::string_view, main_loop_count> loop_names{"wide", "vector", "narrow", "sliced", "tensor"};
+constexpr std::array<std::string_view, quantized_kernels_count> quantized_names{"fp8", "fp8_block", "nvfp4"};
 
 std::string origin_of(std::string_view name) {
     return fmt::format("data/architectures/{}.json", name);
@@ -66,12 +67,13 @@ GemmTile parse_tile(const JsonField& field) {
 }
 
 GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, const Quantities& quantity) {
-    field.allow({"source", "split_penalty", "candidates"});
+    field.allow({"source", "split_penalty", "most_parts", "candidates"});
     quantity.check_source(field["source"]);
     GemmCatalogue catalogue;
     if (const auto penalty = field.find("split_penalty")) catalogue.split_penalty = penalty->positive();
+    if (const auto parts = field.find("most_parts")) catalogue.most_parts = parts->positive();
     for (const JsonField& entry : field["candidates"].elements()) {
-        entry.allow({"tile", "weight", "wave_quantization_penalty", "resident"});
+        entry.allow({"tile", "weight", "wave_quantization_penalty", "resident", "most_rows"});
         const std::string name = entry["tile"].text();
         const auto tile = tiles.find(name);
         if (!tile) entry["tile"].fail("is not one of the tiles");
@@ -81,6 +83,7 @@ GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, co
         if (const auto penalty = entry.find("wave_quantization_penalty")) {
             candidate.wave_quantization_penalty = penalty->not_negative();
         }
+        if (const auto rows = entry.find("most_rows")) candidate.most_rows = rows->positive();
         catalogue.candidates.push_back(std::move(candidate));
     }
     return catalogue;
@@ -156,7 +159,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.operand_sharing = quantity(root["operand_sharing"]);
 
     const JsonField gemm = root["gemm"];
-    gemm.allow({"tiles", "layers", "layers_without_lt", "batched", "tensor"});
+    gemm.allow({"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantized_experts"});
     const JsonField tiles = gemm["tiles"];
     tiles.allow({"source", "cuda_core", "tensor"});
     quantity.check_source(tiles["source"]);
@@ -167,6 +170,17 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     }
     spec.batched = parse_catalogue(gemm["batched"], cuda_core, quantity);
     spec.tensor = parse_catalogue(gemm["tensor"], tiles["tensor"], quantity);
+    const JsonField quantized = gemm["quantized"];
+    quantized.allow({"fp8", "fp8_block", "nvfp4"});
+    for (std::size_t i = 0; i < quantized_names.size(); ++i) {
+        spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"], quantity);
+    }
+
+    if (const auto experts = gemm.find("quantized_experts")) {
+        experts->allow({"efficiency", "dram_share", "fill"});
+        spec.quantized_experts = {quantity((*experts)["efficiency"]), quantity((*experts)["dram_share"]),
+                                  quantity((*experts)["fill"])};
+    }
 
     if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);
 

@@ -96,9 +96,9 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.power_limit_w = quantity(root["power_limit_w"]);
     if (const auto link = root.find("peer_bandwidth_bytes_per_s")) device.peer_bandwidth_bytes_per_s = quantity(*link);
     const JsonField peaks = root["peak_flops_per_s"];
-    // The last three are recorded for readers of the file; no kernel model uses them yet.
+    // The last one is recorded for readers of the file; no kernel model uses it.
     peaks.allow({"fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",
-                 "fp16", "fp8_tensor", "fp4_tensor"});
+                 "fp8_tensor", "fp4_tensor", "fp16"});
     for (const JsonField& peak : peaks.elements()) {
         const double flops_per_s = quantity(peak);
         if (const auto path = path_from_name(peak.key())) {

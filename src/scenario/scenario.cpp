@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ftax/error.hpp"
+#include "ftax/precision.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/arguments.hpp"
@@ -108,8 +109,8 @@ ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch) 
 Precision parse_precision(const std::string& name) {
     const auto precision = precision_from_name(name);
     if (!precision) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("no precision is called '{}'; there are: fp32, tf32, fp16, bf16, amp", name));
+        throw Error(ErrorCode::usage, fmt::format("no precision is called '{}'; there are: {}", name,
+                                                  fmt::join(precision_names(), ", ")));
     }
     return *precision;
 }

@@ -105,6 +105,11 @@ TEST_CASE("ATen layers give the shapes that PyTorch's documentation states") {
               .tensor("batch1", {"4", "2", "3"})
               .tensor("batch2", {"4", "3", "9"})
               .infer() == "f32[4,2,9]");
+    CHECK(Call("aten::_grouped_mm")
+              .tensor("self", {"pairs", "64"})
+              .tensor("mat2", {"8", "64", "128"})
+              .tensor("offs", {"8"})
+              .infer() == "f32[pairs,128]");
     CHECK(Call("aten::lstm")
               .tensor("input", {"seq", "n", "8"})
               .tensor("hx", {"2", "n", "16"})

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "predictors/kernels/quantized.hpp"
+#include "predictors/kernels/tensor_gemm.hpp"
+
+/// Mixture of experts: one product for all experts that have tokens, and the fused operator of two of them.
+/// Source: structure from fits to tensor_ops.csv (moe: L40S, H100, B200, RTX PRO 6000), docs/kernel-models.md.
+namespace ftax::kernels {
+
+/// Ratios of grouped products against tensor_gemm.hpp, and of the fused operator around them.
+template <class T>
+struct MixtureParameters {
+    T floor_s{}, efficiency{}, dram_share{}, fill{}, traffic{}, spread{};
+};
+
+/// Calls visit(name, field, ParameterSpec) for each parameter.
+template <class T, class Visit>
+void visit_parameters(MixtureParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    visit("moe.floor_s", p.floor_s,
+          ParameterSpec{1.9e-5, 1e-6, 1e-4, 0.5, architecture,
+                        "routing, sorting and the floors of all kernels of the fused operator, at 2 GHz"});
+    visit("moe.efficiency", p.efficiency,
+          ParameterSpec{0.66, 0.1, 1.2, 0.3, architecture, "share of the peak against that of a single product"});
+    visit("moe.dram_share", p.dram_share,
+          ParameterSpec{0.96, 0.3, 1.2, 0.1, architecture, "share of the bandwidth against the same"});
+    visit("moe.fill", p.fill, ParameterSpec{2.9, 0.1, 50, 0.5, architecture, "fill of a wave against the same"});
+    visit("moe.traffic", p.traffic,
+          ParameterSpec{0.73, 0.05, 6, 0.3, shared, "traffic between the products against what it must be"});
+    visit("moe.spread", p.spread,
+          ParameterSpec{1.28, 0.8, 3, 0.3, shared, "tokens that choose evenly and touch as many experts, per token"});
+}
+
+namespace mixture {
+
+/// Expected number of experts that have a token. Source: each token leaves out a given expert with probability
+/// 1 - per_token / experts.
+template <class T>
+T touched_experts(double tokens, double per_token, double experts, const T& spread) {
+    using std::exp;
+    if (per_token >= experts) return T(experts);
+    const T touched = experts * (1.0 - exp(std::log1p(-per_token / experts) * (spread * tokens)));
+    return touched < per_token ? T(per_token) : touched;
+}
+
+/// Products of x · W with a weight for each expert that has rows; no floor. Seconds.
+template <class T>
+struct GroupedTime {
+    T compute_s{}, memory_s{};
+    const GemmTile* tile = nullptr;
+    T blocks{};
+};
+
+template <class T>
+GroupedTime<T> grouped_time(const GroupedGemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
+                            const MixtureParameters<T>& q) {
+    const bool quantized = precision_spec(s.operands).quantizes_activations();
+    const ExpertKernels own = quantized ? device.chip->quantized_experts : ExpertKernels{};
+    const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k),
+               per_token = static_cast<double>(s.per_token), experts = static_cast<double>(s.experts);
+    const T touched = touched_experts(rows / per_token, per_token, experts, q.spread);
+    const GemmShape one{
+        .m = s.rows, .n = s.n, .k = s.k, .element_bytes = s.element_bytes, .linear = true, .operands = s.operands};
+    auto rates = tensor_gemm::rates_of(one, device, p);
+    rates.sm_flops_per_s *= q.efficiency * own.efficiency;
+    rates.dram_bytes_per_s *= q.dram_share * own.dram_share;
+    const T of_expert = rows / touched;
+    const double steps = round_up(k / tensor_gemm::step);
+    const T fill_s = p.fill_s * q.fill * own.fill * rates.cycle_scale;
+    GroupedTime<T> best;
+    for (const GemmCandidate& candidate : device.chip->tensor.candidates) {
+        const GemmTile& tile = candidate.tile;
+        const T used_rows = of_expert < tile.rows ? of_expert : T(tile.rows);
+        const double row_blocks = round_up(tensor_gemm::value_of(of_expert) * tile.inverse_rows);
+        const T blocks = touched * (row_blocks * tiles_over(n, tile.columns, tile.inverse_columns));
+        const T arithmetic_s = 2 * tile.area * tensor_gemm::step / rates.sm_flops_per_s;
+        const T operands_s = tensor_gemm::step * (used_rows * rates.x_bytes + tile.columns * rates.weight_bytes) /
+                             rates.sm_operand_bytes_per_s;
+        const T step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
+        const T fixed_s = fill_s + p.epilogue * rates.y_bytes * used_rows * tile.columns / rates.sm_operand_bytes_per_s;
+        const T per_sm = blocks / rates.sms;
+        const T waves =
+            per_sm <= 1.0
+                ? T(1.0)
+                : T((1.0 - p.wave_sharpness) * per_sm + p.wave_sharpness * round_up(tensor_gemm::value_of(per_sm)));
+        const T time_s = waves * (fixed_s + steps * step_s);
+        if (best.tile != nullptr && time_s >= best.compute_s) continue;
+        best.compute_s = time_s;
+        best.tile = &tile;
+        best.blocks = blocks;
+    }
+    const T weights = touched * (n * k * rates.weight_bytes);
+    const double activations = rows * (k * rates.x_bytes + n * rates.y_bytes);
+    const T room = p.l2_share * device.l2_bytes;
+    const T kept = room < weights ? room : weights;
+    const T reuse = weights < s.weight_reuse_bytes ? T(s.weight_reuse_bytes) : weights;
+    const T missed_weights = tensor_gemm::miss_share(T((reuse + activations) / room));
+    const T missed = tensor_gemm::miss_share(T((activations + kept) / room));
+    const T memory_s =
+        weights * (missed_weights / rates.dram_bytes_per_s + (1.0 - missed_weights) / rates.l2_bytes_per_s) +
+        activations * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+    best.memory_s = memory_s + p.ramp_s * memory_s / (memory_s + p.ramp_s);
+    return best;
+}
+
+}  // namespace mixture
+
+/// Plans one grouped product on tensor cores.
+template <class T>
+KernelPlan<T> plan(const GroupedGemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
+                   const MixtureParameters<T>& q) {
+    const auto time = mixture::grouped_time(s, device, p, q);
+    KernelPlan<T> plan;
+    plan.algorithm = "grouped gemm";
+    plan.tile = {time.tile->name, time.tile->columns, time.tile->rows};
+    plan.blocks = tensor_gemm::value_of(time.blocks);
+    plan.waves = plan.blocks / device.sms;
+    plan.floor_s = p.floor_s * tensor_gemm::cycle_scale(device, p);
+    plan.compute_s = time.compute_s;
+    plan.memory_s = time.memory_s;
+    plan.seconds = plan.floor_s + tensor_gemm::overlap(time.compute_s, time.memory_s);
+    plan.power_limited_s = plan.seconds;
+    return plan;
+}
+
+/// Plans the fused operator: routing, both grouped products, what passes between them and the weighted sum.
+template <class T>
+KernelPlan<T> plan(const MixtureShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
+                   const MixtureParameters<T>& q) {
+    const std::int64_t rows = s.tokens * s.per_token;
+    GroupedGemmShape product{.experts = s.experts,
+                             .per_token = s.per_token,
+                             .rows = rows,
+                             .n = (s.gated ? 2 : 1) * s.width,
+                             .k = s.hidden,
+                             .element_bytes = s.element_bytes,
+                             .operands = s.operands,
+                             .weight_reuse_bytes = 0};
+    const auto up = mixture::grouped_time(product, device, p, q);
+    product.n = s.hidden;
+    product.k = s.width;
+    const auto down = mixture::grouped_time(product, device, p, q);
+    const auto rates = tensor_gemm::rates_of(GemmShape{.m = rows, .element_bytes = 2, .linear = true}, device, p);
+    const auto pairs = static_cast<double>(rows), hidden = static_cast<double>(s.hidden),
+               width = static_cast<double>(s.width);
+    // gated and activated values, permuted rows there and back, the sum
+    const double bytes = s.element_bytes * (pairs * ((s.gated ? 3 : 2) * width + 2 * hidden) +
+                                            2 * static_cast<double>(s.tokens) * hidden);
+    const T missed = tensor_gemm::miss_share(T(bytes / (p.l2_share * device.l2_bytes)));
+    KernelPlan<T> plan;
+    plan.algorithm = "mixture of experts";
+    plan.tile = {up.tile->name, up.tile->columns, up.tile->rows};
+    plan.blocks = tensor_gemm::value_of(T(up.blocks + down.blocks));
+    plan.waves = plan.blocks / device.sms;
+    plan.floor_s = q.floor_s * tensor_gemm::cycle_scale(device, p);
+    plan.compute_s = up.compute_s + down.compute_s;
+    plan.memory_s = up.memory_s + down.memory_s +
+                    q.traffic * bytes * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+    plan.seconds = plan.floor_s + tensor_gemm::overlap(up.compute_s, up.memory_s) +
+                   tensor_gemm::overlap(down.compute_s, down.memory_s) + (plan.memory_s - up.memory_s - down.memory_s);
+    plan.power_limited_s = plan.seconds;
+    return plan;
+}
+
+}  // namespace ftax::kernels

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "ftax/precision.hpp"
+#include "predictors/kernels/tensor_gemm.hpp"
+
+/// Matrix products of quantised operands, and the kernel that quantises activations in front of them. The product is
+/// that of tensor_gemm.hpp with narrower operands, a faster unit and a few ratios of its family of kernels.
+/// Source: structure and ablations from fits to tensor_ops.csv (L40S, H100, B200, RTX PRO 6000), docs/kernel-models.md.
+namespace ftax::kernels {
+
+/// Ratios of one family of kernels against those of f16 (TensorGemmParameters).
+template <class T>
+struct QuantizedRatios {
+    T floor_s{}, row_cycles{}, rate{};           ///< of the kernel that quantises
+    T epilogue{}, efficiency{}, energy_scale{};  ///< of the product
+};
+
+template <class T>
+struct QuantizedParameters {
+    std::array<QuantizedRatios<T>, quantized_kernels_count> of;
+
+    [[nodiscard]] const QuantizedRatios<T>& at(QuantizedKernels kernels) const {
+        return of[static_cast<std::size_t>(kernels)];
+    }
+};
+
+namespace quantized {
+
+/// What fits of one family start from.
+struct Start {
+    std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
+    double floor_at_2ghz_s, cycles, values_per_cycle, energy;
+    bool by_generation;  ///< every generation has kernels of another library
+};
+inline constexpr std::array<Start, quantized_kernels_count> starts{{
+    {"fp8.floor_s", "fp8.row_cycles", "fp8.rate", "fp8.epilogue", "fp8.efficiency", "fp8.energy_scale", 1e-6, 1600, 2,
+     0.9, false},
+    {"fp8_block.floor_s", "fp8_block.row_cycles", "fp8_block.rate", "fp8_block.epilogue", "fp8_block.efficiency",
+     "fp8_block.energy_scale", 1e-6, 200, 6, 1.1, true},
+    {"nvfp4.floor_s", "nvfp4.row_cycles", "nvfp4.rate", "nvfp4.epilogue", "nvfp4.efficiency", "nvfp4.energy_scale",
+     4e-6, 150, 12, 0.75, false},
+}};
+
+}  // namespace quantized
+
+/// Calls visit(name, field, ParameterSpec) for each parameter.
+template <class T, class Visit>
+void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
+    using enum ParameterScope;
+    for (std::size_t i = 0; i < quantized::starts.size(); ++i) {
+        const quantized::Start& start = quantized::starts[i];
+        QuantizedRatios<T>& r = p.of[i];
+        const ParameterScope own = start.by_generation ? architecture : shared;
+        visit(start.floor_s, r.floor_s,
+              ParameterSpec{start.floor_at_2ghz_s, 1e-7, 2e-5, 0.5, architecture,
+                            "shortest time of the quantising kernel, at 2 GHz"});
+        visit(start.row_cycles, r.row_cycles,
+              ParameterSpec{start.cycles, 20, 20000, 1, own, "cycles of a row whatever its length"});
+        visit(start.rate, r.rate,
+              ParameterSpec{start.values_per_cycle, 0.2, 500, 1, shared, "values per cycle and SM"});
+        visit(start.epilogue, r.epilogue,
+              ParameterSpec{2.5, 0.2, 15, 0.5, architecture, "epilogue, with its scales, against that of f16"});
+        visit(start.efficiency, r.efficiency,
+              ParameterSpec{0.9, 0.2, 1.1, 0.15, own, "share of the peak against that of f16"});
+        visit(start.energy_scale, r.energy_scale,
+              ParameterSpec{start.energy, 0.3, 3, 0.3, own, "energy against PrecisionSpec::energy_ratio"});
+    }
+}
+
+namespace quantized {
+
+/// The ratios of f16 products as quantised ones have them.
+template <class T>
+TensorGemmParameters<T> scaled(TensorGemmParameters<T> p, const QuantizedRatios<T>& r) {
+    p.epilogue *= r.epilogue;
+    p.efficiency *= r.efficiency;
+    p.energy_scale *= r.energy_scale;
+    return p;
+}
+
+/// Ratios of a precision; weights alone are quantised without a change of the arithmetic.
+template <class T>
+TensorGemmParameters<T> parameters(const PrecisionSpec& precision, const TensorGemmParameters<T>& p,
+                                   const QuantizedParameters<T>& q) {
+    return precision.kernels == QuantizedKernels::none ? p : scaled(p, q.at(precision.kernels));
+}
+
+}  // namespace quantized
+
+/// Plans the kernel that quantises rows × columns: a block per row reads it twice (largest value, then all) and writes
+/// it once. Source: vLLM, csrc/quantization/w8a8/fp8 (dynamic_per_token_scaled_fp8_quant); Ratios as above.
+template <class T>
+KernelPlan<T> plan(const QuantizeShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
+                   const QuantizedParameters<T>& q) {
+    const PrecisionSpec& precision = precision_spec(s.operands);
+    const QuantizedRatios<T>& ratios = q.at(precision.kernels);
+    const GemmShape product{.m = s.rows, .n = 1, .k = s.columns, .element_bytes = 2, .linear = true};
+    const auto rates = tensor_gemm::rates_of(product, device, p);
+    const auto rows = static_cast<double>(s.rows), columns = static_cast<double>(s.columns);
+    const double stored = bits_of(precision.storage) / 8.0, written = precision.activation_bytes();
+    const T missed = tensor_gemm::miss_share(T(rows * columns * (stored + written) / (p.l2_share * device.l2_bytes)));
+    KernelPlan<T> plan;
+    plan.algorithm = "quantize";
+    plan.blocks = rows;
+    plan.waves = rows / device.sms;
+    plan.floor_s = ratios.floor_s * rates.cycle_scale;
+    plan.compute_s = (columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves) /
+                     (p.clock * device.boost_clock_hz);
+    const double passes = precision.activation_block > 0 ? 1 : 2;  // a row's largest value is known at its end
+    plan.memory_s = rows * columns * (passes * stored + written) *
+                    (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
+    plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);
+    plan.power_limited_s = plan.seconds;
+    return plan;
+}
+
+}  // namespace ftax::kernels

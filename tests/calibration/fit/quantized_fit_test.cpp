@@ -1,0 +1,96 @@
+#include "calibration/fit/quantized_fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "ftax/precision.hpp"
+#include "predictors/operator_model.hpp"
+
+using namespace ftax;
+
+namespace {
+
+KernelModels<double> models_of(const DeviceSpec& device) {
+    return {device, kernel_parameters(device_profile(device.slug))};
+}
+
+double latency_s(const KernelModels<double>& models, const kernels::GemmShape& s) {
+    const MathPath path = precision_spec(s.operands).path;
+    return kernels::within_power<double>(models.plan(s, path)) +
+           models.plan(kernels::QuantizeShape{s.m, s.k, s.operands}, path).seconds + 2 * graph_gap_s;
+}
+
+}  // namespace
+
+TEST_CASE("a fit recovers the ratios of quantised products, each generation's own") {
+    const std::array devices{device_spec("h100-sxm5-80gb"), device_spec("b200")};
+    std::vector<KernelModels<double>> built_in, truth;
+    for (const DeviceSpec& device : devices) {
+        built_in.push_back(models_of(device));
+        truth.push_back(built_in.back());
+        auto& ratios = truth.back().parameters.quantized.of[0];
+        ratios.row_cycles = 2500;
+        ratios.rate = 3;
+        ratios.efficiency = 0.8;
+        ratios.epilogue = device.slug == "b200" ? 6 : 2;
+        ratios.floor_s = 2e-6;
+    }
+    std::vector<fit::QuantizedRow> rows;
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+        for (const std::int64_t m : {1, 16, 100, 500, 3000, 10000}) {
+            for (const std::int64_t n : {256, 2048, 8192}) {
+                for (const std::int64_t k : {512, 4096, 16384}) {
+                    const kernels::GemmShape s{
+                        .m = m, .n = n, .k = k, .element_bytes = 2, .linear = true, .operands = Precision::fp8};
+                    rows.push_back({&devices[d], &built_in[d], s, latency_s(truth[d], s)});
+                }
+            }
+        }
+    }
+    const auto reports = fit::fit_quantized(rows, {.folds = false});
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].kernel_class == "fp8");
+    CHECK(reports[0].folds.empty());
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+        KernelModels<double> fitted = built_in[d];
+        visit_parameters(fitted.parameters.quantized, [&](std::string_view name, double& value, const ParameterSpec&) {
+            for (const ScopedParameter& p : reports[0].parameters) {
+                const bool own = p.key.empty() || p.key == name_of(devices[d].architecture);
+                if (p.parameter.name == name && own) value = p.parameter.value;
+            }
+        });
+        double error = 0;
+        for (const fit::QuantizedRow& row : rows) {
+            if (row.device != &devices[d]) continue;
+            error +=
+                std::abs(latency_s(fitted, row.shape) / row.latency_s - 1) / (static_cast<double>(rows.size()) / 2);
+        }
+        CAPTURE(devices[d].slug);
+        CHECK(error < 0.02);
+    }
+}
+
+TEST_CASE("rows of other operators and precisions, and those that a card does not run, are no rows of a fit") {
+    const DeviceSpec a100 = device_spec("a100-sxm4-80gb"), h100 = device_spec("h100-sxm5-80gb");
+    const KernelModels<double> models = models_of(h100);
+    OperatorMeasurement row{.gpu = "h100-sxm5-80gb",
+                            .op = "gemm",
+                            .precision = Precision::fp8,
+                            .shape = {{"m", 8}, {"n", 64}, {"k", 64}},
+                            .mode = "device_hot",
+                            .latency_s = 1e-5};
+    CHECK(fit::quantized_row(row, models, h100));
+    CHECK_FALSE(fit::quantized_row(row, models, a100));
+    CHECK_FALSE(fit::mixture_row(row, models, h100));
+    row.precision = Precision::bf16;
+    CHECK_FALSE(fit::quantized_row(row, models, h100));
+    row.op = "moe";
+    row.shape = {{"tokens", 8}, {"hidden", 64}, {"inter", 64}, {"topk", 2}, {"experts", 8}};
+    CHECK(fit::mixture_row(row, models, h100));
+    row.shape["topk"] = 9;
+    CHECK_FALSE(fit::mixture_row(row, models, h100));
+}

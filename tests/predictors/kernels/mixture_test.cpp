@@ -1,0 +1,93 @@
+#include "predictors/kernels/mixture.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "predictors/kernels/kernel_models.hpp"
+#include "predictors/operator_model.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+KernelModels<double> fitted(std::string_view device) {
+    const DeviceProfile profile = device_profile(device);
+    return {profile.device, kernel_parameters(profile)};
+}
+
+}  // namespace
+
+TEST_CASE("tokens touch their own experts first, all of them in the end") {
+    CHECK(mixture::touched_experts(1, 8, 128, 1.0) == doctest::Approx(8));
+    CHECK(mixture::touched_experts(16, 8, 128, 1.0) == doctest::Approx(128 * (1 - std::pow(1 - 8.0 / 128, 16))));
+    CHECK(mixture::touched_experts(10000, 8, 128, 1.0) == doctest::Approx(128));
+    CHECK(mixture::touched_experts(1, 8, 8, 1.3) == 8);
+}
+
+TEST_CASE("mixtures of experts take what a study of the same rows predicts") {
+    // Source: reference predictions of a fit of its own (another language), µs.
+    struct Reference {
+        const char* device;
+        Precision precision;
+        std::int64_t tokens, hidden, inter, topk, experts;
+        double us;
+    };
+    using enum Precision;
+    const Reference references[]{
+        {"h100-sxm5-80gb", bf16, 12288, 4096, 1536, 8, 128, 7547},
+        {"h100-sxm5-80gb", bf16, 8192, 2688, 1856, 6, 128, 2346},
+        {"h100-sxm5-80gb", fp8, 2048, 6144, 4096, 2, 8, 2204},
+        {"l40s", bf16, 2, 3072, 512, 8, 256, 222},
+        {"l40s", fp8, 2048, 4096, 768, 8, 128, 2621},
+        {"b200", bf16, 64, 3072, 512, 8, 256, 356},
+        {"b200", fp8, 2048, 6144, 640, 8, 160, 450},
+        {"rtx-pro-6000-blackwell-server", bf16, 128, 4096, 384, 8, 128, 899},
+        {"rtx-pro-6000-blackwell-server", fp8, 1024, 4096, 512, 8, 256, 1382},
+    };
+    for (const Reference& r : references) {
+        CAPTURE(r.device);
+        CAPTURE(r.us);
+        const OperatorModel model(device_profile(r.device), call_host_profile(r.device));
+        const auto predicted = model.predict({.gpu = r.device,
+                                              .op = "moe",
+                                              .precision = r.precision,
+                                              .shape = {{"tokens", r.tokens},
+                                                        {"hidden", r.hidden},
+                                                        {"inter", r.inter},
+                                                        {"topk", r.topk},
+                                                        {"experts", r.experts}},
+                                              .mode = "device_hot"});
+        REQUIRE(predicted);
+        CHECK(predicted->latency_s * 1e6 == doctest::Approx(r.us).epsilon(0.25));
+    }
+}
+
+TEST_CASE("no mixture beats peak or the bytes of the experts it touches, and more tokens take no less") {
+    for (const char* device : {"v100-sxm2-32gb", "a100-sxm4-80gb", "l40s", "h100-sxm5-80gb", "b200"}) {
+        const auto models = fitted(device);
+        const MathPath path = MathPath::fp16_tensor;
+        double before_s = 0;
+        for (std::int64_t tokens = 1; tokens < 100000; tokens = tokens * 3 / 2 + 1) {
+            CAPTURE(device);
+            CAPTURE(tokens);
+            const MixtureShape s{.tokens = tokens, .hidden = 4096, .width = 1536, .per_token = 8, .experts = 128};
+            const auto planned = models.plan(s, path);
+            CHECK(planned.seconds >=
+                  flops(s) / (models.at(path).peak_flops_per_s * models.parameters.tensor_gemm.clock));
+            CHECK(planned.seconds >= 8 * 3 * 2.0 * 4096 * 1536 / models.at(path).dram_bytes_per_s * 0.9);
+            CHECK(planned.seconds >= before_s * (1 - 1e-9));
+            before_s = planned.seconds;
+        }
+    }
+}
+
+TEST_CASE("groups without tensor cores are a batch of equal products") {
+    const auto models = fitted("p100-pcie-16gb");
+    const GroupedGemmShape s{.experts = 8, .per_token = 2, .rows = 100, .n = 512, .k = 256, .element_bytes = 4};
+    const GemmShape batch{.batch = 8, .m = 13, .n = 512, .k = 256, .element_bytes = 4};
+    CHECK(as_batch(s) == batch);
+    CHECK(models.plan(s, MathPath::fp32).seconds == models.plan(batch, MathPath::fp32).seconds);
+}

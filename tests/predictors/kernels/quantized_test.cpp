@@ -1,0 +1,160 @@
+#include "predictors/kernels/quantized.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "predictors/kernels/kernel_models.hpp"
+#include "predictors/operator_model.hpp"
+
+using namespace ftax;
+using namespace ftax::kernels;
+
+namespace {
+
+KernelModels<double> fitted(std::string_view device) {
+    const DeviceProfile profile = device_profile(device);
+    return {profile.device, kernel_parameters(profile)};
+}
+
+GemmShape layer(std::int64_t m, std::int64_t n, std::int64_t k, Precision operands) {
+    return {.m = m, .n = n, .k = k, .element_bytes = 2, .linear = true, .operands = operands};
+}
+
+/// Time of a product with the kernel that quantises its activations.
+double seconds(const KernelModels<double>& models, std::int64_t m, std::int64_t n, std::int64_t k, Precision operands) {
+    const PrecisionSpec& precision = precision_spec(operands);
+    double time_s = within_power<double>(models.plan(layer(m, n, k, operands), precision.path));
+    if (precision.quantizes_activations()) {
+        time_s += models.plan(QuantizeShape{m, k, operands}, precision.path).seconds;
+    }
+    return time_s;
+}
+
+constexpr std::array devices{"t4",   "a100-sxm4-80gb", "l40s",     "h100-sxm5-80gb",
+                             "b200", "gb300",          "rtx-4090", "rtx-pro-6000-blackwell-server"};
+
+}  // namespace
+
+TEST_CASE("quantised products take what a study of the same rows predicts") {
+    // Source: reference predictions of a fit of its own (another language, other tiles), µs.
+    struct Reference {
+        const char* device;
+        Precision precision;
+        std::int64_t m, n, k, weights;
+        double us;
+    };
+    using enum Precision;
+    const Reference references[]{
+        {"b200", fp8, 1024, 7168, 10240, 6, 76.3},
+        {"h100-sxm5-80gb", fp8, 6, 8192, 16384, 6, 56.2},
+        {"l40s", fp8, 96, 4096, 3584, 6, 23.8},
+        {"rtx-pro-6000-blackwell-server", fp8, 2304, 65536, 3584, 6, 1357},
+        {"b200", fp8_block, 12, 768, 6144, 5, 10.4},
+        {"b200", fp8_block, 4097, 10240, 7168, 2, 230},
+        {"h100-sxm5-80gb", fp8_block, 3, 51200, 3584, 1, 68.2},
+        {"l40s", fp8_block, 4353, 2560, 8192, 5, 891},
+        {"rtx-pro-6000-blackwell-server", fp8_block, 4353, 5120, 2560, 5, 313},
+        {"b200", nvfp4, 13, 10240, 5120, 1, 11.7},
+        {"rtx-pro-6000-blackwell-server", nvfp4, 14, 2048, 512, 1, 8.6},
+    };
+    for (const Reference& r : references) {
+        CAPTURE(r.device);
+        CAPTURE(r.us);
+        const OperatorModel model(device_profile(r.device), call_host_profile(r.device));
+        const auto predicted = model.predict({.gpu = r.device,
+                                              .op = "gemm",
+                                              .precision = r.precision,
+                                              .shape = {{"m", r.m}, {"n", r.n}, {"k", r.k}},
+                                              .mode = "device_hot",
+                                              .weights = r.weights});
+        REQUIRE(predicted);
+        CHECK(predicted->latency_s * 1e6 == doctest::Approx(r.us).epsilon(0.2));
+    }
+}
+
+TEST_CASE("no quantised product beats peak, bandwidth or the floor") {
+    for (const char* device : devices) {
+        const auto models = fitted(device);
+        for (const PrecisionSpec& precision : precision_specs()) {
+            if (!precision.quantizes_weights() || !runs(device_spec(device), precision)) continue;
+            for (const std::int64_t m : {1, 100, 4096, 20000}) {
+                for (const std::int64_t n : {64, 11008}) {
+                    for (const std::int64_t k : {128, 14336}) {
+                        CAPTURE(device);
+                        CAPTURE(precision.name);
+                        CAPTURE(m);
+                        CAPTURE(n);
+                        CAPTURE(k);
+                        const GemmShape s = layer(m, n, k, precision.precision);
+                        const auto planned = models.plan(s, precision.path);
+                        const auto& rates = models.at(precision.path);
+                        CHECK(planned.seconds >=
+                              flops(s) / (rates.peak_flops_per_s * models.parameters.tensor_gemm.clock));
+                        CHECK(planned.seconds >=
+                              precision.weight_bytes() * static_cast<double>(n * k) / rates.dram_bytes_per_s);
+                        CHECK(planned.seconds > planned.floor_s);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("large square products gain from narrower operands") {
+    for (const char* device : {"l40s", "h100-sxm5-80gb", "b200", "gb300", "rtx-pro-6000-blackwell-server"}) {
+        CAPTURE(device);
+        const auto models = fitted(device);
+        const double half_s = seconds(models, 8192, 8192, 8192, Precision::bf16);
+        const double fp8_s = seconds(models, 8192, 8192, 8192, Precision::fp8);
+        CHECK(fp8_s < half_s);
+        CHECK(fp8_s > 0.45 * half_s);
+        if (!runs(device_spec(device), precision_spec(Precision::nvfp4))) continue;
+        CHECK(seconds(models, 8192, 8192, 8192, Precision::nvfp4) < fp8_s);
+    }
+}
+
+TEST_CASE("weights of fewer bits stream faster and multiply as f16") {
+    for (const char* device : {"a100-sxm4-80gb", "l40s", "h200-sxm-141gb"}) {
+        CAPTURE(device);
+        const auto models = fitted(device);
+        const double narrow_s = seconds(models, 1, 8192, 28672, Precision::fp16);
+        CHECK(seconds(models, 1, 8192, 28672, Precision::w8a16) == doctest::Approx(0.5 * narrow_s).epsilon(0.15));
+        CHECK(seconds(models, 1, 8192, 28672, Precision::w4a16) == doctest::Approx(0.26 * narrow_s).epsilon(0.25));
+        CHECK(seconds(models, 8192, 8192, 8192, Precision::w4a16) ==
+              doctest::Approx(seconds(models, 8192, 8192, 8192, Precision::fp16)).epsilon(0.1));
+    }
+}
+
+TEST_CASE("more rows never take less time, quantised or not") {
+    for (const char* device : devices) {
+        const auto models = fitted(device);
+        for (const PrecisionSpec& precision : precision_specs()) {
+            if (!precision.quantizes_weights() || !runs(device_spec(device), precision)) continue;
+            double before_s = 0;
+            for (std::int64_t m = 1; m < 70000; m = m * 5 / 4 + 1) {
+                CAPTURE(device);
+                CAPTURE(precision.name);
+                CAPTURE(m);
+                const double now_s = seconds(models, m, 4096, 4096, precision.precision);
+                CHECK(now_s >= before_s * (1 - 1e-9));
+                before_s = now_s;
+            }
+        }
+    }
+}
+
+TEST_CASE("libraries neither split reductions of quantised products nor take tiles of few rows for many") {
+    const auto models = fitted("h100-sxm5-80gb");
+    CHECK(models.plan(layer(16, 1024, 16384, Precision::bf16), MathPath::bf16_tensor).split_k > 1);
+    CHECK(models.plan(layer(16, 1024, 16384, Precision::fp8), MathPath::fp8_tensor).split_k == 1);
+    for (const std::int64_t m : {17, 65, 129}) {
+        CAPTURE(m);
+        CHECK(models.plan(layer(m, 1024, 16384, Precision::fp8), MathPath::fp8_tensor).tile.rows >= (m > 64   ? 128
+                                                                                                     : m > 32 ? 64
+                                                                                                              : 32));
+    }
+}

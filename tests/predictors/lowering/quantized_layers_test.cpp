@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ftax/device.hpp"
+#include "ftax/error.hpp"
+#include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/lowering.hpp"
+
+using namespace ftax;
+
+namespace {
+
+constexpr const char* layers = R"(graph layers
+input %x f32[batch,64]
+weight %w f32[128,64]
+weight %head f32[1000,128]
+%y f32[batch,128] = linear(%x,%w)
+%n f32[batch,128] = layer_norm(%y)
+%z f32[batch,1000] = linear(%n,%head)
+output %z
+)";
+
+Schedule lowered(const Graph& graph, const char* device, Precision precision) {
+    return lower(graph, device_spec(device), {.precision = precision}, framework_model("pytorch-eager").traits);
+}
+
+}  // namespace
+
+TEST_CASE("layers are quantised, with a kernel for their activations; norms and the head stay as stored") {
+    const Graph graph = parse_text_graph(layers);
+    const Schedule schedule = lowered(graph, "h100-sxm5-80gb", Precision::fp8);
+    const BoundShapes bound = bind(graph, {{"batch", 4}});
+    REQUIRE(schedule.kernels.size() == 4);
+    const auto shape = [&](std::size_t i) { return kernel_shape(graph, schedule, schedule.kernels[i], bound, false); };
+    CHECK(std::get<kernels::QuantizeShape>(shape(0)) == kernels::QuantizeShape{4, 64, Precision::fp8});
+    const auto layer = std::get<kernels::GemmShape>(shape(1));
+    CHECK(layer.operands == Precision::fp8);
+    CHECK(schedule.kernels[1].path == MathPath::fp8_tensor);
+    CHECK(std::get<kernels::MemoryShape>(shape(2)).element_bytes == 2);
+    CHECK(std::get<kernels::GemmShape>(shape(3)).operands == Precision::fp32);
+    CHECK(schedule.kernels[3].path == MathPath::bf16_tensor);
+}
+
+TEST_CASE("weights alone need no kernel for activations") {
+    const Graph graph = parse_text_graph(layers);
+    const Schedule schedule = lowered(graph, "a100-sxm4-80gb", Precision::w4a16);
+    REQUIRE(schedule.kernels.size() == 3);
+    CHECK(schedule.kernels[0].operands == Precision::w4a16);
+    CHECK(schedule.kernels[0].path == MathPath::fp16_tensor);
+}
+
+TEST_CASE("rows sorted by expert are one grouped product, whose weights a precision may quantise") {
+    const Graph graph = parse_text_graph(R"(graph experts
+input %x f32[batch,64]
+weight %w f32[8,64,128]
+%y f32[batch,128] = matmul(%x,%w) {experts=8 experts_per_token=2}
+%z f32[batch,128] = pointwise(%y) {function="relu"}
+output %z
+)");
+    const BoundShapes bound = bind(graph, {{"batch", 6}});
+    for (const Precision precision : {Precision::bf16, Precision::fp8}) {
+        const Schedule schedule = lowered(graph, "h100-sxm5-80gb", precision);
+        const Kernel& kernel = schedule.kernels[precision == Precision::fp8 ? 1 : 0];
+        const auto shape = std::get<kernels::GroupedGemmShape>(kernel_shape(graph, schedule, kernel, bound, false));
+        CHECK(shape.experts == 8);
+        CHECK(shape.per_token == 2);
+        CHECK(shape.rows == 6);
+        CHECK(shape.n == 128);
+        CHECK(shape.k == 64);
+        CHECK(precision_spec(shape.operands).quantizes_weights() == (precision == Precision::fp8));
+    }
+}
+
+TEST_CASE("a precision that a device lacks is an error that names both and what there is") {
+    const Graph graph = parse_text_graph(layers);
+    try {
+        static_cast<void>(lowered(graph, "a100-sxm4-80gb", Precision::nvfp4));
+        FAIL("an A100 has no units for it");
+    } catch (const Error& error) {
+        const std::string message = error.what();
+        CHECK(message.find("A100") != std::string::npos);
+        CHECK(message.find("nvfp4") != std::string::npos);
+        CHECK(message.find("bf16, amp, int8, w8a16, w4a16") != std::string::npos);
+        CHECK(error.code() == ErrorCode::usage);
+    }
+}
+
+TEST_CASE("a prediction says what a precision leaves as it is") {
+    const Graph graph = parse_text_graph(layers);
+    Predictor predictor(graph, device_profile("b200"), framework_profile("pytorch-eager"),
+                        {.precision = Precision::nvfp4});
+    const auto warnings = predictor.predict({{"batch", 4}}).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0] == "nvfp4: linear layers and experts; embeddings, norms, attention and heads stay bf16");
+}
