@@ -131,8 +131,6 @@ class Lowering {
         if (options_.precision == Precision::amp) {
             autocast_policies_ = autocast::policies(graph_);
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
-        } else if (!traits_.engine && !precision_.quantizes_weights()) {
-            return;
         }
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);

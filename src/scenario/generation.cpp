@@ -47,7 +47,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
         if (run.precision.empty()) {
             run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
         }
-        const Predictor built = make_predictor(graph, run, arguments.model.strict);
+        const Predictor built = make_predictor(graph, arguments.model, run);
         if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
             throw Error(ErrorCode::usage, fmt::format("--tp {}: nobody knows how fast the cards of a machine with {} "
                                                       "reach each other",
