@@ -5,6 +5,7 @@
 # architectures of timm as .pt2 files (graphs/zoo/export.py). Parts, all of them where none is named, in this order:
 #
 #   devices      data/profiles/devices.json: operators alone, then whole models on top of them; data/profiles/hosts
+#   uncertainty  data/profiles/uncertainty.json: how far cards are off per class of kernels
 #   frameworks   data/profiles/frameworks/*.json and the ledger framework_tax
 #   operators    the ledger of single operators
 #   layers       the ledger of kernels of language models' layers
@@ -20,7 +21,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices frameworks operators layers quantized serving device timm tensorrt nas
+[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -34,8 +35,8 @@ fit_devices() {
     "$build/ftax" fit "$measurements/neusight_ops.csv" "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" \
         -o "$work/operators.json" \
         --host-output data/profiles/hosts/neusight-pytorch-2.1.json --framework-version 2.1
-    fit --start "$work/operators.json" "$measurements/framework_tax.csv" "$measurements/timm_infer.csv" \
-        --models "$models" -o "$work/models.json"
+    fit --start "$work/operators.json" "$measurements/framework_tax.csv" "$measurements/framework_tax_more.csv" \
+        "$measurements/timm_infer.csv" --models "$models" -o "$work/models.json"
     # An engine compiles convolutions of its own.
     fit --start "$work/models.json" "$measurements/framework_tax.csv" --framework torch-tensorrt --only conv.engine \
         -o data/profiles/devices.json
@@ -44,6 +45,7 @@ fit_devices() {
 for part in "$@"; do
     case $part in
         devices) fit_devices ;;
+        uncertainty) "$build/ftax_folds" uncertainty "$work/operators.json" "$measurements/framework_tax.csv" data ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
             "$build/ftax_folds" "$measurements/framework_tax.csv" data

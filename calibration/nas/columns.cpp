@@ -45,8 +45,10 @@ std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_
                                  const std::string& device_profile_path) {
     std::vector<Column> columns;
     for (const std::string& name : nas::space_names()) {
-        const std::filesystem::path path = folder / fmt::format("nas_{}.csv", name);
-        if (std::filesystem::exists(path)) {
+        // Cards that were measured later have files of their own.
+        for (const std::string& file : {fmt::format("nas_{}.csv", name), fmt::format("nas_{}_2080ti.csv", name)}) {
+            const std::filesystem::path path = folder / file;
+            if (!std::filesystem::exists(path)) continue;
             read_space(nas::space(name), path.string(), limit, device_profile_path, columns);
         }
     }

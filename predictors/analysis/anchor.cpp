@@ -28,6 +28,9 @@ constexpr double contradiction = 3;
 /// around the mean of a model on one host: 4 % at flat batches, 4 to 6 % where the device decides.
 constexpr double row_log_stddev = 0.04;
 
+/// Spread between models that anchors are believed with at most: profiles count outliers in, which the loss is for.
+constexpr double widest_noise = 0.15;
+
 /// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
 /// BLAS calls 2–10 µs on four hosts of five, 58–108 µs on the others. Engine calls: host_costs.cpp.
 constexpr double scale_log_stddev = 0.5;
@@ -155,7 +158,9 @@ class AnchorRows {
         double host_share;  ///< how far the host decides the row
     };
 
-    static double between_models(double noise) { return std::max(square(noise) - square(row_log_stddev), 1e-4); }
+    static double between_models(double noise) {
+        return std::max(square(std::min(noise, widest_noise)) - square(row_log_stddev), 1e-4);
+    }
 
     /// Value of a factor: the unknown's, or the certain one.
     [[nodiscard]] double log_factor(std::size_t factor, const VectorXd& at) const {

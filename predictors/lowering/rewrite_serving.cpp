@@ -62,50 +62,6 @@ bool is_gate(const Op& op) {
            std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
 }
 
-bool is_plain_linear(const Graph& graph, const Op& op) {
-    return op.kind == OpKind::linear && op.inputs.size() >= 2 && op.inputs[0] != no_tensor &&
-           op.inputs[1] != no_tensor && op.integer("transposed_weight", 1) != 0 &&
-           graph.tensors[op.inputs[1]].role == TensorRole::weight && graph.tensors[op.inputs[1]].shape.size() == 2;
-}
-
-bool has_bias(const Op& op) {
-    return op.inputs.size() > 2 && op.inputs[2] != no_tensor;
-}
-
-/// Layers that read the same input and stand closer together than anything that writes it, by their first.
-std::vector<std::vector<OpId>> layers_of_one_input(const Graph& graph) {
-    std::vector<std::vector<OpId>> groups;
-    std::vector<std::size_t> group_of(graph.tensors.size(), 0);  // 1 + index
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        const Op& op = graph.ops[id];
-        if (!is_plain_linear(graph, op)) continue;
-        std::size_t& group = group_of[op.inputs[0]];
-        if (group == 0 || has_bias(graph.ops[groups[group - 1].front()]) != has_bias(op)) {
-            groups.push_back({});
-            group = groups.size();
-        }
-        groups[group - 1].push_back(id);
-    }
-    std::erase_if(groups, [](const std::vector<OpId>& group) { return group.size() < 2; });
-    return groups;
-}
-
-TensorId add_tensor(Graph& graph, Tensor tensor) {
-    graph.tensors.push_back(std::move(tensor));
-    return static_cast<TensorId>(graph.tensors.size() - 1);
-}
-
-/// One weight (or bias) as high as those of all layers together.
-TensorId stack(Graph& graph, const std::vector<OpId>& layers, std::size_t operand) {
-    Tensor stacked = graph.tensors[graph.ops[layers.front()].inputs[operand]];
-    for (std::size_t i = 1; i < layers.size(); ++i) {
-        const Tensor& other = graph.tensors[graph.ops[layers[i]].inputs[operand]];
-        stacked.shape[0] = graph.expressions.add(stacked.shape[0], other.shape[0]);
-        stacked.name += "+" + other.name;
-    }
-    return add_tensor(graph, std::move(stacked));
-}
-
 /// A run of operators between two that are kernels of their own.
 struct Run {
     OpId first = 0, end = 0;
@@ -268,42 +224,6 @@ bool is_append(const Graph& graph, const Op& op) {
 }
 
 }  // namespace
-
-void merge_layers_of_one_input(Graph& graph) {
-    std::vector<std::vector<Op>> replacement(graph.ops.size());
-    for (const std::vector<OpId>& group : layers_of_one_input(graph)) {
-        Op merged = graph.ops[group.front()];
-        merged.inputs[1] = stack(graph, group, 1);
-        if (has_bias(merged)) merged.inputs[2] = stack(graph, group, 2);
-        Tensor all = graph.tensors[merged.outputs[0]];
-        all.name += "_merged";
-        all.shape.back() = graph.tensors[merged.inputs[1]].shape[0];
-        const TensorId output = add_tensor(graph, std::move(all));
-        for (const OpId id : group) {
-            const Op& layer = graph.ops[id];
-            Op part{.kind = OpKind::slice,
-                    .name = layer.name + "_part",
-                    .source = "part",
-                    .module = layer.module,
-                    .inputs = {output},
-                    .outputs = layer.outputs};
-            replacement[id].push_back(std::move(part));
-        }
-        merged.outputs = {output};
-        replacement[group.front()].insert(replacement[group.front()].begin(), std::move(merged));
-    }
-    std::vector<Op> ops;
-    ops.reserve(graph.ops.size());
-    for (OpId id = 0; id < graph.ops.size(); ++id) {
-        if (replacement[id].empty()) {
-            ops.push_back(std::move(graph.ops[id]));
-        } else {
-            std::move(replacement[id].begin(), replacement[id].end(), std::back_inserter(ops));
-        }
-    }
-    graph.ops = std::move(ops);
-    assign_producers(graph);
-}
 
 void append_to_pages(Graph& graph) {
     assign_producers(graph);

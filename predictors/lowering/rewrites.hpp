@@ -76,9 +76,6 @@ void fuse_scale_and_activation(Graph& graph);
 /// for … because input is not movable".
 void eliminate_concatenations(Graph& graph);
 
-/// Makes one layer of those that read the same input: queries, keys and values; gate and up.
-/// Source: vLLM, QKVParallelLinear and MergedColumnParallelLinear; TensorRT-LLM, fused qkv and GatedMLP.
-void merge_layers_of_one_input(Graph& graph);
 /// Makes one attention of the product, softmax and product that a model writes out, with whatever caps, biases and
 /// sinks stand in between, and of the copies of keys and values for each head of queries. Source: vLLM, FlashAttention
 /// with softcap, ALiBi slopes and sinks.
@@ -94,8 +91,9 @@ void fuse_between_contractions(Graph& graph);
 /// Makes one operator of attention that a model spells out: products, scale, mask and softmax.
 /// Source: TensorRT, CustomQKVToContextPluginDynamic, and Myelin's multi-head attention from 8.6 on.
 void recognise_attention(Graph& graph);
-/// Makes one layer of those that multiply the same input, as of queries, keys and values; its readers take pieces.
-/// Source: TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion.
+/// Makes one layer of those that multiply the same input (queries, keys and values; gate and up); its readers take pieces.
+/// Source: TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion; vLLM, QKVParallelLinear and
+/// MergedColumnParallelLinear.
 void merge_sibling_layers(Graph& graph);
 /// Lets products and attention read and write transposed, sliced and expanded data where they lie.
 /// Source: layers of TensorRT engines: none of a BERT moves data.
