@@ -48,8 +48,8 @@ for part in "$@"; do
         uncertainty) "$build/ftax_folds" uncertainty "$work/operators.json" "$measurements/framework_tax.csv" data ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
-            "$build/ftax_folds" "$measurements/framework_tax.csv" data
-            "$build/ftax_folds" "$measurements/framework_tax.csv" data ;;
+            "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data
+            "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data ;;
         operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
         layers) "$build/ftax_folds" layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" data ;;
         serving) "$build/ftax_folds" serving "$measurements/llm_static.csv" data ;;

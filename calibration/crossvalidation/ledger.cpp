@@ -145,7 +145,7 @@ std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
         "measured).\n"
         "Host costs and scalars have not seen the rows; the kernel models are those of data/profiles/devices.json, "
         "which whole\n"
-        "eager rows went into. Written by `ftax_folds`; the A100 fp32 eager run of 2022-10-26 is left out by name.\n";
+        "eager rows went into. Written by `ftax_folds frameworks`; the A100 fp32 eager run of 2022-10-26 is left out by name.\n";
     for (const LedgerSection& section : sections) {
         text += fmt::format(
             "\n## {}\n\n| framework | precision | GPU | rows | MAPE | median | P90 | bias | inside 90 % |\n"

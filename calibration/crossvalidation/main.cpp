@@ -4,6 +4,10 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "calibration/crossvalidation/compare.hpp"
 #include "calibration/crossvalidation/device_ledger.hpp"
@@ -26,6 +30,9 @@ using namespace ftax;
 
 constexpr int skipped = 77;  // ctest: SKIP_RETURN_CODE
 
+/// What follows the command: files of measured rows, the folder that is laid out as data/.
+using Arguments = std::span<const std::string>;
+
 folds::Folds read_folds(const std::string& rows_path) {
     MeasurementFile<Measurement> file = read_model_measurements(read_csv(rows_path));
     std::vector<Measurement> usable;
@@ -47,7 +54,9 @@ std::vector<folds::LedgerSection> score(const folds::Folds& all) {
 }
 
 /// Fits the framework profiles on all rows and writes them, then scores the folds and writes the ledger.
-void write(const std::string& rows_path, const std::filesystem::path& data, const std::string& predictions_path) {
+int write_frameworks(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     const folds::Folds all = read_folds(rows_path);
     const std::vector<folds::LedgerSection> sections = score(all);
     for (const fit::FrameworkFit& fitted : all.fit_all(sections.front().rows)) {
@@ -64,7 +73,8 @@ void write(const std::string& rows_path, const std::filesystem::path& data, cons
     const std::string markdown = folds::ledger_markdown(sections);
     write_file(data / "ledger/framework_tax.md", markdown);
     fmt::print("{}", markdown);
-    if (!predictions_path.empty()) write_file(predictions_path, folds::predictions_csv(sections));
+    if (a.size() > 2) write_file(a[2], folds::predictions_csv(sections));
+    return 0;
 }
 
 bool is_missing(const std::string& rows_path) {
@@ -74,7 +84,9 @@ bool is_missing(const std::string& rows_path) {
 }
 
 /// Scores the folds again and compares with the committed ledger.
-int check(const std::string& rows_path, const std::filesystem::path& data) {
+int check_frameworks(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     if (is_missing(rows_path)) return skipped;
     const folds::Folds all = read_folds(rows_path);
     const std::vector<folds::LedgerSection> sections = score(all);
@@ -87,14 +99,17 @@ int check(const std::string& rows_path, const std::filesystem::path& data) {
     };
     compare(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
     compare(data / "ledger/framework_tax.md", folds::ledger_markdown(sections));
-    if (!same) fmt::print("the ledger is stale; write it again: ftax_folds {} {}\n", rows_path, data.string());
+    if (!same)
+        fmt::print("the ledger is stale; write it again: ftax_folds frameworks {} {}\n", rows_path, data.string());
     return same ? 0 : 1;
 }
 
 constexpr std::string_view operator_ledger = "ledger/operators.csv";
 
 /// Fits the operators with all folds and writes their ledger; the profile fitted on the way is not kept.
-void write_operators(const std::string& rows_path, const std::filesystem::path& data) {
+int write_operators(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     const fit::OperatorRows rows = fit::operator_rows(read_csv(rows_path));
     std::vector<folds::OperatorFigures> figures = folds::validate(rows);
     for (folds::OperatorFigures& f : folds::folds_of(fit::fit_operators(rows, {.folds = true}).reports)) {
@@ -104,6 +119,7 @@ void write_operators(const std::string& rows_path, const std::filesystem::path& 
     const std::string markdown = folds::operator_ledger_markdown(figures);
     write_file(data / "ledger/operators.md", markdown);
     fmt::print("{}", markdown);
+    return 0;
 }
 
 /// Compares with the part of a committed ledger that needs no fit; the folds of fits follow from `first_fold` on.
@@ -117,7 +133,9 @@ int check_beginning(std::string committed, std::string_view first_fold, std::str
     return found.empty() ? 0 : 1;
 }
 
-int check_operators(const std::string& rows_path, const std::filesystem::path& data) {
+int check_operators(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     if (is_missing(rows_path)) return skipped;
     return check_beginning(read_file(data / operator_ledger), "in the fit,",
                            folds::operator_ledger_csv(folds::validate(fit::operator_rows(read_csv(rows_path)))),
@@ -133,7 +151,10 @@ std::vector<fit::ModelRow> device_rows(const std::string& rows_path, scenario::D
 }
 
 /// Scores the committed profile, refits without each model and each device and writes the ledger.
-void write_devices(const std::string& operators_path, const std::string& rows_path, const std::filesystem::path& data) {
+int write_devices(const Arguments& a) {
+    const std::string& operators_path = a[0];
+    const std::string& rows_path = a[1];
+    const std::filesystem::path data = a[2];
     scenario::Devices devices;
     const std::vector<fit::ModelRow> rows = device_rows(rows_path, devices);
     std::vector<folds::DeviceFigures> figures = folds::validate_devices(rows);
@@ -143,20 +164,26 @@ void write_devices(const std::string& operators_path, const std::string& rows_pa
     const std::string markdown = folds::device_ledger_markdown(figures);
     write_file(data / "ledger/device_bound.md", markdown);
     fmt::print("{}", markdown);
+    return 0;
 }
 
 /// Estimates the spread of the device factors and writes it beside the profiles.
-void write_uncertainty(const std::string& operators_path, const std::string& rows_path,
-                       const std::filesystem::path& data) {
+int write_uncertainty(const Arguments& a) {
+    const std::string& operators_path = a[0];
+    const std::string& rows_path = a[1];
+    const std::filesystem::path data = a[2];
     scenario::Devices devices;
     const std::vector<fit::ModelRow> rows = device_rows(rows_path, devices);
     const DeviceProfileFile start = parse_device_profile(read_file(operators_path), operators_path);
     const std::string text = to_text(folds::variance_components(rows, start));
     write_file(data / "profiles/uncertainty.json", text);
     fmt::print("{}", text);
+    return 0;
 }
 
-int check_devices(const std::string& rows_path, const std::filesystem::path& data) {
+int check_devices(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     if (is_missing(rows_path)) return skipped;
     scenario::Devices devices;
     return check_beginning(read_file(data / device_ledger), "leave one model out,",
@@ -176,7 +203,9 @@ folds::ServingScore score_serving(const std::string& rows_path) {
     return folds::score_serving(usable, std::filesystem::path(rows_path).filename().string());
 }
 
-void write_serving(const std::string& rows_path, const std::filesystem::path& data) {
+int write_serving(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     const folds::ServingScore score = score_serving(rows_path);
     for (const FrameworkProfile& profile : score.profiles) {
         write_file(data / "profiles/frameworks" / (profile.framework + ".json"), to_text(profile));
@@ -184,9 +213,12 @@ void write_serving(const std::string& rows_path, const std::filesystem::path& da
     const std::string markdown = folds::serving_markdown(score);
     write_file(data / serving_ledger, markdown);
     fmt::print("{}", markdown);
+    return 0;
 }
 
-int check_serving(const std::string& rows_path, const std::filesystem::path& data) {
+int check_serving(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     if (is_missing(rows_path)) return skipped;
     const auto found =
         folds::differences(read_file(data / serving_ledger), folds::serving_markdown(score_serving(rows_path)));
@@ -205,15 +237,22 @@ std::vector<folds::OperatorFigures> score_layers(const std::string& tensor_path,
     return folds::layer_folds(rows, embedded_device_profile());
 }
 
-void write_layers(const std::string& tensor_path, const std::string& layer_path, const std::filesystem::path& data) {
+int write_layers(const Arguments& a) {
+    const std::string& tensor_path = a[0];
+    const std::string& layer_path = a[1];
+    const std::filesystem::path data = a[2];
     const auto figures = score_layers(tensor_path, layer_path);
     write_file(data / layer_ledger, folds::operator_ledger_csv(figures));
     const std::string markdown = folds::layer_ledger_markdown(figures);
     write_file(data / "ledger/layer_kernels.md", markdown);
     fmt::print("{}", markdown);
+    return 0;
 }
 
-int check_layers(const std::string& tensor_path, const std::string& layer_path, const std::filesystem::path& data) {
+int check_layers(const Arguments& a) {
+    const std::string& tensor_path = a[0];
+    const std::string& layer_path = a[1];
+    const std::filesystem::path data = a[2];
     if (is_missing(tensor_path) || is_missing(layer_path)) return skipped;
     const auto found = folds::differences(read_file(data / layer_ledger),
                                           folds::operator_ledger_csv(score_layers(tensor_path, layer_path)));
@@ -225,61 +264,51 @@ int check_layers(const std::string& tensor_path, const std::string& layer_path, 
 }
 
 /// Fits quantised products and mixtures of experts with all folds and writes their ledger.
-void write_quantized(const std::string& rows_path, const std::filesystem::path& data) {
+int write_quantized(const Arguments& a) {
+    const std::string& rows_path = a[0];
+    const std::filesystem::path data = a[1];
     const std::vector<fit::FitReport> reports = folds::quantized_folds(read_operator_measurements(read_csv(rows_path)));
     write_file(data / "ledger/quantized.csv", folds::quantized_ledger_csv(reports));
     const std::string markdown = folds::quantized_ledger_markdown(reports);
     write_file(data / "ledger/quantized.md", markdown);
     fmt::print("{}", markdown);
+    return 0;
 }
+
+/// What the program does: each command fits and scores one kind of rows and writes its ledger, or compares with it.
+struct Command {
+    std::string_view name, arguments;
+    std::size_t fewest, most;
+    int (*run)(const Arguments&);
+};
+constexpr Command commands[] = {
+    {"frameworks", "framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]", 2, 3, write_frameworks},
+    {"check-frameworks", "framework_tax.csv DATA_FOLDER", 2, 2, check_frameworks},
+    {"operators", "neusight_ops.csv DATA_FOLDER", 2, 2, write_operators},
+    {"check-operators", "neusight_ops.csv DATA_FOLDER", 2, 2, check_operators},
+    {"devices", "OPERATORS.json framework_tax.csv DATA_FOLDER", 3, 3, write_devices},
+    {"check-devices", "framework_tax.csv DATA_FOLDER", 2, 2, check_devices},
+    {"uncertainty", "OPERATORS.json framework_tax.csv DATA_FOLDER", 3, 3, write_uncertainty},
+    {"serving", "llm_static.csv DATA_FOLDER", 2, 2, write_serving},
+    {"check-serving", "llm_static.csv DATA_FOLDER", 2, 2, check_serving},
+    {"layers", "tensor_ops.csv layer_ops.csv DATA_FOLDER", 3, 3, write_layers},
+    {"check-layers", "tensor_ops.csv layer_ops.csv DATA_FOLDER", 3, 3, check_layers},
+    {"quantized", "tensor_ops.csv DATA_FOLDER", 2, 2, write_quantized},
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::string_view first = argc > 1 ? argv[1] : "";
-    const bool checking = argc == 4 && first == "--check";
-    const bool from_operators = argc == 5 && (first == "devices" || first == "uncertainty");
-    const bool writing_layers = argc == 5 && first == "layers";
-    const bool checking_layers = argc == 5 && first == "check-layers";
-    if (argc != 3 && argc != 4 && !from_operators && !writing_layers && !checking_layers) {
-        fmt::print(stderr,
-                   "usage: ftax_folds framework_tax.csv DATA_FOLDER [PREDICTIONS.csv]\n"
-                   "       ftax_folds --check framework_tax.csv DATA_FOLDER\n"
-                   "       ftax_folds operators|check-operators neusight_ops.csv DATA_FOLDER\n"
-                   "       ftax_folds devices|uncertainty OPERATORS.json framework_tax.csv DATA_FOLDER\n"
-                   "       ftax_folds serving|check-serving llm_static.csv DATA_FOLDER\n"
-                   "       ftax_folds layers|check-layers tensor_ops.csv layer_ops.csv DATA_FOLDER\n"
-                   "       ftax_folds quantized tensor_ops.csv DATA_FOLDER\n"
-                   "       ftax_folds check-devices framework_tax.csv DATA_FOLDER\n");
+    const std::vector<std::string> given(argv + 1, argv + argc);
+    const auto command = std::find_if(std::begin(commands), std::end(commands), [&](const Command& c) {
+        return !given.empty() && given[0] == c.name && given.size() > c.fewest && given.size() <= c.most + 1;
+    });
+    if (command == std::end(commands)) {
+        for (const Command& c : commands) fmt::print(stderr, "usage: ftax_folds {} {}\n", c.name, c.arguments);
         return 2;
     }
     try {
-        if (checking) return check(argv[2], argv[3]);
-        if (argc == 4 && first == "check-operators") return check_operators(argv[2], argv[3]);
-        if (argc == 4 && first == "check-devices") return check_devices(argv[2], argv[3]);
-        if (from_operators) {
-            (first == "devices" ? write_devices : write_uncertainty)(argv[2], argv[3], argv[4]);
-            return 0;
-        }
-        if (argc == 4 && first == "check-serving") return check_serving(argv[2], argv[3]);
-        if (argc == 4 && first == "serving") {
-            write_serving(argv[2], argv[3]);
-            return 0;
-        }
-        if (checking_layers) return check_layers(argv[2], argv[3], argv[4]);
-        if (writing_layers) {
-            write_layers(argv[2], argv[3], argv[4]);
-            return 0;
-        }
-        if (argc == 4 && first == "operators") {
-            write_operators(argv[2], argv[3]);
-            return 0;
-        }
-        if (argc == 4 && first == "quantized") {
-            write_quantized(argv[2], argv[3]);
-            return 0;
-        }
-        write(argv[1], argv[2], argc > 3 ? argv[3] : "");
+        return command->run(std::span(given).subspan(1));
     } catch (const std::exception& error) {
         fmt::print(stderr, "ftax_folds: {}\n", error.what());
         return 1;
