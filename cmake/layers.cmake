@@ -101,7 +101,7 @@ ftax_sources(predictors_sources
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
-ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt Eigen3::Eigen)
+ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt $<BUILD_INTERFACE:Eigen3::Eigen>)
 
 ftax_sources(fit_sources
     calibration/fit/
