@@ -67,9 +67,6 @@ struct Conditioned {
 [[nodiscard]] Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device,
                                     std::string_view model = {});
 
-/// The scalars of one host from rows of it, with the device taken as predicted.
-[[nodiscard]] HostScalars fit_host(std::span<const AnchorRow> rows);
-
 /// Returns the profile with the scalars of an anchored host in place of its own.
 [[nodiscard]] FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host);
 

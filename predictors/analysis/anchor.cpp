@@ -357,10 +357,6 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     return result;
 }
 
-HostScalars fit_host(std::span<const AnchorRow> rows) {
-    return condition(rows, {}).hosts.begin()->second;
-}
-
 FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     set(profile, "host.scale", host.scale, host.scale_relative_stddev);
     set(profile, host.call, host.call_s, host.call_relative_stddev);

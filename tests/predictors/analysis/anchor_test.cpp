@@ -20,6 +20,11 @@ AnchorRow row(const std::string& model, double scale, double blas_call_s, double
     return {(scale * host_s + blas_calls * blas_call_s) * noise, host_s, blas_calls, host_s * 0.1, model, model};
 }
 
+/// The scalars of one host, with the device taken as predicted.
+HostScalars fit_host(std::span<const AnchorRow> rows) {
+    return condition(rows, {}).hosts.begin()->second;
+}
+
 }  // namespace
 
 TEST_CASE("one host-bound row sets the scale") {
@@ -83,7 +88,6 @@ TEST_CASE("contradicting rows are named and left out, not averaged") {
 }
 
 TEST_CASE("no anchor row is an error") {
-    CHECK_THROWS_AS(fit_host({}), Error);
     CHECK_THROWS_AS(static_cast<void>(condition({}, {})), Error);
 }
 
