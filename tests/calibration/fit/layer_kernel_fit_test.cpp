@@ -51,11 +51,12 @@ double value(const std::vector<fit::FitReport>& reports, std::string_view name) 
 }  // namespace
 
 TEST_CASE("the fit recovers attention and row-wise kernels from synthetic rows") {
-    const auto rows = synthetic_rows(device_spec("l40s"), {{.name = "attention.fill_s", .value = 1.5e-6},
-                                                           {.name = "attention.warp.decode_step", .value = 1.4},
-                                                           {.name = "attention.warp.rate", .value = 0.7},
-                                                           {.name = "token.bytes_per_cycle", .value = 3},
-                                                           {.name = "token.floor_s", .value = 4e-6}});
+    const DeviceSpec device = device_spec("l40s");
+    const auto rows = synthetic_rows(device, {{.name = "attention.fill_s", .value = 1.5e-6},
+                                              {.name = "attention.warp.decode_step", .value = 1.4},
+                                              {.name = "attention.warp.rate", .value = 0.7},
+                                              {.name = "token.bytes_per_cycle", .value = 3},
+                                              {.name = "token.floor_s", .value = 4e-6}});
     const auto reports = fit::fit_layer_kernels(rows, {});
     CHECK(value(reports, "attention.warp.rate") == doctest::Approx(0.7).epsilon(0.1));
     CHECK(value(reports, "attention.warp.decode_step") == doctest::Approx(1.4).epsilon(0.1));
