@@ -4,8 +4,7 @@ set -eu
 
 for group in "$@"; do
     case $group in
-        program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libzip-dev
-                 libeigen3-dev ;;
+        program) set -- "$@" g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libzip-dev libeigen3-dev ;;
         fit) set -- "$@" libceres-dev ;;
         tests) set -- "$@" doctest-dev libonnx-dev libonnx-testdata libprotobuf-dev protobuf-compiler strace valgrind
                # The test of the pages is skipped elsewhere: Ubuntu's Chromium is a snap.
