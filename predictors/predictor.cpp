@@ -324,7 +324,12 @@ struct Predictor::State {
     /// The precision that is asked for replaces the file's.
     void warn_of_precision(Prediction& result) const {
         const PrecisionSpec& precision = precision_spec(options.precision);
-        if (precision.quantizes_weights()) {
+        if (model.traits.engine && options.precision == Precision::int8) {
+            result.warnings.push_back(
+                "int8: linear layers, norms and what they hand on, attention with heads of 64 and up to 384 tokens "
+                "where "
+                "the version and card have the plugin's kernel; the rest stays f16");
+        } else if (precision.quantizes_weights()) {
             result.warnings.push_back(
                 fmt::format("{}: linear layers and experts; embeddings, norms, attention and heads stay {}",
                             precision.name, name_of(precision.storage)));

@@ -6,9 +6,10 @@ and tensorrt.md.
 
 Each card is scored with the profile of all cards (`seen`) and with the parameters of engines (`engine.*`) fitted anew
 without its rows (`left out`): then a generation that no other card is of has the initial value of what is fitted per
-generation. With --fit the values fitted to all rows are written into data/profiles/devices.json first. The other
-frameworks' rows in the file take part in no fit of a kernel; they are scored as they are, and so are timm's benchmarks
-under torch.compile, of the architectures that DIR and the zoo hold, beside the same cards' eager rows, which did take part.
+generation. Rows in int8 take part in no fit: they are scored with what those in fp16 gave. With --fit the values fitted
+to all rows in fp16 are written into data/profiles/devices.json first. The other frameworks' rows in the file take part in
+no fit of a kernel; they are scored as they are, and so are timm's benchmarks under torch.compile, of the architectures
+that DIR and the zoo hold, beside the same cards' eager rows, which did take part.
 """
 
 import argparse
@@ -27,6 +28,7 @@ GENERATION = {"a100-sxm4-40gb": "ampere", "a30": "ampere", "t4": "turing"}
 # Turing's neighbour of the same process, of which no row is here.
 SAME_PROCESS = {"turing": "volta"}
 ROW_LOG_STDDEV = 0.05
+GROUP = ("framework", "precision", "gpu", "model", "version")
 
 
 def read(path):
@@ -134,7 +136,7 @@ def groups(rows, *columns):
     found = {}
     for row in rows:
         found.setdefault(tuple(row[c] for c in columns), []).append(row)
-    return sorted(found.items())
+    return [(dict(zip(columns, key)), part) for key, part in sorted(found.items())]
 
 
 def compiled_against_eager(rows):
@@ -161,7 +163,8 @@ def markdown(figures):
     text = (
         "# Engines of TensorRT and other frameworks of models_2x.csv\n\n"
         "Written by calibration/crossvalidation/tensorrt_folds.py. `left out`: what is fitted of engines is fitted without\n"
-        "the card's rows; `seen`: to all rows, the card's among them; `not fitted`: rows that took part in no fit. Per cent.\n"
+        "the card's rows; `seen`: to all rows, the card's among them; `not fitted`: rows that took part in no fit. Rows in int8 are\n"
+        "scored with what rows in fp16 gave. Per cent.\n"
     )
     for fold in dict.fromkeys(f["fold"] for f in figures):
         columns = [c for c in figures[0] if c != "fold"]
@@ -182,33 +185,30 @@ def main():
     parser.add_argument("--timm", nargs="*", default=[])
     arguments = parser.parse_args()
     measured = read(arguments.rows)
-    tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT") and r["precision"] == "fp16"]
+    tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT")]
+    fitted = [r for r in tables if r["precision"] == "fp16"]
     others = [r for r in measured if not r["run"].startswith("TensorRT demo/BERT")]
     with tempfile.TemporaryDirectory() as folder:
         study = Study(arguments, folder)
         if arguments.fit:
-            values = study.fit(tables)
+            values = study.fit(fitted)
             print(values)
-            study.profile = study.with_values(values, len(tables))
+            study.profile = study.with_values(values, len(fitted))
             study.profile_path.write_text(json.dumps(study.profile, indent=2) + "\n")
         figures, left_out, seen = [], [], study.predict(tables, study.profile)
         for card in GENERATION:
-            rest = [r for r in tables if r["gpu"] != card]
+            rest = [r for r in fitted if r["gpu"] != card]
             values = study.fit(rest)
             print("without", card, values)
             own = [r for r in tables if r["gpu"] == card]
             left_out += study.predict(own, study.with_values(values, len(rest)))
         for fold, rows in (("left out", left_out), ("seen", seen)):
-            for (card,), part in groups(rows, "gpu"):
-                figures.append(summary(fold, {"framework": "tensorrt", "gpu": card, "model": "bert", "version": ""}, part))
-            for (card, version), part in groups(rows, "gpu", "version"):
-                figures.append(
-                    summary(fold, {"framework": "tensorrt", "gpu": card, "model": "bert", "version": version}, part)
-                )
+            rows = [dict(r, framework="tensorrt", model="bert") for r in rows]
+            for part in groups([dict(r, version="") for r in rows], *GROUP) + groups(rows, *GROUP):
+                figures.append(summary(fold, *part))
         rows = [r for r in study.predict(others, study.profile) if not r["skipped"]]
-        for (framework, card, model, version), part in groups(rows, "framework", "gpu", "model", "version"):
-            group = {"framework": framework, "gpu": card, "model": model, "version": version}
-            figures.append(summary("not fitted", group, part))
+        for part in groups(rows, *GROUP):
+            figures.append(summary("not fitted", *part))
         timm = [r for path in arguments.timm for r in read(path)]
         timm = [dict(r, framework=r["framework"].replace("pytorch-compile", "torch-compile")) for r in timm]
         text = markdown(figures)

@@ -47,6 +47,12 @@ inline constexpr double exponentials = 16;
 /// energies that do not depend on the clock an L40S (2.5 GHz, 350 W) comes out 23 % too fast.
 inline constexpr double reference_clock_hz = 1.5e9;
 
+/// A product without a size, for rates: in int8 with the energy of its operations.
+inline GemmShape unit_product(MathPath path) {
+    const Precision operands = path == MathPath::int8_tensor ? Precision::int8 : Precision::fp32;
+    return {.n = 64, .k = 64, .element_bytes = 2, .operands = operands};
+}
+
 /// A device and its matrix products as an engine finds them.
 template <class T>
 struct Products {
@@ -63,8 +69,12 @@ Products<T> products(const DeviceRates<T>& device, const EngineParameters<T>& p,
     using std::pow;
     Products<T> own{device, gemm};
     own.device.l2_bytes_per_clock.reset();
-    const auto rates = tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = 2}, own.device, gemm);
-    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1);
+    // Sums have 32 bits in int8 as well: an epilogue takes its time for the values of 16 bits, not for their bytes.
+    if (device.path == MathPath::int8_tensor) own.gemm.epilogue *= 2;
+    const GemmShape unit = unit_product(device.path);
+    const auto rates = tensor_gemm::rates_of(unit, own.device, gemm);
+    const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
+                          precision_spec(unit.operands).energy_ratio;
     if (flop_j <= 0) return own;
     const T demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
                      std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;
@@ -92,7 +102,7 @@ T memory_time(double bytes, const Products<T>& own, const tensor_gemm::Rates<T>&
 template <class T>
 KernelPlan<T> plan(const AttentionShape& s, const Products<T>& own, const EngineParameters<T>& p) {
     const DeviceRates<T>& device = own.device;
-    const auto rates = tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = 2}, device, own.gemm);
+    const auto rates = tensor_gemm::rates_of(unit_product(device.path), device, own.gemm);
     const auto queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
     const double rows = s.whole_heads ? queries : std::min(queries, query_rows);
     const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
@@ -123,7 +133,7 @@ KernelPlan<T> plan(const AttentionShape& s, const Products<T>& own, const Engine
 /// A residual addition with its layer norm: rows stay in registers, each value moves once.
 template <class T>
 KernelPlan<T> plan(const MemoryShape& s, const Products<T>& own) {
-    const auto rates = tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = 2}, own.device, own.gemm);
+    const auto rates = tensor_gemm::rates_of(unit_product(own.device.path), own.device, own.gemm);
     KernelPlan<T> plan;
     plan.algorithm = "skip-layer-norm";
     plan.blocks = static_cast<double>(s.rows);

@@ -73,7 +73,8 @@ struct KernelModels {
         const auto& device = at(path);
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);
-            return kernels::plan(shape, own.device, quantized(shape, own.gemm));
+            return kernels::plan(shape, own.device,
+                                 shape.operands == Precision::int8 ? own.gemm : quantized(shape, own.gemm));
         }
         return kernels::tensor_gemm::runs_on_tensor_cores(device)
                    ? kernels::plan(shape, device, quantized(shape, parameters.tensor_gemm))

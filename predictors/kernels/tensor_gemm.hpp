@@ -262,10 +262,11 @@ double value_of(const T& x) {
     }
 }
 
-/// The kernels for a product's operands.
+/// The kernels for a product's operands. Engines have the tiles of 16 bits for int8 too.
 inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip) {
     const QuantizedKernels own = precision_spec(s.operands).kernels;
-    return own == QuantizedKernels::none ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
+    const bool of_engine = s.engine && s.operands == Precision::int8;
+    return own == QuantizedKernels::none || of_engine ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
 }
 
 /// Chooses tile and split-K. The choice has no derivative.

@@ -152,12 +152,15 @@ kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule&
     return shape;
 }
 
+/// The parts of an attention are never narrower. Source: TensorRT, plugin/bertQKVToContextPlugin: cuBLAS in fp16.
+constexpr int least_score_bytes = 2;
+
 /// One of the products of an attention that no kernel does as a whole.
 kernels::GemmShape product_of_attention(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                         const BoundShapes& bound) {
     const kernels::AttentionShape whole = attention_dimensions(graph, schedule, graph.ops[kernel.op], bound);
     kernels::GemmShape shape;
-    shape.element_bytes = whole.element_bytes;
+    shape.element_bytes = std::max(least_score_bytes, whole.element_bytes);
     shape.engine = kernel.engine;
     shape.batch = checked_multiply(whole.batch, whole.heads);
     shape.m = whole.q_length;
@@ -172,7 +175,7 @@ kernels::MemoryShape softmax_of_attention(const Graph& graph, const Schedule& sc
     kernels::MemoryShape shape;
     shape.cls = kernels::MemoryClass::softmax;
     shape.engine = kernel.engine;
-    shape.element_bytes = whole.element_bytes;
+    shape.element_bytes = std::max(least_score_bytes, whole.element_bytes);
     shape.row_length = whole.kv_length;
     shape.rows = checked_multiply(checked_multiply(whole.batch, whole.heads), whole.q_length);
     shape.elements = checked_multiply(shape.rows, shape.row_length);

@@ -132,8 +132,46 @@ class Lowering {
             autocast_policies_ = autocast::policies(graph_);
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
         }
+        if (has_int8_activations()) store_int8_activations();
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
+        }
+    }
+
+    /// Do layers of an engine hand int8 to each other?
+    bool has_int8_activations() const { return traits_.engine && options_.precision == Precision::int8; }
+
+    /// Layers of an engine with kernels that read and write int8: products with weights, attention where it is one
+    /// kernel of int8, residual and norm, and what is left of pointwise operators. Source: TensorRT, demo/BERT
+    /// (builder.py, options -imh and -iln); developer guide, "Working with Quantized Types".
+    bool has_int8_kernel(const Op& op) const {
+        if (op.kind == OpKind::layer_norm || op.kind == OpKind::pointwise) return true;
+        return op.kind == OpKind::attention ? fused_attention(op, 8) != nullptr : is_quantized(op);
+    }
+
+    /// What goes from such layers to such layers alone is int8, through views too; the rest stays as stored.
+    void store_int8_activations() {
+        std::vector<bool> written(graph_.tensors.size(), false), read(graph_.tensors.size(), false),
+            narrow(graph_.tensors.size(), true);
+        for (const TensorId output : graph_.outputs) narrow[output] = false;
+        for (const Op& op : graph_.ops) {
+            const bool on = op.kind == OpKind::reshape ? written[op.inputs[0]] : has_int8_kernel(op);
+            for (const TensorId output : op.outputs) written[output] = on;
+        }
+        for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
+            const bool on = op->kind == OpKind::reshape
+                                ? std::all_of(op->outputs.begin(), op->outputs.end(),
+                                              [&](TensorId output) { return read[output] && narrow[output]; })
+                                : has_int8_kernel(*op);
+            for (const TensorId input : op->inputs) {
+                if (input == no_tensor) continue;
+                read[input] = true;
+                narrow[input] = narrow[input] && on;
+            }
+        }
+        for (std::size_t i = 0; i < schedule_.storage.size(); ++i) {
+            if (written[i] && read[i] && narrow[i] && bits_of(schedule_.storage[i]) == 16)
+                schedule_.storage[i] = DType::i8;
         }
     }
 
@@ -289,15 +327,15 @@ class Lowering {
         }
     }
 
-    /// The first fused kernel that the engine has for these heads on this chip; nullptr: none.
-    const FusedAttention* fused_attention(const Op& op) const {
+    /// The first fused kernel that the engine has for these heads of so many bits on this chip; nullptr: none.
+    const FusedAttention* fused_attention(const Op& op, int bits) const {
         const Tensor& q = graph_.tensors[op.inputs[0]];
         const auto head = q.shape.empty() ? std::nullopt : graph_.expressions.constant_value(q.shape.back());
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         const int version = options_.libraries.tensorrt;
-        if (!head || bits_of(schedule_.storage[op.outputs[0]]) != 16) return nullptr;
+        if (!head) return nullptr;
         const auto exists = [&](const FusedAttention& k) {
-            return version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
+            return k.bits == bits && version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
                    chip >= k.least_chip && (k.greatest_chip == 0 || chip <= k.greatest_chip) && *head >= k.least_head &&
                    *head <= k.greatest_head && *head % k.step == 0;
         };
@@ -309,7 +347,8 @@ class Lowering {
     /// masks.
     void lower_engine_attention(OpId id) {
         const Op& op = graph_.ops[id];
-        const FusedAttention* fused = fused_attention(op);
+        const int bits = bits_of(schedule_.storage[op.outputs[0]]);
+        const FusedAttention* fused = fused_attention(op, bits);
         const MathPath path = contraction_path(false);
         Kernel kernel{
             .cls = KernelClass::attention, .path = path, .op = id, .reads = present_inputs(op), .writes = op.outputs};
@@ -317,10 +356,12 @@ class Lowering {
         if (fused != nullptr) {
             kernel.whole_heads = fused->whole_heads;
             kernel.longest = fused->longest;
+            if (bits == 8) kernel.path = precision_.path;
             if (fused->longest > 0) kernel.condition = LaunchCondition::within_longest;
             add_kernel(kernel);
             if (fused->longest == 0) return;
             kernel.condition = LaunchCondition::beyond_longest;
+            kernel.path = path;
         }
         for (const AttentionPart part : {AttentionPart::scores, AttentionPart::softmax, AttentionPart::values}) {
             kernel.part = part;
@@ -338,7 +379,7 @@ class Lowering {
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
         const bool quantized = is_quantized(op);
-        if (quantized && precision_.quantizes_activations()) quantize_input(id);
+        if (quantized && precision_.quantizes_activations() && !has_int8_activations()) quantize_input(id);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         Kernel kernel{.cls = convolution                            ? KernelClass::conv

@@ -18,6 +18,7 @@ struct FusedAttention {
     int least_head = 0, greatest_head = 0, step;  ///< head widths, `step` apart
     std::int64_t longest = 0;                     ///< sequence; 0: any
     bool whole_heads = false;                     ///< one block does a head, however long its sequence
+    int bits = 16;                                ///< of queries, keys and values
 };
 
 /// How a framework executes the operators of a (rewritten) graph one after another.
@@ -37,13 +38,13 @@ struct LoweringTraits {
     /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does. Source: PyTorch 1.12,
     /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
     std::int64_t cublas_lt_limit = 65535;
-    bool batched_matmul_copies = true;    ///< operands whose leading dimensions do not merge are copied first
-    bool captures_decoding = false;       ///< steps of one token for each sequence are one CUDA graph
-    bool serves_sequences = false;        ///< each forward call takes sequences from a scheduler and samples tokens
-    bool evicts_sequences = false;        ///< others run on while a sequence waits for memory, else all begin together
-    bool synchronizes_runs = false;       ///< every run ends by waiting for the device
-    bool lays_out_convolutions = false;   ///< a compiler runs them on NHWC data where that pays
-    bool engine = false;                  ///< all kernels are the engine's own, weights come back once a pass
+    bool batched_matmul_copies = true;   ///< operands whose leading dimensions do not merge are copied first
+    bool captures_decoding = false;      ///< steps of one token for each sequence are one CUDA graph
+    bool serves_sequences = false;       ///< each forward call takes sequences from a scheduler and samples tokens
+    bool evicts_sequences = false;       ///< others run on while a sequence waits for memory, else all begin together
+    bool synchronizes_runs = false;      ///< every run ends by waiting for the device
+    bool lays_out_convolutions = false;  ///< a compiler runs them on NHWC data where that pays
+    bool engine = false;                 ///< all kernels are the engine's own, weights come back once a pass
     std::span<const FusedAttention> fused_attention{};  ///< in the order in which the engine prefers them
     std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
 };
