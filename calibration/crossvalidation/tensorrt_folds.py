@@ -13,13 +13,14 @@ that DIR and the zoo hold, beside the same cards' eager rows, which did take par
 """
 
 import argparse
-import csv
 import json
 import math
 import pathlib
 import statistics
 import subprocess
 import tempfile
+
+from rows import read, write
 
 # Initial values and widths of priors: predictors/kernels/engine.hpp.
 SHARED = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3)}
@@ -29,18 +30,6 @@ GENERATION = {"a100-sxm4-40gb": "ampere", "a30": "ampere", "t4": "turing"}
 SAME_PROCESS = {"turing": "volta"}
 ROW_LOG_STDDEV = 0.05
 GROUP = ("framework", "precision", "gpu", "model", "version")
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(path, rows):
-    with open(path, "w", newline="") as file:
-        out = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-        out.writeheader()
-        out.writerows(rows)
 
 
 def entry(name, value, rows, architecture=None, source=None):

@@ -16,19 +16,9 @@ import pathlib
 import statistics
 import subprocess
 
+from rows import read, write
+
 EAGER = "pytorch-eager"
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(path, rows):
-    with open(path, "w", newline="") as file:
-        out = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-        out.writeheader()
-        out.writerows(rows)
 
 
 def ranks(values):

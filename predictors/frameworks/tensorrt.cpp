@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "predictors/frameworks/engine_traits.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
@@ -22,19 +27,12 @@ constexpr void (*passes[])(Graph&) = {rewrites::remove_copies,
                                       rewrites::name_engine_layers};
 // Before 8.2, and on Volta, GELU is a kernel of its own: as one, NVIDIA's tables of 7.1 and 8.0 are met by 4 to 6 %
 // instead of 10 to 14, those of 8.6 and later missed by 12 instead of 3.
-constexpr void (*separate_gelu[])(Graph&) = {rewrites::remove_copies,
-                                             rewrites::fold_constants,
-                                             rewrites::recognise_layers,
-                                             rewrites::recognise_attention,
-                                             rewrites::fold_batch_norm,
-                                             rewrites::merge_sibling_layers,
-                                             rewrites::fuse_residual_layer_norm,
-                                             rewrites::fuse_epilogue,
-                                             rewrites::fuse_scale_and_activation,
-                                             rewrites::fold_movement,
-                                             rewrites::fuse_pointwise,
-                                             rewrites::eliminate_concatenations,
-                                             rewrites::name_engine_layers};
+constexpr auto separate_gelu = [] {
+    std::array<void (*)(Graph&), std::size(passes) - 1> rest{};
+    std::copy_if(std::begin(passes), std::end(passes), rest.begin(),
+                 [](auto pass) { return pass != rewrites::fuse_activation; });
+    return rest;
+}();
 constexpr FrameworkModel::OlderPasses older[] = {{.before_version = 802, .below_chip = 75, .rewrites = separate_gelu}};
 
 // Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575.
@@ -82,19 +80,11 @@ constexpr FusedAttention of_plugin[] = {
      .bits = 8},
 };
 
-constexpr LoweringTraits engine{.views_cost_host = false,
-                                .views_move_data = true,
-                                .module_calls = false,
-                                .separate_conv_bias = false,
-                                .conv_library = kernels::ConvLibrary::tensorrt,
-                                .half_accumulation = true,
-                                .channels_last = true,
-                                .pools_stream = true,
-                                .cublas_lt_limit = no_cublas_lt_limit,
-                                .batched_matmul_copies = false,
-                                .engine = true,
-                                .fused_attention = of_plugin,
-                                .host_kind = HostKind::engine};
+constexpr LoweringTraits engine = [] {
+    LoweringTraits traits = engine_traits;
+    traits.fused_attention = of_plugin;
+    return traits;
+}();
 
 // One call enqueues all layers, or a CUDA graph of them. NVIDIA's tables show no host, only gaps between kernels.
 constexpr HostPrior priors[] = {{"host.engine", 1e-6}, {"kernel_gap_s", 0.7e-6}};

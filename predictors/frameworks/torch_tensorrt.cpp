@@ -1,3 +1,4 @@
+#include "predictors/frameworks/engine_traits.hpp"
 #include "predictors/frameworks/frameworks.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
@@ -17,26 +18,13 @@ constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention,
                                       rewrites::fuse_pointwise,
                                       rewrites::eliminate_concatenations,
                                       rewrites::name_engine_layers};
-constexpr LoweringTraits engine{.views_cost_host = false,
-                                .views_move_data = true,
-                                .module_calls = false,
-                                .separate_conv_bias = false,
-                                .conv_library = kernels::ConvLibrary::tensorrt,
-                                .half_accumulation = true,
-                                .channels_last = true,
-                                .pools_stream = true,
-                                .cublas_lt_limit = no_cublas_lt_limit,
-                                .batched_matmul_copies = false,
-                                .engine = true,
-                                .host_kind = HostKind::engine};
-
 // An engine enqueues its layers in one call; what the call itself costs is the host's second scalar (host_costs.cpp).
 // Source: flat rows of framework_tax.csv, torch-tensorrt fp16 on Quadro RTX 8000 (0.54 ms for the 21 layers of
 // resnet18, 0.66 ms for the 64 of mobilenet_v2, 5.1 ms for the 1,400 of densenet161).
 constexpr HostPrior priors[] = {{"host.engine", 4e-6}};
 
 constexpr LoweringTraits segmented = [] {
-    LoweringTraits traits = engine;
+    LoweringTraits traits = engine_traits;
     traits.calls_engines = true;
     return traits;
 }();

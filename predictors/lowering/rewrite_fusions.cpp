@@ -203,28 +203,4 @@ void fuse_pointwise_and_batch_norm(Graph& graph) {
     fuse_runs(graph, [](const Op& op) { return is_elementwise(op) || op.kind == OpKind::batch_norm; });
 }
 
-void fuse_pointwise_and_reductions(Graph& graph) {
-    fuse_runs(graph, [](const Op& op) {
-        switch (op.kind) {
-            case OpKind::pointwise:
-            case OpKind::cast:
-            case OpKind::fill:
-            case OpKind::softmax:
-            case OpKind::log_softmax:
-            case OpKind::batch_norm:
-            case OpKind::layer_norm:
-            case OpKind::rms_norm:
-            case OpKind::group_norm:
-            case OpKind::reduce:
-            case OpKind::embedding:
-            case OpKind::pad:
-            case OpKind::copy:
-            case OpKind::concat:
-                return true;
-            default:
-                return false;
-        }
-    });
-}
-
 }  // namespace ftax::rewrites

@@ -11,20 +11,6 @@
 namespace ftax::rewrites {
 namespace {
 
-bool is_view(const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-        case OpKind::identity:
-            return true;
-        default:
-            return false;
-    }
-}
-
 bool may_be_generated(const Op& op) {
     switch (op.kind) {
         case OpKind::pointwise:

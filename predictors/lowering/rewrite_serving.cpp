@@ -14,20 +14,6 @@
 namespace ftax::rewrites {
 namespace {
 
-bool is_view(const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-        case OpKind::identity:
-            return true;
-        default:
-            return false;
-    }
-}
-
 /// What a hand-written kernel between two contractions does in one go.
 bool is_light(const Op& op) {
     switch (op.kind) {

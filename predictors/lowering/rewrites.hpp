@@ -64,8 +64,6 @@ void fuse_pointwise(Graph& graph);
 /// Runs of elementwise operators and batch norms.
 /// Source: TorchScript's NVFuser (PyTorch 1.12), which leaves single operators alone.
 void fuse_pointwise_and_batch_norm(Graph& graph);
-/// Runs of elementwise operators, softmax, norms and reductions. Source: Inductor's scheduler.
-void fuse_pointwise_and_reductions(Graph& graph);
 
 /// Lets a batch norm that no convolution took in clip its result itself.
 /// Source: TensorRT, layer fusion "scale and activation".

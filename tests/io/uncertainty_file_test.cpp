@@ -7,6 +7,7 @@
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace ftax;
 
@@ -68,4 +69,15 @@ TEST_CASE("built-in cards carry the spread of their factors, CPUs none") {
     CHECK(of_card("t4") > 0);
     CHECK(of_card("a30") > of_card("t4"));  // no row of an A30, but of other cards of its generation
     CHECK(of_card("gtx-1660") >= of_card("t4"));
+}
+
+TEST_CASE("a profile may be fitted on a card without a datasheet") {
+    const test::TemporaryFolder folder;
+    const std::string path = folder.write("own.json", R"({
+  "schema_version": 1, "kind": "device", "version": "1", "fitted_on": ["prototype"],
+  "parameters": [{"name": "clock.fp32", "value": 0.9, "source": "a test"}]
+})");
+    const DeviceProfile profile = device_profile("t4", path);
+    CHECK_FALSE(profile.measured);
+    CHECK(profile.factors.covariance[0][0] >= device_profile("t4").factors.covariance[0][0]);
 }

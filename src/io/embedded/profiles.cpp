@@ -103,8 +103,10 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
     DeviceProfile profile = compose(file, spec);
     if (is_cpu(spec)) return profile;
-    const bool kin_measured = std::any_of(file.fitted_on.begin(), file.fitted_on.end(), [&](const std::string& slug) {
-        return device_spec(slug).architecture == spec.architecture;
+    // A file may also be fitted on cards of which ftax has no datasheet.
+    const bool kin_measured = std::any_of(device_specs().begin(), device_specs().end(), [&](const DeviceSpec& known) {
+        return known.architecture == spec.architecture &&
+               std::ranges::find(file.fitted_on, known.slug) != file.fitted_on.end();
     });
     profile.factors = prior_factors(variance_components(), profile.measured, kin_measured);
     return profile;
