@@ -48,14 +48,6 @@ constexpr double square(double x) {
     return x * x;
 }
 
-/// When both clocks have ended. Where they end together, runs take some 9 % longer than either: (a⁸ + b⁸)^⅛.
-/// Source: framework_tax.csv, models left out: rows whose host and device differ by less than 1.4 times take 3 % longer
-/// than the later clock, under TorchScript 6 %.
-double later_of(double a, double b) {
-    const double ratio = std::min(a, b) / std::max(a, b);
-    return std::max(a, b) * std::pow(1 + square(square(square(ratio))), 0.125);
-}
-
 /// Rows of one card as functions of the unknowns: scale and call of each host, the factors of the device that are not
 /// certain, and, where rows of the predicted model are among them, what is wrong about its host and device times.
 class AnchorRows {
@@ -135,7 +127,7 @@ class AnchorRows {
             const AnchorRow& row = rows_[i];
             const Split s = split(i, at);
             const auto r = static_cast<Index>(i);
-            residuals[r] = std::log(row.waiting * later_of(s.host_s, s.forward_s + s.device_s) / row.measured_s);
+            residuals[r] = std::log(row.waiting * std::max(s.host_s, s.forward_s + s.device_s) / row.measured_s);
             if (!slopes) continue;
             const Index host = hosts_.at(row.host);
             const double device_share = (1 - s.host_share) * s.device_s / (s.forward_s + s.device_s);
@@ -384,7 +376,7 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     const double forward_s = predictor.synchronized() && !pays_second_scalar(first) ? first.host_s : 0;
     result.forward_s = forward_s / scale;
     if (predictor.synchronized())  // the timeline knows what the clocks wait for one another
-        result.waiting = prediction.latency_s / later_of(prediction.host_s, forward_s + prediction.device_s);
+        result.waiting = prediction.latency_s / std::max(prediction.host_s, forward_s + prediction.device_s);
     result.label = fmt::format("line {}: {}, batch {}", row.line, row.model, row.batch);
     result.host_log_stddev = host_parameter(predictor.framework(), "noise.host");
     result.device_log_stddev = host_parameter(predictor.framework(), "noise.device");
