@@ -69,6 +69,7 @@ std::string member_of(const Measurement& row, LeaveOut leave_out) {
         case LeaveOut::family:
             return family_of(row.model);
         case LeaveOut::gpu:
+        case LeaveOut::gpu_but_batch_1:
             return row.gpu;
     }
     return {};
@@ -90,6 +91,18 @@ AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Preci
     anchor.host_log_stddev = host_parameter(unit, "noise.host");
     anchor.device_log_stddev = host_parameter(unit, "noise.device");
     return anchor;
+}
+
+/// Do anchors stand for the row, so that it is not scored?
+bool is_anchor(const Measurement& row, LeaveOut leave_out) {
+    switch (leave_out) {
+        case LeaveOut::gpu:
+            return row.batch == 1 && row.model == "resnet18";
+        case LeaveOut::gpu_but_batch_1:
+            return row.batch == 1;
+        default:
+            return false;
+    }
 }
 
 /// The noise of the last ledger: it widens intervals and moves no prediction.
@@ -162,33 +175,36 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
             if (rows_[i].framework != framework) continue;
             const bool own = member_of(rows_[i], leave_out) == member;
             if (!own) seen.push_back(host_rows_[i]);
-            const bool anchor =
-                leave_out == LeaveOut::gpu ? own && rows_[i].model == "resnet18" && rows_[i].batch == 1 : !own;
-            if (anchor) anchors[rows_[i].gpu].push_back(i);
+            const bool of_other_members = leave_out == LeaveOut::model || leave_out == LeaveOut::family;
+            if (of_other_members ? !own : own && is_anchor(rows_[i], leave_out)) anchors[rows_[i].gpu].push_back(i);
         }
         // A framework measured on this member only has no fit; its priors remain.
         FrameworkProfile profile{.framework = framework};
         if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
         copy_noise(framework_profile(framework), profile);
 
-        std::map<std::string, Conditioned> cards;
         const std::string_view call = second_scalar(model_of(profile));
         const FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
+        std::map<std::string, std::vector<AnchorRow>> anchor_rows;  // by card
         for (const auto& [gpu, own] : anchors) {
-            std::vector<AnchorRow> anchor_rows;
             for (const std::size_t i : own) {
-                anchor_rows.push_back(anchor_of(host_rows_[i], unit, rows_[i].precision, call));
+                anchor_rows[gpu].push_back(anchor_of(host_rows_[i], unit, rows_[i].precision, call));
             }
-            cards[gpu] = condition(anchor_rows, device_profile(gpu).factors);
         }
+        std::map<std::pair<std::string, std::string>, Conditioned> cards;  // (card, model among the anchors)
         std::map<std::tuple<HostKey, Precision, std::string>, std::optional<Predictor>> predictors;
         for (const std::size_t i : left_out) {
             const Measurement& row = rows_[i];
-            const auto card = cards.find(row.gpu);
-            if (card == cards.end()) continue;
+            if (is_anchor(row, leave_out) || !anchor_rows.contains(row.gpu)) continue;
+            const std::string known_model = leave_out == LeaveOut::gpu_but_batch_1 ? row.model : std::string();
+            auto card = cards.find({row.gpu, known_model});
+            if (card == cards.end()) {
+                const DeviceFactors prior = device_profile(row.gpu).factors;
+                Conditioned known = condition(anchor_rows.at(row.gpu), prior, known_model);
+                card = cards.emplace(std::pair{row.gpu, known_model}, std::move(known)).first;
+            }
             const auto host = card->second.hosts.find(host_rows_[i].host);
             if (host == card->second.hosts.end()) continue;
-            if (leave_out == LeaveOut::gpu && row.model == "resnet18" && row.batch == 1) continue;
             auto& own = predictors[{host_key(row), row.precision, row.model}];
             if (!own) {
                 DeviceProfile device = device_profile(row.gpu);

@@ -25,7 +25,7 @@ struct Scored {
 inline constexpr std::string_view unsound_gpu = "A100";
 inline constexpr std::string_view unsound_run = "2022_1025_pretrained-fp32@2022-10-26";
 
-enum class LeaveOut { model, family, gpu };
+enum class LeaveOut { model, family, gpu, gpu_but_batch_1 };
 
 /// Rows with what the predictor counts on the host and times on the device for each; both are found once.
 class Folds {
@@ -39,7 +39,8 @@ class Folds {
     [[nodiscard]] const std::vector<fit::HostRow>& host_rows() const { return host_rows_; }
 
     /// Fits without each member of the class in turn and predicts its rows. Hosts are anchored by the other rows of the
-    /// same (framework, run, gpu); a left-out GPU by its resnet18 rows at batch 1 alone, which are not scored.
+    /// same (framework, run, gpu); a left-out GPU by its resnet18 rows at batch 1 alone, or by the rows of all models
+    /// at batch 1, which are not scored.
     [[nodiscard]] std::vector<Scored> score(LeaveOut leave_out) const;
 
     /// Fits every framework on all rows; the noise of host and device is that of `left_out`, rows predicted unseen.

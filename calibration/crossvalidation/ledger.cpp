@@ -63,20 +63,27 @@ struct Curve {
         const double slope = latency(*rows.back()) / static_cast<double>(rows.back()->row->batch);
         return latency(*rows.front()) / slope;
     }
+
+    /// Half the width of the crossover's 90 % interval, as a logarithm: the errors of both ends are independent.
+    double log_half_width() const {
+        const auto half = [](const Scored& s) { return std::log(s.high_s / s.low_s) / 2; };
+        return std::hypot(half(*rows.front()), half(*rows.back()));
+    }
 };
 
 struct CurveFigures {
     std::size_t curves = 0;
     std::size_t near = 0;     ///< crossover within a factor 1.41
+    std::size_t inside = 0;   ///< crossover within its 90 % interval
     std::size_t clear = 0;    ///< rows at least a factor 2 away from the measured crossover
     std::size_t classed = 0;  ///< of those, rows on whose bound (host or device) the prediction agrees
 };
 
 /// Curves from batch 1 to at least 64, by framework; "all" for all of them.
 std::map<std::string, CurveFigures> curve_figures(const std::vector<Scored>& rows) {
-    std::map<std::tuple<std::string, std::string, std::string, std::string>, Curve> curves;
+    std::map<std::tuple<std::string, std::string, std::string, std::string, Precision>, Curve> curves;
     for (const Scored& s : rows) {
-        curves[{s.row->framework, s.row->run, s.row->gpu, s.row->model}].rows.push_back(&s);
+        curves[{s.row->framework, s.row->run, s.row->gpu, s.row->model, s.row->precision}].rows.push_back(&s);
     }
     std::map<std::string, CurveFigures> result;
     for (auto& [key, curve] : curves) {
@@ -88,7 +95,9 @@ std::map<std::string, CurveFigures> curve_figures(const std::vector<Scored>& row
         for (const std::string& group : {std::get<0>(key), std::string("all")}) {
             CurveFigures& f = result[group];
             ++f.curves;
-            if (std::abs(std::log(predicted / measured)) <= std::log(1.41)) ++f.near;
+            const double error = std::abs(std::log(predicted / measured));
+            if (error <= std::log(1.41)) ++f.near;
+            if (error <= curve.log_half_width()) ++f.inside;
             for (const Scored* s : curve.rows) {
                 const auto batch = static_cast<double>(s->row->batch);
                 if (batch > measured / 2 && batch < 2 * measured) continue;
@@ -145,7 +154,8 @@ std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
         "measured).\n"
         "Host costs and scalars have not seen the rows; the kernel models are those of data/profiles/devices.json, "
         "which whole\n"
-        "eager rows went into. Written by `ftax_folds frameworks`; the A100 fp32 eager run of 2022-10-26 is left out by name.\n";
+        "eager rows went into. Written by `ftax_folds frameworks`; the A100 fp32 eager run of 2022-10-26 is left out "
+        "by name.\n";
     for (const LedgerSection& section : sections) {
         text += fmt::format(
             "\n## {}\n\n| framework | precision | GPU | rows | MAPE | median | P90 | bias | inside 90 % |\n"
@@ -158,14 +168,16 @@ std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
                                 100 * f.inside);
         }
         text +=
-            "\n| framework | curves | crossover within a factor 1.41 | rows a factor 2 from it | bound class right |\n"
-            "|---|---|---|---|---|\n";
+            "\n| framework | curves | crossover within a factor 1.41 | within its interval | rows a factor 2 from it | "
+            "bound "
+            "class right |\n|---|---|---|---|---|---|\n";
         for (const auto& [framework, f] : curve_figures(section.rows)) {
             const auto percent = [](std::size_t part, std::size_t whole) {
                 return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::size_t>(1, whole));
             };
-            text += fmt::format("| {} | {} | {:.1f} % | {} | {:.1f} % |\n", framework, f.curves,
-                                percent(f.near, f.curves), f.clear, percent(f.classed, f.clear));
+            text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {:.1f} % |\n", framework, f.curves,
+                                percent(f.near, f.curves), percent(f.inside, f.curves), f.clear,
+                                percent(f.classed, f.clear));
         }
     }
     return text;

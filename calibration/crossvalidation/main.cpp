@@ -50,6 +50,7 @@ std::vector<folds::LedgerSection> score(const folds::Folds& all) {
         {"leave one model out, anchored by the other models of the run", all.score(folds::LeaveOut::model)},
         {"leave one family out, anchored by the other families of the run", all.score(folds::LeaveOut::family)},
         {"leave one GPU out, anchored by resnet18 at batch 1", all.score(folds::LeaveOut::gpu)},
+        {"leave one GPU out, anchored by batch 1 of each model", all.score(folds::LeaveOut::gpu_but_batch_1)},
     };
 }
 

@@ -24,9 +24,13 @@ using Eigen::VectorXd;
 constexpr double clearly_host_bound = 0.6;
 constexpr double probably_host_bound = 0.85;
 constexpr double contradiction = 3;
-/// What is left between rows of one model at different batches. Source: framework_tax.csv, models left out, spread
-/// around the mean of a model on one host: 4 % at flat batches, 4 to 6 % where the device decides.
+/// What a measured row is off by itself. Source: framework_tax.csv, models left out, spread around the mean of a model
+/// on one host: 4 % at flat batches, 4 to 6 % where the device decides.
 constexpr double row_log_stddev = 0.04;
+
+/// Share of a framework's noise, as a variance, that a row of the model leaves for other batches. Source:
+/// framework_tax.csv, GPUs left out, batch 1 of each model known: other batches are nearly as far off as without.
+constexpr double left_for_other_batches = 0.5;
 
 /// Spread between models that anchors are believed with at most: profiles count outliers in, which the loss is for.
 constexpr double widest_noise = 0.15;
@@ -117,6 +121,13 @@ class AnchorRows {
                 square(1 - host) * copies_[i].of_device * between_models(row.device_log_stddev)));
         }
         return result;
+    }
+
+    /// What is left of row `i` once another batch of its model was measured, as a standard deviation.
+    [[nodiscard]] double left_log_stddev(std::size_t i, const VectorXd& at) const {
+        const double host = split(i, at).host_share;
+        const double noise = std::hypot(host * rows_[i].host_log_stddev, (1 - host) * rows_[i].device_log_stddev);
+        return std::sqrt(left_for_other_batches) * noise;
     }
 
     /// As LogRows has it.
@@ -317,7 +328,9 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         sums(0, index) = sums(1, index + 1) = 1;
         if (anchors.of_model()) {
             sums(0, offsets) = sums(1, offsets) = 1;
-            host.host_noise = host.device_noise = row_log_stddev;
+            const AnchorRow& any = by_host.at(name).front();
+            host.host_noise = std::sqrt(left_for_other_batches) * any.host_log_stddev;
+            host.device_noise = std::sqrt(left_for_other_batches) * any.device_log_stddev;
         }
         const VectorXd log_scalars = sums * mean;
         const MatrixXd spread = sums * covariance * sums.transpose();
@@ -416,7 +429,8 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
         double sum = 0;
         for (Index i = 0; i < of_batches.rows(); ++i) {
             const double variance = of_batches.row(i) * covariance * of_batches.row(i).transpose();
-            sum += std::exp(equations::normal_90 * std::sqrt(variance + square(row_log_stddev))) - 1;
+            const double left = anchors.left_log_stddev(static_cast<std::size_t>(i), belief.mean);
+            sum += std::exp(equations::normal_90 * std::sqrt(variance + square(left))) - 1;
         }
         return sum / static_cast<double>(of_batches.rows());
     };
