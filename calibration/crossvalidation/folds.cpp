@@ -117,9 +117,17 @@ void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
 
 Folds::Folds(std::vector<Measurement> rows, std::int64_t largest_batch) {
     std::map<std::tuple<std::string, std::string, Precision, std::string>, std::optional<Predictor>> predictors;
-    std::set<std::string> named;
     for (Measurement& row : rows) {
-        if (row.batch > largest_batch || is_unsound(row)) continue;
+        if (row.batch > largest_batch) {
+            left_out_[fmt::format("batch above {}", largest_batch)].push_back(row.line);
+            continue;
+        }
+        if (is_unsound(row)) {
+            left_out_[fmt::format("eager {} run {}, slowed 2 to 3 × by something else on the machine", unsound_gpu,
+                                  unsound_run)]
+                .push_back(row.line);
+            continue;
+        }
         try {
             auto& graph = graphs_[row.model];
             if (!graph) graph = std::make_unique<Graph>(load_graph(row.model));
@@ -128,8 +136,7 @@ Folds::Folds(std::vector<Measurement> rows, std::int64_t largest_batch) {
             host_rows_.push_back(fit::host_row(row, *loaded, bindings_of(*graph, row)));
             rows_.push_back(std::move(row));
         } catch (const Error& error) {
-            if (named.insert(row.model + error.what()).second)
-                problems_.push_back(fmt::format("{}: {}", row.model, error.what()));
+            left_out_[fmt::format("{}: {}", row.model, error.what())].push_back(row.line);
         }
     }
 }

@@ -27,14 +27,17 @@ inline constexpr std::string_view unsound_run = "2022_1025_pretrained-fp32@2022-
 
 enum class LeaveOut { model, family, gpu, gpu_but_batch_1 };
 
+using LinesByReason = std::map<std::string, std::vector<std::size_t>>;
+
 /// Rows with what the predictor counts on the host and times on the device for each; both are found once.
 class Folds {
   public:
-    /// Rows whose model, device or framework is unknown are named in problems() and left out, as are rows above
-    /// `largest_batch`, and those of unsound_run.
+    /// Rows whose model, device or framework is unknown are left out, as are rows above `largest_batch`, and those of
+    /// unsound_run.
     Folds(std::vector<Measurement> rows, std::int64_t largest_batch = 128);
 
-    [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+    /// Lines of the file that are not among the rows, by reason.
+    [[nodiscard]] const LinesByReason& left_out() const { return left_out_; }
     [[nodiscard]] const std::vector<Measurement>& rows() const { return rows_; }
     [[nodiscard]] const std::vector<fit::HostRow>& host_rows() const { return host_rows_; }
 
@@ -51,7 +54,7 @@ class Folds {
 
     std::vector<Measurement> rows_;
     std::vector<fit::HostRow> host_rows_;  ///< one per row
-    std::vector<std::string> problems_;
+    LinesByReason left_out_;
     std::map<std::string, std::unique_ptr<Graph>> graphs_;
 };
 

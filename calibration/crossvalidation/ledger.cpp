@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "src/core/statistics.hpp"
@@ -109,6 +110,31 @@ std::map<std::string, CurveFigures> curve_figures(const std::vector<Scored>& row
     return result;
 }
 
+/// "2 to 5, 9": runs of lines that follow each other.
+std::string line_ranges(std::vector<std::size_t> lines) {
+    std::sort(lines.begin(), lines.end());
+    std::string text;
+    for (std::size_t first = 0, end = 0; first < lines.size(); first = end) {
+        for (end = first + 1; end < lines.size() && lines[end] == lines[end - 1] + 1;) ++end;
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", lines[first]);
+        if (end - first > 1) text += fmt::format(" to {}", lines[end - 1]);
+    }
+    return text;
+}
+
+/// Lines of the file without a score, by reason.
+LinesByReason unscored(const Folds& folds, const std::vector<Scored>& scored) {
+    LinesByReason lines = folds.left_out();
+    std::set<std::size_t> known;
+    for (const Scored& s : scored) known.insert(s.row->line);
+    for (const Measurement& row : folds.rows()) {
+        if (known.contains(row.line)) continue;
+        lines["no other model of the run tells of its host (line 7813 also says 0.3 ms where 65 would do)"].push_back(
+            row.line);
+    }
+    return lines;
+}
+
 }  // namespace
 
 std::string ledger_csv(const std::vector<LedgerSection>& sections) {
@@ -147,7 +173,7 @@ std::string predictions_csv(const std::vector<LedgerSection>& sections) {
     return text;
 }
 
-std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
+std::string ledger_markdown(const std::vector<LedgerSection>& sections, const Folds& folds) {
     std::string text =
         "# Framework latencies that the fit has not seen\n\n"
         "framework_tax.csv (Framework-Tax, 2022), batch 1 to 128; errors in %, bias the median of log(predicted / "
@@ -180,6 +206,9 @@ std::string ledger_markdown(const std::vector<LedgerSection>& sections) {
                                 percent(f.classed, f.clear));
         }
     }
+    text += "\n## Rows without a score in the first fold\n\n| why | rows | lines of the file |\n|---|---|---|\n";
+    for (const auto& [why, lines] : unscored(folds, sections.front().rows))
+        text += fmt::format("| {} | {} | {} |\n", why, lines.size(), line_ranges(lines));
     return text;
 }
 

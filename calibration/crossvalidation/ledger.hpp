@@ -14,7 +14,8 @@ struct LedgerSection {
 
 /// Error figures per framework, precision and GPU: never the rows themselves.
 [[nodiscard]] std::string ledger_csv(const std::vector<LedgerSection>& sections);
-[[nodiscard]] std::string ledger_markdown(const std::vector<LedgerSection>& sections);
+/// With the lines that the first section does not score, and why.
+[[nodiscard]] std::string ledger_markdown(const std::vector<LedgerSection>& sections, const Folds& folds);
 /// Every scored row with its prediction, to study what a model gets wrong.
 [[nodiscard]] std::string predictions_csv(const std::vector<LedgerSection>& sections);
 

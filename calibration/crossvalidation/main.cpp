@@ -40,7 +40,8 @@ folds::Folds read_folds(const std::string& rows_path) {
         if (file.problems[i].empty()) usable.push_back(file.rows[i]);
     }
     folds::Folds all(std::move(usable));
-    for (const std::string& problem : all.problems()) fmt::print(stderr, "left out: {}\n", problem);
+    for (const auto& [reason, lines] : all.left_out())
+        fmt::print(stderr, "left out, {} rows: {}\n", lines.size(), reason);
     return all;
 }
 
@@ -71,7 +72,7 @@ int write_frameworks(const Arguments& a) {
         }
     }
     write_file(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
-    const std::string markdown = folds::ledger_markdown(sections);
+    const std::string markdown = folds::ledger_markdown(sections, all);
     write_file(data / "ledger/framework_tax.md", markdown);
     fmt::print("{}", markdown);
     if (a.size() > 2) write_file(a[2], folds::predictions_csv(sections));
@@ -99,7 +100,7 @@ int check_frameworks(const Arguments& a) {
         }
     };
     compare(data / "ledger/framework_tax.csv", folds::ledger_csv(sections));
-    compare(data / "ledger/framework_tax.md", folds::ledger_markdown(sections));
+    compare(data / "ledger/framework_tax.md", folds::ledger_markdown(sections, all));
     if (!same)
         fmt::print("the ledger is stale; write it again: ftax_folds frameworks {} {}\n", rows_path, data.string());
     return same ? 0 : 1;
