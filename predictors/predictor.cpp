@@ -9,6 +9,7 @@
 #include "ftax/precision.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
+#include "predictors/analysis/components.hpp"
 #include "predictors/analysis/log_normal.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
@@ -264,9 +265,16 @@ struct Predictor::State {
             synchronized() ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
-        result.host_relative_stddev = costs.host_relative_stddev(result.host_s > 0 ? calls_s / result.host_s : 0);
+        const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;
+        result.host_relative_stddev = costs.host_relative_stddev(call_share);
         result.device_relative_stddev = std::hypot(costs.device_relative_stddev, device.factors.log_stddev(class_s));
+        const double extrapolation = set_extrapolation(result);
         set_interval(result);
+        const double host_share = equations::decisive_share(result.host_s, result.device_s);
+        const Component widest =
+            widest_component(costs, host_share, call_share, device.factors, class_s, extrapolation);
+        result.widest_component = widest.name;
+        result.widest_component_stddev = widest.log_stddev;
         if (result.host_s >= result.device_s) {
             result.bound = Bound::host;
         } else if (compute_s >= memory_s && compute_s >= floor_s) {
@@ -301,15 +309,17 @@ struct Predictor::State {
         return {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s};
     }
 
-    /// Beyond the longest run that the models were compared with, their errors are a guess: wider, and said so.
-    void set_extrapolation(Prediction& result) const {
-        if (result.device_s <= longest_measured_s) return;
+    /// Beyond the longest run that the models were compared with, their errors are a guess: wider, and said so. Returns
+    /// by how much, as a standard deviation of the logarithm.
+    double set_extrapolation(Prediction& result) const {
+        if (result.device_s <= longest_measured_s) return 0;
         const double ratio = result.device_s / longest_measured_s;
-        result.device_relative_stddev =
-            std::hypot(result.device_relative_stddev, extrapolation_stddev * std::log(ratio));
+        const double stddev = extrapolation_stddev * std::log(ratio);
+        result.device_relative_stddev = std::hypot(result.device_relative_stddev, stddev);
         result.warnings.push_back(
             fmt::format("extrapolated: {:.1f} s of device time is {:.1f} times the longest run that was measured",
                         result.device_s, ratio));
+        return stddev;
     }
 
     void warn_of_ranges(const ShapeBindings& bindings, Prediction& result) const {
@@ -343,12 +353,11 @@ struct Predictor::State {
 
     /// The 5 % and 95 % quantiles of the later of two clocks that are off by log-normal factors, host and device.
     void set_interval(Prediction& result) const {
-        set_extrapolation(result);
-        const LogNormal host{result.host_s, result.host_relative_stddev};
-        const LogNormal device{result.device_s, result.device_relative_stddev};
+        const LogNormal host_time{result.host_s, result.host_relative_stddev};
+        const LogNormal device_time{result.device_s, result.device_relative_stddev};
         const double scale = result.latency_s / result.closed_form_s;
-        result.low_s = scale * quantile_of_maximum(host, device, -equations::normal_90);
-        result.high_s = scale * quantile_of_maximum(host, device, equations::normal_90);
+        result.low_s = scale * quantile_of_maximum(host_time, device_time, -equations::normal_90);
+        result.high_s = scale * quantile_of_maximum(host_time, device_time, equations::normal_90);
     }
 
     void set_coverage(Prediction& result) const {

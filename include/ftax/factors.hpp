@@ -29,6 +29,8 @@ enum class Factor : std::uint8_t {
 inline constexpr std::size_t factor_count = static_cast<std::size_t>(Factor::elementwise) + 1;
 
 [[nodiscard]] std::string_view name_of(Factor factor) noexcept;
+/// For people: "matrix products on tensor cores".
+[[nodiscard]] std::string_view description_of(Factor factor) noexcept;
 
 /// What is believed of the factors of one card: a normal distribution of their logarithms.
 struct DeviceFactors {

@@ -85,6 +85,8 @@ struct Prediction {
     double host_s = 0;                                            ///< Σ host dispatch
     double device_s = 0;                                          ///< Σ kernel time
     double host_relative_stddev = 0, device_relative_stddev = 0;  ///< of the logarithms of the two
+    std::string_view widest_component;                            ///< what the interval allows for most, for people
+    double widest_component_stddev = 0;                           ///< what that adds to the latency's logarithm
     double closed_form_s = 0;                                     ///< max(host_s, device_s), see equations.hpp
     Bound bound = Bound::host;
     std::int64_t kernels = 0;

@@ -21,10 +21,29 @@ constexpr std::array<std::string_view, factor_count> names{"card",
                                                            "normalization",
                                                            "elementwise"};
 
+constexpr std::array<std::string_view, factor_count> descriptions{"the card as a whole",
+                                                                  "matrix products on CUDA cores",
+                                                                  "matrix products on tensor cores",
+                                                                  "convolutions on CUDA cores",
+                                                                  "convolutions on tensor cores",
+                                                                  "1 × 1 convolutions on CUDA cores",
+                                                                  "1 × 1 convolutions on tensor cores",
+                                                                  "depthwise convolutions",
+                                                                  "wide depthwise convolutions",
+                                                                  "grouped convolutions",
+                                                                  "attention",
+                                                                  "pooling",
+                                                                  "normalisation",
+                                                                  "elementwise kernels"};
+
 }  // namespace
 
 std::string_view name_of(Factor factor) noexcept {
     return names[static_cast<std::size_t>(factor)];
+}
+
+std::string_view description_of(Factor factor) noexcept {
+    return descriptions[static_cast<std::size_t>(factor)];
 }
 
 double DeviceFactors::log_stddev(const std::array<double, factor_count>& seconds) const {

@@ -123,6 +123,9 @@ void bind_predictor(nb::module_& module) {
         .def_ro("device_s", &Prediction::device_s, "Sum of the kernels' times.")
         .def_ro("closed_form_s", &Prediction::closed_form_s, "The larger of the two sums.")
         .def_prop_ro(
+            "widest_component", [](const Prediction& p) { return std::string(p.widest_component); },
+            "What the interval allows for most.")
+        .def_prop_ro(
             "bound", [](const Prediction& p) { return std::string(name_of(p.bound)); },
             "host, compute, memory or floor")
         .def_ro("kernels", &Prediction::kernels)

@@ -19,6 +19,7 @@ Json row_json(const PredictionRow& row) {
                  {"host_s", p.host_s},
                  {"device_s", p.device_s},
                  {"closed_form_s", p.closed_form_s},
+                 {"widest_component", {{"name", p.widest_component}, {"stddev", p.widest_component_stddev}}},
                  {"bound", name_of(p.bound)},
                  {"kernels", p.kernels},
                  {"framework_overhead", equations::framework_overhead(p.latency_s, p.device_s)},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 
 #include "ftax/equations.hpp"
@@ -80,6 +81,28 @@ std::string print_crossover(const CrossoverReport& report, Style style) {
     return text + "\n";
 }
 
+/// "interval: mostly speed of the host's CPU (± 50 %) at batch 1 to 16, …": neighbouring rows with one cause as one.
+std::string print_widest_components(const PredictionReport& report) {
+    std::string text;
+    for (std::size_t first = 0, end = 0; first < report.rows.size(); first = end) {
+        const Prediction& p = report.rows[first].prediction;
+        double widest = 0;
+        for (end = first; end < report.rows.size(); ++end) {
+            const Prediction& next = report.rows[end].prediction;
+            if (next.widest_component != p.widest_component) break;
+            widest = std::max(widest, next.widest_component_stddev);
+        }
+        if (p.widest_component.empty()) continue;
+        text += fmt::format("{}{} (± {:.0f} %)", text.empty() ? "interval: mostly " : ", ", p.widest_component,
+                            100 * std::expm1(equations::normal_90 * widest));
+        const auto& from = report.rows[first].batch;
+        const auto& to = report.rows[end - 1].batch;
+        if (report.rows.size() == end - first || !from || !to) continue;
+        text += from == to ? fmt::format(" at batch {}", *from) : fmt::format(" at batch {} to {}", *from, *to);
+    }
+    return text.empty() ? text : text + "\n";
+}
+
 std::string to_table(const PredictionReport& report, Style style) {
     const auto has_measured_device = [](const PredictionRow& row) { return row.measured && row.measured->device_s; };
     const bool measured =
@@ -132,6 +155,7 @@ std::string to_table(const PredictionReport& report, Style style) {
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
+    text += print_widest_components(report);
     if (report.crossover) text += print_crossover(*report.crossover, style);
     if (report.anchors) text += print_anchors(*report.anchors);
     return text;
