@@ -66,3 +66,5 @@ for part in "$@"; do
         *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;
     esac
 done
+# What the pages quote.
+python3 calibration/crossvalidation/quoted_figures.py --write
