@@ -99,9 +99,10 @@ struct Predictor::State {
         const double bytes =
             static_cast<double>(element_count(graph.tensors[sum], bound)) * bits_of(schedule.storage[sum]) / 8;
         PlannedKernel planned;
-        planned.seconds = kernels::all_reduce_s(
-            bytes, op.integer("ranks", 1),
-            device.device.peer_bandwidth_bytes_per_s.value_or(device.device.memory_bandwidth_bytes_per_s));
+        const auto sum_s = model.traits.serves_sequences ? kernels::served_all_reduce_s : kernels::all_reduce_s;
+        planned.seconds =
+            sum_s(bytes, op.integer("ranks", 1),
+                  device.device.peer_bandwidth_bytes_per_s.value_or(device.device.memory_bandwidth_bytes_per_s));
         planned.bound = Bound::memory;
         return planned;
     }
