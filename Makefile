@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test sanitized asan tsan fuzz instructions golden bench format coverage clean
+.PHONY: demo test wheel sanitized asan tsan fuzz instructions golden bench format coverage clean
 
 # The program alone, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -22,6 +22,13 @@ test:
 	             -DFTAX_BUILD_CUDA=$$(command -v nvcc >/dev/null && echo ON || echo OFF)
 	cmake --build $(BUILD)/test -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure
+
+# A wheel that runs on a bare machine, in $(BUILD)/wheel/dist: the module for WHEEL_PYTHON (from 3.12 on for all later ones too)
+# and the program with all verbs but those of LibTorch and CUDA. Tested where nothing of the build is installed.
+WHEEL_PYTHON ?= python3
+wheel:
+	@cmake/packages.sh program fit python wheel
+	@cmake/wheel.sh $(WHEEL_PYTHON) $(BUILD)/wheel
 
 # The fuzzer and the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer share one build.
 sanitized:

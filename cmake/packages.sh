@@ -10,6 +10,7 @@ for group in "$@"; do
                # The test of the pages is skipped elsewhere: Ubuntu's Chromium is a snap.
                if grep -qx 'ID=debian' /etc/os-release; then set -- "$@" chromium-headless-shell; fi ;;
         python) set -- "$@" python3-dev python3-venv ;;
+        wheel) set -- "$@" mmdebstrap ;;
         fuzz) set -- "$@" clang libclang-rt-dev libonnx-testdata ;;
         benchmarks) set -- "$@" libbenchmark-dev ;;
         coverage) set -- "$@" gcovr ;;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "ftax/error.hpp"
 #include "src/cli/output.hpp"
 #include "src/scenario/notices.hpp"
 
@@ -36,6 +37,26 @@ void add_quiet(CLI::App& app) {
     }
 }
 
+#if !defined FTAX_WITH_FIT && !defined FTAX_FIT_PROGRAM
+/// A verb that needs the solvers, in a build without them: says so whatever its arguments are.
+void setup_without_fit(CLI::App& app, Action& action, const std::string& name, const std::string& purpose) {
+    CLI::App* verb = app.add_subcommand(name, purpose + " (not in this build)");
+    verb->prefix_command();
+    verb->parse_complete_callback([&action, name] {
+        action = [name]() -> int {
+            throw Error(ErrorCode::refused,
+                        name + " is not in this build; configure it with -DFTAX_BUILD_FIT=ON, which needs Ceres");
+        };
+    });
+}
+void setup_calibrate(CLI::App& app, Action& action) {
+    setup_without_fit(app, action, "calibrate", "measure this machine, fit its profiles, prove them on networks");
+}
+void setup_fit(CLI::App& app, Action& action) {
+    setup_without_fit(app, action, "fit", "fit a device profile to measured operators and models");
+}
+#endif
+
 struct Verb {
     std::string_view name;
     void (*setup)(CLI::App& app, Action& action);
@@ -55,7 +76,7 @@ constexpr Verb verbs[] = {
     {"doctor", setup_doctor},
     {"nas", setup_nas},
     {"measure", setup_measure},
-#ifdef FTAX_WITH_FIT
+#ifndef FTAX_FIT_PROGRAM  // which has them
     {"calibrate", setup_calibrate},
     {"fit", setup_fit},
 #endif

@@ -26,7 +26,7 @@ void setup_nas(CLI::App& app, Action& action);
 void setup_measure(CLI::App& app, Action& action);
 void setup_completion(CLI::App& app, Action& action);
 void setup_manual(CLI::App& app, Action& action);
-#ifdef FTAX_WITH_FIT
+#ifdef FTAX_WITH_FIT  // where it is not, two stand-ins in verbs.cpp say so
 void setup_calibrate(CLI::App& app, Action& action);
 void setup_fit(CLI::App& app, Action& action);
 #endif

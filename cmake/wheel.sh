@@ -1,0 +1,37 @@
+#!/bin/sh
+# wheel.sh PYTHON FOLDER: builds the wheel for PYTHON, bundles every library that manylinux does not promise (auditwheel), and
+# tests it in a bare distribution (tests/wheel/bare.sh). The wheel is in FOLDER/dist.
+set -eu
+source=$(cd "$(dirname "$0")/.." && pwd)
+python=$(command -v "$1")
+folder=$2
+largest_mb=25
+
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+tools=$folder/tools-$tag
+built=$folder/built-$tag
+repaired=$folder/repaired-$tag
+if ! cmp -s "$source/cmake/wheel_requirements.txt" "$tools/requirements.txt"; then
+    "$python" -m venv "$tools"
+    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$source/cmake/wheel_requirements.txt"
+    cp "$source/cmake/wheel_requirements.txt" "$tools/requirements.txt"
+fi
+PATH=$tools/bin:$PATH
+
+rm -rf "$built" "$repaired"
+python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir "$built" \
+       --config-settings=build-dir="$folder/build-$tag" --config-settings=cmake.define.FTAX_BUILD_FIT=ON "$source"
+auditwheel repair --wheel-dir "$repaired" "$built"/*.whl >"$folder/auditwheel.log" 2>&1 || { cat "$folder/auditwheel.log" >&2; exit 1; }
+
+wheel=$(echo "$repaired"/*.whl)
+bytes=$(wc -c <"$wheel")
+if [ "$bytes" -gt $((largest_mb * 1000000)) ]; then
+    echo "wheel.sh: $wheel has $bytes bytes, more than $largest_mb MB" >&2
+    exit 1
+fi
+"$source/tests/wheel/bare.sh" "$wheel" "$folder"
+mkdir -p "$folder/dist"
+cp "$wheel" "$folder/dist"
+echo "$folder/dist/$(basename "$wheel"): $((bytes / 1000000)) MB"
