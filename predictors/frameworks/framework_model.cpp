@@ -68,8 +68,13 @@ std::span<const FrameworkModel* const> framework_models() {
 
 const FrameworkModel& framework_model(std::string_view name) {
     if (const FrameworkModel* model = model_called(name)) return *model;
-    throw Error(ErrorCode::usage,
-                fmt::format("no framework is called '{}'; there are: {}", name, fmt::join(framework_names(), ", ")));
+    const std::vector<std::string> names = framework_names();
+    const std::vector<std::string> near = near_names(name, names);
+    const std::string hint = name.find(',') != name.npos ? "; `ftax compare` takes several"
+                             : near.empty()
+                                 ? fmt::format("; there are: {}", fmt::join(names, ", "))
+                                 : fmt::format(" (near: {}); `ftax frameworks list` shows all", fmt::join(near, ", "));
+    throw Error(ErrorCode::usage, fmt::format("no framework is called '{}'{}", name, hint));
 }
 
 const FrameworkModel& model_of(const FrameworkProfile& profile) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -146,6 +148,16 @@ std::string name_of(const KernelPlan<double>& plan) {
     return name;
 }
 
+/// The units a kernel runs on. Copies calculate nothing: theirs is the width of what they move.
+std::string units_of(const KernelShape& shape, MathPath path) {
+    using kernels::MemoryClass;
+    const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
+    constexpr std::array copies{MemoryClass::copy, MemoryClass::transpose, MemoryClass::gather, MemoryClass::concat};
+    if (memory == nullptr || std::find(copies.begin(), copies.end(), memory->cls) == copies.end())
+        return std::string(name_of(path));
+    return fmt::format("{} bit", 8 * memory->element_bytes);
+}
+
 }  // namespace
 
 KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape& shape, MathPath path) {
@@ -153,7 +165,7 @@ KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape
         [&](const auto& s) {
             const KernelPlan<double> plan = models.plan(s, path);
             KernelDetail detail{.name = name_of(plan),
-                                .path = std::string(name_of(path)),
+                                .path = units_of(shape, path),
                                 .reason = reason_of(s, models, path, plan),
                                 .seconds = plan.seconds,
                                 .compute_s = plan.compute_s,

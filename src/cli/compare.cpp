@@ -1,4 +1,5 @@
 #include <memory>
+#include <set>
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
@@ -26,8 +27,7 @@ struct CompareArguments {
 /// framework was not calibrated on) is a row with the reason.
 std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const CompareArguments& arguments,
                                                 const RunArguments& pair,
-                                                const std::vector<std::optional<std::int64_t>>& batches,
-                                                std::vector<std::string>& warnings) {
+                                                const std::vector<std::optional<std::int64_t>>& batches) {
     LibraryVersions libraries;
     const FrameworkModel& model = framework_model(take_version(pair.framework, libraries));
     const bool versioned = pair.framework.find('@') != std::string::npos;
@@ -43,18 +43,17 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
         return {row};
     }
     row.device_profile = predictor->device().version;
-    for (const auto& more : {predictor->device().warnings, predictor->framework().warnings}) {
-        warnings.insert(warnings.end(), more.begin(), more.end());
-    }
     row.framework_version = predictor->framework().version;
     row.host = predictor->framework().host;
     std::vector<report::ComparisonRow> rows;
     for (const auto batch : batches) {
+        report::PredictionRow predicted = predicted_row(*predictor, dimension_bindings(arguments.model), batch);
         row.batch = batch;
-        row.prediction = predictor->predict(with_batch(dimension_bindings(arguments.model), batch));
-        row.memory = predictor->memory(with_batch(dimension_bindings(arguments.model), batch));
-        print_warnings(row.prediction->warnings);
-        warn_of_memory(*row.memory);
+        row.memory = predicted.memory;
+        row.prediction = std::move(predicted.prediction);
+        for (const auto& more : {predictor->framework().warnings, predictor->device().warnings}) {
+            row.prediction->warnings.insert(row.prediction->warnings.begin(), more.begin(), more.end());
+        }
         rows.push_back(row);
     }
     return rows;
@@ -78,21 +77,23 @@ int run_compare(const CompareArguments& arguments) {
     report::ComparisonReport report{.model = arguments.model.model,
                                     .precision = precision,
                                     .dims = dimension_bindings(arguments.model),
-                                    .rows = {},
-                                    .warnings = graph.warnings};
+                                    .rows = {}};
     bool any = false;
+    std::set<std::string> told;
     for (const std::string& device : devices) {
         for (const std::string& framework : frameworks) {
             RunArguments pair = arguments.run;
             pair.device = device;
             pair.framework = framework;
-            for (report::ComparisonRow& row : compare_pair(graph, arguments, pair, batches, report.warnings)) {
+            for (report::ComparisonRow& row : compare_pair(graph, arguments, pair, batches)) {
                 any = any || row.prediction.has_value();
+                if (row.prediction) told.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
                 report.rows.push_back(std::move(row));
             }
         }
     }
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
+    report.warnings = warnings_besides(told);
     rank(report);
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },

@@ -44,11 +44,9 @@ int run_crossover(const CrossoverArguments& arguments) {
     // The two sides of the answer: the last batch that the host bounds, the first that the GPU bounds.
     const double batch = report.crossover->crossover ? report.crossover->crossover->batch : 1;
     for (const std::int64_t side : {static_cast<std::int64_t>(batch), static_cast<std::int64_t>(batch) + 1}) {
-        report.rows.push_back({side, predictor.predict(with_batch(dims, side)), {}});
-        report.rows.back().memory = predictor.memory(with_batch(dims, side));
-        print_warnings(report.rows.back().prediction.warnings);
-        warn_of_memory(*report.rows.back().memory);
+        report.rows.push_back(predicted_row(predictor, dims, side));
     }
+    add_warnings(report);
     write_result(
         arguments.output,
         {.table = [&] { return to_table(report, report::standard_output_style()); },

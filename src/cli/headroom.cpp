@@ -68,10 +68,8 @@ int run_headroom(const HeadroomArguments& arguments) {
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     report::HeadroomReport report{
         .run = report_on(predictor, arguments.model, arguments.run), .budget = budget, .growths = {}, .switches = {}};
-    report.run.rows.push_back({batch, predictor.predict(bindings), {}, {}});
-    report.run.rows.back().memory = predictor.memory(bindings);
-    print_warnings(report.run.rows.back().prediction.warnings);
-    warn_of_memory(*report.run.rows.back().memory);
+    report.run.rows.push_back(predicted_row(predictor, bindings, batch));
+    add_warnings(report.run);
     PredictOptions options = arguments.run.options;
     options.precision = report.run.precision;
     report.growths = find_headroom(graph, predictor.device(), predictor.framework(), options, bindings, budget);

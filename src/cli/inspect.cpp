@@ -7,6 +7,7 @@
 #include "src/cli/verbs.hpp"
 #include "src/report/model_report.hpp"
 #include "src/report/stream_report.hpp"
+#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -18,6 +19,7 @@ struct InspectArguments {
     RunArguments run;
     std::string batch;
     bool kernels = false;
+    bool all = false;
     bool text = false;
     bool stream = false;
     int depth = 1;
@@ -65,14 +67,17 @@ int run_inspect(const InspectArguments& arguments) {
     const Explanation explanation = predictor.explain(bindings);
     report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
     header.rows.push_back({batch, explanation.prediction, {}});
-    write_result(arguments.output, {.table =
-                                        [&] {
-                                            const report::Style style = report::standard_output_style();
-                                            return print_header(header, style) +
-                                                   report::launches_table(predictor.graph(), explanation, style);
-                                        },
-                                    .json = [&] { return report::launches_json(predictor.graph(), explanation); },
-                                    .csv = [&] { return report::launches_csv(predictor.graph(), explanation); }});
+    print_warnings(explanation.prediction.warnings);
+    write_result(arguments.output,
+                 {.table =
+                      [&] {
+                          const report::Style style = report::standard_output_style();
+                          return print_header(header, style) +
+                                 (arguments.all ? report::launches_table : report::launches_summary)(
+                                     predictor.graph(), explanation, style);
+                      },
+                  .json = [&] { return report::launches_json(predictor.graph(), explanation, warnings_besides({})); },
+                  .csv = [&] { return report::launches_csv(predictor.graph(), explanation); }});
     return 0;
 }
 
@@ -86,7 +91,10 @@ void setup_inspect(CLI::App& app, Action& action) {
     CLI::Option* const depth =
         verb->add_option("--depth", arguments->depth, "levels of modules to list")->capture_default_str();
     CLI::Option* const kernels =
-        verb->add_flag("--kernels", arguments->kernels, "every launch with its host and device time on --device");
+        verb->add_flag("--kernels", arguments->kernels,
+                       "launches with their host and device time on --device: a summary and the ten longest");
+    CLI::Option* const all = verb->add_flag("--all", arguments->all, "with --kernels: every launch, in order");
+    all->needs(kernels);
     CLI::Option* const stream =
         verb->add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
     CLI::Option* const text = verb->add_flag("--text", arguments->text, "print the model as a text graph");

@@ -93,13 +93,14 @@ nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space
 struct Architectures {
     CsvTable table;
     std::size_t column = 0;
+    std::vector<std::size_t> kept;  ///< further columns that the result repeats
     std::vector<std::size_t> rows;  ///< table row of each parsed architecture
     std::vector<int> choices;       ///< parsed, one after another
     std::size_t broken = 0;
 };
 
 Architectures read_architectures(const std::string& path, const nas::Space& space) {
-    Architectures result{read_csv(path), 0, {}, {}, 0};
+    Architectures result{read_csv(path), 0, {}, {}, {}, 0};
     const auto column = result.table.column("arch");
     if (!column) throw Error(ErrorCode::profile, fmt::format("{}: no column arch", escape_terminal(path)));
     result.column = *column;
@@ -117,6 +118,19 @@ Architectures read_architectures(const std::string& path, const nas::Space& spac
         result.choices.insert(result.choices.end(), one.begin(), one.end());
     }
     return result;
+}
+
+/// Where a score selects, the columns that it was chosen from stay with the row; returns the names of all.
+std::vector<std::string> keep_columns(Architectures& archs, const std::string& score) {
+    std::vector<std::string> names{"arch", "batch", "predicted_ms"};
+    if (score.empty()) return names;
+    for (std::size_t column = 0; column < archs.table.header().size(); ++column) {
+        const std::string name(archs.table.header()[column]);
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        names.push_back(name);
+        archs.kept.push_back(column);
+    }
+    return names;
 }
 
 /// Costs all architectures, a step at a time, hands each finished step on, and says how far it is where somebody
@@ -143,8 +157,11 @@ void append_rows(std::string& text, const Architectures& archs, std::size_t i, s
                  std::span<const std::int64_t> batches, double max_latency_ms) {
     if (max_latency_ms > 0 && latency_s[0] * 1e3 > max_latency_ms) return;
     for (std::size_t b = 0; b < batches.size(); ++b) {
-        append_csv_row(text, std::vector<std::string>{std::string(archs.table.row(archs.rows[i])[archs.column]),
-                                                      std::to_string(batches[b]), format_number(latency_s[b] * 1e3)});
+        const auto input = archs.table.row(archs.rows[i]);
+        std::vector<std::string> cells{std::string(input[archs.column]), std::to_string(batches[b]),
+                                       format_number(latency_s[b] * 1e3)};
+        for (const std::size_t column : archs.kept) cells.emplace_back(input[column]);
+        append_csv_row(text, cells);
     }
 }
 
@@ -193,7 +210,7 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
 int run_nas(const NasArguments& arguments) {
     if (arguments.pareto && arguments.score.empty()) throw Error(ErrorCode::usage, "--pareto needs --score COLUMN");
     const nas::Space& space = nas::space(arguments.space);
-    const Architectures archs = read_architectures(arguments.architectures, space);
+    Architectures archs = read_architectures(arguments.architectures, space);
     const DeviceProfile device = device_profile(arguments.run.device, arguments.run.device_profile);
     const FrameworkProfile framework = nas_framework_profile(arguments.run);
     print_warnings(device.warnings);
@@ -205,7 +222,8 @@ int run_nas(const NasArguments& arguments) {
     const auto& batches = cost.batches();
     // Rows that nothing selects go out as soon as they are there; a file appears whole, at the end.
     const bool streams = arguments.output == "-" && arguments.top == 0 && !arguments.pareto;
-    std::string text = "arch,batch,predicted_ms\n";
+    std::string text;
+    append_csv_row(text, keep_columns(archs, arguments.score));
     const auto stream = [&](std::size_t first, std::span<const double> part) {
         if (!streams) return;
         for (std::size_t i = 0; i * batches.size() < part.size(); ++i) {
@@ -237,7 +255,9 @@ void setup_nas(CLI::App& app, Action& action) {
     verb->add_option("ARCHS", arguments->architectures, "CSV with a column arch")->required();
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
-    verb->add_option("-o,--output", arguments->output, "CSV to write: arch,batch,predicted_ms; - is standard output")
+    verb->add_option(
+            "-o,--output", arguments->output,
+            "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output")
         ->type_name("FILE")
         ->capture_default_str();
     verb->add_option("--top", arguments->top, "keep only the best K: by --score, else the fastest")->type_name("K");

@@ -75,15 +75,12 @@ int run_predict(const PredictArguments& arguments) {
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
     for (const auto batch : batches) {
-        const ShapeBindings bindings = with_batch(dims, batch);
-        report.rows.push_back({batch, predictor.predict(bindings), {}, {}});
-        report.rows.back().branches = branches.widen(report.rows.back().prediction, bindings);
-        report.rows.back().memory = predictor.memory(bindings);
-        print_warnings(report.rows.back().prediction.warnings);
-        warn_of_memory(*report.rows.back().memory);
+        report.rows.push_back(predicted_row(predictor, dims, batch));
+        report.rows.back().branches = branches.widen(report.rows.back().prediction, with_batch(dims, batch));
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
+    add_warnings(report);
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                     .json = [&] { return to_json(report); },

@@ -41,7 +41,8 @@ void add_run_options(CLI::App& verb, RunArguments& arguments) {
     verb.add_option("--device", arguments.device, "GPU (ftax devices lists them) or the file of a datasheet")
         ->required();
     verb.add_option("--framework", arguments.framework, "framework (ftax frameworks lists them)")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->each([&](const std::string&) { arguments.framework_given = true; });
     verb.add_option("--precision", arguments.precision,
                     "of weights and activations: " + CLI::detail::join(precision_names(), ", "))
         ->capture_default_str();

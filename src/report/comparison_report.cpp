@@ -12,6 +12,7 @@
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 #include "src/report/memory_report.hpp"
+#include "src/report/prediction_report.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -43,7 +44,8 @@ Json row_json(const ComparisonRow& row) {
                  {"framework_overhead", equations::framework_overhead(p.latency_s, p.device_s)},
                  {"sm_active", p.sm_active},
                  {"ratio_to_best", row.ratio_to_best},
-                 {"coverage_time", p.coverage.time}});
+                 {"coverage_time", p.coverage.time},
+                 {"warnings", p.warnings}});
     if (row.memory) {
         json["memory"] = memory_json(*row.memory);
         json["fits"] = row.memory->fits();
@@ -132,15 +134,32 @@ std::string to_json(const ComparisonReport& report) {
                  {"dims", report.dims},
                  {"rows", Json::array()}};
     for (const ComparisonRow& row : report.rows) json["rows"].push_back(row_json(row));
+    json["warnings"] = report.warnings;
     return to_text(json);
 }
 
 std::string to_csv(const ComparisonReport& report) {
     std::string text;
-    append_csv_row(text, std::vector<std::string>{"model", "device", "framework", "framework_version", "host",
-                                                  "precision", "batch", "latency_s", "low_s", "high_s", "host_s",
-                                                  "device_s", "bound", "host_share", "framework_overhead",
-                                                  "ratio_to_best", "memory_bytes", "fits", "skipped"});
+    append_csv_row(text, std::vector<std::string>{"model",
+                                                  "device",
+                                                  "framework",
+                                                  "framework_version",
+                                                  "host",
+                                                  "precision",
+                                                  "batch",
+                                                  "latency_s",
+                                                  "low_s",
+                                                  "high_s",
+                                                  "host_s",
+                                                  "device_s",
+                                                  "bound",
+                                                  "host_share",
+                                                  "framework_overhead",
+                                                  "ratio_to_best",
+                                                  "memory_bytes",
+                                                  "fits",
+                                                  "skipped",
+                                                  "warnings"});
     for (const ComparisonRow& row : report.rows) {
         std::vector<std::string> cells{report.model,
                                        row.device,
@@ -161,9 +180,11 @@ std::string to_csv(const ComparisonReport& report) {
             cells.push_back(row.memory ? format_number(row.memory->total_bytes()) : "");
             cells.emplace_back(row.memory ? (row.memory->fits() ? "1" : "0") : "");
             cells.emplace_back();
+            cells.push_back(one_cell(report.warnings, p.warnings));
         } else {
             cells.resize(cells.size() + 11);
             cells.push_back(row.skipped);
+            cells.push_back(one_cell(report.warnings, {}));
         }
         append_csv_row(text, cells);
     }

@@ -29,7 +29,8 @@ struct ComparisonReport {
     Precision precision = Precision::fp32;
     ShapeBindings dims;
     std::vector<ComparisonRow> rows;
-    std::vector<std::string> warnings{};  ///< of the model and of the profiles; predictions have their own
+    std::vector<std::string>
+        warnings{};  ///< of the file and the anchors; each prediction has its own and its profiles'
 };
 
 /// Host time as a share of host and device time together.

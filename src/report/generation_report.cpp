@@ -156,6 +156,7 @@ std::string to_json(const GenerationReport& report) {
                  {"precision", name_of(report.run.precision)},
                  {"predictions", Json::array()}};
     for (const GenerationRow& row : report.rows) json["predictions"].push_back(row_json(report, row));
+    json["warnings"] = report.run.warnings;
     return to_text(json);
 }
 
@@ -167,7 +168,8 @@ std::string to_csv(const GenerationReport& report) {
                                             "new_tokens",      "ttft_s",        "tpot_s",       "first_tpot_s",
                                             "last_tpot_s",     "total_s",       "low_s",        "high_s",
                                             "tokens_per_s",    "prefill_bound", "decode_bound", "decode_host_s",
-                                            "decode_device_s", "memory_bytes",  "fits",         "waves"});
+                                            "decode_device_s", "memory_bytes",  "fits",         "waves",
+                                            "warnings"});
     for (const GenerationRow& row : report.rows) {
         const Generation& g = row.generation;
         std::vector<std::string> cells{report.run.model,
@@ -190,6 +192,7 @@ std::string to_csv(const GenerationReport& report) {
         }
         cells.emplace_back(g.memory.fits() ? "1" : "0");
         cells.push_back(format_number(g.waves));
+        cells.push_back(one_cell(report.run.warnings, g.warnings));
         append_csv_row(text, cells);
     }
     return text;

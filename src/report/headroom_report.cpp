@@ -73,7 +73,9 @@ std::string to_json(const HeadroomReport& report) {
                  {"budget", report.budget},
                  {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
                  {"headroom", Json::array()},
-                 {"frameworks", Json::array()}};
+                 {"frameworks", Json::array()},
+                 {"warnings", report.run.warnings}};
+    for (const std::string& warning : base(report).warnings) json["warnings"].push_back(warning);
     for (const Headroom& growth : report.growths) {
         Json row = {{"property", growth.property}};
         if (growth.skipped.empty()) {
@@ -98,19 +100,21 @@ std::string to_json(const HeadroomReport& report) {
 
 std::string to_csv(const HeadroomReport& report) {
     std::string text;
-    append_csv_row(text, std::vector<std::string>{"property", "from", "to", "open", "latency_s", "bound", "skipped"});
+    append_csv_row(
+        text, std::vector<std::string>{"property", "from", "to", "open", "latency_s", "bound", "skipped", "warnings"});
+    const std::string warnings = one_cell(report.run.warnings, base(report).warnings);
     for (const Headroom& growth : report.growths) {
         const bool grows = growth.skipped.empty();
-        append_csv_row(text, std::vector<std::string>{growth.property, grows ? format_number(growth.from) : "",
-                                                      grows ? format_number(growth.to) : "",
-                                                      grows ? (growth.is_open ? "1" : "0") : "",
-                                                      grows ? format_number(growth.latency_s) : "",
-                                                      grows ? std::string(name_of(growth.bound)) : "", growth.skipped});
+        append_csv_row(
+            text, std::vector<std::string>{
+                      growth.property, grows ? format_number(growth.from) : "", grows ? format_number(growth.to) : "",
+                      grows ? (growth.is_open ? "1" : "0") : "", grows ? format_number(growth.latency_s) : "",
+                      grows ? std::string(name_of(growth.bound)) : "", growth.skipped, warnings});
     }
     for (const FrameworkSwitch& other : report.switches) {
-        append_csv_row(text,
-                       std::vector<std::string>{"framework", report.run.framework.framework, other.framework, "",
-                                                format_number(other.latency_s), std::string(name_of(other.bound)), ""});
+        append_csv_row(text, std::vector<std::string>{"framework", report.run.framework.framework, other.framework, "",
+                                                      format_number(other.latency_s), std::string(name_of(other.bound)),
+                                                      "", warnings});
     }
     return text;
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -52,44 +53,99 @@ nlohmann::ordered_json to_json(const KernelDetail& kernel) {
             {"reason", kernel.reason}};
 }
 
+Table table_of_launches() {
+    return Table({{"operator", Align::left},
+                  {"source", Align::left},
+                  {"module", Align::left},
+                  {"host cost", Align::left},
+                  {"kernels"},
+                  {"host"},
+                  {"device"},
+                  {"bound", Align::left},
+                  {"longest kernel", Align::left},
+                  {"units", Align::left},
+                  {"waves"},
+                  {"intensity ÷ ridge"},
+                  {"why", Align::left}});
+}
+
+void add_launch(Table& table, const Graph& graph, const Explanation& explanation, std::size_t i) {
+    const OpPrediction& launch = explanation.launches[i];
+    const LaunchName name = name_of_launch(graph, launch);
+    const KernelDetail kernel = longest(explanation.kernels[i]).value_or(KernelDetail{});
+    table.add({{std::string(name.op)},
+               {std::string(name.source)},
+               {std::string(name.module)},
+               {std::string(name_of(launch.host_kind))},
+               {std::to_string(launch.kernels)},
+               {duration(launch.host_s)},
+               {launch.kernels > 0 ? duration(launch.device_s) : ""},
+               {std::string(name_of(launch.bound))},
+               {kernel.name},
+               {kernel.path},
+               {kernel.waves > 0 ? fmt::format("{:.2f}", kernel.waves) : ""},
+               {intensity(kernel)},
+               {kernel.reason}});
+}
+
 }  // namespace
 
-std::string launches_table(const Graph& graph, const Explanation& explanation, Style style) {
-    Table table({{"operator", Align::left},
-                 {"source", Align::left},
-                 {"module", Align::left},
-                 {"host cost", Align::left},
-                 {"kernels"},
-                 {"host"},
-                 {"device"},
-                 {"bound", Align::left},
-                 {"longest kernel", Align::left},
-                 {"units", Align::left},
-                 {"waves"},
-                 {"intensity ÷ ridge"},
-                 {"why", Align::left}});
+std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style) {
+    constexpr std::size_t shown = 10;
+    struct KernelClass {
+        std::string name;
+        std::int32_t launches = 0, kernels = 0;
+        double host_s = 0, device_s = 0;
+    };
+    // A launch counts with the class of its longest kernel: "gemm 128x64" is of the class gemm.
+    std::map<std::string, KernelClass> by_name;
+    std::vector<std::size_t> longest_first;
     for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
         const OpPrediction& launch = explanation.launches[i];
-        const LaunchName name = name_of_launch(graph, launch);
-        const KernelDetail kernel = longest(explanation.kernels[i]).value_or(KernelDetail{});
-        table.add({{std::string(name.op)},
-                   {std::string(name.source)},
-                   {std::string(name.module)},
-                   {std::string(name_of(launch.host_kind))},
-                   {std::to_string(launch.kernels)},
-                   {duration(launch.host_s)},
-                   {launch.kernels > 0 ? duration(launch.device_s) : ""},
-                   {std::string(name_of(launch.bound))},
-                   {kernel.name},
-                   {kernel.path},
-                   {kernel.waves > 0 ? fmt::format("{:.2f}", kernel.waves) : ""},
-                   {intensity(kernel)},
-                   {kernel.reason}});
+        const auto kernel = longest(explanation.kernels[i]);
+        const std::string name = kernel ? kernel->name.substr(0, kernel->name.find(' ')) : "no kernel";
+        KernelClass& sum = by_name[name];
+        sum.name = name;
+        ++sum.launches;
+        sum.kernels += launch.kernels;
+        sum.host_s += launch.host_s;
+        sum.device_s += launch.device_s;
+        longest_first.push_back(i);
     }
+    std::vector<KernelClass> classes;
+    for (auto& [name, sum] : by_name) classes.push_back(std::move(sum));
+    std::stable_sort(classes.begin(), classes.end(),
+                     [](const KernelClass& a, const KernelClass& b) { return a.device_s > b.device_s; });
+    Table summary({{"kernels", Align::left}, {"launches"}, {"kernels"}, {"host"}, {"device"}, {"of device time"}});
+    const double device_s = explanation.prediction.device_s;
+    for (const KernelClass& sum : classes) {
+        summary.add({{sum.name},
+                     {std::to_string(sum.launches)},
+                     {std::to_string(sum.kernels)},
+                     {duration(sum.host_s)},
+                     {sum.kernels > 0 ? duration(sum.device_s) : ""},
+                     {sum.kernels > 0 && device_s > 0 ? percent(sum.device_s / device_s) : ""}});
+    }
+    const auto time_of = [&](std::size_t i) {
+        return std::max(explanation.launches[i].host_s, explanation.launches[i].device_s);
+    };
+    std::stable_sort(longest_first.begin(), longest_first.end(),
+                     [&](std::size_t a, std::size_t b) { return time_of(a) > time_of(b); });
+    const std::size_t rows = std::min(shown, longest_first.size());
+    Table largest = table_of_launches();
+    for (std::size_t i = 0; i < rows; ++i) add_launch(largest, graph, explanation, longest_first[i]);
+    return fmt::format("{}\nthe {} of {} launches that take longest (--all lists them in order):\n\n{}",
+                       summary.print(style), rows, longest_first.size(), largest.print(style));
+}
+
+std::string launches_table(const Graph& graph, const Explanation& explanation, Style style) {
+    Table table = table_of_launches();
+    for (std::size_t i = 0; i < explanation.launches.size(); ++i) add_launch(table, graph, explanation, i);
     return table.print(style);
 }
 
-std::string launches_json(const Graph& graph, const Explanation& explanation) {
+std::string launches_json(const Graph& graph, const Explanation& explanation,
+                          const std::vector<std::string>& warnings) {
     auto launches = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
         const OpPrediction& launch = explanation.launches[i];
@@ -106,7 +162,8 @@ std::string launches_json(const Graph& graph, const Explanation& explanation) {
                             {"bound", name_of(launch.bound)},
                             {"kernel_details", std::move(kernels)}});
     }
-    return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"launches", std::move(launches)}});
+    return to_text(
+        nlohmann::ordered_json{{"schema_version", 1}, {"launches", std::move(launches)}, {"warnings", warnings}});
 }
 
 std::string launches_csv(const Graph& graph, const Explanation& explanation) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "src/core/checked_math.hpp"
 #include "src/io/csv.hpp"
@@ -88,6 +91,31 @@ nlohmann::ordered_json groups_json(const std::vector<WorkGroup>& groups) {
     return json;
 }
 
+/// Weights under a second name: torch.export lists a tied parameter under each of its names, of which operators read
+/// one. What nothing reads and has the type and shape of a weight that is read is taken for it.
+std::vector<bool> tied_weights(const Graph& graph, const BoundShapes& bound) {
+    std::vector<bool> read(graph.tensors.size()), tied(graph.tensors.size());
+    for (const Op& op : graph.ops) {
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) read[input] = true;
+        }
+    }
+    const auto type_of = [&](const Tensor& tensor) {
+        std::vector<std::int64_t> sizes;
+        for (const Expression dim : tensor.shape) sizes.push_back(bound[dim]);
+        return std::pair(tensor.dtype, std::move(sizes));
+    };
+    std::set<std::pair<DType, std::vector<std::int64_t>>> types;
+    const auto is_weight = [](const Tensor& tensor) { return tensor.role == TensorRole::weight && tensor.known_shape; };
+    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+        if (is_weight(graph.tensors[id]) && read[id]) types.insert(type_of(graph.tensors[id]));
+    }
+    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+        tied[id] = is_weight(graph.tensors[id]) && !read[id] && types.contains(type_of(graph.tensors[id]));
+    }
+    return tied;
+}
+
 }  // namespace
 
 ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int depth) {
@@ -96,11 +124,14 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
     report.model = graph.name;
     report.format = graph.format;
     report.bindings = bindings;
+    report.warnings = graph.warnings;
     report.total.name = "total";
     for (const TensorId id : graph.inputs) report.inputs.push_back(typed_name(graph.tensors[id], bound));
     for (const TensorId id : graph.outputs) report.outputs.push_back(typed_name(graph.tensors[id], bound));
-    for (const Tensor& tensor : graph.tensors) {
-        if (tensor.role != TensorRole::weight || !tensor.known_shape) continue;
+    const std::vector<bool> tied = tied_weights(graph, bound);
+    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+        const Tensor& tensor = graph.tensors[id];
+        if (tensor.role != TensorRole::weight || !tensor.known_shape || tied[id]) continue;
         report.parameters = checked_add(report.parameters, element_count(tensor, bound));
         report.parameter_bytes = checked_add(report.parameter_bytes, byte_count(tensor, bound));
     }
@@ -175,7 +206,8 @@ std::string to_json(const ModelReport& report) {
                                           {"unknown_operators", report.unknown_operators},
                                           {"unknown", report.unknown},
                                           {"by_kind", groups_json(report.by_kind)},
-                                          {"by_module", groups_json(report.by_module)}});
+                                          {"by_module", groups_json(report.by_module)},
+                                          {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ModelReport& report) {

@@ -31,7 +31,8 @@ struct ModelReport {
     std::vector<WorkGroup> by_kind;    ///< most FLOPs first
     std::vector<WorkGroup> by_module;  ///< in order of execution; empty where the file names no modules
     std::int64_t unknown_operators = 0;
-    std::vector<std::string> unknown;  ///< their names in the file, each once
+    std::vector<std::string> unknown;     ///< their names in the file, each once
+    std::vector<std::string> warnings{};  ///< of the file
 };
 
 /// Sums the work of a graph for one binding. `depth`: levels of the module path to tell apart.
@@ -55,6 +56,7 @@ struct OpenModelReport {
     std::vector<std::string> inputs, outputs;  ///< "x f32[batch,3,224,224]"
     std::vector<OpenDimension> dimensions;
     std::int64_t operators = 0;
+    std::vector<std::string> warnings{};  ///< of the file
 };
 
 /// Whether each symbol of a graph has a value. Throws Error{usage} for bindings that the graph does not know.
@@ -64,10 +66,13 @@ struct OpenModelReport {
 [[nodiscard]] std::string to_json(const OpenModelReport& report);
 [[nodiscard]] std::string to_csv(const OpenModelReport& report);
 
-/// Every launch of a prediction, counted in `graph` (Predictor::graph): operator, module, kernels, host and device
-/// time, bound.
+/// The launches of a prediction, counted in `graph` (Predictor::graph): summed by class of kernel, and the ten that
+/// take most time of host or device, each with its kernel.
+[[nodiscard]] std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style);
+/// Every launch, in order: operator, module, kernels, host and device time, bound.
 [[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);
-[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation);
+[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation,
+                                        const std::vector<std::string>& warnings);
 [[nodiscard]] std::string launches_csv(const Graph& graph, const Explanation& explanation);
 
 }  // namespace ftax::report

@@ -32,8 +32,10 @@ bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
 }
 
 OpenModelReport open_model_report(const Graph& graph) {
-    OpenModelReport report{
-        .model = graph.name, .format = graph.format, .operators = static_cast<std::int64_t>(graph.ops.size())};
+    OpenModelReport report{.model = graph.name,
+                           .format = graph.format,
+                           .operators = static_cast<std::int64_t>(graph.ops.size()),
+                           .warnings = graph.warnings};
     for (const std::string& symbol : graph.expressions.symbols()) {
         report.dimensions.push_back(
             {symbol, {}, symbol == "batch" ? std::string("--batch N") : fmt::format("--dim {}=N", symbol)});
@@ -89,7 +91,8 @@ std::string to_json(const OpenModelReport& report) {
                                           {"open", std::move(dimensions)},
                                           {"inputs", report.inputs},
                                           {"outputs", report.outputs},
-                                          {"operators", report.operators}});
+                                          {"operators", report.operators},
+                                          {"warnings", report.warnings}});
 }
 
 std::string to_csv(const OpenModelReport& report) {

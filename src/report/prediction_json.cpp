@@ -82,8 +82,7 @@ std::string to_json(const PredictionReport& report) {
     for (const PredictionRow& row : report.rows) json["predictions"].push_back(row_json(row));
     if (report.crossover) json["crossover"] = crossover_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
-    json["warnings"] = report.device.warnings;
-    for (const std::string& warning : report.framework.warnings) json["warnings"].push_back(warning);
+    json["warnings"] = report.warnings;
     return to_text(json);
 }
 

@@ -34,6 +34,14 @@ std::string signed_percent(double predicted, double measured) {
 
 }  // namespace
 
+std::string one_cell(const std::vector<std::string>& of_all, const std::vector<std::string>& of_row) {
+    std::string text;
+    for (const auto* warnings : {&of_all, &of_row}) {
+        for (const std::string& warning : *warnings) text += (text.empty() ? "" : "; ") + warning;
+    }
+    return text;
+}
+
 Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
     Coverage lowest;
     for (const PredictionRow& row : rows) {
@@ -198,7 +206,8 @@ std::string to_csv(const PredictionReport& report) {
                                                   "sm_active",
                                                   "warp_occupancy",
                                                   "memory_bytes",
-                                                  "fits"});
+                                                  "fits",
+                                                  "warnings"});
     std::string dims;
     for (const auto& [symbol, value] : report.dims)
         dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
@@ -225,6 +234,7 @@ std::string to_csv(const PredictionReport& report) {
         }
         cells.push_back(row.memory ? format_number(row.memory->total_bytes()) : "");
         cells.push_back(row.memory ? (row.memory->fits() ? "1" : "0") : "");
+        cells.push_back(one_cell(report.warnings, p.warnings));
         append_csv_row(text, cells);
     }
     return text;

@@ -48,7 +48,11 @@ struct PredictionReport {
     std::vector<PredictionRow> rows;
     std::optional<CrossoverReport> crossover;  ///< nullopt where the batch is fixed
     std::optional<AnchorPlan> anchors;         ///< what to measure next, where it was asked for
+    std::vector<std::string> warnings{};  ///< of the file, the profiles and the anchors; predictions have their own
 };
+
+/// The warnings of a whole report and of one of its rows, as the cell of that row in CSV.
+[[nodiscard]] std::string one_cell(const std::vector<std::string>& of_all, const std::vector<std::string>& of_row);
 
 /// The least of each share over the rows.
 [[nodiscard]] Coverage lowest_coverage(const std::vector<PredictionRow>& rows);

@@ -52,9 +52,9 @@ std::vector<RooflineKernel> roofline_kernels(const DeviceSpec& device, const Gra
                 {op, detail.name, detail.path, detail.flops, detail.bytes, detail.seconds}, RooflineKernel{detail, op});
             RooflineKernel& kernel = at->second;
             ++kernel.launches;
-            if (const auto peak = peak_of(device, detail.path); added && peak) {
-                kernel.roof_flops_per_s = std::min(*peak, kernel.intensity() * device.memory_bandwidth_bytes_per_s);
-            }
+            if (!added) continue;
+            const double slope = kernel.intensity() * device.memory_bandwidth_bytes_per_s;
+            kernel.roof_flops_per_s = std::min(peak_of(device, detail.path).value_or(slope), slope);
         }
     }
     std::vector<RooflineKernel> kernels;

@@ -57,6 +57,12 @@ GenerationResult generate(const GenerationArguments& arguments) {
         options.precision = parse_precision(run.precision);
         Generator& generator = result.generators.emplace_back(graph, built.device(), built.framework(), options);
         if (result.report.rows.empty()) result.report.run = report_on(generator.predictor(), arguments.model, run);
+        std::vector<std::string>& warnings = result.report.run.warnings;
+        for (const auto* more : {&graph.warnings, &built.device().warnings, &built.framework().warnings}) {
+            for (const std::string& warning : *more) {
+                if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
+            }
+        }
         const report::GenerationRow* first = nullptr;
         result.report.rows.reserve(result.report.rows.size() + batches.size());
         for (const std::int64_t batch : batches) {

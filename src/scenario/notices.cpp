@@ -1,6 +1,7 @@
 #include "src/scenario/notices.hpp"
 
-#include <set>
+#include <algorithm>
+#include <mutex>
 
 #include "src/io/escape.hpp"
 #include "src/report/memory_report.hpp"
@@ -11,6 +12,16 @@ namespace {
 std::FILE*& notice_stream() {
     static std::FILE* stream = stderr;
     return stream;
+}
+
+std::vector<std::string>& printed_warnings() {
+    static std::vector<std::string> printed;
+    return printed;
+}
+
+std::mutex& printing() {
+    static std::mutex mutex;
+    return mutex;
 }
 
 }  // namespace
@@ -25,14 +36,24 @@ void silence_notices() {
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-    static std::set<std::string> printed;
+    const std::lock_guard guard(printing());
     for (const std::string& warning : warnings) {
-        if (printed.insert(warning).second) std::fprintf(notices(), "warning: %s\n", escape_terminal(warning).c_str());
+        if (std::find(printed_warnings().begin(), printed_warnings().end(), warning) != printed_warnings().end())
+            continue;
+        printed_warnings().push_back(warning);
+        std::fprintf(notices(), "warning: %s\n", escape_terminal(warning).c_str());
     }
 }
 
-void warn_of_memory(const MemoryUse& memory) {
-    if (!memory.fits()) print_warnings({report::describe(memory)});
+std::vector<std::string> warnings_besides(const std::set<std::string>& told) {
+    const std::lock_guard guard(printing());
+    std::vector<std::string> others = printed_warnings();
+    std::erase_if(others, [&](const std::string& warning) { return told.contains(warning); });
+    return others;
+}
+
+void warn_of_memory(Prediction& prediction, const MemoryUse& memory) {
+    if (!memory.fits()) prediction.warnings.push_back(report::describe(memory));
 }
 
 }  // namespace ftax::scenario

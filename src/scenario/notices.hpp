@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ftax/memory.hpp"
+#include "ftax/predict.hpp"
 
 namespace ftax::scenario {
 
@@ -15,7 +17,11 @@ void silence_notices();
 /// Prints warnings to standard error, each once and escaped.
 void print_warnings(const std::vector<std::string>& warnings);
 
-/// Warns of a run that does not fit into the memory of its device.
-void warn_of_memory(const MemoryUse& memory);
+/// What print_warnings() has been given so far and `told` does not say, in order: a result whose rows carry their own
+/// warnings carries these too, so that none is told on standard error alone.
+[[nodiscard]] std::vector<std::string> warnings_besides(const std::set<std::string>& told);
+
+/// Adds to the warnings of a run that it does not fit into the memory of its device, where it does not.
+void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 
 }  // namespace ftax::scenario

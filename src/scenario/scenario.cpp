@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
+#include "graphs/vary_batch.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/arguments.hpp"
@@ -20,6 +22,21 @@ namespace {
 /// --strict: what a profile warns of is that it is not one of this GPU, framework or host.
 void refuse(const std::vector<std::string>& mismatches) {
     if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
+}
+
+/// The option that lets a fixed batch vary, or, where the batch cannot be followed, what does.
+std::string how_to_vary(const Graph& graph) {
+    try {
+        Graph varied = graph;
+        vary_batch(varied, varied.expressions.symbol("batch"));
+    } catch (const Error&) {
+        return "export the model with a dynamic one";
+    }
+    const Tensor& input = graph.tensors[graph.inputs.front()];
+    std::string shape = "batch";
+    for (std::size_t axis = 1; axis < input.shape.size(); ++axis)
+        shape += "x" + graph.expressions.to_string(input.shape[axis]);
+    return fmt::format("--shapes {}:{} lets it vary", input.name, shape);
 }
 
 CacheKind parse_cache_kind(const std::string& name) {
@@ -82,10 +99,7 @@ bool has_batch(const Graph& graph) {
 std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
     const bool dynamic = has_batch(graph);
     if (!dynamic && !list.empty()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("the batch of {} is fixed; give its inputs a dynamic one with --shapes "
-                                "INPUT:batchx3x224x224, or leave --batch out",
-                                graph.name));
+        throw Error(ErrorCode::usage, fmt::format("the batch of {} is fixed; {}", graph.name, how_to_vary(graph)));
     }
     if (!dynamic) return {std::nullopt};
     if (list.empty()) {
@@ -113,6 +127,10 @@ Precision parse_precision(const std::string& name) {
                                                   fmt::join(precision_names(), ", ")));
     }
     return *precision;
+}
+
+std::string assumed_framework(std::string_view framework) {
+    return fmt::format("nobody said what runs the ONNX file: {} is assumed (--framework)", framework);
 }
 
 std::optional<int> tensorrt_version(std::string_view version) {
@@ -152,6 +170,9 @@ Predictor make_predictor(const Graph& graph, const ModelArguments& model, const 
         const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
         anchor_on(framework, device, rows, {model.model, arguments.models, dimension_bindings(model)});
     }
+    if (!arguments.framework_given && graph.format == "onnx") {
+        print_warnings({assumed_framework(arguments.framework)});
+    }
     Predictor predictor(graph, std::move(device), std::move(framework), options);
     print_warnings(predictor.device().warnings);
     print_warnings(predictor.framework().warnings);
@@ -166,6 +187,22 @@ report::PredictionReport report_on(const Predictor& predictor, const ModelArgume
             .dims = dimension_bindings(model),
             .rows = {},
             .crossover = {}};
+}
+
+report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
+                                    std::optional<std::int64_t> batch) {
+    const ShapeBindings bindings = with_batch(dims, batch);
+    report::PredictionRow row{batch, predictor.predict(bindings), {}, {}, predictor.memory(bindings)};
+    warn_of_memory(row.prediction, *row.memory);
+    print_warnings(row.prediction.warnings);
+    return row;
+}
+
+void add_warnings(report::PredictionReport& report) {
+    std::set<std::string> told;
+    for (const report::PredictionRow& row : report.rows)
+        told.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
+    report.warnings = warnings_besides(told);
 }
 
 report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims) {

@@ -31,6 +31,7 @@ struct ModelArguments {
 struct RunArguments {
     std::string device;
     std::string framework = "pytorch-eager";
+    bool framework_given = false;  ///< else it is assumed, which a file of another framework's deserves to be told
     std::string precision = "fp32";
     std::string host;
     std::string anchor;  ///< file of measured rows
@@ -46,7 +47,7 @@ struct RunArguments {
 /// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
 /// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.
-/// Throws Error{usage} when a list is missing, or given for a fixed batch.
+/// Throws Error{usage} when a list is missing, or given for a fixed batch; the message says how to make it vary.
 [[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
 /// The same where one batch is looked at. Throws Error{usage} for a list; `what` begins the message.
 [[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
@@ -56,6 +57,8 @@ struct RunArguments {
 [[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
+/// The warning that nobody said what runs an ONNX file, of which ONNX Runtime is the most likely.
+[[nodiscard]] std::string assumed_framework(std::string_view framework);
 /// Takes the version off a framework's name ("tensorrt@8.6") and puts it where `libraries` has it.
 /// Throws Error{usage} for a version that is none, or of a framework whose rules know no versions.
 [[nodiscard]] std::string take_version(std::string_view framework, LibraryVersions& libraries);
@@ -69,6 +72,11 @@ struct RunArguments {
 /// A report without rows yet: what every result of this predictor carries.
 [[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model,
                                                  const RunArguments& run);
+/// Predicts one row of a report, with the memory that the run takes, and prints its warnings.
+[[nodiscard]] report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
+                                                  std::optional<std::int64_t> batch);
+/// Gives a report the warnings that its rows do not have.
+void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
 
 }  // namespace ftax::scenario

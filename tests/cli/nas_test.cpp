@@ -87,6 +87,8 @@ TEST_CASE("nas keeps the Pareto front of latency and score") {
     CHECK(run.exit_code == 0);
     CHECK(run.output.find(small) < run.output.find(large));
     CHECK(run.output.find(large) == run.output.rfind(large));
+    CHECK(run.output.starts_with("arch,batch,predicted_ms,accuracy\n"));
+    CHECK(run.output.ends_with(",70\n"));
 }
 
 TEST_CASE("nas waits after blocks where the space was measured so, and otherwise as told") {

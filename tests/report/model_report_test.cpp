@@ -34,3 +34,11 @@ TEST_CASE("multiply-adds of an attention are those of its two products, without 
     CHECK(report.total.macs == 2 * 4 * 16 * 20 * (8 + 6));
     CHECK(report.total.flops == 2 * 2 * 4 * 16 * 20 * (8 + 6 + 2));
 }
+
+TEST_CASE(
+    "a tied weight counts once, under whichever of its names operators read it; an unread one of its own counts") {
+    const Graph graph = parse_text_graph(
+        "input %x f32[2,8]\nweight %shared f32[8,8]\nweight %embed f32[8,8]\nweight %unused f32[8,16]\n"
+        "%y f32[2,8] = linear(%x, %embed)\noutput %y\n");
+    CHECK(report::model_report(graph, {}, 1).parameters == 8 * 8 + 8 * 16);
+}

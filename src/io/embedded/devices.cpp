@@ -23,6 +23,10 @@ bool has_name(const DeviceSpec& device, std::string_view normalized) {
     std::vector<std::string> slugs;
     for (const DeviceSpec& device : device_specs()) slugs.push_back(device.slug);
     const std::vector<std::string> near = near_names(name, slugs);
+    if (name.find(',') != name.npos) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("no device is called '{}'; `ftax compare` takes several", escape_terminal(name)));
+    }
     throw Error(ErrorCode::usage,
                 fmt::format("no device is called '{}'{}; `ftax devices list` shows all {}", escape_terminal(name),
                             near.empty() ? "" : fmt::format(" (near: {})", fmt::join(near, ", ")), slugs.size()));
