@@ -269,7 +269,9 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
         svg += fmt::format("<path class=\"band prediction\" d=\"{}Z\"/>\n", path(axes, outline));
     }
     svg += draw_mark(chart, axes) + draw_reference_names(chart, axes);
-    for (const Series& series : chart.series) svg += draw_series(axes, series);
+    for (std::size_t i = 0; i < chart.series.size(); ++i) {
+        svg += fmt::format("<g data-series=\"{}\">\n{}</g>\n", i, draw_series(axes, chart.series[i]));
+    }
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        (f.left + f.width - f.right) / 2, f.height - 12, escape_markup(chart.x_label));
     return svg +
@@ -326,12 +328,14 @@ std::string to_svg(const Chart& chart) {
 
 std::string to_figure(const Chart& chart, std::string_view caption_markup) {
     std::string html = "<figure><ul class=\"legend\">";
-    for (const Series& series : chart.series) {
+    for (std::size_t i = 0; i < chart.series.size(); ++i) {
+        const Series& series = chart.series[i];
         if (series.look == SeriesLook::reference) continue;
         html += fmt::format(
-            "<li><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" height=\"12\" "
+            "<li data-series=\"{}\" tabindex=\"0\"><svg class=\"ftax-chart\" viewBox=\"0 0 26 12\" width=\"26\" "
+            "height=\"12\" "
             "aria-hidden=\"true\">{}</svg> {}</li>",
-            draw_sample(series, 0, 6), escape_markup(series.label));
+            i, draw_sample(series, 0, 6), escape_markup(series.label));
     }
     html += fmt::format("</ul>\n<svg class=\"ftax-chart plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
                         figure.width, figure.height, escape_markup(chart.title));

@@ -44,7 +44,7 @@ std::string crossover_page(const PredictionReport& report, const PredictionRepor
     std::string html = facts_line(report) + to_figure(chart, "") + crossover_paragraph(*report.crossover);
     if (const auto& crossover = report.crossover->crossover)
         html += interval_table(*crossover) + causes_section(*crossover);
-    html += predictions_section(report) + coverage_section(report, graph) + provenance_section(report);
+    html += predictions_section(report) + rests_on_section(report, graph) + provenance_section(report);
     return page("Crossover of " + chart.title, html);
 }
 

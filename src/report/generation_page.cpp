@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -86,20 +87,11 @@ std::string generations_section(const GenerationReport& report) {
                    table.html());
 }
 
-std::string memory_section(const MemoryUse& memory) {
-    PageTable table("memory", {{"part", "", CellKind::text}, {"bytes"}, {"of the device", "", CellKind::bars}});
-    for (const auto& [name, bytes] :
-         {std::pair("weights", memory.weights_bytes), std::pair("keys and values", memory.cache_bytes),
-          std::pair("activations", memory.activations_bytes), std::pair("workspace", memory.workspace_bytes),
-          std::pair("context", memory.context_bytes), std::pair("all", memory.total_bytes())}) {
-        table.row();
-        table.text(name);
-        table.number(bytes, byte_size(bytes));
-        table.bars({{memory.fits() ? "device" : "host", std::min(1.0, bytes / memory.capacity_bytes)}});
-    }
-    return section(fmt::format("Memory: {} of {}{}", byte_size(memory.total_bytes()), byte_size(memory.capacity_bytes),
-                               memory.fits() ? "" : ", does not fit"),
-                   table.html());
+std::vector<std::string> warnings_of(const GenerationReport& report) {
+    std::set<std::string> warnings(report.run.warnings.begin(), report.run.warnings.end());
+    for (const GenerationRow& row : report.rows)
+        warnings.insert(row.generation.warnings.begin(), row.generation.warnings.end());
+    return {warnings.begin(), warnings.end()};
 }
 
 }  // namespace
@@ -112,7 +104,7 @@ std::string generation_page(const GenerationReport& report, const Graph& graph, 
         facts_line(report.run) + to_figure(chart, "") + generations_section(report) + memory_section(last.memory) +
         breakdown_section("operator kind, prompt", "prefill", breakdown(graph, prefill.launches, kind_of)) +
         breakdown_section("operator kind, a step of decoding", "decode", breakdown(graph, decode.launches, kind_of)) +
-        section("Warnings", warning_list(last.warnings)) + provenance_section(report.run);
+        section("Warnings", warning_list(warnings_of(report))) + provenance_section(report.run);
     return page(chart.title, html);
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view page_style = "src/report/assets/page.css";
 /// Sorts by the exact values in data-v: numbers as numbers, the rest as text; a second click turns the order round.
-constexpr std::string_view sort_script = "src/report/assets/sort.js";
+/// Filters long tables, and lets the other lines of a chart fade behind the one that a pointer is on.
+constexpr std::string_view page_script = "src/report/assets/page.js";
 
 }  // namespace
 
@@ -74,12 +75,16 @@ std::string section(std::string_view title, std::string_view markup) {
     return fmt::format("<section><h2>{}</h2>\n{}</section>\n", escape_markup(title), markup);
 }
 
-std::string page(std::string_view title, std::string_view markup) {
+std::string folded(std::string_view title, std::string_view markup) {
+    return fmt::format("<details><summary>{}</summary>\n{}</details>\n", escape_markup(title), markup);
+}
+
+std::string page(std::string_view title, std::string_view markup, std::string_view script) {
     return fmt::format(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
         "content=\"width=device-width\"><title>{0}</title>\n<style>\n{1}{2}</style>\n</head><body><h1>{0}</h1>\n{3}"
-        "<script>\n{4}</script>\n</body></html>\n",
-        escape_markup(title), embedded_text(page_style), chart_style(), markup, embedded_text(sort_script));
+        "<script>\n{4}{5}</script>\n</body></html>\n",
+        escape_markup(title), embedded_text(page_style), chart_style(), markup, embedded_text(page_script), script);
 }
 
 }  // namespace ftax::report

@@ -44,8 +44,11 @@ class PageTable {
 /// A heading with what stands below it.
 [[nodiscard]] std::string section(std::string_view title, std::string_view markup);
 
-/// One self-contained HTML page: the stylesheet for screen (light and dark, wide and narrow) and paper, the script that
-/// sorts tables, and nothing from elsewhere.
-[[nodiscard]] std::string page(std::string_view title, std::string_view markup);
+/// What a reader opens to see; closed on paper.
+[[nodiscard]] std::string folded(std::string_view title, std::string_view markup);
+
+/// One self-contained HTML page: the stylesheet for screen (light and dark, wide and narrow) and paper, the script of
+/// tables and charts with that of this page behind it, and nothing from elsewhere.
+[[nodiscard]] std::string page(std::string_view title, std::string_view markup, std::string_view script = "");
 
 }  // namespace ftax::report

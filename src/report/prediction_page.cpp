@@ -90,7 +90,8 @@ std::string launches_section(const Graph& graph, const std::vector<OpPrediction>
         table.number(launch.device_s, duration(launch.device_s));
         table.text(name_of(launch.bound));
     }
-    return section(fmt::format("Launches{}", at), table.html());
+    return section(fmt::format("Launches{}", at),
+                   folded(fmt::format("All {}, one by one", launches.size()), table.html()));
 }
 
 }  // namespace
@@ -99,11 +100,12 @@ std::string prediction_page(const PredictionReport& report, const Graph& graph, 
     const Chart chart = latency_chart(report);
     const auto batch = report.rows.back().batch;
     const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
-    std::string html = facts_line(report) + to_figure(chart, "");
+    std::string html = facts_line(report) + to_figure(chart, "") + rests_on_section(report, graph);
     if (report.crossover) html += crossover_paragraph(*report.crossover);
     if (report.anchors)
         html += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
-    html += predictions_section(report) + coverage_section(report, graph) +
+    html += predictions_section(report) +
+            (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
             roofline_section(report.device.device, graph, last, chart.title, at) +
             breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +
             breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) +

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ftax/equations.hpp"
 #include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"
@@ -21,6 +22,7 @@ std::vector<std::string> warnings_of(const PredictionReport& report, const Graph
     std::set<std::string> warnings(graph.warnings.begin(), graph.warnings.end());
     warnings.insert(report.device.warnings.begin(), report.device.warnings.end());
     warnings.insert(report.framework.warnings.begin(), report.framework.warnings.end());
+    warnings.insert(report.warnings.begin(), report.warnings.end());
     for (const PredictionRow& row : report.rows) {
         warnings.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
     }
@@ -79,7 +81,9 @@ std::string predictions_section(const PredictionReport& report) {
                                     {"to", "high_s"},
                                     {"host", "host_s"},
                                     {"device", "device_s"},
-                                    {"bound", "bound", CellKind::text}};
+                                    {"bound", "bound", CellKind::text},
+                                    {"overhead", "framework_overhead"},
+                                    {"items/s"}};
     const bool memory = std::any_of(report.rows.begin(), report.rows.end(),
                                     [](const PredictionRow& row) { return row.memory.has_value(); });
     if (memory) columns.insert(columns.end(), {{"memory", "total_bytes"}, {"fits", "fits", CellKind::text}});
@@ -93,6 +97,14 @@ std::string predictions_section(const PredictionReport& report) {
             table.number(seconds, duration(seconds));
         }
         table.text(name_of(p.bound));
+        const double overhead = equations::framework_overhead(p.latency_s, p.device_s);
+        table.number(overhead, percent(overhead));
+        if (row.batch) {
+            const double items_per_s = static_cast<double>(*row.batch) / p.latency_s;
+            table.number(items_per_s, significant(items_per_s));
+        } else {
+            table.empty();
+        }
         if (row.memory) {
             table.number(row.memory->total_bytes(), byte_size(row.memory->total_bytes()));
             table.text(row.memory->fits() ? "yes" : "no");
@@ -130,7 +142,7 @@ std::string breakdown_section(std::string_view title, std::string_view id, const
     return section(fmt::format("By {}", title), table.html());
 }
 
-std::string coverage_section(const PredictionReport& report, const Graph& graph) {
+std::string rests_on_section(const PredictionReport& report, const Graph& graph) {
     const Coverage coverage = lowest_coverage(report.rows);
     PageTable table("coverage",
                     {{"of the model's", "", CellKind::text}, {"have a rule"}, {"share", "", CellKind::bars}});
@@ -143,8 +155,36 @@ std::string coverage_section(const PredictionReport& report, const Graph& graph)
     }
     const std::string_view rule =
         "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
-    return section("Coverage", table.html() + uncovered_table(graph) + std::string(rule) +
-                                   warning_list(warnings_of(report, graph)));
+    const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
+    const Prediction& last = report.rows.back().prediction;
+    const std::string facts = fmt::format(
+        "<ul>\n<li>{}</li>\n<li>{}</li>\n<li>{}</li>\n</ul>\n",
+        escape_markup(fmt::format("The host costs of {}{}", name_of_framework_profile(report),
+                                  unknown_host
+                                      ? ": a middling machine, not yours; one measured latency (--anchor) narrows the "
+                                        "interval"
+                                      : "")),
+        escape_markup(fmt::format("The kernels of the device profile {}", name_of_device_profile(report))),
+        escape_markup(fmt::format("90 % interval {} to {} around {}, from how far both have been off on rows left out",
+                                  duration(last.low_s), duration(last.high_s), duration(last.latency_s))));
+    return section("What the answer rests on", facts + warning_list(warnings_of(report, graph)) + table.html() +
+                                                   uncovered_table(graph) + std::string(rule));
+}
+
+std::string memory_section(const MemoryUse& memory) {
+    PageTable table("memory", {{"part", "", CellKind::text}, {"bytes"}, {"of the device", "", CellKind::bars}});
+    for (const auto& [name, bytes] :
+         {std::pair("weights", memory.weights_bytes), std::pair("keys and values", memory.cache_bytes),
+          std::pair("activations", memory.activations_bytes), std::pair("workspace", memory.workspace_bytes),
+          std::pair("context", memory.context_bytes), std::pair("all", memory.total_bytes())}) {
+        table.row();
+        table.text(name);
+        table.number(bytes, byte_size(bytes));
+        table.bars({{memory.fits() ? "device" : "host", std::min(1.0, bytes / memory.capacity_bytes)}});
+    }
+    return section(fmt::format("Memory: {} of {}{}", byte_size(memory.total_bytes()), byte_size(memory.capacity_bytes),
+                               memory.fits() ? "" : ", does not fit"),
+                   table.html());
 }
 
 std::string provenance_section(const PredictionReport& report) {
@@ -163,7 +203,7 @@ std::string provenance_section(const PredictionReport& report) {
     };
     add(name_of_device_profile(report), report.device.parameters);
     add(name_of_framework_profile(report), report.framework.parameters);
-    return section("What it rests on", table.html());
+    return section("Parameters", folded("Each with its value and source", table.html()));
 }
 
 }  // namespace ftax::report

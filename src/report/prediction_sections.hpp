@@ -19,8 +19,12 @@ namespace ftax::report {
 
 [[nodiscard]] std::string predictions_section(const PredictionReport& report);
 
-/// How much of the model (as the framework runs it) has a rule, what has none, and every warning.
-[[nodiscard]] std::string coverage_section(const PredictionReport& report, const Graph& graph);
+/// Whose host and which profile, how wide the interval is, every warning, how much of the model (as the framework runs
+/// it) has a rule, and what has none.
+[[nodiscard]] std::string rests_on_section(const PredictionReport& report, const Graph& graph);
+
+/// What takes the memory of the device, each with a bar as long as its share of it.
+[[nodiscard]] std::string memory_section(const MemoryUse& memory);
 
 /// Host and device time by group, each with a bar as long as its share of the largest.
 [[nodiscard]] std::string breakdown_section(std::string_view title, std::string_view id,

@@ -1,0 +1,45 @@
+for (const table of document.querySelectorAll('table.sortable')) table.querySelectorAll('th button').forEach((button, column) =>
+  button.addEventListener('click', () => {
+    const head = button.parentElement, down = head.getAttribute('aria-sort') === 'ascending' ? -1 : 1;
+    for (const other of head.parentElement.children) other.removeAttribute('aria-sort');
+    head.setAttribute('aria-sort', down === 1 ? 'ascending' : 'descending');
+    const value = row => row.children[column].dataset.v ?? row.children[column].textContent;
+    const body = table.tBodies[0];
+    [...body.rows].sort((a, b) => down * (head.classList.contains('text') ? value(a).localeCompare(value(b)) : value(a) - value(b)))
+      .forEach(row => body.append(row));
+  }));
+// Long tables can be searched; a click on a module lists its launches.
+for (const table of document.querySelectorAll('table.sortable')) {
+  if (table.tBodies[0].rows.length < 15) continue;
+  const box = document.createElement('input');
+  box.type = 'search';
+  box.placeholder = `filter ${table.tBodies[0].rows.length} rows`;
+  box.setAttribute('aria-label', `filter the table ${table.id}`);
+  box.addEventListener('input', () => {
+    const words = box.value.toLowerCase().split(' ');
+    for (const row of table.tBodies[0].rows) row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
+  });
+  table.parentElement.before(box);
+  table.filter = text => { box.value = text; box.dispatchEvent(new Event('input')); };
+}
+const launches = document.getElementById('launches');
+if (launches && launches.filter) for (const row of document.querySelectorAll('#modules tbody tr')) {
+  const link = document.createElement('span'), cell = row.cells[0];  // a button would not break long names
+  Object.assign(link, {className: 'link', title: 'its launches', role: 'button', tabIndex: 0});
+  link.append(...cell.childNodes);
+  cell.append(link);
+  link.addEventListener('keydown', event => { if (event.key === 'Enter') link.click(); });
+  link.addEventListener('click', () => {
+    const fold = launches.closest('details');
+    fold.open = true;
+    launches.filter(cell.textContent.startsWith('(') ? '' : cell.textContent);
+    fold.scrollIntoView();
+  });
+}
+// A pointer over a line or its name lets the others fade.
+for (const figure of document.querySelectorAll('figure')) for (const part of figure.querySelectorAll('[data-series]')) {
+  const all = figure.querySelectorAll(`[data-series="${part.dataset.series}"]`);
+  const pick = on => { figure.classList.toggle('picked', on); for (const one of all) one.classList.toggle('on', on); };
+  for (const [event, on] of [['pointerenter', true], ['focus', true], ['pointerleave', false], ['blur', false]])
+    part.addEventListener(event, () => pick(on));
+}
