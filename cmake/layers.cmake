@@ -175,7 +175,7 @@ endif()
 ftax_sources(report_sources
     src/report/
         breakdown.cpp chart.cpp chart_style.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
-        device_report.cpp generation_page.cpp generation_report.cpp headroom_report.cpp latency_chart.cpp
+        device_report.cpp explorer_page.cpp generation_page.cpp generation_report.cpp headroom_report.cpp latency_chart.cpp
         launch_report.cpp markup.cpp memory_report.cpp model_report.cpp open_model_report.cpp page.cpp
         prediction_json.cpp prediction_page.cpp prediction_report.cpp prediction_sections.cpp roofline.cpp
         stream_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
@@ -204,7 +204,7 @@ ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
 ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp
-        devices.cpp doctor.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
+        devices.cpp doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
         misuse.cpp nas.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp validate.cpp
         verbs.cpp)
 ftax_layer(ftax_cli SOURCES ${cli_sources} LINK ftax_scenario CLI11::CLI11

@@ -62,26 +62,18 @@ struct Verb {
     void (*setup)(CLI::App& app, Action& action);
 };
 constexpr Verb verbs[] = {
-    {"predict", setup_predict},
-    {"crossover", setup_crossover},
-    {"compare", setup_compare},
-    {"headroom", setup_headroom},
-    {"generate", setup_generate},
-    {"inspect", setup_inspect},
-    {"convert", setup_convert},
-    {"validate", setup_validate},
-    {"devices", setup_devices},
-    {"frameworks", setup_frameworks},
-    {"profiles", setup_profiles},
-    {"doctor", setup_doctor},
-    {"nas", setup_nas},
+    {"predict", setup_predict},       {"crossover", setup_crossover},
+    {"compare", setup_compare},       {"explore", setup_explore},
+    {"headroom", setup_headroom},     {"generate", setup_generate},
+    {"inspect", setup_inspect},       {"convert", setup_convert},
+    {"validate", setup_validate},     {"devices", setup_devices},
+    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
+    {"doctor", setup_doctor},         {"nas", setup_nas},
     {"measure", setup_measure},
 #ifndef FTAX_FIT_PROGRAM  // which has them
-    {"calibrate", setup_calibrate},
-    {"fit", setup_fit},
+    {"calibrate", setup_calibrate},   {"fit", setup_fit},
 #endif
-    {"completion", setup_completion},
-    {"manual", setup_manual},
+    {"completion", setup_completion}, {"manual", setup_manual},
 };
 
 const Verb* find_verb(std::string_view name) {

@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 void setup_predict(CLI::App& app, Action& action);
 void setup_crossover(CLI::App& app, Action& action);
 void setup_compare(CLI::App& app, Action& action);
+void setup_explore(CLI::App& app, Action& action);
 void setup_headroom(CLI::App& app, Action& action);
 void setup_generate(CLI::App& app, Action& action);
 void setup_inspect(CLI::App& app, Action& action);

@@ -31,30 +31,32 @@ std::int64_t positive(std::string_view text, std::string_view what) {
     return at_least(1, text, what);
 }
 
-void append(std::vector<std::int64_t>& values, std::int64_t value) {
+void append(std::vector<std::int64_t>& values, std::int64_t value, std::string_view option) {
     if (values.size() == max_values) {
-        throw Error(ErrorCode::limit, fmt::format("--batch lists more than {} values", max_values));
+        throw Error(ErrorCode::limit, fmt::format("{} lists more than {} values", option, max_values));
     }
     values.push_back(value);
 }
 
-void append_range(std::vector<std::int64_t>& values, std::string_view range) {
+void append_range(std::vector<std::int64_t>& values, std::string_view range, std::string_view option) {
     const auto fail = [&] {
-        throw Error(ErrorCode::usage,
-                    fmt::format("--batch '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", range));
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("{} '{}' is neither a number nor FIRST:LAST:xFACTOR nor FIRST:LAST:+STEP", option, range));
     };
     const std::size_t first_colon = range.find(':');
     const std::size_t second_colon = range.find(':', first_colon + 1);
     if (second_colon == std::string_view::npos || second_colon + 1 == range.size()) fail();
     const char kind = range[second_colon + 1];
     if (kind != 'x' && kind != '+') fail();
-    const std::int64_t first = positive(range.substr(0, first_colon), "--batch");
-    const std::int64_t last = positive(range.substr(first_colon + 1, second_colon - first_colon - 1), "--batch");
-    const std::int64_t step = positive(range.substr(second_colon + 2), kind == 'x' ? "--batch factor" : "--batch step");
+    const std::int64_t first = positive(range.substr(0, first_colon), option);
+    const std::int64_t last = positive(range.substr(first_colon + 1, second_colon - first_colon - 1), option);
+    const std::int64_t step =
+        positive(range.substr(second_colon + 2), fmt::format("{} {}", option, kind == 'x' ? "factor" : "step"));
     if (kind == 'x' && step == 1) fail();
-    if (last < first) throw Error(ErrorCode::usage, fmt::format("--batch {} ends below its begin", range));
+    if (last < first) throw Error(ErrorCode::usage, fmt::format("{} {} ends below its begin", option, range));
     for (std::int64_t value = first; value <= last;) {
-        append(values, value);
+        append(values, value, option);
         const bool overflow =
             kind == 'x' ? __builtin_mul_overflow(value, step, &value) : __builtin_add_overflow(value, step, &value);
         if (overflow) return;
@@ -100,13 +102,13 @@ std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view o
     return values;
 }
 
-std::vector<std::int64_t> parse_batches(std::string_view text) {
+std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option) {
     std::vector<std::int64_t> values;
     for (const std::string& part : split_list(text)) {
         if (part.find(':') == std::string::npos) {
-            append(values, positive(part, "--batch"));
+            append(values, positive(part, option), option);
         } else {
-            append_range(values, part);
+            append_range(values, part, option);
         }
     }
     return values;

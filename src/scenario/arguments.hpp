@@ -16,7 +16,7 @@ namespace ftax::scenario {
 /// Parses a list of batch sizes: numbers, FIRST:LAST:xFACTOR and FIRST:LAST:+STEP, separated by commas
 /// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for what is no list or below 1, Error{limit} beyond int64 or
 /// 10,000 values.
-[[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text);
+[[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option = "--batch");
 
 /// Parses a list of whole numbers from 1 on: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
 [[nodiscard]] std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option);

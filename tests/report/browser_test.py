@@ -114,6 +114,7 @@ class Test:
         self.warnings = [line[len("warning: "):] for line in run.stderr.splitlines() if line.startswith("warning: ")]
         self.browser.view(1400)
         self.browser.open(self.path)
+        self.browser.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
         return json.loads(run.stdout)
 
     def table(self, table_id):
@@ -227,6 +228,46 @@ def check_predict(test, rows_path):
     test.finish()
 
 
+def check_filter(test):
+    """A click on a module unfolds the launches of that module; the box over a table hides the rows without its words."""
+    shown = "[...document.getElementById('launches').tBodies[0].rows].filter(row => !row.hidden).map(row => row.textContent)"
+    test.page("filter", "predict", "resnet18", "--device", "t4", "--batch", "1")
+    test.browser.evaluate("document.getElementById('launches').closest('details').open = false")
+    every = test.browser.evaluate(shown)
+    module = test.browser.evaluate("[...document.querySelectorAll('#modules .link')].find(e => e.textContent === 'layer1.0').click()")
+    test.check(test.browser.evaluate("document.getElementById('launches').closest('details').open"), f"{test.name}: {module} stays folded")
+    some = test.browser.evaluate(shown)
+    test.check(0 < len(some) < len(every) and all("layer1.0" in row for row in some), f"{test.name}: {len(some)} rows of {len(every)}")
+    test.browser.evaluate("document.getElementById('launches').filter('')")
+    test.check(test.browser.evaluate(shown) == every, f"{test.name}: rows are lost")
+
+
+def check_explore(test):
+    """Each slider changes the answer, the crossover moves, and the answer is what predict says."""
+    test.name, path = "explore", os.path.join(test.folder, "explore.html")
+    subprocess.run([test.ftax, "explore", "bert", "--device", "t4,a100-sxm4-40gb", "--over", "seq=64:256:x2", "--html", path],
+                   check=True, capture_output=True)
+    test.browser.view(1400)
+    test.browser.open(path)
+
+    def drag(slider, value):
+        test.browser.evaluate(f"{{const s = document.getElementById('{slider}'); s.value = {value}; s.dispatchEvent(new Event('input'));}}")
+        return test.browser.evaluate("[document.getElementById('answer').textContent, document.getElementById('mark')?.getAttribute('d')]")
+
+    seen = [drag("batch", 0), drag("batch", 3), drag("dimension", 1), drag("card", 1)]
+    test.check(len({answer for answer, _ in seen}) == 4, f"{test.name}: {seen}")
+    test.check(seen[0][1] == seen[1][1] and seen[1][1] != seen[2][1] != seen[3][1], f"{test.name}: marks {seen}")
+    run = subprocess.run([test.ftax, "predict", "bert", "--device", "a100-sxm4-40gb", "--batch", "8", "--dim", "seq=128", "--json", "-"],
+                         capture_output=True, text=True)
+    crossover = json.loads(run.stdout)["crossover"]["batch"]
+    told = float(re.search(r"bottleneck at batch ([0-9.]+)\.", seen[3][0])[1])
+    test.check(abs(told / crossover - 1) < 0.006, f"{test.name}: crossover {told}, predict says {crossover}")
+    test.check(os.path.getsize(path) < 1e6, f"{test.name}: more than 1 MB")
+    test.reads()
+    for complaint in test.browser.complaints():
+        test.check(False, f"{test.name}: {complaint}")
+
+
 def check_compare(test):
     result = test.page("compare", "compare", "resnet18", "--device", "t4,l4", "--framework", "pytorch-eager,torchscript",
                        "--precision", "bf16", "--batch", "1,8")
@@ -316,6 +357,8 @@ def main():
         with open(rows_path, "w") as file:
             file.write(ROWS)
         check_predict(test, rows_path)
+        check_filter(test)
+        check_explore(test)
         check_compare(test)
         check_crossover(test)
         check_validate(test, rows_path)

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "ftax/error.hpp"
+#include "src/cli/output.hpp"
+#include "src/cli/scenario_options.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/report/explorer_page.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
+
+namespace ftax::cli {
+using namespace scenario;
+namespace {
+
+constexpr std::size_t most_predictions = 20'000;  ///< 1 MB of page
+constexpr std::int64_t largest_crossover = 4096;
+
+struct ExploreArguments {
+    ModelArguments model;
+    RunArguments run;  ///< device is a list
+    std::string batches = "1:256:x2";
+    std::string over;
+    std::string html;
+};
+
+/// "seq=64:1024:x2" → the name and its values; neither where none is to vary.
+std::pair<std::string, std::vector<std::int64_t>> parse_over(const std::string& text) {
+    if (text.empty()) return {"", {1}};
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+        throw Error(ErrorCode::usage, fmt::format("--over '{}' is not of the form NAME=LIST", text));
+    }
+    return {text.substr(0, equals), parse_batches(std::string_view(text).substr(equals + 1), "--over")};
+}
+
+report::ExplorerCurve curve_of(Predictor& predictor, const ShapeBindings& dims,
+                               const std::vector<std::int64_t>& batches) {
+    report::ExplorerCurve curve;
+    for (const std::int64_t batch : batches) {
+        report::PredictionRow row{batch, predictor.predict(with_batch(dims, batch)), {}, {}};
+        row.memory = predictor.memory(with_batch(dims, batch));
+        print_warnings(row.prediction.warnings);
+        curve.rows.push_back(std::move(row));
+    }
+    if (const auto crossover = find_crossover(predictor, dims, largest_crossover)) curve.crossover = crossover->batch;
+    return curve;
+}
+
+int run_explore(const ExploreArguments& arguments) {
+    const auto [dimension, values] = parse_over(arguments.over);
+    const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
+    const std::vector<std::string> devices = split_list(arguments.run.device);
+    if (devices.size() * values.size() * batches.size() > most_predictions) {
+        throw Error(ErrorCode::limit, fmt::format("more than {} predictions for one page", most_predictions));
+    }
+    const Graph graph = load_graph(arguments.model);
+    static_cast<void>(batches_for(graph, arguments.batches));  // says how a fixed batch can vary
+    report::ExplorerReport report{.model = arguments.model.model,
+                                  .precision = parse_precision(arguments.run.precision),
+                                  .dims = dimension_bindings(arguments.model),
+                                  .dimension = dimension,
+                                  .values = values,
+                                  .batches = batches};
+    for (const std::string& device : devices) {
+        RunArguments run = arguments.run;
+        run.device = device;
+        Predictor predictor = make_predictor(graph, arguments.model, run);
+        report::ExplorerCard card{predictor.device().device.name, {}};
+        for (const std::int64_t value : values) {
+            ShapeBindings dims = report.dims;
+            if (!dimension.empty()) dims[dimension] = value;
+            card.curves.push_back(curve_of(predictor, dims, batches));
+        }
+        report.cards.push_back(std::move(card));
+        report.framework = fmt::format("{} {}", predictor.framework().framework, predictor.framework().version);
+        report.host = predictor.framework().host;
+    }
+    report.warnings = warnings_besides({});
+    write_output(arguments.html, explorer_page(report));
+    return 0;
+}
+
+}  // namespace
+
+void setup_explore(CLI::App& app, Action& action) {
+    CLI::App* verb =
+        app.add_subcommand("explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…");
+    const auto arguments = std::make_shared<ExploreArguments>();
+    add_model_options(*verb, arguments->model);
+    add_run_options(*verb, arguments->run);
+    add_batch_option(*verb, arguments->batches);
+    verb->get_option("--batch")->capture_default_str();
+    verb->add_option("--over", arguments->over, "dimension to vary: seq=64:1024:x2")->type_name("NAME=LIST");
+    verb->add_option("--html", arguments->html, "the page to write")->type_name("FILE")->required();
+    verb->callback([arguments, &action] { action = [arguments] { return run_explore(*arguments); }; });
+}
+
+}  // namespace ftax::cli
