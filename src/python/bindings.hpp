@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 /// The extension module ftax._ftax. It converts and releases the interpreter lock; what is convenient for people is
@@ -33,6 +34,9 @@ Array<T, 2> to_array(std::vector<T> values, std::size_t rows, std::size_t column
     const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     return Array<T, 2>(owned->data(), {rows, columns}, owner);
 }
+
+/// A message of the program's in the terms of the module: its functions and arguments in place of verbs and flags.
+[[nodiscard]] std::string in_python_terms(std::string text);
 
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);

@@ -1,4 +1,6 @@
 #include <array>
+#include <regex>
+#include <string>
 #include <utility>
 
 #include "ftax/error.hpp"
@@ -24,13 +26,31 @@ void translate(const std::exception_ptr& pointer, void*) {
     try {
         std::rethrow_exception(pointer);
     } catch (const Error& error) {
+        const std::string message = in_python_terms(error.what());
         for (std::size_t i = 0; i < classes.size(); ++i) {
-            if (classes[i].code == error.code()) PyErr_SetString(types[i], error.what());
+            if (classes[i].code == error.code()) PyErr_SetString(types[i], message.c_str());
         }
     }
 }
 
 }  // namespace
+
+std::string in_python_terms(std::string text) {
+    static const std::array<std::pair<std::regex, const char*>, 4> terms{
+        {{std::regex("`ftax (devices|frameworks|profiles)( list)?`"), "ftax.$1()"},
+         {std::regex("`ftax compare`"), "ftax.compare"},
+         {std::regex("--dim "), ""},
+         {std::regex("--batch N"), "batch=N"}}};
+    for (const auto& [of_program, of_python] : terms) text = std::regex_replace(text, of_program, of_python);
+    // "--device-profile" is the argument device_profile.
+    static const std::regex flag("--([a-z]+)(-([a-z]+))?(-([a-z]+))?");
+    for (std::smatch found; std::regex_search(text, found, flag);) {
+        std::string argument = found[1];
+        for (const int more : {3, 5}) argument += found[more].matched ? "_" + found[more].str() : "";
+        text = found.prefix().str() + argument + found.suffix().str();
+    }
+    return text;
+}
 
 void bind_errors(nb::module_& module) {
     PyObject* const base = PyErr_NewExceptionWithDoc(

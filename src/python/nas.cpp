@@ -33,6 +33,8 @@ class SharedCost {
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});
             campaign_ = nas::calibrate(space_.get(), on, under, options, known, campaign).campaign;
         }
+        warnings_ = on.warnings;
+        warnings_.insert(warnings_.end(), under.warnings.begin(), under.warnings.end());
         cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(on), std::move(under), options, batches,
                                                     campaign_);
     }
@@ -40,10 +42,12 @@ class SharedCost {
     [[nodiscard]] const nas::CostFunction& get() const { return *cost_; }
     [[nodiscard]] const nas::Space& space() const { return space_.get(); }
     [[nodiscard]] const nas::Campaign& campaign() const { return campaign_; }
+    [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   private:
     SpaceHandle space_;
     nas::Campaign campaign_;
+    std::vector<std::string> warnings_;
     std::unique_ptr<nas::CostFunction> cost_;
 };
 
@@ -146,7 +150,8 @@ void bind_nas(nb::module_& module) {
              "framework_profile"_a, "campaign"_a, "samples"_a)
         .def("cost", cost_of, "choices"_a, "threads"_a)
         .def("marginal_cost", marginal_cost, "choices"_a, "site"_a)
-        .def_prop_ro("campaign", &SharedCost::campaign);
+        .def_prop_ro("campaign", &SharedCost::campaign)
+        .def_prop_ro("warnings", &SharedCost::warnings);
 
     module.attr("measured_host") = std::string(nas::measured_host);
     module.def("space_names", &nas::space_names);

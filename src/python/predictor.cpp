@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <new>
 
 #include "ftax/error.hpp"
 #include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
 #include "src/python/bindings.hpp"
+#include "src/scenario/notices.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
@@ -16,18 +19,91 @@ namespace {
 
 using Bindings = std::map<std::string, std::int64_t>;
 
+/// A prediction as Python holds it: alone, with all that is to be said of it.
+struct PredictionHere : Prediction {
+    double memory_bytes = 0;
+    bool fits = true;
+    std::string component;  ///< widest_component, which may come out of a pickle
+};
+
+std::map<std::string, double> coverage(const PredictionHere& p) {
+    return {{"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}};
+}
+
+nb::dict to_dict(const PredictionHere& p) {
+    nb::dict row;
+    row["latency_s"] = p.latency_s;
+    row["low_s"] = p.low_s;
+    row["high_s"] = p.high_s;
+    row["host_s"] = p.host_s;
+    row["device_s"] = p.device_s;
+    row["closed_form_s"] = p.closed_form_s;
+    row["widest_component"] = p.component;
+    row["bound"] = std::string(name_of(p.bound));
+    row["kernels"] = p.kernels;
+    row["sm_active"] = p.sm_active;
+    row["warp_occupancy"] = p.warp_occupancy;
+    row["coverage"] = coverage(p);
+    row["memory_bytes"] = p.memory_bytes;
+    row["fits"] = p.fits;
+    row["warnings"] = p.warnings;
+    return row;
+}
+
+using PredictionState =
+    std::tuple<std::array<double, 14>, int, std::int64_t, bool, std::string, std::vector<std::string>>;
+
+PredictionState state_of(const PredictionHere& p) {
+    return {{p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s, p.host_relative_stddev, p.device_relative_stddev,
+             p.closed_form_s, p.sm_active, p.warp_occupancy, p.coverage.nodes, p.coverage.flops, p.coverage.time,
+             p.memory_bytes},
+            static_cast<int>(p.bound),
+            p.kernels,
+            p.fits,
+            p.component,
+            p.warnings};
+}
+
+void restore(PredictionHere& p, const PredictionState& state) {
+    const auto& [numbers, bound, kernels, fits, component, warnings] = state;
+    new (&p) PredictionHere;
+    const std::array<double*, 14> members{&p.latency_s,
+                                          &p.low_s,
+                                          &p.high_s,
+                                          &p.host_s,
+                                          &p.device_s,
+                                          &p.host_relative_stddev,
+                                          &p.device_relative_stddev,
+                                          &p.closed_form_s,
+                                          &p.sm_active,
+                                          &p.warp_occupancy,
+                                          &p.coverage.nodes,
+                                          &p.coverage.flops,
+                                          &p.coverage.time,
+                                          &p.memory_bytes};
+    for (std::size_t i = 0; i < members.size(); ++i) *members[i] = numbers[i];
+    p.bound = static_cast<Bound>(bound);
+    p.kernels = kernels;
+    p.fits = fits;
+    p.component = component;
+    p.warnings = warnings;
+}
+
 /// A predictor that threads may share: prediction changes its state.
 class SharedPredictor {
   public:
     SharedPredictor(const Graph& graph, const std::string& device, const std::string& framework,
                     const std::string& precision, const std::string& host, const std::string& anchor,
                     const std::string& device_file, const std::string& framework_file, bool channels_last, int cudnn,
-                    double padding, bool synchronized) {
+                    double padding, bool synchronized, bool framework_given) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
         FrameworkProfile under = framework_profile(framework_name(framework), host, framework_file);
-        warnings_ = on.warnings;
-        warnings_.insert(warnings_.end(), under.warnings.begin(), under.warnings.end());
+        warnings_ = graph.warnings;
+        if (!framework_given && graph.format == "onnx") warnings_.push_back(scenario::assumed_framework(framework));
+        for (const auto* more : {&on.warnings, &under.warnings}) {
+            warnings_.insert(warnings_.end(), more->begin(), more->end());
+        }
         if (!anchor.empty()) {
             const auto warn = [&](const std::vector<std::string>& more) {
                 warnings_.insert(warnings_.end(), more.begin(), more.end());
@@ -46,17 +122,17 @@ class SharedPredictor {
         predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);
     }
 
-    [[nodiscard]] Prediction predict(const Bindings& dims) {
+    [[nodiscard]] PredictionHere predict(const Bindings& dims) {
         const std::lock_guard guard(mutex_);
-        return predictor_->predict({dims.begin(), dims.end()});
+        return predict_alone({dims.begin(), dims.end()});
     }
-    [[nodiscard]] std::vector<Prediction> sweep(const std::vector<std::int64_t>& batches, const Bindings& dims) {
+    [[nodiscard]] std::vector<PredictionHere> sweep(const std::vector<std::int64_t>& batches, const Bindings& dims) {
         const std::lock_guard guard(mutex_);
         ShapeBindings bindings{dims.begin(), dims.end()};
-        std::vector<Prediction> predictions;
+        std::vector<PredictionHere> predictions;
         for (const std::int64_t batch : batches) {
             bindings["batch"] = batch;
-            predictions.push_back(predictor_->predict(bindings));
+            predictions.push_back(predict_alone(bindings));
         }
         return predictions;
     }
@@ -77,6 +153,17 @@ class SharedPredictor {
     [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   private:
+    PredictionHere predict_alone(const ShapeBindings& bindings) {
+        PredictionHere p{predictor_->predict(bindings)};
+        const MemoryUse memory = predictor_->memory(bindings);
+        p.memory_bytes = memory.total_bytes();
+        p.fits = memory.fits();
+        p.component = p.widest_component;
+        scenario::warn_of_memory(p, memory);
+        p.warnings.insert(p.warnings.begin(), warnings_.begin(), warnings_.end());
+        return p;
+    }
+
     PredictOptions options_;
     std::unique_ptr<Predictor> predictor_;
     std::mutex mutex_;
@@ -115,32 +202,31 @@ nb::list operators(SharedPredictor& predictor, const Bindings& dims) {
 }  // namespace
 
 void bind_predictor(nb::module_& module) {
-    nb::class_<Prediction>(module, "Prediction", "Latency of one forward pass and what bounds it. Seconds.")
-        .def_ro("latency_s", &Prediction::latency_s, "End of the simulated timeline: the answer.")
-        .def_ro("low_s", &Prediction::low_s, "Lower end of the 90 % interval.")
-        .def_ro("high_s", &Prediction::high_s, "Upper end of the 90 % interval.")
-        .def_ro("host_s", &Prediction::host_s, "Sum of the host's dispatch times.")
-        .def_ro("device_s", &Prediction::device_s, "Sum of the kernels' times.")
-        .def_ro("closed_form_s", &Prediction::closed_form_s, "The larger of the two sums.")
+    nb::class_<PredictionHere>(module, "Prediction", "Latency of one forward pass and what bounds it. Seconds.")
+        .def_ro("latency_s", &PredictionHere::latency_s, "End of the simulated timeline: the answer.")
+        .def_ro("low_s", &PredictionHere::low_s, "Lower end of the 90 % interval.")
+        .def_ro("high_s", &PredictionHere::high_s, "Upper end of the 90 % interval.")
+        .def_ro("host_s", &PredictionHere::host_s, "Sum of the host's dispatch times.")
+        .def_ro("device_s", &PredictionHere::device_s, "Sum of the kernels' times.")
+        .def_ro("closed_form_s", &PredictionHere::closed_form_s, "The larger of the two sums.")
         .def_prop_ro(
-            "widest_component", [](const Prediction& p) { return std::string(p.widest_component); },
+            "widest_component", [](const PredictionHere& p) { return p.component; },
             "What the interval allows for most.")
         .def_prop_ro(
-            "bound", [](const Prediction& p) { return std::string(name_of(p.bound)); },
+            "bound", [](const PredictionHere& p) { return std::string(name_of(p.bound)); },
             "host, compute, memory or floor")
-        .def_ro("kernels", &Prediction::kernels)
-        .def_ro("sm_active", &Prediction::sm_active,
+        .def_ro("kernels", &PredictionHere::kernels)
+        .def_ro("sm_active", &PredictionHere::sm_active,
                 "Share of the latency in which an SM holds work, averaged over the SMs: an estimate.")
-        .def_ro("warp_occupancy", &Prediction::warp_occupancy, "Likewise, of the warps that the SMs can hold.")
-        .def_prop_ro(
-            "coverage",
-            [](const Prediction& p) {
-                return std::map<std::string, double>{
-                    {"nodes", p.coverage.nodes}, {"flops", p.coverage.flops}, {"time", p.coverage.time}};
-            },
-            "Shares of nodes, FLOPs and time that are modelled.")
-        .def_ro("warnings", &Prediction::warnings)
-        .def("__repr__", [](const Prediction& p) {
+        .def_ro("warp_occupancy", &PredictionHere::warp_occupancy, "Likewise, of the warps that the SMs can hold.")
+        .def_prop_ro("coverage", coverage, "Shares of nodes, FLOPs and time that are modelled.")
+        .def_ro("memory_bytes", &PredictionHere::memory_bytes, "Device memory of the run at its peak.")
+        .def_ro("fits", &PredictionHere::fits, "Whether the device has that much.")
+        .def_ro("warnings", &PredictionHere::warnings, "Of the model's file, the profiles, the anchors and this run.")
+        .def("to_dict", to_dict)
+        .def("__getstate__", state_of)
+        .def("__setstate__", restore)
+        .def("__repr__", [](const PredictionHere& p) {
             return fmt::format("<ftax.Prediction {:.4g} ms, bound by {}>", p.latency_s * 1e3, name_of(p.bound));
         });
 
@@ -179,11 +265,11 @@ void bind_predictor(nb::module_& module) {
                                 "Predicts one graph on one device under one framework. Threads may share it; each "
                                 "prediction takes microseconds and releases the interpreter lock.")
         .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
-                      const std::string&, const std::string&, const std::string&, bool, int, double, bool>(),
+                      const std::string&, const std::string&, const std::string&, bool, int, double, bool, bool>(),
              "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(),
              "host"_a = "", "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "",
              "channels_last"_a = false, "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false,
-             nb::keep_alive<1, 2>(), Release())
+             "framework_given"_a = true, nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
         .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())

@@ -32,7 +32,7 @@ def test_dimensions_that_are_open_or_wrong(tiny):
         predictor.predict(batch=0)
     with pytest.raises(ftax.LimitError):
         predictor.predict(batch=2**62)
-    with pytest.raises(TypeError):
+    with pytest.raises(ftax.UsageError, match="batch must be a whole number, not 'eight'"):
         predictor.predict(batch="eight")
     assert predictor.predict(batch=1).latency_s > 0  # still of use
 

@@ -9,6 +9,7 @@ An architecture is a text in the notation of its space, or a row of integers: th
 from __future__ import annotations
 
 import os
+import warnings as _warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from . import _ftax
 from ._ftax import Campaign, Graph, GraphBuilder, measured_host
+from ._whole import whole, wholes
 
 __all__ = ["Campaign", "CostFunction", "Space", "measured_host", "space_names"]
 
@@ -71,11 +73,14 @@ class CostFunction:
                  framework_profile: str | os.PathLike[str] = "") -> None:
         self._arguments: dict[str, Any] = {
             "space": space, "device": device, "framework": framework, "precision": precision,
-            "batches": [int(b) for b in np.atleast_1d(np.asarray(batches)).ravel()], "host": host,
+            "batches": wholes("batches", batches), "host": host,
             "device_profile": os.fspath(device_profile), "framework_profile": os.fspath(framework_profile)}
         self._space = _ftax.SpaceHandle(space)
-        samples = [(self._choices([arch])[0].tolist(), int(batch), float(seconds)) for arch, batch, seconds in anchor]
+        samples = [(self._choices([arch])[0].tolist(), whole("batch", batch), float(seconds)) for arch, batch, seconds in anchor]
         self._cost = _ftax.CostFunction(**self._arguments, campaign=campaign or Campaign(), samples=samples)
+        self.warnings: list[str] = self._cost.warnings
+        for warning in self.warnings:
+            _warnings.warn(warning, stacklevel=2)
 
     @property
     def batches(self) -> list[int]:

@@ -1,0 +1,103 @@
+"""What is handed over and what comes back: whole numbers, names, and results that travel."""
+
+import json
+import pickle
+import warnings
+
+import ftax
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("batch", [1.5, 2.0, True, "8", np.float32(4), np.True_, [1, 2.5], np.array([1.0, 2.0]), [True, 8]])
+def test_a_batch_is_a_whole_number(batch):
+    for call in (lambda: ftax.predict("resnet18", "t4", batch=batch), lambda: ftax.compare("resnet18", "t4", batch=batch),
+                 lambda: ftax.nas.CostFunction("fbnet", "1080ti", batches=batch),
+                 lambda: ftax.generate("llama-3-8b", "t4", prompt=8, new_tokens=2, batch=batch)):
+        with pytest.raises(ftax.UsageError, match="batch(es)? must be a whole number, not"):
+            call()
+
+
+def test_whole_numbers_of_every_kind_are_batches():
+    for batch in (8, np.int64(8), [8], (8,), np.array([8]), range(8, 9)):
+        assert ftax.predict("resnet18", "t4", batch=batch).batches == [8]
+
+
+def test_messages_speak_of_arguments():
+    with pytest.raises(ftax.UsageError, match=r"seq \(seq=N\)"):
+        ftax.predict("bert", "t4")
+    with pytest.raises(ftax.UsageError, match=r"'sq' is neither an argument nor an open dimension of bert"):
+        ftax.predict("bert", "t4", sq=128)
+    with pytest.raises(ftax.UsageError, match="seq must be a whole number, not 1.5"):
+        ftax.predict("bert", "t4", seq=1.5)
+    with pytest.raises(ftax.UsageError, match=r"ftax.devices\(\) shows all"):
+        ftax.predict("resnet18", "t5000")
+    with pytest.raises(ftax.UsageError, match="device must be one name; ftax.compare takes several"):
+        ftax.predict("resnet18", ["t4", "l4"])
+    with pytest.raises(ftax.UsageError, match="ftax.compare takes several"):
+        ftax.predict("resnet18", "t4,l4")
+    with pytest.raises(TypeError, match="chanels_last"):
+        ftax.Predictor("resnet18", "t4", chanels_last=True)
+    with pytest.raises(ftax.UsageError, match="model must be a file"):
+        ftax.predict(7, "t4")
+
+
+def test_options_of_the_predictor_go_through_predict():
+    plain, last = (ftax.predict("resnet18", "v100-sxm2-32gb", precision="fp16", batch=64, channels_last=flag)[0]
+                   for flag in (False, True))
+    assert plain.device_s != last.device_s
+
+
+def test_warnings_reach_the_prediction_and_the_interpreter():
+    with pytest.warns(UserWarning, match="start values") as caught:
+        sweep = ftax.predict("resnet18", "t4", "torch-compile", batch=[1, 8])
+    assert caught[0].filename == __file__
+    assert all(any("start values" in warning for warning in p.warnings) for p in sweep)
+    with pytest.warns(UserWarning, match="start values"):
+        assert ftax.nas.CostFunction("fbnet", "1080ti", "torch-compile").warnings
+    large = ftax.predict("vgg16", "t4", batch=8192)[0]
+    assert not large.fits and any("DOES NOT FIT" in warning for warning in large.warnings)
+
+
+def test_results_travel():
+    sweep = ftax.predict("bert", "t4", batch=[1, 8], seq=128)
+    again = pickle.loads(pickle.dumps(sweep))
+    assert [p.to_dict() for p in again] == [p.to_dict() for p in sweep] and again.batches == [1, 8]
+    assert again.to_dict() == sweep.to_dict() and again.model == "bert" and again.dims == {"seq": 128}
+    assert json.loads(json.dumps(sweep.to_dict()))["predictions"][1]["batch"] == 8
+    assert pickle.loads(pickle.dumps(sweep[0])).latency_s == sweep[0].latency_s
+    html = sweep._repr_html_()
+    assert html.count("<tr>") == 3 and "bert, t4" in html
+    assert "<table>" in sweep[0]._repr_html_()
+
+
+def test_a_sweep_is_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = ftax.predict("bert", "t4", batch=[1, 8], seq=128).to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and list(frame["batch"]) == [1, 8] and set(frame["seq"]) == {128}
+
+
+def test_models_of_torch_are_exported_without_their_weights():
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    net = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512))
+    one, many = ftax.predict(net, "t4", example_inputs=torch.empty(1, 512), batch=[1, 4096])
+    assert one.device_s < many.device_s
+    assert ftax.inspect(net, example_inputs=torch.empty(1, 512), batch=3)["total"]["macs"] == 3 * 2 * 512 * 2048
+    program = torch.export.export(net, (torch.empty(2, 512),))
+    assert ftax.predict(program, "t4").batches == [None]
+    with pytest.raises(ftax.UsageError, match="example_inputs"):
+        ftax.predict(net, "t4")
+
+
+def test_a_fixed_batch_is_predicted_as_it_is():
+    graph = ftax.Graph.from_text("graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\noutput %y\n")
+    assert ftax.predict(graph, "t4").batches == [None]
+    with pytest.raises(ftax.UsageError, match="the batch of fixed is fixed"):
+        ftax.predict(graph, "t4", batch=8)
+
+
+def test_nothing_is_printed(capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ftax.generate("llama-3-8b", "t4", "torch-compile", prompt=64, new_tokens=8)
+    assert capfd.readouterr().err == ""
