@@ -5,10 +5,10 @@ RUN_CMAKE = cmake -S . -G Ninja
 
 .PHONY: demo test wheel sanitized asan tsan fuzz instructions golden bench format coverage clean
 
-# The program alone, lightly optimised: a first look takes few packages and little time.
+# The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
-	@cmake/packages.sh program
-	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_BUILD_FIT=OFF \
+	@cmake/packages.sh program fit
+	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_PRECOMPILE=ON \
 	            -DCMAKE_CXX_FLAGS_RELEASE='-O1 -DNDEBUG' --log-level=WARNING
 	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
 	@cmake/demo.sh $(BUILD)/demo/ftax

@@ -22,6 +22,12 @@ function(ftax_layer name)
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                                        PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_features(${name} PUBLIC cxx_std_20)
+    if(FTAX_PRECOMPILE AND name STREQUAL "ftax_core")
+        target_precompile_headers(ftax_core PRIVATE <fmt/format.h> <fmt/ranges.h> <algorithm> <array> <cmath> <cstdint>
+            <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <utility> <variant> <vector>)
+    elseif(FTAX_PRECOMPILE AND name MATCHES "^ftax_(io|graphs|predictors|profiles|bench|scenario)$")
+        target_precompile_headers(${name} REUSE_FROM ftax_core)
+    endif()
     target_link_libraries(${name} PUBLIC ${layer_LINK} PRIVATE ${layer_PRIVATE_LINK} $<BUILD_INTERFACE:ftax_options>)
 endfunction()
 

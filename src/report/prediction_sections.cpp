@@ -165,8 +165,9 @@ std::string rests_on_section(const PredictionReport& report, const Graph& graph)
                                         "interval"
                                       : "")),
         escape_markup(fmt::format("The kernels of the device profile {}", name_of_device_profile(report))),
-        escape_markup(fmt::format("90 % interval {} to {} around {}, from how far both have been off on rows left out",
-                                  duration(last.low_s), duration(last.high_s), duration(last.latency_s))));
+        escape_markup(fmt::format(
+            "90 % interval {} to {} around {}{}", duration(last.low_s), duration(last.high_s), duration(last.latency_s),
+            last.widest_component.empty() ? "" : fmt::format("; mostly {}", last.widest_component))));
     return section("What the answer rests on", facts + warning_list(warnings_of(report, graph)) + table.html() +
                                                    uncovered_table(graph) + std::string(rule));
 }
