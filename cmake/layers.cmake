@@ -67,7 +67,7 @@ ftax_sources(graphs_sources
         aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp
     graphs/config/
-        attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp read_config.cpp
+        attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
         transformer.cpp
     graphs/onnx/
         control_flow.cpp evaluate.cpp exporter_traces.cpp external_data.cpp function_calls.cpp import_onnx.cpp

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <vector>
 
+#include "ftax/precision.hpp"
 #include "src/core/operands.hpp"
 
 namespace ftax {
@@ -37,6 +39,7 @@ class Liveness {
     Liveness(const Graph& graph, const Schedule& schedule, const BoundShapes& bound)
         : graph_(graph), schedule_(schedule), bound_(bound), root_(graph.tensors.size()), last_(graph.tensors.size()) {
         std::iota(root_.begin(), root_.end(), TensorId{0});
+        note_narrow_weights();
         for (OpId id = 0; id < graph.ops.size(); ++id) visit(id);
         for (const TensorId output : graph.outputs) last_[root_[output]] = static_cast<OpId>(graph.ops.size());
     }
@@ -103,17 +106,37 @@ class Liveness {
                graph_.tensors[op.inputs[0]].role == TensorRole::input && is_cache(op.inputs[0]);
     }
 
+    /// Weights of quantised products lie in the memory with their scales; where another operator reads them too (an
+    /// embedding that shares them) they stay as stored.
+    void note_narrow_weights() {
+        for (const Kernel& kernel : schedule_.kernels) {
+            const PrecisionSpec& precision = precision_spec(kernel.operands);
+            if (kernel.op == no_op || !precision.quantizes_weights() || kernel.cls == KernelClass::quantize) continue;
+            const Op& op = graph_.ops[kernel.op];
+            if (op.inputs.size() > 1 && op.inputs[1] != no_tensor)
+                narrow_bytes_[op.inputs[1]] = precision.weight_bytes();
+        }
+        if (narrow_bytes_.empty()) return;
+        for (const Op& op : graph_.ops) {
+            if (op.kind == OpKind::embedding && !op.inputs.empty()) narrow_bytes_.erase(op.inputs[0]);
+        }
+    }
+
     double bytes(TensorId id) const {
         const Tensor& tensor = graph_.tensors[id];
         if (!tensor.known_shape || tensor.role == TensorRole::constant) return 0;
-        return static_cast<double>(element_count(tensor, bound_)) * bits_of(schedule_.storage[id]) / 8;
+        const auto narrow = narrow_bytes_.find(id);
+        const double value_bytes =
+            narrow != narrow_bytes_.end() ? narrow->second : bits_of(schedule_.storage[id]) / 8.0;
+        return static_cast<double>(element_count(tensor, bound_)) * value_bytes;
     }
 
     const Graph& graph_;
     const Schedule& schedule_;
     const BoundShapes& bound_;
-    std::vector<TensorId> root_;  ///< the tensor in whose storage each lies
-    std::vector<OpId> last_;      ///< operator that reads a storage last
+    std::unordered_map<TensorId, double> narrow_bytes_;  ///< of one value of a quantised weight, its scale included
+    std::vector<TensorId> root_;                         ///< the tensor in whose storage each lies
+    std::vector<OpId> last_;                             ///< operator that reads a storage last
 };
 
 }  // namespace

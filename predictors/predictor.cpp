@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "ftax/equations.hpp"
@@ -48,6 +49,7 @@ struct PlannedKernel : kernels::KernelTime<double> {
     Factor factor = Factor::elementwise;
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
+    std::int32_t launches = 1;  ///< one after the other; the times are those of all
 };
 
 const Graph& checked(const Graph& graph) {
@@ -122,11 +124,14 @@ struct Predictor::State {
                 const auto shape = kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last);
                 const auto planned = plan(kernel_models, shape, kernel.path);
                 const Factor factor = factor_of(shape, kernel.path);
-                const double scale = device.factors.scale(factor);
+                const auto launches = static_cast<std::int32_t>(std::min<std::int64_t>(
+                    repetitions(graph, kernel, bound), std::numeric_limits<std::int32_t>::max()));
+                const double scale = device.factors.scale(factor) * launches;
                 plans[i] = {{scale * planned.seconds, scale * planned.power_limited_s},
                             factor,
                             planned.bound(),
-                            occupancy(planned, device.device.sms, device.device.max_threads_per_sm)};
+                            occupancy(planned, device.device.sms, device.device.max_threads_per_sm),
+                            launches};
             }
         }
     }
@@ -162,6 +167,11 @@ struct Predictor::State {
         return bound[graph.tensors[graph.ops[launch.op].inputs[0]].shape[0]] == 1;
     }
 
+    /// What further kernels of one call take the host; a CUDA graph has them already.
+    double step_launch_s(const LaunchCosts& launch) const {
+        return launch.host_kind == HostKind::graph_node ? 0 : launch.step_launches * costs.step_launch_s;
+    }
+
     /// Costs one launch: its kernels on the device, its dispatch on the host.
     void time_launch(const Launch& launch, TimedLaunch& timed, LaunchCosts& prediction) const {
         double longest_s = 0;
@@ -174,7 +184,8 @@ struct Predictor::State {
             prediction.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
             prediction.sm_active_s += one->seconds * one->occupancy.sms;
             prediction.warps_active_s += one->seconds * one->occupancy.warps;
-            ++prediction.kernels;
+            prediction.kernels += one->launches;
+            prediction.step_launches += one->launches - 1;
             if (one->seconds >= longest_s) {
                 prediction.bound = one->bound;
                 prediction.factor = one->factor;
@@ -193,7 +204,7 @@ struct Predictor::State {
         prediction.list_parts = static_cast<std::int32_t>(launch.list_parts);
         prediction.blas_call = calls_blas(launch);
         prediction.host_s = costs[prediction.host_kind] + launch.module_calls * costs[HostKind::module_call] +
-                            launch.list_parts * costs[HostKind::list_part] +
+                            launch.list_parts * costs[HostKind::list_part] + step_launch_s(prediction) +
                             (prediction.blas_call ? costs.blas_call_s : 0);
         prediction.device_s = prediction.boost_s;
         timed = {prediction.host_s, prediction.device_s, prediction.kernels, launch.host_kind == HostKind::synchronize};

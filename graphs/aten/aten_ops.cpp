@@ -212,7 +212,8 @@ void read_causal(const Context& c) {
 
 void read_recurrent(const Context& c) {
     const std::string_view target = c.call.target;
-    c.add("cell", std::string(target.ends_with("lstm") ? "lstm" : target.ends_with("gru") ? "gru" : "rnn"));
+    const auto is_cell = [&](std::string_view name) { return target.find(name) != std::string_view::npos; };
+    c.add("cell", std::string(is_cell("lstm") ? "lstm" : is_cell("gru") ? "gru" : "rnn"));
     const std::int64_t directions = 1 + c.call.integer("bidirectional", 0);
     const auto width = c.graph.expressions.constant_value(first_output(c.graph, c.call).shape.back());
     if (!width) fail(c.call, "the hidden size is symbolic");
@@ -221,6 +222,8 @@ void read_recurrent(const Context& c) {
     require_at_least(c, "num_layers", {layers}, 1);
     c.add("layers", layers);
     c.add("directions", directions);
+    if (c.call.integer("batch_first", 0) != 0) c.add("batch_first", 1);
+    if (c.call.find("batch_sizes") != nullptr) c.add("packed", 1);
 }
 
 /// Rows sorted by expert; how many experts each token has the operator does not say.
@@ -268,6 +271,7 @@ const AtenRow table[] = {
     {"bmm", OpKind::matmul},
     {"addmm", OpKind::matmul, {}, no_attributes, product_with_sum},
     {"baddbmm", OpKind::matmul, {}, no_attributes, batched_product_with_sum},
+    {"_int_mm", OpKind::matmul},
     {"_grouped_mm", OpKind::matmul, {}, read_experts, "self mat2"},
     {"scaled_dot_product_attention", OpKind::attention, {}, read_causal, "query key value attn_mask"},
     {"_scaled_dot_product_flash_attention", OpKind::attention, {}, read_causal, "query key value"},
@@ -278,6 +282,10 @@ const AtenRow table[] = {
     {"gru", OpKind::recurrent, {}, read_recurrent},
     {"rnn_tanh", OpKind::recurrent, {}, read_recurrent},
     {"rnn_relu", OpKind::recurrent, {}, read_recurrent},
+    {"lstm_cell", OpKind::recurrent, {}, read_recurrent},
+    {"gru_cell", OpKind::recurrent, {}, read_recurrent},
+    {"rnn_tanh_cell", OpKind::recurrent, {}, read_recurrent},
+    {"rnn_relu_cell", OpKind::recurrent, {}, read_recurrent},
 
     {"batch_norm", OpKind::batch_norm, {}, no_attributes, norm_operands},
     {"native_batch_norm", OpKind::batch_norm, {}, no_attributes, norm_operands},
@@ -321,6 +329,7 @@ const AtenRow table[] = {
     {"copysign", OpKind::pointwise, own_name},
     {"cos", OpKind::pointwise, own_name},
     {"cosh", OpKind::pointwise, own_name},
+    {"diff", OpKind::pointwise, "sub"},
     {"div", OpKind::pointwise, own_name},
     {"divide", OpKind::pointwise, "div"},
     {"elu", OpKind::pointwise, own_name},
@@ -732,13 +741,39 @@ class Einsum {
     bool append_product() {
         const AtenArgument* equation = call_.find("equation");
         const AtenArgument* tensors = call_.find("tensors");
-        if (!equation || !tensors || tensors->tensors.size() != 2 || call_.outputs.size() != 1) return false;
-        std::string text = equation->text;
+        if (!equation || !tensors || tensors->tensors.size() != 2) return false;
+        return append_product(tensors->tensors[0], tensors->tensors[1], equation->text);
+    }
+
+    /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
+    bool append_tensordot() {
+        const TensorId a = call_.tensor("self"), b = call_.tensor("other");
+        const auto dims_a = call_.integers("dims_self"), dims_b = call_.integers("dims_other");
+        if (a == no_tensor || b == no_tensor || dims_a.size() != dims_b.size()) return false;
+        const auto rank = [&](TensorId id) { return graph_.tensors[id].shape.size(); };
+        if (rank(a) + rank(b) > 26) return false;
+        std::string left(rank(a), ' '), right(rank(b), ' ');
+        char next = 'a';
+        for (std::size_t i = 0; i < dims_a.size(); ++i) {
+            left.at(axis_of(call_, dims_a[i], rank(a))) = right.at(axis_of(call_, dims_b[i], rank(b))) = next++;
+        }
+        std::string kept;
+        for (std::string* letters : {&left, &right}) {
+            for (char& letter : *letters) {
+                if (letter == ' ') kept += letter = next++;
+            }
+        }
+        return append_product(a, b, left + ',' + right + "->" + kept);
+    }
+
+  private:
+    bool append_product(TensorId a, TensorId b, std::string text) {
+        if (call_.outputs.size() != 1) return false;
         std::erase(text, ' ');
         const std::size_t comma = text.find(','), arrow = text.find("->");
         if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
         a_ = text.substr(0, comma), b_ = text.substr(comma + 1, arrow - comma - 1), out_ = text.substr(arrow + 2);
-        a_id_ = tensors->tensors[0], b_id_ = tensors->tensors[1];
+        a_id_ = a, b_id_ = b;
         if (!read_letters(a_, a_id_) || !read_letters(b_, b_id_)) return false;
         std::string shared, own_a, own_b, summed;
         for (const char letter : a_) (has(b_, letter) ? has(out_, letter) ? shared : summed : own_a) += letter;
@@ -761,7 +796,6 @@ class Einsum {
         return true;
     }
 
-  private:
     static bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
 
     bool read_letters(const std::string& letters, TensorId id) {
@@ -957,11 +991,13 @@ bool is_of_known_library(std::string_view target) noexcept {
 }
 
 bool is_known_aten(std::string_view target) noexcept {
-    return target == "aten::einsum" || target == "aten::_native_multi_head_attention" || find_row(target) != nullptr;
+    return target == "aten::einsum" || target == "aten::tensordot" || target == "aten::_native_multi_head_attention" ||
+           find_row(target) != nullptr;
 }
 
 void append_aten(Graph& graph, const AtenCall& call) {
     if (call.target == "aten::einsum" && Einsum(graph, call).append_product()) return;
+    if (call.target == "aten::tensordot" && Einsum(graph, call).append_tensordot()) return;
     if (call.target == "aten::_native_multi_head_attention" && append_native_attention(graph, call)) return;
     const AtenRow* row = find_row(call.target);
     std::vector<TensorId> inputs = operands(call, row);

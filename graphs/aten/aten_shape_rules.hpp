@@ -93,6 +93,10 @@ Outputs einsum(const Call& c);
 Outputs attention(const Call& c);
 Outputs same_with_weights(const Call& c);  ///< like the first tensor; weights of the attention, which nobody asks for
 Outputs recurrent(const Call& c);
+Outputs recurrent_cell(const Call& c);
+Outputs integer_matmul(const Call& c);
+Outputs tensordot(const Call& c);
+Outputs differences(const Call& c);
 Outputs normalized(const Call& c);
 Outputs pool(const Call& c);
 Outputs pool_with_indices(const Call& c);

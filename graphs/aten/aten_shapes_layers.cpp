@@ -133,6 +133,42 @@ Outputs matmul(const Call& c) {
     return {{promoted(c), std::move(shape)}};
 }
 
+/// Sums of products of 8 bits have 32.
+Outputs integer_matmul(const Call& c) {
+    Outputs result = matmul(c);
+    result[0].dtype = DType::i32;
+    return result;
+}
+
+Outputs tensordot(const Call& c) {
+    Shape shape;
+    const std::pair<std::string_view, std::string_view> operands[] = {{"self", "dims_self"}, {"other", "dims_other"}};
+    for (const auto& [operand, dims] : operands) {
+        const Shape& all = c.tensor(operand).shape;
+        std::vector<bool> summed(all.size(), false);
+        for (const std::int64_t dim : c.integers(dims)) summed[c.axis(dim, all.size())] = true;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (!summed[i]) shape.push_back(all[i]);
+        }
+    }
+    return {{promoted(c), std::move(shape)}};
+}
+
+/// Neighbours subtracted `n` times; what is joined at either end beforehand makes up for some.
+Outputs differences(const Call& c) {
+    const Tensor& x = c.tensor("self");
+    if (x.shape.empty()) c.fail("needs a dimension");
+    const std::size_t axis = c.axis(c.integer("dim", -1), x.shape.size());
+    Expression length = c.pool().subtract(x.shape[axis], c.constant(c.integer("n", 1)));
+    for (const std::string_view joined : {"prepend", "append"}) {
+        const auto other = c.has(joined) ? c.tensors(joined) : std::vector<const Tensor*>{};
+        if (!other.empty() && axis < other[0]->shape.size()) length = c.pool().add(length, other[0]->shape[axis]);
+    }
+    Shape shape = x.shape;
+    shape[axis] = length;
+    return {{x.dtype, std::move(shape)}};
+}
+
 /// Rows that are sorted by group, each multiplied with the matrix of its own.
 Outputs grouped_matmul(const Call& c) {
     const Shape& a = c.tensor("self").shape;
@@ -194,7 +230,7 @@ Outputs same_with_weights(const Call& c) {
 /// Returns the sequence and the last states. Packed sequences, whose data come first, keep their form.
 Outputs recurrent(const Call& c) {
     const Tensor& input = c.first();
-    if (!c.has("input") || c.has("batch_sizes") || input.shape.size() < 2) return {};
+    if (input.shape.size() < 2) return {};
     const auto states = c.tensors("hx");
     if (states.empty() || states[0]->shape.empty()) c.fail("has no initial state");
     const std::int64_t directions = 1 + c.integer("bidirectional", 0);
@@ -202,6 +238,13 @@ Outputs recurrent(const Call& c) {
     output.back() = c.pool().multiply(states[0]->shape.back(), c.constant(directions));
     Outputs result{{input.dtype, std::move(output)}};
     for (const Tensor* state : states) result.push_back({state->dtype, state->shape});
+    return result;
+}
+
+/// Returns the new states.
+Outputs recurrent_cell(const Call& c) {
+    Outputs result;
+    for (const Tensor* state : c.tensors("hx")) result.push_back({state->dtype, state->shape});
     return result;
 }
 

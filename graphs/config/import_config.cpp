@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graphs/config/networks.hpp"
+#include "graphs/config/quantization.hpp"
 #include "graphs/config/read_config.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/json_document.hpp"
@@ -119,9 +120,7 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     const Family* family = find_family(type->text());
     if (family != nullptr) {
         Graph graph = build(document, *family, name, options);
-        if (document.find("quantization_config")) {
-            graph.warnings.push_back("quantization_config is not modelled: weights count in the precision of the run");
-        }
+        if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
         return graph;
     }
     // A model for text and images: its language model has a config of its own inside.
@@ -130,6 +129,9 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     family = inner_type ? find_family(inner_type->text()) : nullptr;
     if (family == nullptr || family->form != Form::decoder) fail_unknown(*type);
     Graph graph = build(*inner, *family, name, options);
+    for (const JsonField& part : {document, *inner}) {
+        if (const auto quantization = part.find("quantization_config")) note_quantization(graph, *quantization);
+    }
     graph.warnings.push_back(
         fmt::format("{}: the graph is that of the language model in text_config alone", type->text()));
     return graph;

@@ -335,6 +335,7 @@ void recurrent(Node& n) {
     if (const auto known = math.constant_value(hidden)) n.set("hidden", *known);
     n.set("layers", std::int64_t{1});
     n.set("directions", directions);
+    if (batch_first) n.set("batch_first", std::int64_t{1});
 }
 
 }  // namespace ftax::onnx_import

@@ -20,6 +20,20 @@ constexpr std::array<std::string_view, 10> sequence_names{"seq",         "sequen
                                                           "seq_length",  "seqlen",    "sequence_len",    "max_seq_len",
                                                           "text_length", "num_tokens"};
 
+constexpr std::array<std::string_view, 4> past_names{"past_sequence_length", "past_seq_length", "past_seq_len",
+                                                     "past_length"};
+
+/// torch's own numbered names of dimensions that nobody named: s0, s77.
+bool is_numbered(std::string_view symbol) {
+    return symbol.size() > 1 && symbol[0] == 's' &&
+           std::all_of(symbol.begin() + 1, symbol.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Keys or values of earlier tokens, [batch, heads, tokens, width].
+bool is_cache(std::string_view input, std::size_t rank) {
+    return rank == 4 && (input.find("past") != std::string_view::npos || input.find("cache") != std::string_view::npos);
+}
+
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
     std::string lower(name);
@@ -35,6 +49,16 @@ std::string identifier(std::string_view text) {
         if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
     }
     if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front()))) name.insert(name.begin(), '_');
+    return name;
+}
+
+/// Likewise, with the dots that names inside of shape expressions may have.
+std::string dotted_identifier(std::string_view text) {
+    std::string name = identifier(text);
+    const std::size_t shift = name.size() - std::min(text.size(), std::size_t{100});
+    for (std::size_t i = 0; i + shift < name.size(); ++i) {
+        if (text[i] == '.') name[i + shift] = '.';
+    }
     return name;
 }
 
@@ -88,7 +112,7 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
 
     // Which symbol is the batch: one that is called so, else the leading dynamic dimension that all inputs share.
     std::vector<std::string> leading;
-    std::set<std::string> called_batch, called_sequence, integer_second;
+    std::set<std::string> called_batch, called_sequence, called_past, integer_second;
     bool second_differs = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!shapes_[i] || shapes_[i]->empty()) continue;
@@ -96,6 +120,7 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             if (!is_symbol(file_, dim)) continue;
             if (is_one_of(batch_names, file_.to_string(dim))) called_batch.insert(file_.to_string(dim));
             if (is_one_of(sequence_names, file_.to_string(dim))) called_sequence.insert(file_.to_string(dim));
+            if (is_one_of(past_names, file_.to_string(dim))) called_past.insert(file_.to_string(dim));
         }
         const Expression first = shapes_[i]->front();
         if (is_symbol(file_, first)) leading.push_back(file_.to_string(first));
@@ -137,6 +162,9 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         }
     }
 
+    if (called_past.size() == 1) rename(*called_past.begin(), "past", false);
+    name_numbered(inputs, warnings);
+
     input_symbols_ = file_.symbols().size();
 
     // Shapes the user gave replace the file's, and what they say about a symbol holds wherever it occurs.
@@ -176,6 +204,36 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             }
         }
         dims = std::move(replaced);
+    }
+}
+
+/// As the importer of .pt2 files has it (graphs/pt2/symbol_names.cpp): the batch, the sequence and the cached tokens by
+/// where they stand, all others INPUT.DIM.
+void DimensionNames::name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+                                   std::vector<std::string>& warnings) {
+    std::set<std::string, std::less<>> taken(file_.symbols().begin(), file_.symbols().end());
+    for (const auto& [from, to] : renamed_) taken.insert(to);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!shapes_[i]) continue;
+        const std::size_t rank = shapes_[i]->size();
+        const bool integers = !is_float(dtype_from_onnx(inputs[i].second.element_type));
+        const bool mask = inputs[i].first.find("mask") != std::string_view::npos;
+        for (std::size_t axis = 0; axis < rank; ++axis) {
+            const Expression dim = (*shapes_[i])[axis];
+            const std::string symbol = is_symbol(file_, dim) ? file_.to_string(dim) : std::string();
+            if (!is_numbered(symbol) || renamed_.contains(symbol)) continue;
+            const std::string_view role = axis == 0                                      ? "batch"
+                                          : axis == 1 && rank == 2 && integers && !mask  ? "seq"
+                                          : axis == 2 && is_cache(inputs[i].first, rank) ? "past"
+                                                                                         : "";
+            const std::string name = role.empty() || taken.contains(role)
+                                         ? fmt::format("{}.{}", dotted_identifier(inputs[i].first), axis)
+                                         : std::string(role);
+            if (!taken.insert(name).second) continue;
+            renamed_[symbol] = name;
+            warnings.push_back(
+                fmt::format("symbol {} (dimension {} of input {}) is called {}", symbol, axis, inputs[i].first, name));
+        }
     }
 }
 

@@ -28,6 +28,8 @@ class DimensionNames {
     [[nodiscard]] Expression declared(const DimRecord& dim, ExpressionPool& pool) const;
 
   private:
+    void name_numbered(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
+                       std::vector<std::string>& warnings);
     [[nodiscard]] Expression convert(Expression e, ExpressionPool& pool) const;
 
     ExpressionPool file_;                                      ///< expressions in the file's own symbols

@@ -9,6 +9,7 @@
 
 #include "ftax/factors.hpp"
 #include "ftax/framework.hpp"
+#include "ftax/generate.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
 
@@ -72,6 +73,10 @@ struct Conditioned {
 
 /// Pairs a measurement with what `predictor` says of it at `bindings`. Throws what predict() throws.
 [[nodiscard]] AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings);
+
+/// Pairs a run of a language model with what `generator` says of it: its prompts and the step in the middle, as often
+/// as they run. Throws what generate() throws.
+[[nodiscard]] AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator);
 
 /// A run that is worth measuring.
 struct SuggestedAnchor {

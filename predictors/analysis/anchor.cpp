@@ -396,6 +396,44 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
     return result;
 }
 
+AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
+    const GenerationRequest request{.batch = row.batch, .prompt = row.prompt, .new_tokens = row.new_tokens};
+    const Generation generation = generator.generate(request);
+    const std::int64_t together = (row.batch + generation.prefill_passes - 1) / generation.prefill_passes;
+    const Measurement measured{
+        .gpu = row.gpu, .framework = row.framework, .model = row.model, .latency_s = row.latency_s, .line = row.line};
+    struct Pass {
+        double count;
+        ShapeBindings bindings;
+    };
+    const Pass passes[] = {{static_cast<double>(row.batch) / static_cast<double>(together),
+                            generator.pass(request, together, row.prompt, 0)},
+                           {generation.waves * static_cast<double>(row.new_tokens - 1),
+                            generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)),
+                                           1, row.prompt + row.new_tokens / 2)}};
+    Predictor& predictor = generator.predictor();
+    AnchorRow sum;
+    for (const Pass& pass : passes) {
+        const AnchorRow one = anchor_row(measured, predictor, pass.bindings);
+        if (&pass == passes) {
+            sum = one;
+            sum.host_s = sum.calls = sum.device_s = sum.forward_s = 0;
+            sum.class_s = {};
+        }
+        sum.host_s += pass.count * one.host_s;
+        sum.calls += pass.count * one.calls;
+        sum.device_s += pass.count * one.device_s;
+        sum.forward_s += pass.count * one.forward_s;
+        for (std::size_t f = 0; f < factor_count; ++f) sum.class_s[f] += pass.count * one.class_s[f];
+    }
+    const double scale = host_parameter(predictor.framework(), "host.scale");
+    const double host_s = scale * sum.host_s + sum.calls * host_parameter(predictor.framework(), sum.call);
+    sum.waiting = generation.total_s / later_of(host_s, scale * sum.forward_s + sum.device_s);
+    sum.label = fmt::format("line {}: {}, batch {}, {} + {} tokens", row.line, row.model, row.batch, row.prompt,
+                            row.new_tokens);
+    return sum;
+}
+
 AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std::span<const std::int64_t> batches,
                            std::span<const std::int64_t> candidates, std::size_t count) {
     constexpr std::string_view model = "predicted";

@@ -30,7 +30,8 @@ constexpr LoweringTraits nodes{
     .conv_workspace_bytes = 32 << 20,                   // cudnn_conv_use_max_workspace = 0, default until 1.14
     .cublas_lt_limit = 0,                               // cublasGemmHelper (shared_inc/fpgeneric.h)
     .batched_matmul_copies = false,
-    .synchronizes_runs = true,  // InferenceSession::Run ends with a synchronisation of the stream
+    .persistent_recurrences = false,  // CUDNN_RNN_ALGO_STANDARD (rnn/cudnn_rnn_base.h)
+    .synchronizes_runs = true,        // InferenceSession::Run ends with a synchronisation of the stream
     .host_kind = HostKind::engine};
 constexpr LoweringTraits captured = [] {
     LoweringTraits traits = nodes;

@@ -37,6 +37,10 @@ constexpr std::array specs{
     HostParameterSpec{"host.elementwise", cost(13e-6)},
     HostParameterSpec{"host.view", cost(6e-6)},
     HostParameterSpec{"host.module_call", cost(2e-6)},
+    HostParameterSpec{"host.step_launch",
+                      cost(3.3e-6,
+                           "cuDNN 8.2's LSTM and RNN, PyTorch 1.11: batch 1 to 16, 6.5 to 7 us for the two kernels of "
+                           "a layer's step (github.com/xwang233/code-snippet, cudnn-rnn-bench-62143/forward)")},
     HostParameterSpec{"host.list_part", cost(1.5e-6,
                                              "densenet's concatenations of up to 37 parts, framework_tax.csv; "
                                              "TensorShape.cpp checks each part and Shape.cu "
@@ -118,6 +122,7 @@ HostCosts host_costs(const FrameworkProfile& profile, Precision precision) {
         if (half) costs.seconds[i] *= host_parameter(profile, "half." + name);
     }
     costs.blas_call_s = host_parameter(profile, "host.blas_call");
+    costs.step_launch_s = host_parameter(profile, "host.step_launch") * scale;
     costs.launch_latency_s = host_parameter(profile, "launch_latency_s");
     costs.kernel_gap_s = host_parameter(profile, "kernel_gap_s");
     const auto stddev_of = [&](std::string_view name, double unknown) {

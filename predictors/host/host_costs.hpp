@@ -16,6 +16,7 @@ namespace ftax {
 struct HostCosts {
     std::array<double, host_kind_count> seconds{};
     double blas_call_s = 0;            ///< on top of an operator that goes through the BLAS library
+    double step_launch_s = 0;          ///< for each kernel of a call that launches some at every step of a sequence
     double launch_latency_s = 0;       ///< from the end of a launch call to the earliest start of the kernel
     double kernel_gap_s = 0;           ///< between two kernels of a stream
     double model_relative_stddev = 0;  ///< of a model's host time once the scalars are known

@@ -160,6 +160,9 @@ struct CpuModel {
     [[nodiscard]] T seconds(const QuantizeShape&) const { return T(0.0); }
     [[nodiscard]] T seconds(const MixtureShape&) const { return T(0.0); }
 
+    /// Frameworks on a CPU run the steps of a recurrence one by one (LoweringTraits).
+    [[nodiscard]] T seconds(const RecurrentShape&) const { return T(0.0); }
+
     /// Two products and a softmax over blocks that stay in cache. Source:
     /// aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     [[nodiscard]] T seconds(const AttentionShape& s) const {

@@ -94,6 +94,10 @@ std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels<dou
 std::string reason_of(const kernels::MixtureShape&, const KernelModels<double>&, MathPath, const KernelPlan<double>&) {
     return "routing, two grouped products and a sum";
 }
+std::string reason_of(const kernels::RecurrentShape&, const KernelModels<double>&, MathPath,
+                      const KernelPlan<double>&) {
+    return "the weights of a small state stay on the chip";
+}
 
 double bytes_of(const kernels::QuantizeShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);
@@ -113,6 +117,12 @@ double bytes_of(const kernels::MixtureShape& s) {
     return 2.0 * static_cast<double>(s.tokens) * static_cast<double>(s.hidden) * s.element_bytes +
            (s.gated ? 3 : 2) * static_cast<double>(s.experts) * static_cast<double>(s.width) *
                static_cast<double>(s.hidden) * weight;
+}
+double bytes_of(const kernels::RecurrentShape& s) {
+    return kernels::recurrent::value_bytes *
+           (static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden) +
+            static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates + 1) *
+                static_cast<double>(s.hidden));
 }
 double bytes_of(const kernels::GemmShape& s) {
     const PrecisionSpec& precision = precision_spec(s.operands);

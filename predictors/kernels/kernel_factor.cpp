@@ -51,6 +51,10 @@ Factor class_of(const MixtureShape&, bool) {
     return Factor::gemm_tensor;
 }
 
+Factor class_of(const RecurrentShape&, bool) {
+    return Factor::gemm;
+}
+
 }  // namespace
 
 Factor factor_of(const KernelShape& shape, MathPath path) {

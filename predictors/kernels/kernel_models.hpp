@@ -13,6 +13,7 @@
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/mixture.hpp"
 #include "predictors/kernels/quantized.hpp"
+#include "predictors/kernels/recurrent.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
@@ -112,6 +113,9 @@ struct KernelModels {
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MixtureShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.tensor_gemm, parameters.mixture);
+    }
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::RecurrentShape& shape, MathPath) const {
+        return kernels::plan(shape, at(MathPath::fp32));
     }
 };
 

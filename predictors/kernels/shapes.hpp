@@ -143,6 +143,12 @@ struct MixtureShape {
     friend bool operator==(const MixtureShape&, const MixtureShape&) = default;
 };
 
+/// The steps of one recurrent layer and direction in one kernel.
+struct RecurrentShape {
+    std::int64_t steps = 1, batch = 1, hidden = 1, gates = 1;
+    friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
+};
+
 /// Operations of an operator, a multiplication and an addition counted apart; those that its shape asks for, whatever
 /// the kernel does.
 [[nodiscard]] inline double flops(const GemmShape& s) {
@@ -185,12 +191,18 @@ struct MixtureShape {
            static_cast<double>(s.hidden) * static_cast<double>(s.width);
 }
 
+[[nodiscard]] inline double flops(const RecurrentShape& s) {
+    return 2.0 * static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates) *
+           static_cast<double>(s.hidden) * static_cast<double>(s.hidden);
+}
+
 }  // namespace ftax::kernels
 
 namespace ftax {
 
 /// A shape that a kernel model times.
-using KernelShape = std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
-                                 kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape>;
+using KernelShape =
+    std::variant<kernels::GemmShape, kernels::ConvShape, kernels::MemoryShape, kernels::AttentionShape,
+                 kernels::QuantizeShape, kernels::GroupedGemmShape, kernels::MixtureShape, kernels::RecurrentShape>;
 
 }  // namespace ftax

@@ -6,6 +6,7 @@
 
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace {
@@ -164,8 +165,8 @@ kernels::GemmShape product_of_attention(const Graph& graph, const Schedule& sche
     shape.engine = kernel.engine;
     shape.batch = checked_multiply(whole.batch, whole.heads);
     shape.m = whole.q_length;
-    shape.n = kernel.part == AttentionPart::scores ? whole.kv_length : whole.head_dim;
-    shape.k = kernel.part == AttentionPart::scores ? whole.head_dim : whole.kv_length;
+    shape.n = kernel.part == OperatorPart::scores ? whole.kv_length : whole.head_dim;
+    shape.k = kernel.part == OperatorPart::scores ? whole.head_dim : whole.kv_length;
     return shape;
 }
 
@@ -183,10 +184,55 @@ kernels::MemoryShape softmax_of_attention(const Graph& graph, const Schedule& sc
     return shape;
 }
 
+/// The products of a recurrence. A step's weights come back at the next one: nothing else is touched meanwhile.
+kernels::GemmShape product_of_recurrence(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                         const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const RecurrentDimensions d = recurrent_dimensions(graph, op, bound);
+    const bool of_state = kernel.part == OperatorPart::state_product;
+    kernels::GemmShape shape;
+    shape.engine = kernel.engine;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.linear = true;
+    shape.library = kernels::BlasLibrary::cublas;
+    shape.older_library = kernel.older_blas;
+    shape.weight_reuse_bytes = of_state ? 0 : schedule.weight_bytes;
+    shape.m = of_state ? d.batch : checked_multiply(d.steps, d.batch);
+    shape.n = checked_multiply(checked_multiply(d.gates, d.hidden), of_state ? 1 : d.directions);
+    shape.k = of_state                                            ? d.hidden
+              : kernel.part == OperatorPart::later_input_products ? checked_multiply(d.hidden, d.directions)
+                                                                  : d.input;
+    return shape;
+}
+
+/// Reads the gates of one step and the cell's state, writes state and output.
+kernels::MemoryShape update_of_recurrence(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                          const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const RecurrentDimensions d = recurrent_dimensions(graph, op, bound);
+    kernels::MemoryShape shape;
+    shape.cls = kernels::MemoryClass::transcendental;
+    shape.engine = kernel.engine;
+    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.rows = d.batch;
+    shape.row_length = checked_multiply(d.gates, d.hidden);
+    shape.elements = checked_multiply(shape.rows, shape.row_length);
+    const std::int64_t state_bytes = checked_multiply(checked_multiply(d.batch, d.hidden), shape.element_bytes);
+    shape.read_bytes = checked_add(checked_multiply(shape.elements, shape.element_bytes), state_bytes);
+    shape.write_bytes = checked_multiply(op.text("cell") == "lstm" ? 3 : 2, state_bytes);
+    return shape;
+}
+
+kernels::RecurrentShape recurrent_shape(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    const RecurrentDimensions d = recurrent_dimensions(graph, graph.ops[kernel.op], bound);
+    return {.steps = d.steps, .batch = d.batch, .hidden = d.hidden, .gates = d.gates};
+}
+
 kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                               const BoundShapes& bound) {
     const Op& op = graph.ops[kernel.op];
     if (op.kind == OpKind::attention) return product_of_attention(graph, schedule, kernel, bound);
+    if (op.kind == OpKind::recurrent) return product_of_recurrence(graph, schedule, kernel, bound);
     const Tensor& a = graph.tensors[op.inputs[0]];
     const Tensor& c = graph.tensors[op.outputs[0]];
     kernels::GemmShape shape;
@@ -208,11 +254,6 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
         shape.linear = true;
         shape.m = rows;
         choose_library();
-        return shape;
-    }
-    if (op.kind == OpKind::recurrent) {  // one product per step
-        shape.m = dim(c, bound, -2);
-        shape.batch = std::max<std::int64_t>(1, rows / shape.m);
         return shape;
     }
     const Tensor& b = graph.tensors[op.inputs[1]];
@@ -297,7 +338,8 @@ kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, 
 
 kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                   const BoundShapes& bound) {
-    if (kernel.part == AttentionPart::softmax) return softmax_of_attention(graph, schedule, kernel, bound);
+    if (kernel.part == OperatorPart::softmax) return softmax_of_attention(graph, schedule, kernel, bound);
+    if (kernel.part == OperatorPart::state_update) return update_of_recurrence(graph, schedule, kernel, bound);
     kernels::MemoryShape shape;
     shape.engine = kernel.engine;
     shape.cls = kernel.writes.empty() ? kernel.memory_class : class_for_layout(graph, kernel, bound);
@@ -429,6 +471,8 @@ KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Ker
             return quantize_shape(graph, kernel, bound);
         case KernelClass::grouped_gemm:
             return grouped_shape(graph, schedule, kernel, bound);
+        case KernelClass::recurrent:
+            return recurrent_shape(graph, kernel, bound);
         case KernelClass::memory:
             break;
     }
@@ -459,6 +503,23 @@ bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bo
             return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);
     }
     return true;
+}
+
+std::int64_t repetitions(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    if (op.kind != OpKind::recurrent || kernel.part == OperatorPart::whole) return 1;
+    const RecurrentDimensions d = recurrent_dimensions(graph, op, bound);
+    switch (kernel.part) {
+        case OperatorPart::later_input_products:
+            return d.layers - 1;
+        case OperatorPart::steps:
+            return checked_multiply(d.layers, d.directions);
+        case OperatorPart::state_product:
+        case OperatorPart::state_update:
+            return checked_multiply(checked_multiply(d.steps, d.layers), d.directions);
+        default:
+            return 1;
+    }
 }
 
 }  // namespace ftax

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "ftax/graph.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/timeline/schedule.hpp"
@@ -14,5 +16,8 @@ namespace ftax {
 
 /// Whether the kernel is launched for these shapes (see LaunchCondition).
 [[nodiscard]] bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
+
+/// How often an operator launches the kernel, one after the other: a recurrence once for each step.
+[[nodiscard]] std::int64_t repetitions(const Graph& graph, const Kernel& kernel, const BoundShapes& bound);
 
 }  // namespace ftax

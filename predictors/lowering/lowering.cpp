@@ -363,17 +363,55 @@ class Lowering {
             kernel.condition = LaunchCondition::beyond_longest;
             kernel.path = path;
         }
-        for (const AttentionPart part : {AttentionPart::scores, AttentionPart::softmax, AttentionPart::values}) {
+        for (const OperatorPart part : {OperatorPart::scores, OperatorPart::softmax, OperatorPart::values}) {
             kernel.part = part;
-            kernel.cls = part == AttentionPart::softmax ? KernelClass::memory : KernelClass::gemm;
+            kernel.cls = part == OperatorPart::softmax ? KernelClass::memory : KernelClass::gemm;
             kernel.memory_class = MemoryClass::softmax;
             add_kernel(kernel);
         }
     }
 
+    /// Largest state of which a layer is one kernel. Source: PyTorch 1.12, aten/src/ATen/native/cudnn/RNN.cpp
+    /// (use_rnn_persist_small_h), which does not use it for packed sequences.
+    bool is_persistent(const Op& op) const {
+        const std::int64_t largest = op.text("cell") == "rnn" ? 384 : 192;
+        return traits_.persistent_recurrences && op.integer("packed", 0) == 0 && op.integer("hidden", 1) <= largest;
+    }
+
+    /// cuDNN's call: the products of a layer's input with its weights for all steps at once, then for each step of each
+    /// layer and direction a product with the state and what makes the new state of it. Nothing overlaps: four layers
+    /// take four times as long as one. Source: cudnn-rnn-bench-62143/forward (see recurrent.hpp), first column.
+    void lower_recurrent(OpId id) {
+        const Op& op = graph_.ops[id];
+        cast_for_autocast(id);
+        if (op.integer("batch_first", 0) != 0 && !traits_.views_move_data) {  // _cudnn_rnn copies what it transposes
+            begin_launch(id, HostKind::elementwise);
+            add_kernel(
+                {.memory_class = MemoryClass::transpose, .op = id, .reads = {op.inputs[0]}, .writes = {op.inputs[0]}});
+        }
+        begin_launch(id, HostKind::conv);
+        Kernel kernel{.cls = KernelClass::gemm,
+                      .path = contraction_path(true),
+                      .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
+                      .op = id,
+                      .reads = present_inputs(op),
+                      .writes = op.outputs};
+        const auto add_part = [&](KernelClass cls, OperatorPart part) {
+            kernel.cls = cls;
+            kernel.part = part;
+            add_kernel(kernel);
+        };
+        add_part(KernelClass::gemm, OperatorPart::input_products);
+        if (op.integer("layers", 1) > 1) add_part(KernelClass::gemm, OperatorPart::later_input_products);
+        if (is_persistent(op)) return add_part(KernelClass::recurrent, OperatorPart::steps);
+        add_part(KernelClass::gemm, OperatorPart::state_product);
+        add_part(KernelClass::memory, OperatorPart::state_update);
+    }
+
     void lower_contraction(OpId id, const LaunchRule& rule) {
         const Op& op = graph_.ops[id];
         if (op.kind == OpKind::attention && traits_.engine) return lower_engine_attention(id);
+        if (op.kind == OpKind::recurrent) return lower_recurrent(id);
         const bool convolution = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose;
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
@@ -611,7 +649,7 @@ MathPath layer_path(const DeviceSpec& device, Precision precision) {
 }
 
 LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {
-    if (is_cpu(device)) traits.separate_conv_bias = false;
+    if (is_cpu(device)) traits.separate_conv_bias = traits.persistent_recurrences = false;
     return traits;
 }
 

@@ -39,6 +39,7 @@ struct LoweringTraits {
     /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.
     std::int64_t cublas_lt_limit = 65535;
     bool batched_matmul_copies = true;   ///< operands whose leading dimensions do not merge are copied first
+    bool persistent_recurrences = true;  ///< a small recurrent layer is one kernel (PyTorch with cuDNN 8.2 and later)
     bool captures_decoding = false;      ///< steps of one token for each sequence are one CUDA graph
     bool serves_sequences = false;       ///< each forward call takes sequences from a scheduler and samples tokens
     bool evicts_sequences = false;       ///< others run on while a sequence waits for memory, else all begin together

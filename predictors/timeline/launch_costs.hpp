@@ -12,6 +12,7 @@ namespace ftax {
 struct LaunchCosts : OpPrediction {
     std::int32_t module_calls = 0;        ///< nn.Module calls paid before it
     std::int32_t list_parts = 0;          ///< tensors of the list it takes
+    std::int32_t step_launches = 0;       ///< kernels of a recurrence's steps
     bool blas_call = false;               ///< its dispatch queries the BLAS library
     Factor factor = Factor::elementwise;  ///< class of the longest of its kernels
     double boost_s = 0;                   ///< device time of its kernels at boost clock

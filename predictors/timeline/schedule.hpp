@@ -11,7 +11,7 @@
 
 namespace ftax {
 
-enum class KernelClass : std::uint8_t { gemm, conv, memory, attention, quantize, grouped_gemm };
+enum class KernelClass : std::uint8_t { gemm, conv, memory, attention, quantize, grouped_gemm, recurrent };
 
 /// When a kernel is launched at all: eager frameworks copy only what a view cannot express, and that depends on the
 /// bound shapes (with batch 1 more dimensions can be merged than with batch 2).
@@ -25,8 +25,18 @@ enum class LaunchCondition : std::uint8_t {
     beyond_longest,
 };
 
-/// Which part of an attention a kernel does.
-enum class AttentionPart : std::uint8_t { whole, scores, softmax, values };
+/// Which part of an operator a kernel does, where it has several.
+enum class OperatorPart : std::uint8_t {
+    whole,
+    scores,  ///< of an attention
+    softmax,
+    values,
+    input_products,        ///< of a recurrence: the first layer's input with its weights, all steps at once
+    later_input_products,  ///< the same of each layer behind it
+    state_product,         ///< of each step of each layer and direction
+    state_update,          ///< its gates and the new state
+    steps,                 ///< all steps of each layer and direction in one kernel
+};
 
 inline constexpr std::int64_t no_cublas_lt_limit = std::numeric_limits<std::int64_t>::max();
 
@@ -45,7 +55,7 @@ struct Kernel {
     Precision operands = Precision::fp32;  ///< see kernels::GemmShape
     bool engine = false;                   ///< see kernels::MemoryShape
     bool whole_heads = false;              ///< see kernels::AttentionShape
-    AttentionPart part = AttentionPart::whole;
+    OperatorPart part = OperatorPart::whole;
     std::int64_t longest = 0;  ///< see LaunchCondition
     bool lookup = false;       ///< reads[0] is a table of which only as much is read as is written
     OpId op = no_op;           ///< whose dimensions and attributes a contraction takes

@@ -109,4 +109,30 @@ std::vector<TensorId> scattered(const Graph& graph, const Op& scatter) {
     return updates;
 }
 
+RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent, const BoundShapes& bound) {
+    const std::string_view cell = recurrent.text("cell");
+    RecurrentDimensions d;
+    d.gates = cell == "lstm" ? 4 : cell == "gru" ? 3 : 1;
+    d.hidden = std::max<std::int64_t>(1, recurrent.integer("hidden", 1));
+    d.layers = std::max<std::int64_t>(1, recurrent.integer("layers", 1));
+    d.directions = std::max<std::int64_t>(1, recurrent.integer("directions", 1));
+    const Tensor& x = graph.tensors[recurrent.inputs[0]];
+    if (!x.known_shape || x.shape.empty()) return d;
+    const auto dim = [&](std::size_t axis) { return std::max<std::int64_t>(1, bound[x.shape[axis]]); };
+    d.input = dim(x.shape.size() - 1);
+    if (x.shape.size() == 2) {
+        d.batch = dim(0);
+        const bool packed = recurrent.integer("packed", 0) != 0 && recurrent.inputs.size() > 1;
+        const Tensor* sizes = packed ? &graph.tensors[recurrent.inputs[1]] : nullptr;
+        if (sizes == nullptr || !sizes->known_shape || sizes->shape.empty()) return d;
+        d.steps = std::max<std::int64_t>(1, bound[sizes->shape[0]]);
+        d.batch = (dim(0) - 1) / d.steps + 1;
+    } else if (x.shape.size() == 3) {
+        const bool batch_first = recurrent.integer("batch_first", 0) != 0;
+        d.steps = dim(batch_first ? 1 : 0);
+        d.batch = dim(batch_first ? 0 : 1);
+    }
+    return d;
+}
+
 }  // namespace ftax

@@ -79,26 +79,38 @@ std::int64_t attention_flops(const OpView& v) {  // q·kᵀ and p·v; softmax is
     return twice(checked_multiply(scores, per_score));
 }
 
+/// Each step of each layer and direction multiplies input and state by the weights of its gates.
 std::int64_t recurrent_flops(const OpView& v) {
-    // Each step of each layer and direction multiplies input and state by the gate weights: 4 gates in an LSTM, 3 in a
-    // GRU, 1 in a plain RNN.
-    const std::string_view cell = v.op.text("cell");
-    const std::int64_t gates = cell == "lstm" ? 4 : cell == "gru" ? 3 : 1;
-    const std::int64_t hidden = v.op.integer("hidden", 1);
-    const std::int64_t directions = v.op.integer("directions", 1);
-    const std::int64_t layers = std::max<std::int64_t>(1, v.op.integer("layers", 1));
-    const std::int64_t output_width = checked_multiply(hidden, directions);
+    const RecurrentDimensions d = recurrent_dimensions(v.graph, v.op, v.bound);
+    const std::int64_t output_width = checked_multiply(d.hidden, d.directions);
     const auto layer = [&](std::int64_t width) {
-        return checked_multiply(checked_multiply(gates, output_width), checked_add(width, hidden));
+        return checked_multiply(checked_multiply(d.gates, output_width), checked_add(width, d.hidden));
     };
-    const std::int64_t macs =
-        checked_add(layer(v.dim(v.input(0), -1)), checked_multiply(layers - 1, layer(output_width)));
-    return twice(checked_multiply(macs, checked_multiply(v.dim(v.input(0), 0), v.dim(v.input(0), 1))));
+    const std::int64_t macs = checked_add(layer(d.input), checked_multiply(d.layers - 1, layer(output_width)));
+    return twice(checked_multiply(macs, checked_multiply(d.steps, d.batch)));
 }
 
 template <int per_element>
 std::int64_t per_output(const OpView& v) {
     return checked_multiply(per_element, v.elements(v.output(0)));
+}
+
+/// An operator without a rule that takes a weight beside an activation multiplies by it, as far as anyone can tell:
+/// each result meets one slice of the weight. Without this a network would seem modelled while most of its work is not.
+std::int64_t custom_flops(const OpView& v) {
+    const std::int64_t results = v.elements(v.output(0));
+    bool activates = false;
+    std::int64_t multiplied = 0;
+    for (std::size_t i = 0; i < v.op.inputs.size(); ++i) {
+        const Tensor* tensor = v.input(i);
+        if (!tensor || !tensor->known_shape || !is_float(tensor->dtype)) continue;
+        if (tensor->role == TensorRole::weight && tensor->shape.size() > 1) {
+            multiplied = checked_add(multiplied, v.slice_elements(tensor));
+        } else {
+            activates = activates || tensor->role != TensorRole::weight;
+        }
+    }
+    return activates && multiplied > 0 ? twice(checked_multiply(results, multiplied)) : results;
 }
 
 std::int64_t per_input(const OpView& v) {
@@ -176,7 +188,7 @@ constexpr std::array<WorkRule, op_kind_count> rules{{
     {OpKind::identity, no_flops, Traffic::none},
     {OpKind::all_reduce, per_output<1>, Traffic::operands},
     {OpKind::control, no_flops, Traffic::none},
-    {OpKind::custom, per_output<1>, Traffic::operands},
+    {OpKind::custom, custom_flops, Traffic::operands},
 }};
 
 constexpr bool rules_follow_op_kinds() {

@@ -6,21 +6,58 @@
 #include <utility>
 
 #include "ftax/error.hpp"
+#include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/quantized_weights.hpp"
 #include "src/scenario/arguments.hpp"
+#include "src/scenario/language_rows.hpp"
 #include "src/scenario/notices.hpp"
+#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::scenario {
 namespace {
 
+/// The precision that the checkpoint's weights have; where the card has no units for their activations, that with the
+/// same weights and activations of 16 bits. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4
+/// checkpoints on cards before).
+std::optional<std::string> quantized_precision(const Graph& graph, const DeviceSpec& device) {
+    const auto marked = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                     [](const Op& op) { return !op.text(weights_attribute).empty(); });
+    if (marked == graph.ops.end()) return std::nullopt;
+    const PrecisionSpec& wanted = precision_spec(parse_precision(std::string(marked->text(weights_attribute))));
+    if (runs(device, wanted)) return std::string(wanted.name);
+    const std::string wider = bits_of(wanted.weight) == 4 ? "w4a16" : "w8a16";
+    if (wanted.name != wider) {
+        print_warnings(
+            {fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name, wanted.name, wider)});
+    }
+    return wider;
+}
+
 /// The type of the weights, as far as the device computes in it; engines take f32 weights as f16.
 /// Source: vLLM, --dtype auto.
 std::string precision_of(const Graph& graph, const DeviceSpec& device, const std::string& framework) {
+    if (const auto quantized = quantized_precision(graph, device)) return *quantized;
     const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
         return tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16);
     });
     if (half == graph.tensors.end()) return framework_model(framework).traits.serves_sequences ? "fp16" : "fp32";
     return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? "bf16" : "fp16";
+}
+
+/// Takes the file of anchor rows out of the arguments where it holds runs of language models.
+std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
+    if (run.anchor.empty()) return {};
+    CsvTable table = read_csv(run.anchor);
+    if (!holds_language_models(table)) return {};
+    run.anchor.clear();
+    return usable_rows(read_language_measurements(std::move(table)), print_warnings);
+}
+
+/// The name that rows give a zoo model.
+std::string_view short_name(std::string_view model) {
+    constexpr std::string_view zoo = "zoo:";
+    return model.starts_with(zoo) ? model.substr(zoo.size()) : model;
 }
 
 Graph load_shard(const GenerationArguments& arguments, std::int64_t cards) {
@@ -41,6 +78,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
         arguments.dollars_per_hour > 0 ? std::optional(arguments.dollars_per_hour) : std::nullopt;
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
     RunArguments run = arguments.run;
+    const std::vector<LanguageMeasurement> anchors = take_language_rows(run);
     for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
         const Graph& graph = result.graphs.emplace_back(load_shard(arguments, cards));
         print_warnings(graph.warnings);
@@ -55,7 +93,14 @@ GenerationResult generate(const GenerationArguments& arguments) {
         }
         PredictOptions options = run.options;
         options.precision = parse_precision(run.precision);
-        Generator& generator = result.generators.emplace_back(graph, built.device(), built.framework(), options);
+        DeviceProfile device = built.device();
+        FrameworkProfile framework = built.framework();
+        if (!anchors.empty()) {
+            const std::size_t known = framework.warnings.size();
+            anchor_on(framework, device, anchors, short_name(arguments.model.model));
+            print_warnings({framework.warnings.begin() + static_cast<std::ptrdiff_t>(known), framework.warnings.end()});
+        }
+        Generator& generator = result.generators.emplace_back(graph, std::move(device), std::move(framework), options);
         if (result.report.rows.empty()) result.report.run = report_on(generator.predictor(), arguments.model, run);
         std::vector<std::string>& warnings = result.report.run.warnings;
         for (const auto* more : {&graph.warnings, &built.device().warnings, &built.framework().warnings}) {

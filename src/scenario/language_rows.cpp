@@ -1,10 +1,46 @@
 #include "src/scenario/language_rows.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "ftax/anchor.hpp"
 #include "ftax/import.hpp"
 
 namespace ftax::scenario {
+
+namespace {
+
+/// The decoder of a row, cut for as many cards as it ran on.
+Graph graph_of(const LanguageMeasurement& row) {
+    ImportOptions options;
+    options.tensor_parallel = static_cast<int>(row.cards);
+    return load_graph("zoo:" + row.model, options);
+}
+
+}  // namespace
+
+void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const LanguageMeasurement> rows,
+               std::string_view model) {
+    std::map<std::pair<std::string, std::int64_t>, Graph> graphs;
+    std::vector<AnchorRow> anchors;
+    for (const LanguageMeasurement& row : rows) {
+        if (framework_name(row.framework) != framework.framework || device_spec(row.gpu).slug != device.device.slug)
+            continue;
+        const auto [graph, added] = graphs.try_emplace({row.model, row.cards});
+        if (added) graph->second = graph_of(row);
+        Generator generator(graph->second, device, framework, {.precision = row.precision});
+        anchors.push_back(anchor_row(row, generator));
+    }
+    if (anchors.empty()) {
+        framework.warnings.push_back(
+            fmt::format("no anchor row is of {} on {}", framework.framework, device.device.slug));
+        return;
+    }
+    const Conditioned known = condition(anchors, device.factors, model);
+    framework = anchored(std::move(framework), known.hosts.begin()->second);
+    device.factors = known.device;
+}
 
 LanguagePredictor::LanguagePredictor(std::string device_profile_path, Profile profile)
     : device_profile_path_(std::move(device_profile_path)), profile_(std::move(profile)) {
@@ -16,9 +52,8 @@ Generation LanguagePredictor::predict(const LanguageMeasurement& row) {
     if (!entry.generator) {
         FrameworkProfile framework = profile_(row.framework);
         DeviceProfile device = device_profile(row.gpu, device_profile_path_);
-        ImportOptions options;
-        options.tensor_parallel = static_cast<int>(row.cards);
-        entry.graph = std::make_unique<Graph>(load_graph("zoo:" + row.model, options));
+        if (!anchors_.empty()) anchor_on(framework, device, anchors_, row.model);
+        entry.graph = std::make_unique<Graph>(graph_of(row));
         entry.generator = std::make_unique<Generator>(*entry.graph, std::move(device), std::move(framework),
                                                       PredictOptions{.precision = row.precision});
     }

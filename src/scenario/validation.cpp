@@ -52,12 +52,13 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
 }
 
 std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile<LanguageMeasurement>& file,
-                                                           const ValidationArguments& arguments, const Watch& watch,
+                                                           const ValidationArguments& arguments, const Warn& warn,
+                                                           const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
-    if (!arguments.anchor.empty()) {
-        throw Error(ErrorCode::usage, "rows of language models take no --anchor");
-    }
     LanguagePredictor predictor(arguments.device_profile);
+    if (!arguments.anchor.empty()) {
+        predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
+    }
     auto rows = predict_rows(file, watch, [&](const LanguageMeasurement& row) {
         const Generation g = predictor.predict(row);
         return std::optional(
@@ -115,7 +116,7 @@ Validation validate(const ValidationArguments& arguments, const Warn& warn, cons
         result.table = std::move(file.table);
     } else if (holds_language_models(result.table)) {
         auto file = read_language_measurements(std::move(result.table));
-        result.rows = validate_language_models(file, arguments, watch, profiles);
+        result.rows = validate_language_models(file, arguments, warn, watch, profiles);
         result.table = std::move(file.table);
     } else {
         auto file = read_model_measurements(std::move(result.table));

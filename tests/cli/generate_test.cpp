@@ -109,3 +109,57 @@ TEST_CASE("rows of language models are predicted from prompt to last token") {
     CHECK(json["overall"]["mape"].get<double>() < 0.5);
     CHECK(json["skipped"].size() == 1);
 }
+
+TEST_CASE("ftax generate takes the precision that the checkpoint's weights have, and their memory") {
+    const TemporaryFolder folder;
+    const std::string text = config;
+    folder.write("config.json", text);
+    const auto run = [&](const char* device) {
+        const auto outcome = run_ftax({"generate", folder.path.string(), "--device", device, "--framework", "vllm",
+                                       "--prompt", "128", "--new-tokens", "8", "--json", "-"});
+        REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.errors);
+        return nlohmann::json::parse(outcome.output);
+    };
+    const auto weights = [](const nlohmann::json& report) {
+        return report["predictions"][0]["memory"]["weights_bytes"].get<double>();
+    };
+    const double whole = weights(run("l4"));
+    const double embeddings = 2.0 * 1000 * 256;  // the table; the head is as long
+    const auto quantized = [&](const char* method) {
+        folder.write("config.json", text.substr(0, text.rfind('}')) + ",\"quantization_config\":" + method + "}");
+    };
+    quantized(R"({"quant_method":"awq","bits":4})");
+    const auto awq = run("l4");
+    CHECK(awq["precision"] == "w4a16");
+    CHECK(weights(awq) == doctest::Approx(2 * embeddings + (whole - 2 * embeddings) * 4.125 / 16).epsilon(0.01));
+    quantized(R"({"quant_method":"fp8"})");
+    CHECK(run("l4")["precision"] == "fp8");
+    CHECK(run("a100-sxm4-40gb")["precision"] == "w8a16");  // no units for fp8
+}
+
+TEST_CASE("rows of language models anchor ftax generate and validate") {
+    const TemporaryFolder folder;
+    const auto total = [&](const std::string& batch, const std::string& anchor) {
+        std::vector<std::string> words{"generate",     "llama-2-7b", "--device",    "a100-sxm4-40gb",
+                                       "--framework",  "vllm",       "--precision", "fp16",
+                                       "--batch",      batch,        "--prompt",    "256",
+                                       "--new-tokens", "64",         "--json",      "-"};
+        if (!anchor.empty()) words.insert(words.end(), {"--anchor", anchor});
+        const auto run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["predictions"][0]["total_s"].get<double>();
+    };
+    const double before = total("1", "");
+    const auto rows = [&](const char* gpu, double factor) {
+        return folder.write("rows.csv", "gpu,framework,precision,model,isl,osl,batch,latency_s\n" + std::string(gpu) +
+                                            ",vllm,fp16,llama-2-7b,256,64,1," + std::to_string(factor * before) + "\n");
+    };
+    const std::string slower = rows("a100-sxm4-40gb", 1.3);
+    CHECK(total("1", slower) > 1.15 * before);
+    CHECK(total("1", slower) < 1.35 * before);
+    CHECK(total("8", slower) > 1.05 * total("8", ""));
+    const auto validated = run_ftax({"validate", slower, "--anchor", slower, "--json", "-"});
+    REQUIRE_MESSAGE(validated.exit_code == 0, validated.errors);
+    CHECK(nlohmann::json::parse(validated.output)["overall"]["mape"].get<double>() < 0.12);
+    CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == doctest::Approx(before));  // of another card
+}

@@ -66,6 +66,37 @@ TEST_CASE("an empty vector before the other parts of a concatenation does not co
     CHECK(work.write_bytes == bytes);
 }
 
+TEST_CASE("a tensordot is one product of the dimensions that it sums") {
+    Graph graph;
+    for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{7, 3, 4}, {4, 5, 3}, {7, 5}}) {
+        Tensor& tensor = graph.tensors.emplace_back();
+        tensor.name = std::to_string(graph.tensors.size());
+        for (const std::int64_t dim : shape) tensor.shape.push_back(graph.expressions.constant(dim));
+    }
+    AtenCall call;
+    call.target = "aten::tensordot";
+    call.name = "product";
+    call.arguments = {{"self", {0}, {}, {}, {}, {}},
+                      {"other", {1}, {}, {}, {}, {}},
+                      {"dims_self", {}, {1, 2}, {}, {}, {}},
+                      {"dims_other", {}, {2, 0}, {}, {}, {}}};
+    call.outputs = {2};
+    append_aten(graph, call);
+    CHECK(total_work(graph, bind(graph, {})).flops == 2 * 7 * 5 * 3 * 4);
+}
+
+TEST_CASE("an operator without a rule that takes a weight counts as a product with it") {
+    const auto flops = [](const char* operands) {
+        const Graph graph =
+            parse_text_graph(std::string("input %x f32[8,64]\ninput %i i64[8]\nweight %w f32[32,64]\n") +
+                             "weight %b f32[32]\n%y f32[8,32] = custom(" + operands + ")\noutput %y\n");
+        return total_work(graph, bind(graph, {})).flops;
+    };
+    CHECK(flops("%x,%w,%b") == 2 * 8 * 32 * 64);
+    CHECK(flops("%x,%b") == 8 * 32);
+    CHECK(flops("%w,%i") == 8 * 32);  // a lookup
+}
+
 TEST_CASE("BAD_INPUTS 17: layers of a recurrence are multiplied, not walked through") {
     const auto flops = [](const std::string& layers) {
         const Graph graph = parse_text_graph(

@@ -393,3 +393,18 @@ TEST_CASE("BAD_INPUTS 21: ATen operands that do not fit name the call") {
                       .sizes("stride", {"0"}))
               .find("stride") != std::string::npos);
 }
+
+TEST_CASE("products and differences that few models call give the shapes that PyTorch gives") {
+    CHECK(Call("aten::diff").tensor("self", {"n", "10"}).infer() == "f32[n,9]");
+    CHECK(Call("aten::diff").tensor("self", {"10", "n"}).sizes("n", {"2"}).sizes("dim", {"0"}).infer() == "f32[8,n]");
+    CHECK(Call("aten::diff").tensor("self", {"n", "10"}).tensor("prepend", {"n", "1"}).infer() == "f32[n,10]");
+    CHECK(Call("aten::tensordot")
+              .tensor("self", {"n", "3", "4"})
+              .tensor("other", {"4", "5", "3"})
+              .sizes("dims_self", {"1", "2"})
+              .sizes("dims_other", {"2", "0"})
+              .infer() == "f32[n,5]");
+    CHECK(Call("aten::_int_mm").tensor("self", {"n", "8"}, DType::i8).tensor("mat2", {"8", "4"}, DType::i8).infer() ==
+          "i32[n,4]");
+    CHECK(Call("aten::gru_cell").tensor("input", {"n", "8"}).tensor("hx", {"n", "5"}).infer() == "f32[n,5]");
+}

@@ -170,3 +170,38 @@ TEST_CASE("the zoo's language models have the parameters that their makers state
               doctest::Approx(model.billions).epsilon(2e-3));
     }
 }
+
+TEST_CASE("quantization_config says which precision the weights have") {
+    const auto weights = [](const std::string& quantization) {
+        const Graph graph = import(with("quantization_config", quantization));
+        REQUIRE(graph.warnings.size() == 1);
+        for (const Op& op : graph.ops) {
+            if (op.kind == OpKind::linear) return std::string(op.text("weights"));
+        }
+        return std::string("no layer");
+    };
+    CHECK(weights(R"({"quant_method":"awq","bits":4,"group_size":128})") == "w4a16");
+    CHECK(weights(R"({"quant_method":"gptq","bits":8,"group_size":-1})") == "w8a16");
+    CHECK(weights(R"({"quant_method":"fp8","activation_scheme":"dynamic"})") == "fp8");
+    CHECK(weights(R"({"quant_method":"fp8","weight_block_size":[128,128]})") == "fp8_block");
+    const auto group = [](const std::string& fields, const std::string& activations) {
+        return R"({"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{)" + fields +
+               R"(},"input_activations":)" + activations + "}}}";
+    };
+    const std::string eight = R"({"num_bits":8})";
+    CHECK(weights(group(R"("num_bits":8,"type":"float","strategy":"channel")", eight)) == "fp8");
+    CHECK(weights(group(R"("num_bits":8,"type":"float","strategy":"block")", eight)) == "fp8_block");
+    CHECK(weights(group(R"("num_bits":8,"type":"int")", eight)) == "int8");
+    CHECK(weights(group(R"("num_bits":4,"type":"int")", "null")) == "w4a16");
+    CHECK(weights(group(R"("num_bits":4,"type":"float")", R"({"num_bits":4})")) == "nvfp4");
+    CHECK(weights(R"({"quant_method":"modelopt","quant_algo":"NVFP4"})") == "nvfp4");
+    for (const char* unknown : {R"({"quant_method":"bitsandbytes","load_in_4bit":true})", R"({"bits":4})",
+                                R"({"quant_method":"gptq","bits":3})", R"({"quant_method":"mxfp4"})"}) {
+        CHECK_MESSAGE(weights(unknown).empty(), unknown);
+    }
+    CHECK(
+        import(with("quantization_config", R"({"quant_method":"mxfp4"})")).warnings[0] ==
+        "quantization_config: ftax has no precision for the formats of 'mxfp4'; weights count in the precision of the "
+        "run");
+    CHECK(failure(with("quantization_config", R"({"quant_method":4})")).code == ErrorCode::model);
+}

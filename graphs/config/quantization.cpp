@@ -1,0 +1,94 @@
+#include "graphs/config/quantization.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "src/core/quantized_weights.hpp"
+
+namespace ftax::config {
+namespace {
+
+std::string text_of(const JsonField& parent, std::string_view field) {
+    const auto found = parent.find(field);
+    return found ? found->text() : std::string();
+}
+
+/// Weights of so many bits as integers, activations as they are.
+std::optional<Precision> weights_alone(int bits) {
+    if (bits == 4) return Precision::w4a16;
+    if (bits == 8) return Precision::w8a16;
+    return std::nullopt;
+}
+
+/// AWQ writes the number of bits under either name.
+std::optional<Precision> packed_integers(const JsonField& quantization) {
+    for (const std::string_view name : {"bits", "w_bit"}) {
+        if (const auto bits = quantization.find(name)) return weights_alone(bits->positive_count());
+    }
+    return std::nullopt;
+}
+
+/// The first group of layers stands for all: checkpoints with several are rare.
+std::optional<Precision> compressed_tensors(const JsonField& quantization) {
+    const auto groups = quantization.find("config_groups");
+    if (!groups || groups->elements().empty()) return std::nullopt;
+    const JsonField group = groups->elements().front();
+    const auto weights = group.find("weights");
+    if (!weights || !weights->find("num_bits")) return std::nullopt;
+    const int bits = (*weights)["num_bits"].positive_count();
+    const bool activations = group.find("input_activations").has_value();
+    const std::string type = text_of(*weights, "type");
+    if (type == "int") {
+        if (!activations) return weights_alone(bits);
+        return bits == 8 ? std::optional(Precision::int8) : std::nullopt;
+    }
+    if (type != "float" || !activations) return std::nullopt;
+    if (bits == 4) return Precision::nvfp4;
+    if (bits != 8) return std::nullopt;
+    return text_of(*weights, "strategy") == "block" ? Precision::fp8_block : Precision::fp8;
+}
+
+std::optional<Precision> model_optimizer(const JsonField& quantization) {
+    const std::string algorithm = text_of(quantization, "quant_algo");
+    if (algorithm == "FP8") return Precision::fp8;
+    if (algorithm == "NVFP4") return Precision::nvfp4;
+    if (algorithm == "W4A16_AWQ" || algorithm == "W4A16") return Precision::w4a16;
+    if (algorithm == "W8A16") return Precision::w8a16;
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Precision> read_quantization(const JsonField& quantization) {
+    const std::string method = text_of(quantization, "quant_method");
+    if (method == "awq" || method == "gptq") return packed_integers(quantization);
+    if (method == "fp8") return quantization.find("weight_block_size") ? Precision::fp8_block : Precision::fp8;
+    if (method == "fbgemm_fp8") return Precision::fp8;
+    if (method == "compressed-tensors") return compressed_tensors(quantization);
+    if (method.starts_with("modelopt") || quantization.find("quant_algo")) return model_optimizer(quantization);
+    return std::nullopt;
+}
+
+void note_quantization(Graph& graph, const JsonField& quantization) {
+    const auto precision = read_quantization(quantization);
+    if (!precision) {
+        const std::string method = text_of(quantization, "quant_method");
+        graph.warnings.push_back(
+            fmt::format("quantization_config: ftax has no precision for the formats of '{}'; weights count in the "
+                        "precision of the run",
+                        method.empty() ? "a method without a name" : method));
+        return;
+    }
+    const std::string name(name_of(*precision));
+    for (Op& op : graph.ops) {
+        const bool layer = (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&
+                           op.inputs[1] != no_tensor && graph.tensors[op.inputs[1]].role == TensorRole::weight;
+        if (layer) op.attributes.push_back({std::string(weights_attribute), name});
+    }
+    graph.warnings.push_back(
+        fmt::format("the checkpoint's weights are {}: ftax generate predicts them so, other verbs with --precision {}",
+                    name, name));
+}
+
+}  // namespace ftax::config

@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+
+using namespace ftax;
+
+namespace {
+
+Graph recurrence(const std::string& shape, const std::string& attributes) {
+    return parse_text_graph("graph recurrent\ninput %x f32[" + shape + "]\n%y f32[" + shape + "] = recurrent(%x) {" +
+                            attributes + "}\noutput %y\n");
+}
+
+Prediction predict(const Graph& graph, const char* framework = "pytorch-eager", const char* device = "t4") {
+    Predictor predictor(graph, device_profile(device), framework_profile(framework), {});
+    return predictor.predict({});
+}
+
+Graph exported(const char* name) {
+    return load_graph((std::filesystem::path(FTAX_SOURCE_DIR) / "tests/graphs/exported" / name).string());
+}
+
+}  // namespace
+
+TEST_CASE("a recurrence runs step by step: a product and an update for each step of each layer and direction") {
+    const auto kernels = [](const std::string& attributes) {
+        return predict(recurrence("100,8,256", "cell=\"lstm\" hidden=256 " + attributes)).kernels;
+    };
+    CHECK(kernels("") == 1 + 2 * 100);  // and the products with the input, once
+    CHECK(kernels("layers=3") == 1 + 2 + 2 * 3 * 100);
+    CHECK(kernels("directions=2") == 1 + 2 * 2 * 100);
+    CHECK(predict(recurrence("8,100,256", "cell=\"lstm\" hidden=256 batch_first=1")).kernels == 1 + 1 + 2 * 100);
+}
+
+TEST_CASE("host and device of a recurrence grow with its steps, not with its batch alone") {
+    const auto at = [](const char* shape) { return predict(recurrence(shape, "cell=\"gru\" hidden=256")); };
+    const Prediction whole = at("400,8,256"), half = at("200,8,256");
+    CHECK(whole.device_s > 1.9 * half.device_s);
+    CHECK(whole.host_s > 1.5 * half.host_s);
+    CHECK(at("400,9,256").host_s == doctest::Approx(whole.host_s));
+    // As a CUDA graph the steps cost the host nothing.
+    const Graph graph = recurrence("400,8,256", "cell=\"gru\" hidden=256");
+    CHECK(predict(graph, "cuda-graph").host_s < 0.1 * whole.host_s);
+}
+
+TEST_CASE("a small state stays on the chip under PyTorch, not under ONNX Runtime nor where the sequences are packed") {
+    const Graph small = recurrence("1000,8,128", "cell=\"lstm\" hidden=128");
+    CHECK(predict(small).kernels == 2);
+    CHECK(predict(small, "onnxruntime-cuda").kernels == 1 + 2 * 1000);
+    CHECK(predict(recurrence("1000,8,256", "cell=\"rnn\" hidden=256")).kernels == 2);
+    CHECK(predict(recurrence("1000,8,256", "cell=\"gru\" hidden=256")).kernels == 1 + 2 * 1000);
+    const Graph packed = parse_text_graph(
+        "graph packed\ninput %x f32[700,128]\ninput %sizes i64[100]\n"
+        "%y f32[700,128] = recurrent(%x, %sizes) {cell=\"lstm\" hidden=128 packed=1}\noutput %y\n");
+    CHECK(predict(packed).kernels == 1 + 2 * 100);
+    CHECK(work_of(packed, packed.ops[0], bind(packed, {})).flops == 2 * 700 * 4 * 128 * (128 + 128));
+}
+
+// github.com/xwang233/code-snippet, cudnn-rnn-bench-62143/forward: PyTorch 1.11, a card of 2021 that the table does not
+// name. What the host decides takes 6.5 to 7 µs for each step of a layer there, an RTX 2070 Super's class of device.
+TEST_CASE("steps take what cuDNN's take") {
+    const auto ms = [](const char* shape, const char* cell, int hidden, int layers, const char* framework) {
+        const Graph graph = recurrence(shape, "cell=\"" + std::string(cell) + "\" hidden=" + std::to_string(hidden) +
+                                                  " layers=" + std::to_string(layers));
+        return 1e3 * predict(graph, framework, "rtx-2080-ti").latency_s;
+    };
+    // Standard algorithm: LSTM of 104 and 152 values, four layers, before persistent kernels came.
+    CHECK(ms("1709,8,40", "lstm", 104, 4, "onnxruntime-cuda") == doctest::Approx(45.9).epsilon(0.5));
+    CHECK(ms("5895,1,288", "lstm", 152, 4, "onnxruntime-cuda") == doctest::Approx(158.0).epsilon(0.5));
+    // In one kernel.
+    CHECK(ms("2560,3,368", "lstm", 40, 4, "pytorch-eager") == doctest::Approx(6.1).epsilon(0.5));
+    CHECK(ms("1892,47,104", "lstm", 88, 4, "pytorch-eager") == doctest::Approx(17.5).epsilon(0.5));
+    CHECK(ms("5895,1,288", "lstm", 152, 4, "pytorch-eager") == doctest::Approx(129.5).epsilon(0.5));
+    CHECK(ms("5654,5,232", "rnn", 320, 4, "pytorch-eager") == doctest::Approx(156.2).epsilon(0.5));
+    CHECK(ms("4936,7,216", "rnn", 208, 4, "pytorch-eager") == doctest::Approx(18.2).epsilon(0.5));
+}
+
+TEST_CASE("an LSTM of two layers takes as long through .pt2 as through ONNX") {
+    const Graph pt2 = exported("lstm.pt2"), onnx = exported("lstm-dynamo.onnx");
+    for (const char* framework : {"pytorch-eager", "onnxruntime-cuda", "cuda-graph"}) {
+        CAPTURE(framework);
+        const double host = framework == std::string("pytorch-eager") ? 0.3 : 0.05;  // two calls of 16 steps each
+        CHECK(predict(onnx, framework).latency_s == doctest::Approx(predict(pt2, framework).latency_s).epsilon(host));
+    }
+    CHECK(total_work(pt2, bind(pt2, {})).flops ==
+          doctest::Approx(total_work(onnx, bind(onnx, {})).flops).epsilon(1e-3));
+}
