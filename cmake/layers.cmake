@@ -45,7 +45,8 @@ ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
 ftax_sources(io_sources
     src/io/
         architecture_file.cpp csv.cpp data_folder.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
-        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp uncertainty_file.cpp)
+        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp uncertainty_file.cpp
+        version_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 include(cmake/tables.cmake)
 
@@ -161,6 +162,9 @@ endif()
 ftax_sources(bare_libtorch_sources # compiled by calibration/campaign.sh, where there is no CMake
     calibration/bench/libtorch/bare/
         library.cpp)
+ftax_sources(dispatch_study_sources # compiled by dispatch.py beside it, against several versions of PyTorch
+    calibration/studies/host_dispatch/
+        empty_backend.cpp)
 ftax_sources(libtorch_sources
     calibration/bench/libtorch/
         libtorch_device.cpp network.cpp)

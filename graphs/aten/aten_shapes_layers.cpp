@@ -146,7 +146,7 @@ Outputs tensordot(const Call& c) {
     for (const auto& [operand, dims] : operands) {
         const Shape& all = c.tensor(operand).shape;
         std::vector<bool> summed(all.size(), false);
-        for (const std::int64_t dim : c.integers(dims)) summed[c.axis(dim, all.size())] = true;
+        for (const std::int64_t dim : c.call().integers(dims)) summed[c.axis(dim, all.size())] = true;
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (!summed[i]) shape.push_back(all[i]);
         }

@@ -428,7 +428,7 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
     }
     const double scale = host_parameter(predictor.framework(), "host.scale");
     const double host_s = scale * sum.host_s + sum.calls * host_parameter(predictor.framework(), sum.call);
-    sum.waiting = generation.total_s / later_of(host_s, scale * sum.forward_s + sum.device_s);
+    sum.waiting = generation.total_s / std::max(host_s, scale * sum.forward_s + sum.device_s);
     sum.label = fmt::format("line {}: {}, batch {}, {} + {} tokens", row.line, row.model, row.batch, row.prompt,
                             row.new_tokens);
     return sum;

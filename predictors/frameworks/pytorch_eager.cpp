@@ -5,7 +5,8 @@ namespace ftax {
 // Eager PyTorch launches the graph as it stands, operator by operator: no rewrites, and the lowering's defaults.
 const FrameworkModel pytorch_eager{
     .name = "pytorch-eager",
-    .description = "PyTorch eager: every operator dispatched from Python",
+    .description =
+        "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 for its version, from 1.12 on",
     .traits = {},
     .rewrites = {},
     .measured = {.convolutional = true, .transformers = true},

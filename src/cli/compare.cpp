@@ -29,7 +29,7 @@ std::vector<report::ComparisonRow> compare_pair(const Graph& graph, const Compar
                                                 const RunArguments& pair,
                                                 const std::vector<std::optional<std::int64_t>>& batches) {
     LibraryVersions libraries;
-    const FrameworkModel& model = framework_model(take_version(pair.framework, libraries));
+    const FrameworkModel& model = framework_model(take_version(pair.framework, libraries).name);
     const bool versioned = pair.framework.find('@') != std::string::npos;
     report::ComparisonRow row{.device = pair.device,
                               .framework = versioned ? pair.framework : std::string(model.name),
@@ -69,7 +69,7 @@ int run_compare(const CompareArguments& arguments) {
     std::vector<std::string> frameworks;
     for (const std::string& name : split_list(arguments.run.framework)) {
         LibraryVersions ignored;
-        (void)framework_model(take_version(name, ignored));
+        (void)framework_model(take_version(name, ignored).name);
         frameworks.push_back(name);
     }
     const Graph graph = load_graph(arguments.model);

@@ -6,6 +6,8 @@
 
 #include "ftax/anchor.hpp"
 #include "ftax/import.hpp"
+#include "ftax/version.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 
@@ -25,11 +27,12 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     std::map<std::pair<std::string, std::int64_t>, Graph> graphs;
     std::vector<AnchorRow> anchors;
     for (const LanguageMeasurement& row : rows) {
-        if (framework_name(row.framework) != framework.framework || device_spec(row.gpu).slug != device.device.slug)
-            continue;
+        LibraryVersions libraries;
+        const std::string name = take_version(row.framework, libraries).name;
+        if (name != framework.framework || device_spec(row.gpu).slug != device.device.slug) continue;
         const auto [graph, added] = graphs.try_emplace({row.model, row.cards});
         if (added) graph->second = graph_of(row);
-        Generator generator(graph->second, device, framework, {.precision = row.precision});
+        Generator generator(graph->second, device, framework, {.precision = row.precision, .libraries = libraries});
         anchors.push_back(anchor_row(row, generator));
     }
     if (anchors.empty()) {
@@ -44,18 +47,22 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
 
 LanguagePredictor::LanguagePredictor(std::string device_profile_path, Profile profile)
     : device_profile_path_(std::move(device_profile_path)), profile_(std::move(profile)) {
-    if (!profile_) profile_ = [](const std::string& name) { return framework_profile(framework_name(name)); };
+    if (!profile_) profile_ = [](const std::string& name) { return framework_profile(name); };
 }
 
 Generation LanguagePredictor::predict(const LanguageMeasurement& row) {
     Entry& entry = entries_[{row.gpu, row.framework, row.model, row.precision, row.cards}];
     if (!entry.generator) {
-        FrameworkProfile framework = profile_(row.framework);
+        LibraryVersions libraries;
+        const FrameworkChoice choice = take_version(row.framework, libraries);
+        FrameworkProfile framework = profile_(choice.name);
+        if (choice.version) framework = at_version(std::move(framework), *choice.version);
         DeviceProfile device = device_profile(row.gpu, device_profile_path_);
         if (!anchors_.empty()) anchor_on(framework, device, anchors_, row.model);
         entry.graph = std::make_unique<Graph>(graph_of(row));
-        entry.generator = std::make_unique<Generator>(*entry.graph, std::move(device), std::move(framework),
-                                                      PredictOptions{.precision = row.precision});
+        entry.generator =
+            std::make_unique<Generator>(*entry.graph, std::move(device), std::move(framework),
+                                        PredictOptions{.precision = row.precision, .libraries = libraries});
     }
     return entry.generator->generate({.batch = row.batch, .prompt = row.prompt, .new_tokens = row.new_tokens});
 }

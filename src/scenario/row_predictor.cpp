@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iterator>
 
 #include "calibration/bench/bench_device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/scenario.hpp"
@@ -75,21 +77,24 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     return bindings;
 }
 
-/// The libraries that come with a version of PyTorch: cuDNN 9 from 2.4 on. Files write "2.4.1" or "240".
-LibraryVersions libraries_of(std::string_view torch_version) {
-    const std::size_t dot = torch_version.find('.');
-    if (dot == std::string_view::npos) return {.cudnn = parse_integer(torch_version).value_or(0) >= 240 ? 9 : 8};
-    const std::int64_t major = parse_integer(torch_version.substr(0, dot)).value_or(0);
-    const std::string_view rest = torch_version.substr(dot + 1);
-    const std::int64_t minor = parse_integer(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
-    return {.cudnn = major > 2 || (major == 2 && minor >= 4) ? 9 : 8};
+/// The version of PyTorch or ONNX Runtime that a row ran under, 100 · major + minor; nullopt when unsaid. Files write
+/// "2.4.1" or "240".
+std::optional<int> framework_version(const Measurement& row) {
+    const bool of_torch = row.framework.find("torch") != std::string::npos;
+    const std::string& text = row.torch.empty() || !of_torch ? row.version : row.torch;
+    const auto digits = text.find('.') == std::string::npos ? parse_integer(text) : std::nullopt;
+    if (digits) return static_cast<int>(*digits / 100 * 100 + *digits / 10 % 10);
+    return version_number(text);
 }
 
 LibraryVersions libraries_of(const Measurement& row) {
-    LibraryVersions libraries = libraries_of(row.torch);
-    if (row.framework.find("tensorrt") != std::string::npos)
+    LibraryVersions libraries;
+    if (row.framework.find("tensorrt") != std::string::npos) {
         libraries.tensorrt =
             tensorrt_version(row.version).value_or(row.framework == "tensorrt-onnx" ? 804 : libraries.tensorrt);
+    } else if (const auto version = framework_version(row)) {
+        libraries.cudnn = cudnn_of_torch(*version);
+    }
     return libraries;
 }
 
@@ -142,11 +147,12 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
                   host_key(row),
                   options.precision,
                   options.channels_last,
-                  std::pair(options.libraries.cudnn, options.libraries.tensorrt),
+                  std::array{options.libraries.cudnn, options.libraries.tensorrt, framework_version(row).value_or(0)},
                   options.synchronized};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
     FrameworkProfile framework = framework_profile(row.framework);
+    if (const auto version = framework_version(row)) framework = at_version(std::move(framework), *version);
     DeviceProfile device = device_profile(row.gpu, device_profile_path_);
     if (const Conditioned* known = conditioned(device.device.slug, row.model)) {
         auto host = known->hosts.find(host_name(row.framework, row.run));
@@ -248,6 +254,10 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     for (const Measurement& measured : rows) {
         Measurement row = measured;
         row.run.clear();
+        // Rows that name no version are of the one that is predicted.
+        const bool unsaid = row.version.empty() && row.torch.empty();
+        if (unsaid && row.framework == framework.framework && has_versions(framework.framework))
+            row.version = framework.version;
         if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));
     }
     if (own.empty()) {

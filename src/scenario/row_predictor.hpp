@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,8 +49,8 @@ class RowPredictor {
 
   private:
     /// What a predictor depends on: model, host (with framework and device), precision, channels_last, versions of
-    /// cuDNN and TensorRT, synchronized.
-    using Key = std::tuple<std::string, HostKey, Precision, bool, std::pair<int, int>, bool>;
+    /// cuDNN, TensorRT and the framework, synchronized.
+    using Key = std::tuple<std::string, HostKey, Precision, bool, std::array<int, 3>, bool>;
 
     /// The row with the names that the tables have. Throws Error{usage} for what is not predicted.
     [[nodiscard]] static Measurement predictable(const Measurement& row);

@@ -8,9 +8,9 @@
 
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
+#include "ftax/version.hpp"
 #include "graphs/vary_batch.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/number.hpp"
 #include "src/scenario/arguments.hpp"
 #include "src/scenario/notices.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -133,35 +133,46 @@ std::string assumed_framework(std::string_view framework) {
     return fmt::format("nobody said what runs the ONNX file: {} is assumed (--framework)", framework);
 }
 
-std::optional<int> tensorrt_version(std::string_view version) {
-    const std::size_t dot = version.find('.');
-    const auto major = parse_integer(version.substr(0, dot));
-    const std::string_view rest = dot == std::string_view::npos ? "0" : version.substr(dot + 1);
-    const auto minor = parse_integer(rest.substr(0, rest.find('.')));
-    if (!major || !minor || *major < 7 || *major > 99 || *minor < 0 || *minor > 99) return std::nullopt;
-    return static_cast<int>(100 * *major + *minor);
+std::optional<int> tensorrt_version(std::string_view text) {
+    constexpr int oldest = 700;
+    const auto version = version_number(text);
+    return version && *version >= oldest ? version : std::nullopt;
 }
 
-std::string take_version(std::string_view framework, LibraryVersions& libraries) {
+int cudnn_of_torch(int version) {
+    return version >= 204 ? 9 : 8;
+}
+
+FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
+    constexpr int oldest = 112;
     const std::size_t at = framework.find('@');
     std::string name = framework_name(framework.substr(0, at));
-    if (at == std::string_view::npos) return name;
-    if (name.find("tensorrt") == std::string::npos)
+    if (at == std::string_view::npos) return {name, std::nullopt};
+    const std::string_view text = framework.substr(at + 1);
+    if (name.find("tensorrt") != std::string::npos) {
+        const auto version = tensorrt_version(text);
+        if (!version)
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: no version of TensorRT from 7.0 on, as in tensorrt@8.6", framework));
+        libraries.tensorrt = *version;
+        return {name, std::nullopt};
+    }
+    if (!has_versions(name))
         throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, name));
-    const auto version = tensorrt_version(framework.substr(at + 1));
-    if (!version)
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: no version of TensorRT from 7.0 on, as in tensorrt@8.6", framework));
-    libraries.tensorrt = *version;
-    return name;
+    const auto version = version_number(text);
+    if (!version || *version < oldest)
+        throw Error(ErrorCode::usage, fmt::format("{}: no version from 1.12 on, as in pytorch-eager@2.4", framework));
+    if (name == "pytorch-eager") libraries.cudnn = cudnn_of_torch(*version);
+    return {name, version};
 }
 
 Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
     PredictOptions options = arguments.options;
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
-    FrameworkProfile framework = framework_profile(take_version(arguments.framework, options.libraries), arguments.host,
-                                                   arguments.framework_profile);
+    const FrameworkChoice choice = take_version(arguments.framework, options.libraries);
+    FrameworkProfile framework = framework_profile(choice.name, arguments.host, arguments.framework_profile);
+    if (choice.version) framework = at_version(std::move(framework), *choice.version);
     if (model.strict) {
         refuse(device.warnings);
         refuse(framework.warnings);

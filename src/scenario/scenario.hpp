@@ -59,9 +59,18 @@ struct RunArguments {
 
 /// The warning that nobody said what runs an ONNX file, of which ONNX Runtime is the most likely.
 [[nodiscard]] std::string assumed_framework(std::string_view framework);
-/// Takes the version off a framework's name ("tensorrt@8.6") and puts it where `libraries` has it.
+/// A framework as users name it.
+struct FrameworkChoice {
+    std::string name;
+    std::optional<int> version;  ///< whose host costs are asked for, as at_version() has it
+};
+
+/// Takes the version off a framework's name ("tensorrt@8.6", "pytorch-eager@2.4") and puts those of the libraries that
+/// it comes with where `libraries` has them.
 /// Throws Error{usage} for a version that is none, or of a framework whose rules know no versions.
-[[nodiscard]] std::string take_version(std::string_view framework, LibraryVersions& libraries);
+[[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
+/// cuDNN's version in a version of PyTorch (204 is 2.4). Source: builds on PyPI, cuDNN 9 from 2.4 on.
+[[nodiscard]] int cudnn_of_torch(int version);
 /// TensorRT's version as LibraryVersions has it ("8.6.1" is 806); nullopt for what is none, or older than 7.
 [[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
 

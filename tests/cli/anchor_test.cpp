@@ -47,6 +47,18 @@ TEST_CASE("the file that is predicted can be its own anchor; --dim holds for row
     CHECK(latency(of_folder, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.15));
 }
 
+TEST_CASE("an anchor row that names no version is of the version that is predicted") {
+    const TemporaryFolder folder;
+    const std::string header = "gpu,framework,precision,model,batch,latency_ms,version\n";
+    const auto of = [&](const std::string& version) {
+        const std::string rows =
+            folder.write(version + ".csv", header + "t4,pytorch-eager,fp32,resnet18,1,3.5," + version + "\n");
+        return latency(predict("resnet50", {"--framework", "pytorch-eager@2.4", "--anchor", rows}), 0);
+    };
+    CHECK(of("") == of("2.4"));
+    CHECK(of("") > of("1.12"));
+}
+
 TEST_CASE(
     "an anchor row that the device decides moves the device, of another framework too; of another card it warns") {
     const TemporaryFolder folder;

@@ -16,7 +16,8 @@ TEST_CASE("frameworks are listed with what they are, and the hosts they are cali
     const auto json = nlohmann::json::parse(run_program("frameworks --json").output);
     CHECK(json["frameworks"].size() >= 10);
     CHECK(json["frameworks"][0]["hosts"].size() >= 8);
-    CHECK(json["frameworks"][0]["description"] == "PyTorch eager: every operator dispatched from Python");
+    CHECK(json["frameworks"][0]["description"] ==
+          "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 for its version, from 1.12 on");
 }
 
 TEST_CASE("compare: frameworks times devices times batches, each against the best of its batch") {

@@ -7,6 +7,7 @@
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
+#include "ftax/version.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/data_folder.hpp"
@@ -86,6 +87,15 @@ const VarianceComponents& variance_components() {
     return components;
 }
 
+const std::vector<VersionRatios>& version_ratios() {
+    static const std::vector<VersionRatios> versions = [] {
+        if (data_folder()) return read_versions(data_folder());
+        const std::string path = "data/profiles/versions.json";
+        return parse_versions(embedded_text(path), path);
+    }();
+    return versions;
+}
+
 }  // namespace
 
 const DeviceProfileFile& embedded_device_profile() {
@@ -149,6 +159,19 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
             .version = "uncalibrated",
             .host = std::string(reference_host),
             .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
+}
+
+FrameworkProfile at_version(FrameworkProfile profile, int version) {
+    const VersionRatios* newest = nullptr;
+    for (const VersionRatios& known : version_ratios()) {
+        if (known.framework == profile.framework && known.version <= version) newest = &known;
+    }
+    return newest == nullptr ? profile : carried(std::move(profile), *newest);
+}
+
+bool has_versions(std::string_view framework) {
+    const auto& known = version_ratios();
+    return std::any_of(known.begin(), known.end(), [&](const VersionRatios& v) { return v.framework == framework; });
 }
 
 std::vector<std::string> call_host_names() {
