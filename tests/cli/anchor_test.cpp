@@ -10,8 +10,7 @@ using namespace ftax::test;
 namespace {
 
 nlohmann::json predict(const std::string& model, std::vector<std::string> more) {
-    std::vector<std::string> arguments{"predict", model,     "--device", "t4",     "--dim",
-                                       "seq=128", "--batch", "1,64",     "--json", "-"};
+    std::vector<std::string> arguments{"predict", model, "--device", "t4", "--batch", "1,64", "--json", "-"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramRun run = run_ftax(arguments);
     REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
@@ -31,11 +30,11 @@ double width(const nlohmann::json& report, int row) {
 TEST_CASE("the file that is predicted can be its own anchor; --dim holds for rows that do not say theirs") {
     const TemporaryFolder folder;
     const std::string model = folder.write("mine.txt", tiny);
-    const nlohmann::json before = predict(model, {});
+    const nlohmann::json before = predict(model, {"--dim", "seq=128"});
     const std::string rows =
         folder.write("rows.csv", "gpu,framework,precision,model,batch,latency_ms\nTesla T4,pytorch-eager,fp32," +
                                      model + ",1," + std::to_string(2e3 * latency(before, 0)) + "\n");
-    const nlohmann::json after = predict(model, {"--anchor", rows});
+    const nlohmann::json after = predict(model, {"--dim", "seq=128", "--anchor", rows});
     CHECK(latency(after, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.05));
     CHECK(width(after, 0) < 0.7 * width(before, 0));
 
@@ -43,7 +42,8 @@ TEST_CASE("the file that is predicted can be its own anchor; --dim holds for row
     const std::string named = folder.write(
         "named.csv", "gpu,framework,precision,model,batch,latency_ms\nTesla T4,pytorch-eager,fp32,mine,1," +
                          std::to_string(2e3 * latency(before, 0)) + "\n");
-    const nlohmann::json of_folder = predict(model, {"--anchor", named, "--models", folder.path.string()});
+    const nlohmann::json of_folder =
+        predict(model, {"--dim", "seq=128", "--anchor", named, "--models", folder.path.string()});
     CHECK(latency(of_folder, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.15));
 }
 
