@@ -38,8 +38,8 @@ fit_devices() {
     fit --start "$work/operators.json" "$measurements/framework_tax.csv" "$measurements/framework_tax_more.csv" \
         "$measurements/timm_infer.csv" --models "$models" -o "$work/models.json"
     # An engine compiles convolutions of its own.
-    fit --start "$work/models.json" "$measurements/framework_tax.csv" --framework torch-tensorrt --only conv.engine \
-        -o data/profiles/devices.json
+    fit --start "$work/models.json" "$measurements/framework_tax.csv" "$measurements/framework_tax_more.csv" \
+        --framework torch-tensorrt --only conv.engine -o data/profiles/devices.json
 }
 
 for part in "$@"; do

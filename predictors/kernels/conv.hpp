@@ -43,7 +43,7 @@ const T& latency_of(const ConvParameters<T>& p, int threads) {
 
 /// Are candidates timed? Kernels with small tiles and such as split the reduction are then among them.
 inline bool is_timed(const ConvShape& s) {
-    return s.library != ConvLibrary::cudnn_heuristic;
+    return s.library == ConvLibrary::cudnn_timed || s.library == ConvLibrary::tensorrt;
 }
 
 /// Into how many parts the library's kernels split the reduction.
@@ -311,44 +311,76 @@ KernelPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const
     return plan_depthwise(c, s, rates, p);
 }
 
+/// May the convolution allocate so much?
+inline bool fits_workspace(const ConvShape& s, double bytes) {
+    return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
+}
+
+/// Does the library take Winograd's kernels for the shape? That of cuDNN 7 had none for few channels.
+/// Source: nas_nasbench201.csv, batch 256, two Pascal cards under cuDNN 7.6: the 3x3 convolutions of 16 to 64 channels
+/// take 2.7 and 3.4 ms in all, as implicit GEMM 2.6 and 2.8, as Winograd 2.0 and 2.1.
+inline bool takes_winograd(const ConvShape& s) {
+    constexpr std::int64_t few_channels = 64;
+    return is_winograd(s) && (s.library != ConvLibrary::cudnn7_heuristic || s.in_channels > few_channels);
+}
+
+/// What the products of the filter as it stands take at the CUDA cores' full rate.
+template <class T>
+T direct_seconds(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    return 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * core_efficiency(s, p));
+}
+
+/// The cheapest of the algorithms for CUDA cores. The non-fused Winograd algorithm is taken for f32 only: Pascal's f16
+/// rows of framework_tax.csv fit without it.
+template <class T>
+KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                            const ConvParameters<T>& p) {
+    if (!takes_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
+    const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
+    auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
+    // The library knows how long each takes on the card, within its power limit.
+    const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
+    // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
+    const T direct_s = direct_seconds(c, s, rates, p);
+    if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
+        const auto fused = plan_winograd_fused(c, s, rates, p);
+        if (time(fused) < time(best)) best = fused;
+    }
+    if (direct_s < time(best)) {
+        const auto implicit = plan_implicit_gemm(c, s, rates, p);
+        if (time(implicit) < time(best)) best = implicit;
+    }
+    return best;
+}
+
 }  // namespace convolution
 
 /// Plans a convolution: the cheapest algorithm that exists for the shape on the math path of `rates`. Host time and a
-/// bias that the framework adds in a kernel of its own are not included.
-/// The non-fused Winograd algorithm is taken for f32 only: Pascal's f16 rows of framework_tax.csv fit without it.
+/// bias that the framework adds in a kernel of its own are not included. A card with TF32 has the kernels for its CUDA
+/// cores too, which some 3x3 filters take: its tensor cores are no faster where they are those of a GeForce card.
 template <class T>
 KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
     if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
-    const auto fits = [&](double bytes) {
-        return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
-    };
-    if (rates.path != MathPath::fp32) {
-        if (s.channels_last || fits(c.in_bytes + c.out_bytes)) return convolution::plan_tensor_gemm(c, s, rates, p);
-        // Without room for the copies to NHWC and back, CUDA cores do the work.
-        DeviceRates<T> cores = rates;
-        cores.path = MathPath::fp32;
-        cores.flops_per_s = rates.fp32_flops_per_s;
-        cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
-        return convolution::plan_implicit_gemm(c, s, cores, p);
+    if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
+    DeviceRates<T> cores = rates;
+    cores.path = MathPath::fp32;
+    cores.flops_per_s = rates.fp32_flops_per_s;
+    cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
+    // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
+    // of framework_tax.csv, ONNX Runtime, fp16.
+    if (!s.channels_last && !convolution::fits_workspace(s, c.in_bytes + c.out_bytes)) {
+        return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
+                                   : convolution::plan_on_cores(c, s, cores, p);
     }
-    if (!is_winograd(s)) return convolution::plan_implicit_gemm(c, s, rates, p);
-    const bool has_nonfused =
-        s.element_bytes >= 4 && fits(convolution::winograd_planes_bytes(s, convolution::winograd_patches(s)));
-    auto best = has_nonfused ? convolution::plan_winograd_nonfused(c, s, rates, p)
-                             : convolution::plan_winograd_fused(c, s, rates, p);
-    // The library knows how long each takes on the card, within its power limit.
-    const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
-    // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
-    const T direct_s = 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * convolution::core_efficiency(s, p));
-    if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
-        const auto fused = convolution::plan_winograd_fused(c, s, rates, p);
-        if (time(fused) < time(best)) best = fused;
-    }
-    if (direct_s < time(best)) {
-        const auto implicit = convolution::plan_implicit_gemm(c, s, rates, p);
-        if (time(implicit) < time(best)) best = implicit;
+    auto best = convolution::plan_tensor_gemm(c, s, rates, p);
+    const T tensor_s = within_power<T>(best);
+    // F(4x4) has 36 products for 144.
+    if (rates.path == MathPath::tf32 && !s.channels_last && convolution::takes_winograd(s) &&
+        convolution::direct_seconds(c, s, cores, p) * (36.0 / 144) < tensor_s * p.winograd4_efficiency) {
+        const auto winograd = convolution::plan_on_cores(c, s, cores, p);
+        if (within_power<T>(winograd) < tensor_s) best = winograd;
     }
     return best;
 }

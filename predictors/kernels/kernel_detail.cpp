@@ -51,10 +51,24 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& m
                        slower_by(next, least_s, plan.seconds));
 }
 
+/// Whether a convolution of the tensor cores' path runs on CUDA cores all the same.
+bool runs_on_cores(const KernelPlan<double>& plan, MathPath path) {
+    return kernels::is_tensor(path) && (plan.algorithm == kernels::name_of(ConvAlgorithm::implicit_gemm) ||
+                                        plan.algorithm == kernels::name_of(ConvAlgorithm::winograd_fused) ||
+                                        plan.algorithm == kernels::name_of(ConvAlgorithm::winograd_nonfused));
+}
+
 std::string reason_of(const kernels::ConvShape& s, const KernelModels<double>& models, MathPath path,
                       const KernelPlan<double>& plan) {
     const auto counts = kernels::conv_counts(s);
-    if (path != MathPath::fp32 || s.groups > 1 || !kernels::is_winograd(s)) {
+    if (runs_on_cores(plan, path)) {
+        const double tensor_s =
+            kernels::convolution::plan_tensor_gemm(counts, s, models.at(path), models.parameters.conv).seconds;
+        return tensor_s < plan.seconds
+                   ? "no room for the tensor cores' kernel"
+                   : fmt::format("on CUDA cores; {}", slower_by("tensor-gemm", tensor_s, plan.seconds));
+    }
+    if (path != MathPath::fp32 || s.groups > 1 || !kernels::convolution::takes_winograd(s)) {
         return "the only algorithm for this shape and path";
     }
     std::string reason = "cheapest;";
@@ -175,7 +189,7 @@ KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape
         [&](const auto& s) {
             const KernelPlan<double> plan = models.plan(s, path);
             KernelDetail detail{.name = name_of(plan),
-                                .path = units_of(shape, path),
+                                .path = units_of(shape, runs_on_cores(plan, path) ? MathPath::fp32 : path),
                                 .reason = reason_of(s, models, path, plan),
                                 .seconds = plan.seconds,
                                 .compute_s = plan.compute_s,

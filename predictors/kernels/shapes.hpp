@@ -39,9 +39,10 @@ struct GemmShape {
 
 /// Whose convolution kernels run, and who chooses among them.
 enum class ConvLibrary : std::uint8_t {
-    cudnn_heuristic,  ///< PyTorch: what cudnnGetConvolutionForwardAlgorithm_v7 names
-    cudnn_timed,      ///< ONNX Runtime: the fastest of those that fit the workspace, also such as split the reduction
-    tensorrt,         ///< TensorRT's own kernels, timed when the engine is built
+    cudnn_heuristic,   ///< PyTorch: what cudnnGetConvolutionForwardAlgorithm_v7 names
+    cudnn7_heuristic,  ///< the same, before cuDNN 8
+    cudnn_timed,       ///< ONNX Runtime: the fastest of those that fit the workspace, also such as split the reduction
+    tensorrt,          ///< TensorRT's own kernels, timed when the engine is built
 };
 
 struct ConvShape {

@@ -100,9 +100,9 @@ class Lowering {
           traits_(traits) {}
 
     Schedule run() {
-        if (options_.libraries.cudnn < 8 || options_.libraries.cudnn > 9) {
+        if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
             throw Error(ErrorCode::usage,
-                        fmt::format("cuDNN {} is not modelled; there are 8 and 9", options_.libraries.cudnn));
+                        fmt::format("cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn));
         }
         assign_storage();
         count_module_calls();
@@ -426,7 +426,7 @@ class Lowering {
                                                                     : KernelClass::gemm,
                       .path = quantized ? precision_.path : contraction_path(convolution),
                       .fused_layout = options_.libraries.cudnn >= 9,
-                      .conv_library = traits_.conv_library,
+                      .conv_library = conv_library(),
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
                       .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
@@ -468,6 +468,12 @@ class Lowering {
                                                                             : traits_.cublas_lt_limit;
     }
 
+    kernels::ConvLibrary conv_library() const {
+        const bool older =
+            traits_.conv_library == kernels::ConvLibrary::cudnn_heuristic && options_.libraries.cudnn < 8;
+        return older ? kernels::ConvLibrary::cudnn7_heuristic : traits_.conv_library;
+    }
+
     /// A convolution's bias is a pass of its own over the result unless its kernel has an epilogue, and so is that of a
     /// linear layer with a strided input, which PyTorch runs as a batched product with the one filter. Source:
     /// aten/src/ATen/native/Convolution.cpp, Linear.cpp (linear) and LinearAlgebra.cpp (should_fold).
@@ -495,9 +501,10 @@ class Lowering {
     /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores, on some chips (Volta) in f32 also. Source:
     /// framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs each).
     BlasCall blas_call(const Op& op) const {
-        if (traits_.calls_engines) return BlasCall::never;
+        if (traits_.calls_engines || traits_.engine) return BlasCall::never;
         if (op.kind == OpKind::linear) return BlasCall::always;
-        if (op.kind != OpKind::conv || op.integer("groups", 1) != 1) return BlasCall::never;
+        const bool by_heuristic = traits_.conv_library == kernels::ConvLibrary::cudnn_heuristic;
+        if (op.kind != OpKind::conv || op.integer("groups", 1) != 1 || !by_heuristic) return BlasCall::never;
         const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;
         if (filter.size() < 2 || graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
         const bool pointwise = std::all_of(filter.begin() + 2, filter.end(),

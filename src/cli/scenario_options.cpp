@@ -56,7 +56,8 @@ void add_run_options(CLI::App& verb, RunArguments& arguments) {
     verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones")
         ->type_name("FILE");
     verb.add_flag("--channels-last", arguments.options.channels_last, "convolutions get NHWC activations");
-    verb.add_option("--cudnn", arguments.options.libraries.cudnn, "version of cuDNN: 8, or 9 (PyTorch from 2.4 on)")
+    verb.add_option("--cudnn", arguments.options.libraries.cudnn,
+                    "version of cuDNN: 7 (CUDA 10), 8, or 9 (PyTorch from 2.4 on)")
         ->type_name("VERSION")
         ->capture_default_str();
     verb.add_flag("--synchronized", arguments.options.synchronized,

@@ -109,7 +109,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {with({"--precision", "fp12"}), 2, "fp12"},
         {with({"--framework", "caffe"}), 2, "ftax: no framework is called 'caffe'"},
         {{"compare", model, "--device", "t4,", "--batch", "1", "--dim", "seq=8"}, 2, "no device is called ''"},
-        {with({"--cudnn", "7"}), 2, "cuDNN 7 is not modelled; there are 8 and 9"},
+        {with({"--cudnn", "6"}), 2, "cuDNN 6 is not modelled; there are 7, 8 and 9"},
         {with({"--host", "abacus"}), 2, "abacus"},
         {with({"--profile", "/nowhere.json"}), 2, "/nowhere.json"},
         {with({"--profile", broken}), 6, "broken.txt"},

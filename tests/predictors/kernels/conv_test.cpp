@@ -74,6 +74,39 @@ TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
     CHECK(plan(shape, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
 }
 
+TEST_CASE("cuDNN 7 has no Winograd kernel for few channels") {
+    const auto rates = compute_only(Architecture::turing);
+    const auto p = ideal_parameters();
+    ConvShape few = square(64, 64, 64, 32, 3), many = square(64, 256, 256, 32, 3);
+    few.library = many.library = ConvLibrary::cudnn7_heuristic;
+    CHECK(plan(few, rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
+    CHECK(plan(many, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
+    few.library = ConvLibrary::cudnn_heuristic;
+    CHECK(plan(few, rates, p).algorithm != name_of(ConvAlgorithm::implicit_gemm));
+}
+
+TEST_CASE("where tensor cores are no faster, a TF32 convolution takes Winograd's algorithm on CUDA cores") {
+    auto rates = compute_only(Architecture::ampere, MathPath::tf32);
+    const auto p = ideal_parameters();
+    const ConvShape winograd = square(64, 256, 256, 32, 3), pointwise = square(64, 256, 256, 32, 1);
+    rates.flops_per_s = rates.fp32_flops_per_s;
+    CHECK(plan(winograd, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
+    CHECK(plan(pointwise, rates, p).algorithm == name_of(ConvAlgorithm::tensor_gemm));
+    rates.flops_per_s = 8 * rates.fp32_flops_per_s;  // an A100's
+    CHECK(plan(winograd, rates, p).algorithm == name_of(ConvAlgorithm::tensor_gemm));
+}
+
+TEST_CASE("without room for copies to NHWC a convolution runs on CUDA cores, in f32 by any of their algorithms") {
+    const auto p = ideal_parameters();
+    ConvShape s = square(64, 256, 256, 32, 3);
+    s.workspace_bytes = 1;
+    CHECK(plan(s, compute_only(Architecture::ampere, MathPath::tf32), p).algorithm ==
+          name_of(ConvAlgorithm::winograd_fused));
+    s.element_bytes = 2;
+    CHECK(plan(s, compute_only(Architecture::ampere, MathPath::fp16_tensor), p).algorithm ==
+          name_of(ConvAlgorithm::implicit_gemm));
+}
+
 TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
     auto rates = rates_of(Architecture::ampere);
     rates.flops_per_s = rates.fp32_flops_per_s = 1e30;

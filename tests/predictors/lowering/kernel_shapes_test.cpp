@@ -72,7 +72,7 @@ output %without
     CHECK(layer("pytorch-eager", true, 65535).library == kernels::BlasLibrary::cublas);
     CHECK(layer("pytorch-eager", true, 65535).separate_bias);
     CHECK(layer("pytorch-eager", true, 65535, 9).library == kernels::BlasLibrary::cublas_lt);
-    CHECK_THROWS_AS(layer("pytorch-eager", true, 1, 7), Error);
+    CHECK_THROWS_AS(layer("pytorch-eager", true, 1, 6), Error);
     CHECK(layer("torch-compile", true, 65535).library == kernels::BlasLibrary::cublas_lt);
     CHECK(layer("pytorch-eager", false, 8).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("pytorch-eager", false, 65535).separate_bias);
