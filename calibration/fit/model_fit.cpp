@@ -35,6 +35,21 @@ std::string key_of(ParameterScope scope, const DeviceSpec& device) {
     return device.slug;
 }
 
+/// What another card with the same chip and memory sustains of its bandwidth, as operators have shown it: a better
+/// start than the datasheet's share. An A100 SXM4 has 30 rows of whole models, its PCIe sister 116,000 of operators.
+const ScopedParameter* of_same_memory(const DeviceProfileFile& start, std::string_view name, const DeviceSpec& device) {
+    if (name != "bandwidth") return nullptr;
+    for (const DeviceSpec& other : device_specs()) {
+        const bool same = other.architecture == device.architecture &&
+                          other.compute_capability_minor == device.compute_capability_minor &&
+                          other.memory_bandwidth_bytes_per_s == device.memory_bandwidth_bytes_per_s &&
+                          other.inline_ecc_share == device.inline_ecc_share;
+        const ScopedParameter* known = same ? find(start, name, ParameterScope::device, other.slug) : nullptr;
+        if (known != nullptr && known->parameter.relative_stddev > 0) return known;
+    }
+    return nullptr;
+}
+
 /// Parameters of one scope that hold for a device, in the order of visit_parameters.
 LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start,
                          const ModelFitOptions& options) {
@@ -53,6 +68,10 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
                 u.prior_log_stddev = std::min(u.prior_log_stddev,
                                               std::max(0.02, options.prior_scale * known->parameter.relative_stddev));
             }
+        } else if (const ScopedParameter* same =
+                       scope == ParameterScope::device ? of_same_memory(start, name, device) : nullptr) {
+            u.value = same->parameter.value;
+            u.prior_log_stddev = std::max(0.02, options.prior_scale * same->parameter.relative_stddev);
         } else if (scope == ParameterScope::architecture) {
             const ScopedParameter* kin = find_architecture_parameter(start, name, device.architecture);
             if (kin != nullptr) u.value = kin->parameter.value;

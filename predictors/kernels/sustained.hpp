@@ -38,11 +38,15 @@ struct SustainedParameters {
     return is_consumer(device) ? device.chip().f32_share_consumer : device.chip().f32_share;
 }
 
-/// Expects this share of the datasheet's tensor-core rate.
+/// Expects this share of the datasheet's tensor-core rate. GeForce cards sum in f32 at half the rate, which their
+/// kernels come nearer to, at clocks above the stated boost.
 /// Source: fits of framework_tax.csv and timm_infer.csv (RTX 2080 Ti, 3090, 4090: 1.27 to 1.37; RTX A6000, Quadro RTX
 /// 8000, V100, A100 0.8 to 1).
 [[nodiscard]] inline double expected_tensor_share(const DeviceSpec& device) {
-    return is_consumer(device) ? 1.27 : 0.95;
+    const auto rate = device.peak(MathPath::fp16_tensor);
+    const auto narrow_rate = device.peak(MathPath::fp16_tensor_fp16_accumulate);
+    const bool half_rate = rate && narrow_rate && *rate < *narrow_rate;
+    return is_consumer(device) && half_rate ? 1.27 : 0.95;
 }
 
 /// Calls visit(name, field, ParameterSpec) for each parameter; the initial values depend on the device.

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
@@ -150,6 +151,19 @@ TEST_CASE("the built-in device profile says of no inherited or unmoved value tha
             CHECK(p.parameter.source.starts_with("inherited from "));
         }
     }
+}
+
+TEST_CASE("a card that differs from a fitted one in memory only has its values, and says so") {
+    const auto clock_of = [](const DeviceProfile& profile) {
+        return std::ranges::find(profile.parameters, "clock.fp32", &Parameter::name)->value;
+    };
+    const DeviceProfile twin = device_profile("v100-sxm2-16gb"), fitted = device_profile("v100-sxm2-32gb");
+    CHECK(twin.device.slug == "v100-sxm2-16gb");
+    CHECK(clock_of(twin) == clock_of(fitted));
+    CHECK(twin.warnings ==
+          std::vector<std::string>{
+              "v100-sxm2-16gb: measured as v100-sxm2-32gb, the same board with another amount of memory"});
+    CHECK(fitted.warnings.empty());
 }
 
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {

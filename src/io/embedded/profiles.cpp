@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 #include <utility>
 
 #include "ftax/device.hpp"
@@ -104,6 +105,27 @@ const DeviceProfileFile& embedded_device_profile() {
     return profile;
 }
 
+namespace {
+
+/// The card that a profile was fitted on instead of this one: of the same datasheet but for the amount of memory (and
+/// the base clock, which no model reads). What its rows say of clock and bandwidth holds for both.
+const DeviceSpec* fitted_twin(const DeviceProfileFile& file, const DeviceSpec& spec) {
+    const auto is_fitted = [&](const DeviceSpec& card) {
+        return std::ranges::find(file.fitted_on, card.slug) != file.fitted_on.end();
+    };
+    if (is_cpu(spec) || is_fitted(spec)) return nullptr;
+    const auto rates = [](const DeviceSpec& card) {
+        return std::tie(card.architecture, card.compute_capability_major, card.compute_capability_minor, card.sms,
+                        card.boost_clock_hz, card.memory_bandwidth_bytes_per_s, card.inline_ecc_share, card.l2_bytes,
+                        card.l2_bytes_per_clock, card.power_limit_w, card.peak_flops_per_s);
+    };
+    const auto twin = std::ranges::find_if(
+        device_specs(), [&](const DeviceSpec& known) { return is_fitted(known) && rates(known) == rates(spec); });
+    return twin == device_specs().end() ? nullptr : &*twin;
+}
+
+}  // namespace
+
 DeviceProfile device_profile(std::string_view device, const std::string& profile_path) {
     const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
     DeviceProfileFile own;
@@ -111,7 +133,13 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
         own = parse_device_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path));
     }
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
-    DeviceProfile profile = compose(file, spec);
+    const DeviceSpec* twin = fitted_twin(file, spec);
+    DeviceProfile profile = compose(file, twin == nullptr ? spec : *twin);
+    if (twin != nullptr) {
+        profile.device = spec;
+        profile.warnings.push_back(
+            fmt::format("{}: measured as {}, the same board with another amount of memory", spec.slug, twin->slug));
+    }
     if (is_cpu(spec)) return profile;
     // A file may also be fitted on cards of which ftax has no datasheet.
     const bool kin_measured = std::any_of(device_specs().begin(), device_specs().end(), [&](const DeviceSpec& known) {

@@ -46,4 +46,5 @@ TEST_CASE("a card with doubled lanes is expected to use some of them, a GeForce 
     CHECK(expected_clock_share(device_spec("rtx-3090")) < expected_clock_share(device_spec("h100-sxm5-80gb")));
     CHECK(expected_clock_share(device_spec("h100-sxm5-80gb")) < expected_clock_share(device_spec("a30")));
     CHECK(expected_tensor_share(device_spec("rtx-4070")) > expected_tensor_share(device_spec("l40")));
+    CHECK(expected_tensor_share(device_spec("titan-v")) == expected_tensor_share(device_spec("v100-pcie-16gb")));
 }
