@@ -175,7 +175,7 @@ class Predictor:
                  example_inputs: Any = None, anchor: str | os.PathLike[str] = "", host: str = "",
                  device_profile: str | os.PathLike[str] = "", framework_profile: str | os.PathLike[str] = "",
                  channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False) -> None:
-        self.graph = _graph(model, example_inputs)
+        self.graph = self._graph = _graph(model, example_inputs)
         self.precision = _one("precision", precision)
         self._predictor = _ftax.Predictor(
             self.graph, _one("device", device), _one("framework", framework or assumed_framework), self.precision,
@@ -200,19 +200,19 @@ class Predictor:
 
     def predict(self, **dims: int) -> Prediction:
         """Predicts one forward pass, e.g. predict(batch=8, seq=128)."""
-        return self._predictor.predict(_dims(self.graph, dims))
+        return self._predictor.predict(_dims(self._graph, dims))
 
     def sweep(self, batch: int | Iterable[int] | None = None, **dims: int) -> Sweep:
         """Predicts one forward pass per batch size; without a batch, one of a model that fixes its own."""
-        sizes = _dims(self.graph, dims)
-        if batch is None and "batch" not in self.graph.symbols:
+        sizes = _dims(self._graph, dims)
+        if batch is None and "batch" not in self._graph.symbols:
             predictions, batches = [self._predictor.predict(sizes)], [None]
         else:
             batches = _wholes("batch", 1 if batch is None else batch)
-            if "batch" not in self.graph.symbols:
-                raise UsageError(f"the batch of {self.graph.name} is fixed: leave batch out, or load it with vary_batch=True")
+            if "batch" not in self._graph.symbols:
+                raise UsageError(f"the batch of {self._graph.name} is fixed: leave batch out, or load it with vary_batch=True")
             predictions = self._predictor.sweep(batches, sizes)
-        return Sweep(predictions, batches, model=self.graph.name, device=self.device, framework=self.framework,
+        return Sweep(predictions, batches, model=self._graph.name, device=self.device, framework=self.framework,
                      host=self.host, precision=self.precision, dims=sizes)
 
     def latency_s(self, batch: int | Iterable[int], **dims: int) -> np.ndarray:
@@ -221,15 +221,15 @@ class Predictor:
 
     def crossover(self, largest: int = 4096, **dims: int) -> Crossover | None:
         """The batch at which the framework stops being the bottleneck; None when there is none up to `largest`."""
-        return self._predictor.crossover(_dims(self.graph, dims), _whole("largest", largest))
+        return self._predictor.crossover(_dims(self._graph, dims), _whole("largest", largest))
 
     def headroom(self, budget: float = 0.05, **dims: int) -> list[Headroom]:
         """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency."""
-        return self._predictor.headroom(_dims(self.graph, dims), budget)
+        return self._predictor.headroom(_dims(self._graph, dims), budget)
 
     def operators(self, **dims: int) -> list[dict[str, Any]]:
         """Every scheduled operation of one forward pass with its host and device time."""
-        return self._predictor.operators(_dims(self.graph, dims))
+        return self._predictor.operators(_dims(self._graph, dims))
 
 
 _options = frozenset(["anchor", "host", "device_profile", "framework_profile", "channels_last", "cudnn", "padding",

@@ -1,6 +1,6 @@
 // Sliders over predictions: `data` holds them by card, by value of the dimension and by batch, in microseconds.
 const slide = id => document.getElementById(id), at = id => Number(slide(id)?.value ?? 0);
-const plot = document.querySelector('#explorer svg.plot'), edge = {left: 92, right: 624, top: 14, foot: 340};
+const plot = document.querySelector('#explorer svg.plot'), edge = {left: 92, right: 600, top: 14, foot: 340};
 const every = data.cards.flatMap(card => card.curves).flatMap(curve => [...curve.low, ...curve.high, ...curve.host, ...curve.device]);
 const range = {y: [Math.max(1, Math.min(...every)), Math.max(...every)], x: [data.batches[0], data.batches.at(-1)]};
 const place = (value, [low, high], from, to) => low === high ? (from + to) / 2 : from + (to - from) * Math.log(value / low) / Math.log(high / low);
