@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <iterator>
 
@@ -261,6 +262,14 @@ std::int64_t weight_bytes(const Graph& graph) {
         if (tensor.role == TensorRole::weight) bytes += byte_count(tensor, bound);
     }
     return bytes;
+}
+
+int weight_sets(const Graph& graph, Precision precision, const DeviceSpec& device) {
+    constexpr double most = 1 << 12;  // of a small weight
+    const auto f32_bytes = static_cast<double>(weight_bytes(graph));
+    if (f32_bytes == 0) return 1;
+    const bool half = precision == Precision::fp16 || precision == Precision::bf16;
+    return static_cast<int>(std::clamp(std::ceil(2 * device.l2_bytes / (half ? f32_bytes / 2 : f32_bytes)), 2.0, most));
 }
 
 std::vector<OperatorCase> cpu_operators(bool quick) {

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ftax/device.hpp"
 #include "ftax/graph.hpp"
+#include "ftax/precision.hpp"
 
 namespace ftax::bench {
 
@@ -25,6 +27,11 @@ struct OperatorCase {
 
 /// Bytes of the weights that a call reads.
 [[nodiscard]] std::int64_t weight_bytes(const Graph& graph);
+
+/// Copies of an operator's weights that calls rotate through: at least two, together twice the last cache in the
+/// precision that is measured, so that a call finds them where a forward pass of a large network does. 1 without
+/// weights.
+[[nodiscard]] int weight_sets(const Graph& graph, Precision precision, const DeviceSpec& device);
 
 /// Shapes for a CPU: log-spaced over what networks use, each at most `max_flops` and `max_bytes`.
 [[nodiscard]] std::vector<OperatorCase> cpu_operators(bool quick);

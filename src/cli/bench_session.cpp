@@ -117,9 +117,6 @@ int queued_operators(const Graph& graph) {
 /// Each in a process of its own: what a dispatch costs differs between processes more than within one.
 constexpr int dispatch_repetitions = 9;
 
-/// Most copies of a small weight.
-constexpr double most_weight_sets = 1 << 12;
-
 /// What a case takes beside its samples: making its tensors, warming up.
 constexpr double start_of_case_s = 0.05;
 
@@ -143,13 +140,6 @@ int run_again(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-
-int weight_sets(double f32_bytes, Precision precision, const DeviceSpec& device) {
-    if (f32_bytes == 0) return 1;
-    const bool half = precision == Precision::fp16 || precision == Precision::bf16;
-    const double bytes = half ? f32_bytes / 2 : f32_bytes;
-    return static_cast<int>(std::clamp(std::ceil(2 * device.l2_bytes / bytes), 2.0, most_weight_sets));
-}
 
 std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition) {
     std::vector<std::string> command{"measure",      "dispatch",
@@ -283,7 +273,6 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
     std::vector<std::vector<std::string>> labels;
     for (const bench::OperatorCase& c : cases) {
         const auto graph = std::make_shared<const Graph>(bench::operator_graph(c));
-        const double weights = static_cast<double>(bench::weight_bytes(*graph));
         const std::string shape = bench::shape_text(c);
         bench_cases.push_back(
             {.id = fmt::format("{} {} {} {}", c.op, shape, arguments_.precision, name_of(mode)),
@@ -291,7 +280,7 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
              .mode = mode,
              .warm_ups = 2,
              .calls = dispatch ? std::min(calls_for(*graph), queued_operators(*graph)) : calls_for(*graph),
-             .weight_sets = dispatch ? 1 : weight_sets(weights, parse_precision(arguments_.precision), spec_),
+             .weight_sets = dispatch ? 1 : bench::weight_sets(*graph, parse_precision(arguments_.precision), spec_),
              .traced = arguments_.device != "cpu" && mode == bench::Mode::device_hot});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }

@@ -30,10 +30,6 @@ struct BenchArguments {
     std::optional<int> repetition;  ///< only this one of the repetitions of dispatch
 };
 
-/// Copies of weights of so many bytes (in f32, as a Graph counts them) that together exceed the last cache twice in the
-/// precision that is measured, so that a call finds them where a forward pass of a large network does.
-[[nodiscard]] int weight_sets(double f32_bytes, Precision precision, const DeviceSpec& device);
-
 /// The command line that measures one repetition of dispatch in a process of its own, without the program.
 [[nodiscard]] std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition);
 void add_bench_options(CLI::App& verb, BenchArguments& arguments);

@@ -163,9 +163,11 @@ class Collector {
         const FrameworkModel& framework = framework_model(found.framework);
         const std::optional<Graph> optimised = optimised_graph(graph, framework, *device_, options);
         const Graph& source = optimised ? *optimised : graph;
+        Schedule schedule = lower(source, *device_, options, framework.traits);
+        // Calls of an operator rotate through copies of its weights.
+        if (found.is_operator) schedule.weight_bytes *= bench::weight_sets(graph, found.precision, *device_);
         std::vector<CountedKernel> kernels =
-            list_kernels(source, lower(source, *device_, options, framework.traits), bind(source, bindings),
-                         is_channels_last(framework.traits, found.precision));
+            list_kernels(source, schedule, bind(source, bindings), is_channels_last(framework.traits, found.precision));
         // Operators are measured in the precision they name, networks as PyTorch runs them: its fp32 convolutions use
         // TF32.
         for (CountedKernel& kernel : kernels) {

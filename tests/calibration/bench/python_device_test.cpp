@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "calibration/bench/operator_cases.hpp"
@@ -112,6 +113,19 @@ TEST_CASE("BAD_INPUTS 46: a worker that is killed half-way is lost, and another 
     CHECK(failure->kind == FailureKind::device_lost);
     CHECK(device.restart());
     CHECK(device.environment().size() == 2);
+}
+
+TEST_CASE("BAD_INPUTS 46: a worker that stalls is lost after its limit, and another one can be started") {
+    const FakePython python;
+    PythonOptions options = python.options(starts + "    *prepare*) exec sleep 60 ;;\n");
+    options.answer_limit_s = 0.5;
+    PythonDevice device(options);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto failure = device.prepare(bench_case());
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
+    REQUIRE(failure);
+    CHECK(failure->kind == FailureKind::device_lost);
+    CHECK(device.restart());
 }
 
 TEST_CASE("BAD_INPUTS 46: an answer that is no JSON is a lost device, not a crash") {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
 #include "src/cli/bench_session.hpp"
 #include "src/io/csv.hpp"
@@ -150,7 +151,14 @@ TEST_CASE("--resume measures what is missing and appends it; without it nothing 
     CHECK(read_csv(folder.file("measured/models_kernels.csv")).rows() == 6);
 }
 
-TEST_CASE("a budget ends measuring between two samples, keeps what is complete and says so; its time is said before") {
+TEST_CASE("what measuring takes is said before it begins, at least and at most, and what ends it") {
+    const TemporaryFolder folder;
+    const auto run = run_program(measure_command(folder, fake_python(folder, "kill -KILL $PPID")) + " --budget 500");
+    CHECK_MESSAGE(run.errors.find("models.csv: 4 cases, 1 to 1 min; --budget ends after 9 min") != std::string::npos,
+                  run.errors);
+}
+
+TEST_CASE("a budget ends measuring between two samples and keeps what is complete") {
     const TemporaryFolder folder;
     cli::BenchArguments bounded = arguments(folder);
     bounded.budget_s = 0.2;
@@ -168,12 +176,16 @@ TEST_CASE("a budget ends measuring between two samples, keeps what is complete a
 
 TEST_CASE("the copies of a weight exceed the last cache twice in the type that is measured") {
     const DeviceSpec h200 = device_spec("h200-sxm-141gb");
-    for (const double bytes : {17e3, 3e6, 64e6, 201e6}) {
-        CHECK(cli::weight_sets(bytes, Precision::fp32, h200) * bytes >= std::min(2 * h200.l2_bytes, 4096 * bytes));
-        CHECK(cli::weight_sets(bytes, Precision::fp16, h200) * bytes / 2 >=
-              std::min(2 * h200.l2_bytes, 4096 * bytes / 2));
+    for (const std::int64_t n : {16, 768, 4096, 12288}) {
+        const Graph graph = bench::operator_graph({"linear", {{"m", 8}, {"n", n}, {"k", 4096}}});
+        const auto bytes = static_cast<double>(bench::weight_bytes(graph));
+        CHECK(bench::weight_sets(graph, Precision::fp32, h200) * bytes >= 2 * h200.l2_bytes);
+        CHECK(bench::weight_sets(graph, Precision::fp16, h200) * bytes / 2 >= 2 * h200.l2_bytes);
+        CHECK(bench::weight_sets(graph, Precision::fp16, h200) >= 2);
     }
-    CHECK(cli::weight_sets(0, Precision::fp32, h200) == 1);
+    CHECK(bench::weight_sets(bench::operator_graph({"relu", {{"b", 1}, {"h", 8}}}), Precision::fp32, h200) == 1);
+    const Graph norm = bench::operator_graph({"rmsnorm", {{"b", 1}, {"h", 128}}});
+    CHECK(bench::weight_sets(norm, Precision::fp32, h200) == 4096);
 }
 
 TEST_CASE("each repetition of LibTorch's dispatch is a command of its own, and all write one file") {

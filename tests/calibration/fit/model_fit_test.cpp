@@ -32,7 +32,7 @@ TEST_CASE("whole models write what they moved; what they say nothing about stays
                             [&](const ScopedParameter& p) { return p.parameter.name == name; });
     };
     REQUIRE(find("bandwidth") != fitted.parameters.end());
-    CHECK(find("bandwidth")->parameter.value == doctest::Approx(truth.sustained.bandwidth).epsilon(0.02));
+    CHECK(find("bandwidth")->parameter.value == doctest::Approx(truth.sustained.bandwidth).scale(0).epsilon(0.02));
     CHECK(find("bandwidth")->parameter.source == "fitted: 6 whole-model rows");
     REQUIRE(find("memory.pool_efficiency") != fitted.parameters.end());
     CHECK(find("memory.pool_efficiency")->parameter.value == 0.7);

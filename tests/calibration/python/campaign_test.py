@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "calibration", "bench", "python"))
@@ -256,6 +257,42 @@ class Networks(unittest.TestCase):
                 self.measure()
         finally:
             recording.Rows.add = add
+
+
+    def read(self, name, opened=open):
+        with opened(os.path.join(self.folder.name, name), "rt", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_a_libtorch_library_that_does_not_load_costs_its_own_rows_and_they_say_so(self):
+        def load(path, device):
+            raise OSError(f"{path}: undefined symbol: missing_operand")
+        self.campaign.arguments.libtorch = "carried.so"
+        self.campaign.network = lambda *arguments: (lambda: None, (), "fake")
+        with mock.patch.dict(sys.modules, libtorch=mock.Mock(LibtorchTimer=load)):
+            self.campaign.dispatch()
+        problems = {}
+        for row in self.read("dispatch.csv"):
+            problems.setdefault(row["framework"], set()).add(row["problem"])
+        self.assertEqual(problems, {"pytorch-eager": {""}, "torchscript": {""}, "libtorch": {
+            "RuntimeError: no LibTorch library: OSError: carried.so: undefined symbol: missing_operand"}})
+
+    def test_kernels_are_recorded_under_their_whole_names(self):
+        name = "cudnn::" + 9 * "ampere_scudnn_128x64_" + "nn"
+        record = {"name": name, "grid": [4, 1, 1], "block": [128, 1, 1], "registers": 32, "shared_bytes": 0, "start_us": 0,
+                  "duration_us": 2.5}
+        self.campaign.options = design.Options("cuda", smoke=True)
+        tracing = mock.Mock(trace=lambda run, synchronize: {"kernels": [record], "problem": ""})
+        with mock.patch.dict(sys.modules, tracing=tracing):
+            self.campaign.traces()
+        self.assertEqual([row["kernel"] for row in self.read("kernels.csv.gz", gzip.open)], [name])
+
+    def test_ceilings_are_timed_once_the_card_has_raised_its_clocks(self):
+        warmed_up = []
+        self.campaign.torch = mock.MagicMock()
+        begin = time.monotonic()
+        self.campaign.timer.seconds = lambda: warmed_up.append(time.monotonic() - begin) or 1e-3
+        self.campaign.ceilings()
+        self.assertGreater(warmed_up[0], 0.4)
 
 
 # A stage that writes rows as stages.py does, and meets with what a test names: "stall MODEL", "die MODEL", "fail",

@@ -1,0 +1,66 @@
+#include "src/scenario/machine_rows.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/temporary_folder.hpp"
+
+using namespace ftax;
+
+namespace {
+
+scenario::MachineRows rows_of(const std::string& header, const std::string& rows, const std::string& probe = {}) {
+    const test::TemporaryFolder folder;
+    std::vector<CsvTable> tables;
+    tables.push_back(read_csv(folder.write("rows.csv", header + "\n" + rows)));
+    if (!probe.empty()) tables.push_back(read_csv(folder.write("probe.csv", "quantity,value\n" + probe)));
+    return scenario::machine_rows(std::move(tables), {}, [](const auto&) {});
+}
+
+const std::string operators = "gpu,op,precision,shape,mode,latency_ms,problem";
+const std::string networks = "gpu,framework,precision,model,batch,seq,mode,source,latency_ms,problem";
+
+}  // namespace
+
+TEST_CASE("rows of operators are of weights that have left the cache: calls rotate through copies of them") {
+    const auto rows = rows_of(operators, "NVIDIA H200,linear,bf16,m=8 n=1024 k=1024,device_hot,0.01,\n");
+    REQUIRE(rows.device_rows.size() == 1);
+    REQUIRE(rows.device_rows[0].kernels.size() == 1);
+    const auto& product = std::get<kernels::GemmShape>(rows.device_rows[0].kernels[0].shape);
+    CHECK(product.weight_reuse_bytes >= 2 * rows.device.l2_bytes);
+}
+
+TEST_CASE("what ftax's own graphs ran calls no modules, what a library ran does") {
+    const auto calls = [](const std::string& source) {
+        const auto rows = rows_of(networks, "t4,pytorch-eager,fp32,bert,1,128,host_dispatch," + source + ",5,\n");
+        return rows.host_rows.at("pytorch-eager").at(0).operations[static_cast<std::size_t>(HostKind::module_call)];
+    };
+    CHECK(calls("ftax graph") == 0);
+    CHECK(calls("transformers 5.0") > 100);
+}
+
+TEST_CASE("host times of networks count up to the batch that fills the launch queue, device times at every batch") {
+    std::string rows;
+    for (const char* batch : {"1", "8", "16", "128"}) {
+        for (const char* mode : {"host_dispatch", "device_hot"})
+            rows += std::string("t4,pytorch-eager,fp32,resnet18,") + batch + ",," + mode + ",ftax graph,5,\n";
+    }
+    const auto found = rows_of(networks, rows);
+    CHECK(found.host_rows.at("pytorch-eager").size() == 2);
+    CHECK(found.device_rows.size() == 4);
+}
+
+TEST_CASE("device times hold a gap after each kernel, the measured one where there is one") {
+    const std::string row = "t4,softmax,fp32,b=64 h=512,device_hot,0.01,\n";
+    const double usual_s = rows_of(operators, row).device_rows.at(0).gaps_s;
+    CHECK(usual_s > 1e-7);
+    const double measured_s =
+        rows_of(operators, row, "kernel_in_stream,5e-6\nempty_kernel,2e-6\nkernel_gap,9e-6\n").device_rows.at(0).gaps_s;
+    CHECK(measured_s == doctest::Approx(3e-6).scale(0));
+}
+
+TEST_CASE("a row with a problem is not fitted") {
+    const auto rows = rows_of(operators,
+                              "t4,relu,fp32,b=1 h=8,device_hot,0.01,\n"
+                              "t4,relu,fp32,b=1 h=16,device_hot,,\"stalled: no answer within 60 s\"\n");
+    CHECK(rows.device_rows.size() == 1);
+}
