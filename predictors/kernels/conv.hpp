@@ -241,12 +241,10 @@ KernelPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const Device
                            const ConvParameters<T>& p) {
     KernelPlan<T> plan;
     const bool half = s.element_bytes < 4 && rates.path != MathPath::fp32;
-    const T full = c.taps > 1 ? p.grouped_efficiency : T(p.core_efficiency * p.grouped_pointwise);
+    const T& full = c.taps > 1 ? p.grouped_efficiency : p.core_efficiency;
     const T efficiency = half ? p.grouped_half_efficiency : full;
-    const auto width = static_cast<std::int64_t>(c.columns);
     const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
     plan.compute_s = flops * (p.grouped_width + c.columns) / c.columns / (rates.fp32_flops_per_s * efficiency);
-    if ((width & (width - 1)) != 0) plan.compute_s /= p.grouped_odd_efficiency;
     const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
     return finish(plan, ConvAlgorithm::grouped, memory_s, T(0.0), 1, rates.floor_s);
 }
@@ -275,8 +273,7 @@ KernelPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Devi
                              const ConvParameters<T>& p) {
     KernelPlan<T> plan;
     const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
-    const T& nhwc = std::max(s.kernel_h, s.kernel_w) > 7 ? p.depthwise_nhwc_large_rate : p.depthwise_nhwc_rate;
-    const T& rate = own ? p.depthwise_rate : s.channels_last ? nhwc : p.depthwise_half_rate;
+    const T& rate = own ? p.depthwise_rate : s.channels_last ? p.depthwise_nhwc_rate : p.depthwise_half_rate;
     const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
     double outputs = c.rows * c.columns * static_cast<double>(s.groups);
     if (!own && !s.channels_last) {

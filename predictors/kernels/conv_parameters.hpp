@@ -26,14 +26,11 @@ struct ConvParameters {
     T tensor_narrow_efficiency{};
     T grouped_efficiency{};
     T grouped_half_efficiency{};
-    T grouped_pointwise{};
     T grouped_width{};
-    T grouped_odd_efficiency{};
     T depthwise_rate{};
     T depthwise_steps{};
     T depthwise_half_rate{};
     T depthwise_nhwc_rate{};
-    T depthwise_nhwc_large_rate{};
     T depthwise_cudnn_steps{};
     T engine_rate{};
     T engine_tensor_rate{};
@@ -95,17 +92,8 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
     f("conv.grouped_half_efficiency", p.grouped_half_efficiency,
       ParameterSpec{1.2, 0.05, 6, 0.5, shared,
                     "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
-    f("conv.grouped_pointwise", p.grouped_pointwise,
-      ParameterSpec{0.9, 0.05, 2, 0.7, architecture,
-                    "f32 rate of grouped 1x1 kernels, matrix products, against implicit GEMM: cuDNN 8.3 takes several "
-                    "times as long "
-                    "for them on Volta and Ampere as on Turing and Pascal; framework_tax.csv squeeze_bert"});
     f("conv.grouped_width", p.grouped_width,
       ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
-    f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
-      ParameterSpec{0.75, 0.2, 1.5, 0.3, shared,
-                    "factor when channels per group are no power of two: cuDNN has kernels of its own for 4, 8, 16 and "
-                    "32; timm_infer.csv RegNet"});
     f("conv.depthwise_rate", p.depthwise_rate,
       ParameterSpec{0.033, 0.004, 1, 0.5, architecture,
                     "share of the f32 rate of PyTorch's depthwise kernel (f32) with 3x3 filters: two loads per tap; "
@@ -119,8 +107,6 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "the same for cuDNN's f16 depthwise kernels, NCHW; framework_tax.csv, timm_infer.csv"});
     f("conv.depthwise_nhwc_rate", p.depthwise_nhwc_rate,
       ParameterSpec{0.08, 0.01, 2, 0.5, shared, "the same, NHWC; timm_infer.csv"});
-    f("conv.depthwise_nhwc_large_rate", p.depthwise_nhwc_large_rate,
-      ParameterSpec{0.02, 0.002, 1, 0.7, shared, "the same, NHWC, filters over 7 wide; timm_infer.csv ConvMixer"});
     f("conv.depthwise_cudnn_steps", p.depthwise_cudnn_steps,
       ParameterSpec{20, 0.5, 200, 0.7, shared,
                     "what an output of cuDNN's depthwise kernels costs besides its taps, in taps; timm_infer.csv"});

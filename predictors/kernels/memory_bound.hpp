@@ -121,23 +121,11 @@ inline double issue_slowdown(const ArchitectureSpec& chip) {
     return std::sqrt(4.0 / chip.schedulers_per_sm);
 }
 
-/// Steps of a block of four warps over a row of `vectors`, whose warps share the schedulers: a warp without vectors
-/// costs nothing. The loop is unrolled by four; where a warp's lanes part at a whole group of four, it runs the group
-/// for some and three single steps for the others, one after the other, which a P100's two schedulers do not hide.
-/// Source: nvcc unrolls loops of unknown length by four; layer norm in neusight_ops.csv: a P100 takes 960 cycles for a
-/// row of 384 (three warps) and 1,130 for 392 (four); it sustains 378 GB/s on rows of 1,536 (three steps), 240 on 1,544
-/// (two lanes take a fourth), 336 on 1,920 (three whole warps do), a P4 107, 102 (1,556) and 102.
-inline double unrolled_steps(std::int64_t vectors, bool few_schedulers) {
-    const std::int64_t warps = ceil_quotient(vectors, 32);
-    const bool lanes_part = vectors % 32 != 0 && ceil_quotient(vectors, 128) % 4 == 0;
-    return 0.25 * static_cast<double>(warps) + (few_schedulers && lanes_part ? 3 : 0);
-}
-
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 template <class T>
 RowKernel<T> layer_norm(const MemoryShape& shape, const ArchitectureSpec& chip, const MemoryParameters<T>& p) {
-    const double steps = unrolled_steps(ceil_quotient(shape.row_length, 4), chip.schedulers_per_sm < 4);
+    const double steps = 0.25 * static_cast<double>(ceil_quotient(shape.row_length, 4 * 32));  // of its four warps
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
 

@@ -102,15 +102,15 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
           doctest::Approx(2 * pass_s).epsilon(0.01));
 }
 
-TEST_CASE(
-    "layer norm costs its warps with vectors, and parted lanes where a group of four steps ends on two schedulers") {
-    using memory_bound::unrolled_steps;
-    CHECK(unrolled_steps(96, true) == 0.75);   // rows of 384: three warps
-    CHECK(unrolled_steps(97, true) == 1);      // a fourth for one vector
-    CHECK(unrolled_steps(384, true) == 3);     // 1,536: no warp takes a fourth step
-    CHECK(unrolled_steps(386, true) == 6.25);  // two lanes do, their warp's others take three single ones
-    CHECK(unrolled_steps(386, false) == 3.25);
-    CHECK(unrolled_steps(512, true) == 4);  // 2,048: whole warps
+TEST_CASE("layer norm costs its warps with vectors") {
+    const auto p = initial_parameters();
+    const auto cycles_of = [&](std::int64_t length) {
+        return memory_bound::layer_norm(rows_of(MemoryClass::layer_norm, 1, length), ArchitectureSpec{}, p).cycles_per_row;
+    };
+    const double step = p.layer_norm_step_cycles * p.sfu_cost_ratio;
+    CHECK(cycles_of(388) - cycles_of(384) == doctest::Approx(0.25 * step));  // a fourth warp for one vector
+    CHECK(cycles_of(512) == cycles_of(388));
+    CHECK(cycles_of(1536) - cycles_of(384) == doctest::Approx(2.25 * step));
 }
 
 TEST_CASE("softmax rows that start between sectors cost more") {
