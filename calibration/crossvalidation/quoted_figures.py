@@ -131,10 +131,10 @@ def quoted(l):
          [whole(l.host("GPU", *all_fold, "resnet18 at batch 1"))]),
         ("docs/uncertainty.md", "batch 1 of each model known, {} % of its other batches",
          [whole(l.host("GPU", *all_fold, "batch 1 of each model"))]),
-        ("docs/kernel-models.md", "| a fifth of the shapes left out | " + "{} | " * 7 + "**{}** |", gemm[SHAPES]),
-        ("docs/kernel-models.md", "| the GPU left out | " + "{} | " * 7 + "**{}** |", gemm[CARD]),
-        ("docs/kernel-models.md", "| a fifth of the shapes | {} | {} | {} |", quantized[SHAPES]),
-        ("docs/kernel-models.md", "| the GPU, and with it its generation | {} | {} | {} |", quantized[CARD]),
+        ("docs/kernel-models/gemm-on-tensor-cores.md", "| a fifth of the shapes left out | " + "{} | " * 7 + "**{}** |", gemm[SHAPES]),
+        ("docs/kernel-models/gemm-on-tensor-cores.md", "| the GPU left out | " + "{} | " * 7 + "**{}** |", gemm[CARD]),
+        ("docs/kernel-models/quantised-products.md", "| a fifth of the shapes | {} | {} | {} |", quantized[SHAPES]),
+        ("docs/kernel-models/quantised-products.md", "| the GPU, and with it its generation | {} | {} | {} |", quantized[CARD]),
     ]
 
 

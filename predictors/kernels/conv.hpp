@@ -17,6 +17,7 @@
 #include "predictors/kernels/tiles.hpp"
 
 /// Time of a convolution's kernels. The algorithm is the cheapest of those cuDNN has for the shape and the math path.
+/// docs/kernel-models/convolutions.md has the table of algorithms.
 namespace ftax::kernels {
 
 enum class ConvAlgorithm : std::uint8_t {

@@ -16,7 +16,7 @@
 /// Fused attention on tensor cores: blocks of a tile of queries that walk over the keys (prefill, encoder), or one
 /// query for each sequence whose keys are split among blocks (decode).
 /// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, L40S, RTX 4090, H100, B200, RTX
-/// PRO 6000; vLLM), docs/kernel-models.md; tiles: data/architectures.
+/// PRO 6000; vLLM), docs/kernel-models/attention.md; tiles: data/architectures.
 namespace ftax::kernels {
 
 /// What is fitted of the kernels of one kind, shared by all generations that run them. Times are those of a card at

@@ -15,7 +15,8 @@
 #include "predictors/kernels/tiles.hpp"
 
 /// Time of a matrix product on CUDA cores: floor + smooth maximum of its blocks' arithmetic in waves over the SMs and
-/// of its traffic behind an L2 whose hits depend on the skew between blocks. docs/kernel-models.md derives the terms.
+/// of its traffic behind an L2 whose hits depend on the skew between blocks. docs/kernel-models/gemm-on-cuda-cores.md
+/// derives the terms.
 namespace ftax::kernels {
 namespace gemm {
 

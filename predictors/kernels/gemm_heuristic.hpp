@@ -9,7 +9,7 @@
 #include "predictors/kernels/tiles.hpp"
 
 /// Which tile and how many parts of the reduction a library takes for a matrix product: the candidate of least cost.
-/// docs/kernel-models.md has the evidence.
+/// docs/kernel-models has the evidence.
 namespace ftax::kernels::gemm {
 
 /// Tile and split-K.

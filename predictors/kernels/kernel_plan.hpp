@@ -5,7 +5,7 @@
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
 
-/// What a kernel model says of one launch; predicting, fitting and explaining read it. See docs/kernel-models.md.
+/// What a kernel model says of one launch; predicting, fitting and explaining read it. See docs/kernel-models.
 namespace ftax::kernels {
 
 /// Output tile of a thread block as a library's kernel names give it; empty for kernels without one.

@@ -16,6 +16,7 @@
 #include "src/core/checked_math.hpp"
 
 /// Kernels whose time is traffic: floor + smooth maximum of traffic and the work of the multiprocessors.
+/// docs/kernel-models/memory-bound.md has the classes.
 namespace ftax::kernels {
 
 template <class T>

@@ -7,7 +7,8 @@
 #include "predictors/kernels/tensor_gemm.hpp"
 
 /// Mixture of experts: one product for all experts that have tokens, and the fused operator of two of them.
-/// Source: structure from fits to tensor_ops.csv (moe: L40S, H100, B200, RTX PRO 6000), docs/kernel-models.md.
+/// Source: structure from fits to tensor_ops.csv (moe: L40S, H100, B200, RTX PRO 6000),
+/// docs/kernel-models/mixture-of-experts.md.
 namespace ftax::kernels {
 
 /// Ratios of grouped products against tensor_gemm.hpp, and of the fused operator around them.

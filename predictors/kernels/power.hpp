@@ -8,6 +8,7 @@
 #include "predictors/kernels/shapes.hpp"
 
 /// Clocks under a power limit: arithmetic at boost clock may draw more than the board is allowed.
+/// docs/kernel-models/power.md derives the balance.
 namespace ftax::kernels {
 
 /// Energy of one f32 operation at boost clock, beyond what the board draws anyway, in joules (data/architectures).

@@ -8,7 +8,8 @@
 
 /// Matrix products of quantised operands, and the kernel that quantises activations in front of them. The product is
 /// that of tensor_gemm.hpp with narrower operands, a faster unit and a few ratios of its family of kernels.
-/// Source: structure and ablations from fits to tensor_ops.csv (L40S, H100, B200, RTX PRO 6000), docs/kernel-models.md.
+/// Source: structure and ablations from fits to tensor_ops.csv (L40S, H100, B200, RTX PRO 6000),
+/// docs/kernel-models/quantised-products.md.
 namespace ftax::kernels {
 
 /// Ratios of one family of kernels against those of f16 (TensorGemmParameters).

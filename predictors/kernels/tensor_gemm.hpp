@@ -19,7 +19,7 @@
 /// Time of a matrix product on tensor cores: the tile and split-K of least time, whose main loop is fed by the L2 or
 /// bound by the tensor cores, beside the DRAM's or the L2's time for weights and activations.
 /// Source: structure and ablations from fits to tensor_ops.csv and layer_ops.csv (A100, A40, L40S, RTX 4090, H100,
-/// B200, RTX PRO 6000; bf16 and fp16), docs/kernel-models.md.
+/// B200, RTX PRO 6000; bf16 and fp16), docs/kernel-models/gemm-on-tensor-cores.md.
 namespace ftax::kernels {
 
 /// What is fitted of them, all of a generation. Times are those of a card at 2 GHz: they are cycles.

@@ -14,7 +14,7 @@
 /// Row-wise kernels of language models: a block for each token's row. Those of 2023 load elements one by one and are
 /// bound by what an SM keeps in flight; those of today load vectors.
 /// Source: structure and ablations from fits to layer_ops.csv (A100, A40: vLLM as sarathi-serve has it; RTX 4090: vLLM
-/// 0.19), docs/kernel-models.md.
+/// 0.19), docs/kernel-models/row-wise.md.
 namespace ftax::kernels {
 
 template <class T>

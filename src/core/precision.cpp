@@ -14,7 +14,7 @@ using enum MathPath;
 // Formats. Sources: OCP 8-bit floating point specification (fp8: one scale for a row of activations and a column of
 // weights, as vLLM's dynamic quantisation has it); DeepSeek-V3 technical report, 3.3 (fp8_block: a scale for 1 x 128
 // activations and 128 x 128 weights); NVIDIA, "Introducing NVFP4" (nvfp4: an e4m3 scale for 16 values); AWQ and GPTQ
-// checkpoints (w4a16: groups of 128). Energy: fits to tensor_ops.csv, docs/kernel-models.md.
+// checkpoints (w4a16: groups of 128). Energy: fits to tensor_ops.csv, docs/kernel-models.
 constexpr std::array specs{
     PrecisionSpec{.precision = Precision::fp32, .name = "fp32", .falls_back = true},
     PrecisionSpec{.precision = Precision::tf32, .name = "tf32", .path = tf32, .rest = tf32, .energy_ratio = 2},
