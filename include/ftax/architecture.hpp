@@ -107,6 +107,7 @@ struct ArchitectureSpec {
     bool asynchronous_copies = false;     ///< cp.async: operands of 8 bytes' alignment keep the main loop fed
     int main_loop_stages = 1;             ///< steps that tensor-core kernels load ahead, against Ampere and before
     bool integer_shares_lanes = false;    ///< half of the f32 lanes also do integer and address arithmetic
+    double integer_product_ratio = 1;     ///< time of integer arithmetic with 32-bit products, Volta's and later: 1
     bool cta_skew = false;                ///< CTAs that share operands run with growing skew, see gemm_traffic.hpp
     bool pointwise_through_blas = false;  ///< cuDNN hands f32 1×1 convolutions at batch 1 to cuBLAS
     int gemv_rows = 1;                    ///< f32 layers of so many rows run as matrix-vector products

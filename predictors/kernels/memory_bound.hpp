@@ -78,11 +78,10 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.pool_efficiency", p.pool_efficiency,
           ParameterSpec{0.6, 0.1, 1, 0.3, shared, "prior: overlapping windows reread through L1"});
     visit("memory.pool_step_flops", p.pool_step_flops,
-          ParameterSpec{43, 5, 300, 0.3, architecture,
-                        "flops' time of one step of a pooling window: half of Pascal's 86 (nas_nasbench201.csv, batch "
-                        "256, two cards: 98 to 115 ps per output of a 3x3 window), which puts 32-bit integer products "
-                        "together from 16 bits (CUDA C++ Programming Guide, throughput of arithmetic instructions): "
-                        "four of a division's twenty instructions, each three to nine there"});
+          ParameterSpec{43, 5, 300, 0.05, shared,
+                        "flops' time of one step of a pooling window: half of what Pascal takes (nas_nasbench201.csv, "
+                        "batch 256, two cards: 98 to 115 ps per output of a 3x3 window); maximum pooling of whole "
+                        "models hardly tells"});
     visit("memory.gather_efficiency", p.gather_efficiency,
           ParameterSpec{0.7, 0.1, 1, 0.3, shared, "prior: rows of whole sectors in random order"});
     visit("memory.concat_efficiency", p.concat_efficiency,
@@ -273,7 +272,7 @@ KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const
         // A thread owns an output: six integer divisions find its window, then it walks over it
         // (avg_pool2d_out_cuda_frame, max_pool_forward_nchw; PyTorch 1.8 AveragePool2d.cu, DilatedMaxPool2d.cu).
         const double steps = rows * (6 + static_cast<double>(shape.row_length));
-        work_s = p.pool_step_flops * steps / device.fp32_flops_per_s;
+        work_s = p.pool_step_flops * device.chip->integer_product_ratio * steps / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::resize) {
         // A thread owns a pixel and walks over the planes (upsample_bilinear2d_out_frame, PyTorch
         // UpSampleBilinear2d.cu).

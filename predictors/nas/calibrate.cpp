@@ -151,7 +151,7 @@ Calibration calibrate(const Space& space, const DeviceProfile& device, const Fra
     for (const Sample& sample : samples) {
         if (!(sample.latency_s > 0)) throw Error(ErrorCode::usage, "the latency of a sample must be positive");
     }
-    const Samples rows(space, device, framework, options, samples, campaign);
+    const Samples rows(space, device, framework, libraries_of(framework, options), samples, campaign);
     const NormalBelief belief = prior();
     PosteriorMaximum best = find_valley(belief, rows);
     double noise = usual_noise;

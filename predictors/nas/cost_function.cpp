@@ -26,13 +26,6 @@ struct TimedBlock {
     PassPower power;
 };
 
-/// The measured campaign ran PyTorch 1.8 for CUDA 10.2, which brings cuDNN 7.6.
-PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options) {
-    const bool is_default = options.libraries.cudnn == LibraryVersions{}.cudnn;
-    if (framework.host == measured_host && is_default) options.libraries.cudnn = 7;
-    return options;
-}
-
 }  // namespace
 
 struct CostFunction::State {

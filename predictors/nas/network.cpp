@@ -13,6 +13,12 @@ constexpr std::size_t max_nodes = 1'000'000;
 
 }  // namespace
 
+PredictOptions libraries_of(const FrameworkProfile& framework, PredictOptions options) {
+    const bool is_default = options.libraries.cudnn == LibraryVersions{}.cudnn;
+    if (framework.host == measured_host && is_default) options.libraries.cudnn = 7;
+    return options;
+}
+
 BuiltNetwork build_network(const Space& space, std::span<const int> choices, std::span<const Block> chain) {
     GraphBuilder net{std::string(space.name())};
     BuiltNetwork built;

@@ -125,6 +125,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
                 "asynchronous_copies",
                 "main_loop_stages",
                 "integer_shares_lanes",
+                "integer_product_ratio",
                 "cta_skew",
                 "pointwise_through_blas",
                 "gemv_rows",
@@ -146,6 +147,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     spec.asynchronous_copies = quantity.flag(root["asynchronous_copies"]);
     spec.main_loop_stages = quantity.count(root["main_loop_stages"]);
     spec.integer_shares_lanes = quantity.flag(root["integer_shares_lanes"]);
+    spec.integer_product_ratio = quantity(root["integer_product_ratio"]);
     spec.cta_skew = quantity.flag(root["cta_skew"]);
     spec.pointwise_through_blas = quantity.flag(root["pointwise_through_blas"]);
     spec.gemv_rows = quantity.count(root["gemv_rows"]);
