@@ -207,14 +207,17 @@ struct Predictor::State {
                             launch.list_parts * costs[HostKind::list_part] + step_launch_s(prediction) +
                             (prediction.blas_call ? costs.blas_call_s : 0);
         prediction.device_s = prediction.boost_s;
-        timed = {prediction.host_s, prediction.device_s, prediction.kernels, launch.host_kind == HostKind::synchronize};
+        // What one call launches for each step follows without a framework's gap: the kernels' floor has theirs.
+        timed = {prediction.host_s, prediction.device_s, prediction.kernels - prediction.step_launches,
+                 launch.host_kind == HostKind::synchronize, step_launch_s(prediction)};
     }
 
     /// Slows the kernels of a pass whose energy exceeds what the board may draw meanwhile.
     void limit_power() {
         PassPower pass;
         for (const LaunchCosts& op : operators) {
-            pass.add({op.boost_s + op.kernels * costs.kernel_gap_s, op.power_limited_s, op.throttling_s});
+            pass.add({op.boost_s + (op.kernels - op.step_launches) * costs.kernel_gap_s, op.power_limited_s,
+                      op.throttling_s});
         }
         slowdown = pass.slowdown();
         if (slowdown == 0) return;

@@ -18,12 +18,13 @@ struct Segment {
     double from_host_s = never;  ///< the longest path from the host clock at the start to the device clock at the end
     double from_device_s = 0;    ///< the same from the device clock
 
-    /// The segment of one launch.
-    static Segment launch(double host_s, double device_s, int kernels, double launch_latency_s, double gap_s) {
+    /// The segment of one launch, whose kernels begin `overlapped_s` before the host has done with it.
+    static Segment launch(double host_s, double device_s, int kernels, double launch_latency_s, double gap_s,
+                          double overlapped_s = 0) {
         Segment segment{host_s, never, never, 0};
         if (kernels > 0) {
             const double busy_s = device_s + (kernels - 1) * gap_s;
-            segment.from_host_s = host_s + launch_latency_s + busy_s;
+            segment.from_host_s = host_s + launch_latency_s + std::max(busy_s - overlapped_s, 0.0);
             segment.from_device_s = gap_s + busy_s;
         }
         return segment;

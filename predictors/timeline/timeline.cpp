@@ -28,8 +28,11 @@ double simulate(std::span<const TimedLaunch> launches, const TimelineOptions& op
         if (launch.kernels > 0) {
             queued += launch.kernels;
             const double gap_s = device_free_s > 0 ? options.kernel_gap_s : 0;
-            span.device_start_s = equations::kernel_start_s(host_s, options.launch_latency_s, device_free_s, gap_s);
+            const double launched_s = host_s - launch.overlapped_host_s;
+            span.device_start_s = equations::kernel_start_s(launched_s, options.launch_latency_s, device_free_s, gap_s);
             span.device_end_s = span.device_start_s + launch.device_s + (launch.kernels - 1) * options.kernel_gap_s;
+            if (launch.overlapped_host_s > 0)
+                span.device_end_s = std::max(span.device_end_s, host_s + options.launch_latency_s);
             device_free_s = span.device_end_s;
         }
         if (launch.synchronizes || options.blocking) span.host_end_s = host_s = std::max(host_s, device_free_s);
@@ -50,7 +53,7 @@ double period(std::span<const TimedLaunch> launches, const TimelineOptions& opti
     Segment pass;
     for (const TimedLaunch& launch : launches) {
         pass = pass.then(Segment::launch(launch.host_s, launch.device_s, launch.kernels, options.launch_latency_s,
-                                         options.kernel_gap_s));
+                                         options.kernel_gap_s, launch.overlapped_host_s));
         if (launch.synchronizes || options.blocking) pass = pass.then(Segment::wait(0));
     }
     return pass.period_s();

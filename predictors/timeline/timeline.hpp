@@ -14,6 +14,8 @@ struct TimedLaunch {
     double device_s = 0;        ///< sum of its kernels
     std::int32_t kernels = 0;   ///< 0: host work only
     bool synchronizes = false;  ///< the host waits until the device has finished
+    /// Part of host_s that passes while its first kernels run: a call that launches some for each step of a sequence.
+    double overlapped_host_s = 0;
 };
 
 struct TimelineOptions {

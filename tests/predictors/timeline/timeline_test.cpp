@@ -112,3 +112,15 @@ TEST_CASE("a synchronisation makes the host wait, a blocking device always does"
     const std::vector<TimedLaunch> two(2, {1e-6, 50e-6, 1});
     CHECK(simulate(two, {.blocking = true}, spans) == doctest::Approx(102e-6));
 }
+
+TEST_CASE("a call that launches kernels for each step overlaps with them") {
+    std::vector<Span> spans;
+    const TimelineOptions options{.launch_latency_s = 1e-6};
+    const auto alone = [&](double host_s, double device_s) {
+        return simulate(std::vector{TimedLaunch{host_s, device_s, 1, false, host_s - 10e-6}}, options, spans);
+    };
+    CHECK(alone(100e-6, 300e-6) == doctest::Approx(311e-6));  // the device decides, from the first launch on
+    CHECK(alone(300e-6, 100e-6) == doctest::Approx(301e-6));  // the host does, up to the last
+    const std::vector<TimedLaunch> both{{100e-6, 300e-6, 1, false, 90e-6}, {5e-6, 0, 0, true}};
+    CHECK(period(both, options) == doctest::Approx(315e-6).epsilon(0.02));
+}
