@@ -18,6 +18,7 @@ from recording import KernelRows, Rows  # noqa: E402
 MOST_FILES, MOST_BYTES = 8, 16 << 20
 MOST_FAULTS = 5  # of one process and those that went on after it: then it is no single case that is at fault
 START_LIMIT_S = 120  # of a process until it begins its first case: importing torch, opening the GPU
+CALL_IS_OVER = "the call's time is over"
 
 
 class Outcome:
@@ -32,19 +33,19 @@ class Outcome:
         return f"its process was ended by signal {-self.code}" if self.code < 0 else f"its process ended with {self.code}"
 
 
-def supervise(command, start_limit_s):
+def supervise(command, start_limit_s, call_end):
     """Runs a process that reports what it begins, and ends it, with all that it started, where a case takes longer than it
-    said."""
+    said, or beyond `call_end` (of time.monotonic)."""
     reading, writing = os.pipe()
     process = subprocess.Popen([*command, "--report-fd", str(writing)], pass_fds=[writing], start_new_session=True)
     os.close(writing)
     case, killed, limit_s = None, "", start_limit_s
-    end, text = time.monotonic() + limit_s, b""
+    end, text = min(time.monotonic() + limit_s, call_end), b""
     try:
         while True:
             ready, _, _ = select.select([reading], [], [], max(0, end - time.monotonic()))
             if not ready:
-                killed = f"no answer within {limit_s:.0f} s"
+                killed = f"no answer within {limit_s:.0f} s" if time.monotonic() < call_end else CALL_IS_OVER
                 break
             part = os.read(reading, 65536)
             if not part:
@@ -53,7 +54,7 @@ def supervise(command, start_limit_s):
             for line in lines:
                 message = json.loads(line)
                 case, limit_s = message["begin"], message["limit_s"]
-                end = time.monotonic() + limit_s
+                end = min(time.monotonic() + limit_s, call_end)
         if not killed:
             # Its end of the pipe closes when it ends; a process that hangs on its way out does not stop the campaign.
             process.wait(timeout=30)
@@ -134,9 +135,11 @@ class Campaign:
                 if self.arguments.libtorch:
                     options += ["--libtorch", self.arguments.libtorch]
                 outcome = supervise([*self.start, stage, "--output", self.arguments.output, "--device", self.arguments.device,
-                                     "--budget-s", f"{left:.1f}", *which, *options], min(START_LIMIT_S, left + 10))
+                                     "--budget-s", f"{left:.1f}", *which, *options], START_LIMIT_S, self.end)
                 if outcome.code == 0 and not outcome.killed:
                     break
+                if outcome.killed == CALL_IS_OVER and stage != "environment":
+                    return  # it is not known to have stalled: the next call tries again
                 if outcome.case is not None and not design.is_done(stage, outcome.case, self.rows(stage)):
                     print(f"campaign: {stage} {outcome.case}: {outcome.problem()}", file=sys.stderr)
                     self.keep_failure(stage, outcome.case, outcome.problem())

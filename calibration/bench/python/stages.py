@@ -67,7 +67,7 @@ class Campaign:
         if self.left_s() < known.least_s:
             return False
         key = {name: case[name] for name in (*known.key, "mode") if name in case}
-        self.reporter.tell(begin=key, limit_s=max(known.least_s, min(known.limit_s, self.left_s())))
+        self.reporter.tell(begin=key, limit_s=known.limit_s)
         return True
 
     def network(self, text, bindings, precision, model="", weight_sets=1):

@@ -2,6 +2,7 @@
 process that stalls or dies."""
 
 import csv
+import dataclasses
 import gzip
 import os
 import sys
@@ -295,8 +296,8 @@ class Networks(unittest.TestCase):
         self.assertGreater(warmed_up[0], 0.4)
 
 
-# A stage that writes rows as stages.py does, and meets with what a test names: "stall MODEL", "die MODEL", "fail",
-# "spoil": every row has a problem; "hang": it never begins.
+# A stage that writes rows as stages.py does, and meets with what a test names: "stall MODEL", "slow MODEL", "die MODEL",
+# "fail", "spoil": every row has a problem; "hang": it never begins.
 FAKE = """
 import os, signal, sys, time
 sys.path.insert(0, {folder!r})
@@ -315,9 +316,9 @@ rows = recording.Rows(os.path.join(option("--output"), stage.file), list(stage.c
 for case in design.remaining(sys.argv[1], design.Options("cpu", True), rows):
     if design.is_done(sys.argv[1], case, rows):
         continue
-    reporter.tell(begin=case, limit_s=1)
+    reporter.tell(begin=case, limit_s=60 if fault == "slow" else 1)
     if case["model"] == model:
-        if fault == "stall":
+        if fault in ("stall", "slow"):
             os.system("sleep 60 &")  # a compiler of its own
             time.sleep(60)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -338,14 +339,14 @@ class Supervising(unittest.TestCase):
         sys.stderr = self.stderr
         self.folder.cleanup()
 
-    def run_models(self, fault):
+    def run_models(self, fault, budget_s=100):
         """Rows by model (their problems), and what the campaign says of itself."""
         script = os.path.join(self.folder.name + ".py")
-        self.addCleanup(os.unlink, script)
+        self.addCleanup(lambda: os.path.exists(script) and os.unlink(script))
         with open(script, "w") as file:
             file.write(FAKE.format(folder=campaign.HERE, fault=fault))
         arguments = type("Arguments", (), {"output": self.folder.name, "device": "cpu", "smoke": True, "libtorch": None,
-                                           "budget_s": 100, "slices": ["environment", "models"]})()
+                                           "budget_s": budget_s, "slices": ["environment", "models"]})()
         run = campaign.Campaign(arguments, start=[sys.executable, script])
         run.run()
         problems = {}
@@ -366,6 +367,14 @@ class Supervising(unittest.TestCase):
                                     "distilbert": [""] * 6})
         self.assertEqual(failures, [])
         self.assertLess(time.monotonic() - begin, 30)
+
+    def test_a_case_that_the_end_of_the_call_cuts_off_is_left_to_the_next_call(self):
+        begin = time.monotonic()
+        quick = dataclasses.replace(design.STAGES["models"], least_s=0, start_s=0)
+        with mock.patch.dict(design.STAGES, models=quick):
+            self.assertEqual(self.run_models("slow distilbert", budget_s=8), ({"squeezenet": [""] * 6}, []))
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertEqual(self.run_models("")[0]["distilbert"], [""] * 6)
 
     def test_a_case_that_takes_its_process_with_it_has_a_row_and_the_others_are_measured(self):
         problems, failures = self.run_models("die distilbert")
