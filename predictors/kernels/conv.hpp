@@ -247,6 +247,8 @@ KernelPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const Device
     const T efficiency = half ? p.grouped_half_efficiency : full;
     const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
     plan.compute_s = flops * (p.grouped_width + c.columns) / c.columns / (rates.fp32_flops_per_s * efficiency);
+    const auto width = static_cast<std::int64_t>(c.columns);
+    if ((width & (width - 1)) != 0) plan.compute_s /= p.grouped_odd_efficiency;
     const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
     return finish(plan, ConvAlgorithm::grouped, memory_s, T(0.0), 1, rates.floor_s);
 }

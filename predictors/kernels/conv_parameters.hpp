@@ -27,6 +27,7 @@ struct ConvParameters {
     T grouped_efficiency{};
     T grouped_half_efficiency{};
     T grouped_width{};
+    T grouped_odd_efficiency{};
     T depthwise_rate{};
     T depthwise_steps{};
     T depthwise_half_rate{};
@@ -94,6 +95,10 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
     f("conv.grouped_width", p.grouped_width,
       ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
+    f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
+      ParameterSpec{0.75, 0.2, 1.5, 0.3, shared,
+                    "factor when channels per group are no power of two: cuDNN has kernels of its own for 4, 8, 16 and "
+                    "32; timm_infer.csv RegNet"});
     f("conv.depthwise_rate", p.depthwise_rate,
       ParameterSpec{0.033, 0.004, 1, 0.5, architecture,
                     "share of the f32 rate of PyTorch's depthwise kernel (f32) with 3x3 filters: two loads per tap; "

@@ -124,7 +124,7 @@ inline double issue_slowdown(const ArchitectureSpec& chip) {
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
 template <class T>
-RowKernel<T> layer_norm(const MemoryShape& shape, const ArchitectureSpec& chip, const MemoryParameters<T>& p) {
+RowKernel<T> layer_norm(const MemoryShape& shape, const MemoryParameters<T>& p) {
     const double steps = 0.25 * static_cast<double>(ceil_quotient(shape.row_length, 4 * 32));  // of its four warps
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
@@ -251,8 +251,7 @@ KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
         const double slowdown = memory_bound::issue_slowdown(*device.chip);
-        const auto kernel =
-            is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, *device.chip, p);
+        const auto kernel = is_softmax ? memory_bound::softmax(shape, p) : memory_bound::layer_norm(shape, p);
         const double row_bytes = static_cast<double>(shape.row_length) * shape.element_bytes;
         if (is_softmax && !is_aligned(shape.row_length, shape.element_bytes, 32))
             traffic_bytes *= 1.0 + p.misaligned_traffic;

@@ -245,7 +245,8 @@ class SyntheticCampaign {
 TEST_CASE("an H200's campaign returns what it was made with: clocks, bandwidth, floor, gap, launch and host costs") {
     const SyntheticCampaign campaign;
     const auto [device, host] = campaign.fit(SyntheticCampaign::probe());
-    for (const auto& [name, unused] : SyntheticCampaign::planted) {
+    for (const auto& planted : SyntheticCampaign::planted) {
+        const auto& name = planted.first;
         CAPTURE(name);
         CHECK(SyntheticCampaign::value(device.parameters, name) ==
               doctest::Approx(SyntheticCampaign::value(campaign.device.parameters, name)).scale(0).epsilon(0.05));

@@ -105,8 +105,7 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
 TEST_CASE("layer norm costs its warps with vectors") {
     const auto p = initial_parameters();
     const auto cycles_of = [&](std::int64_t length) {
-        return memory_bound::layer_norm(rows_of(MemoryClass::layer_norm, 1, length), ArchitectureSpec{}, p)
-            .cycles_per_row;
+        return memory_bound::layer_norm(rows_of(MemoryClass::layer_norm, 1, length), p).cycles_per_row;
     };
     const double step = p.layer_norm_step_cycles * p.sfu_cost_ratio;
     CHECK(cycles_of(388) - cycles_of(384) == doctest::Approx(0.25 * step));  // a fourth warp for one vector
