@@ -79,6 +79,8 @@ int main(int argc, char**) {
     rates.flops_per_s = rates.fp32_flops_per_s = 16e12;
     rates.bandwidth_bytes_per_s = 672e9;
     rates.floor_s = 2e-6;
+    const DeviceProfile turing = device_profile("t4");
+    rates.chip = &turing.device.chip();
     sum += gate_kernel(rates, test::start_values<GemmParameters<double>>());
 
     const nas::Space& space = nas::space("nasbench201");

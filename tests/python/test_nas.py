@@ -13,7 +13,7 @@ def test_the_cost_function_equals_the_predictor(space):
     archs = cost.random(10, np.random.default_rng(1))
     fast = cost(archs)
     for arch, latencies in zip(archs, fast):
-        predictor = ftax.Predictor(cost.build_graph(arch), "2080ti", host=ftax.nas.measured_host)
+        predictor = ftax.Predictor(cost.build_graph(arch), "2080ti", host=ftax.nas.measured_host, cudnn=7)
         assert latencies == pytest.approx(predictor.latency_s([1, 32]), rel=1e-3)
 
 
@@ -57,5 +57,5 @@ def test_a_space_written_in_python_is_timed_like_its_graph(widths):
     cost = ftax.nas.CostFunction(widths, "t4", batches=[1, 128])
     for arch in ("0-0-0", "2-1-0", "2-2-2"):
         assert cost([arch])[0] == pytest.approx(
-            ftax.Predictor(cost.build_graph(arch), "t4", host=ftax.nas.measured_host).latency_s([1, 128]), rel=1e-3)
+            ftax.Predictor(cost.build_graph(arch), "t4", host=ftax.nas.measured_host, cudnn=7).latency_s([1, 128]), rel=1e-3)
     assert cost(["2-2-2"])[0, 1] > cost(["0-0-0"])[0, 1]
