@@ -21,17 +21,7 @@ double library_workspace_bytes(const DeviceSpec& device) {
 }
 
 bool shares_storage(const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-        case OpKind::identity:
-            return !op.inputs.empty() && op.inputs[0] != no_tensor;
-        default:
-            return false;
-    }
+    return is_view(op) && !op.inputs.empty() && op.inputs[0] != no_tensor;
 }
 
 class Liveness {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 // What Inductor makes of a graph: Triton kernels between library calls, and NHWC convolutions.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 // What engines that serve language models make of a decoder.

@@ -92,6 +92,20 @@ void check_operands(const Graph& graph) {
     }
 }
 
+bool is_view(const Op& op) {
+    switch (op.kind) {
+        case OpKind::reshape:
+        case OpKind::transpose:
+        case OpKind::slice:
+        case OpKind::split:
+        case OpKind::expand:
+        case OpKind::identity:
+            return true;
+        default:
+            return false;
+    }
+}
+
 std::size_t scatter_bases(const Op& scatter) {
     return std::min(scatter.inputs.size(),
                     static_cast<std::size_t>(std::max<std::int64_t>(1, scatter.integer("bases", 1))));

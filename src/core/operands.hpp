@@ -15,6 +15,9 @@ namespace ftax {
 /// its input does not have, or that convolves what has no channels.
 void check_operands(const Graph& graph);
 
+/// Whether the operator only tells where its result lies: a framework that works with strides launches nothing for it.
+[[nodiscard]] bool is_view(const Op& op);
+
 /// How many of its first inputs a scatter (index_copy, slice_scatter …) writes into: one, or its attribute `bases`.
 [[nodiscard]] std::size_t scatter_bases(const Op& scatter);
 /// The operands of a scatter whose elements it writes into others, one for each that it writes into: its last. Empty

@@ -5,24 +5,32 @@
 
 namespace ftax::report {
 
-std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches,
-                             const std::function<std::string(const Op&)>& group) {
+std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
+                               const std::function<std::string(std::size_t)>& group) {
     std::map<std::string, Share> shares;
-    for (const OpPrediction& launch : launches) {
-        const std::string name = launch.op == no_op ? "forward" : group(graph.ops[launch.op]);
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+        const std::string name = group(i);
         Share& share = shares[name];
         share.name = name;
         ++share.launches;
-        share.kernels += launch.kernels;
-        share.host_s += launch.host_s;
-        share.device_s += launch.device_s;
+        share.kernels += launches[i].kernels;
+        share.host_s += launches[i].host_s;
+        share.device_s += launches[i].device_s;
     }
     std::vector<Share> result;
     for (auto& [name, share] : shares) result.push_back(std::move(share));
-    std::stable_sort(result.begin(), result.end(), [](const Share& a, const Share& b) {
+    return result;
+}
+
+std::vector<Share> breakdown(const Graph& graph, const std::vector<OpPrediction>& launches,
+                             const std::function<std::string(const Op&)>& group) {
+    auto shares = sum_by_name(launches, [&](std::size_t i) {
+        return launches[i].op == no_op ? "forward" : group(graph.ops[launches[i].op]);
+    });
+    std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
         return std::max(a.host_s, a.device_s) > std::max(b.host_s, b.device_s);
     });
-    return result;
+    return shares;
 }
 
 std::string kind_of(const Op& op) {

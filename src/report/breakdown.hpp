@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@ struct Share {
     int launches = 0, kernels = 0;
     double host_s = 0, device_s = 0;
 };
+
+/// Adds up the launches of a prediction by the name that `group` gives the launch at an index; in order of name.
+[[nodiscard]] std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
+                                             const std::function<std::string(std::size_t)>& group);
 
 /// Adds up the launches of a prediction, which count in `graph` (Predictor::graph), by the name that `group` gives
 /// their operator; dearest first, by the larger of host and device time. The forward call itself stands as "forward".

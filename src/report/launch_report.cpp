@@ -1,14 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "src/io/csv.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
+#include "src/report/breakdown.hpp"
 #include "src/report/model_report.hpp"
 #include "src/report/units.hpp"
 
@@ -92,33 +93,16 @@ void add_launch(Table& table, const Graph& graph, const Explanation& explanation
 
 std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style) {
     constexpr std::size_t shown = 10;
-    struct KernelClass {
-        std::string name;
-        std::int32_t launches = 0, kernels = 0;
-        double host_s = 0, device_s = 0;
-    };
     // A launch counts with the class of its longest kernel: "gemm 128x64" is of the class gemm.
-    std::map<std::string, KernelClass> by_name;
-    std::vector<std::size_t> longest_first;
-    for (std::size_t i = 0; i < explanation.launches.size(); ++i) {
-        const OpPrediction& launch = explanation.launches[i];
+    auto classes = sum_by_name(explanation.launches, [&](std::size_t i) -> std::string {
         const auto kernel = longest(explanation.kernels[i]);
-        const std::string name = kernel ? kernel->name.substr(0, kernel->name.find(' ')) : "no kernel";
-        KernelClass& sum = by_name[name];
-        sum.name = name;
-        ++sum.launches;
-        sum.kernels += launch.kernels;
-        sum.host_s += launch.host_s;
-        sum.device_s += launch.device_s;
-        longest_first.push_back(i);
-    }
-    std::vector<KernelClass> classes;
-    for (auto& [name, sum] : by_name) classes.push_back(std::move(sum));
+        return kernel ? kernel->name.substr(0, kernel->name.find(' ')) : "no kernel";
+    });
     std::stable_sort(classes.begin(), classes.end(),
-                     [](const KernelClass& a, const KernelClass& b) { return a.device_s > b.device_s; });
+                     [](const Share& a, const Share& b) { return a.device_s > b.device_s; });
     Table summary({{"kernels", Align::left}, {"launches"}, {"kernels"}, {"host"}, {"device"}, {"of device time"}});
     const double device_s = explanation.prediction.device_s;
-    for (const KernelClass& sum : classes) {
+    for (const Share& sum : classes) {
         summary.add({{sum.name},
                      {std::to_string(sum.launches)},
                      {std::to_string(sum.kernels)},
@@ -129,6 +113,8 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
     const auto time_of = [&](std::size_t i) {
         return std::max(explanation.launches[i].host_s, explanation.launches[i].device_s);
     };
+    std::vector<std::size_t> longest_first(explanation.launches.size());
+    std::iota(longest_first.begin(), longest_first.end(), std::size_t{0});
     std::stable_sort(longest_first.begin(), longest_first.end(),
                      [&](std::size_t a, std::size_t b) { return time_of(a) > time_of(b); });
     const std::size_t rows = std::min(shown, longest_first.size());

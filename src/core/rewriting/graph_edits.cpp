@@ -22,20 +22,6 @@ std::vector<int> count_readers(const Graph& graph) {
     return readers;
 }
 
-bool is_view(const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-        case OpKind::identity:
-            return true;
-        default:
-            return false;
-    }
-}
-
 void erase(Graph& graph, const std::vector<bool>& removed) {
     std::size_t kept = 0;
     for (std::size_t id = 0; id < graph.ops.size(); ++id) {

@@ -18,8 +18,6 @@ OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId
     const OpId producer = graph.tensors[tensor].producer;
     return producer != no_op && readers[tensor] == 1 && accept(graph.ops[producer]) ? producer : no_op;
 }
-/// Whether the operator only tells where its result lies: a framework that works with strides launches nothing for it.
-[[nodiscard]] bool is_view(const Op& op);
 /// Drops the operators marked, keeping the order of the others.
 void erase(Graph& graph, const std::vector<bool>& removed);
 
