@@ -121,7 +121,7 @@ ftax_sources(folds_sources
         operator_ledger.cpp quantized_ledger.cpp serving_ledger.cpp variance.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
-        columns.cpp host_fit.cpp score.cpp)
+        additive.cpp columns.cpp host_fit.cpp score.cpp)
 ftax_sources(nas_study_sources
     calibration/nas/study/
         main.cpp)

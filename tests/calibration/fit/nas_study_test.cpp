@@ -3,8 +3,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
+#include <utility>
 #include <vector>
 
+#include "calibration/nas/additive.hpp"
 #include "calibration/nas/columns.hpp"
 #include "calibration/nas/score.hpp"
 #include "src/io/csv.hpp"
@@ -20,6 +23,21 @@ TEST_CASE("Spearman's correlation is that of the ranks, ties at their mean") {
     // Ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3: 4.5 / sqrt(4.5 · 5).
     CHECK(nas_study::spearman(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}) ==
           doctest::Approx(4.5 / std::sqrt(22.5)).scale(0));
+}
+
+TEST_CASE("what rows can rank is 1 where choices add up, and nothing where they do not matter") {
+    nas_study::Column column{.space = &nas::space("nasbench201")};
+    const std::vector<int> options = column.space->options();
+    std::mt19937 random(7);
+    for (int i = 0; i < 800; ++i) {
+        nas::Sample sample;
+        for (const int n : options) sample.choices.push_back(static_cast<int>(random() % static_cast<unsigned>(n)));
+        sample.latency_s = std::exp(0.1 * sample.choices.front() + 0.05 * sample.choices.back());
+        column.samples.push_back(std::move(sample));
+    }
+    CHECK(nas_study::additive_spearman(column) > 0.99);
+    for (nas::Sample& sample : column.samples) sample.latency_s = 1 + static_cast<double>(random() % 1000);
+    CHECK(std::abs(nas_study::additive_spearman(column)) < 0.25);
 }
 
 TEST_CASE("a part of the measured columns scores as the ledger says") {
