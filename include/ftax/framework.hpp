@@ -12,11 +12,11 @@ namespace ftax {
 
 /// What the CPU does for one scheduled operation; each kind has its own cost.
 /// Source: fits of framework_tax.csv at batch 1, the model left out: a cost per kind is 9.1 % off, one cost for all
-/// kernels 15.7 %; telling plain, depthwise and grouped convolutions apart gains most.
+/// kernels 15.7 %; telling plain, depthwise and grouped 1 × 1 convolutions apart gains most.
 enum class HostKind : std::uint8_t {
     conv,
     conv_depthwise,
-    conv_grouped,
+    conv_grouped,  ///< 1 × 1 only: those of larger filters cost what a plain convolution does
     batch_norm,
     gemm,
     bmm,

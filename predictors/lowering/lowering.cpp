@@ -498,6 +498,14 @@ class Lowering {
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 
+    /// Whether the filter of a convolution is known to be 1 × 1.
+    bool is_pointwise(const Op& conv) const {
+        const std::vector<Expression>& filter = graph_.tensors[conv.inputs[1]].shape;
+        return filter.size() >= 2 && std::all_of(filter.begin() + 2, filter.end(), [&](Expression e) {
+                   return graph_.expressions.constant_value(e) == 1;
+               });
+    }
+
     /// cuDNN gives batch-1 pointwise convolutions to cuBLAS on tensor cores, on some chips (Volta) in f32 also. Source:
     /// framework_tax.csv, batch 1 against 2 on hosts with a slow library call (80 µs each).
     BlasCall blas_call(const Op& op) const {
@@ -505,13 +513,10 @@ class Lowering {
         if (op.kind == OpKind::linear) return BlasCall::always;
         const bool by_heuristic = traits_.conv_library == kernels::ConvLibrary::cudnn_heuristic;
         if (op.kind != OpKind::conv || op.integer("groups", 1) != 1 || !by_heuristic) return BlasCall::never;
-        const std::vector<Expression>& filter = graph_.tensors[op.inputs[1]].shape;
-        if (filter.size() < 2 || graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
-        const bool pointwise = std::all_of(filter.begin() + 2, filter.end(),
-                                           [&](Expression e) { return graph_.expressions.constant_value(e) == 1; });
+        if (graph_.tensors[op.inputs[0]].shape.empty()) return BlasCall::never;  // not known
         const bool through_cublas =
             math_path(device_, options_.precision, true) != MathPath::fp32 || device_.chip().pointwise_through_blas;
-        return pointwise && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
+        return is_pointwise(op) && through_cublas ? BlasCall::at_batch_one : BlasCall::never;
     }
 
     /// What an operator demands of its input's strides, beyond which eager PyTorch copies it first.
@@ -578,7 +583,8 @@ class Lowering {
         if (groups == 1) return HostKind::conv;
         const Tensor& input = graph_.tensors[op.inputs[0]];
         const auto channels = input.shape.size() > 1 ? graph_.expressions.constant_value(input.shape[1]) : std::nullopt;
-        return channels == groups ? HostKind::conv_depthwise : HostKind::conv_grouped;
+        if (channels == groups) return HostKind::conv_depthwise;
+        return is_pointwise(op) ? HostKind::conv_grouped : HostKind::conv;
     }
 
     /// torch.matmul folds the leading dimensions of its operands into one batch dimension; where the strides do not
