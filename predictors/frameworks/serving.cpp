@@ -5,7 +5,7 @@ namespace ftax {
 
 // Engines that serve language models: merged layers, hand-written kernels between them, keys and values in pages. Each
 // step begins when the tokens of the one before are on the host, where a scheduler takes them.
-constexpr void (*passes[])(Graph&) = {rewrites::fuse_written_out_attention, rewrites::append_to_pages,
+constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::append_to_pages,
                                       rewrites::merge_sibling_layers, rewrites::fuse_between_contractions};
 
 constexpr LoweringTraits serving{.views_cost_host = false,

@@ -210,6 +210,18 @@ bool is_append(const Graph& graph, const Op& op) {
     return past.role == TensorRole::input && past.shape.size() >= 3 && is_float(past.dtype);
 }
 
+/// Whether a mask tells each query how many keys it sees.
+bool is_causal_mask(const Graph& graph, TensorId mask) {
+    if (mask == no_tensor) return false;
+    const auto& shape = graph.tensors[mask].shape;
+    return shape.size() >= 2 && graph.expressions.constant_value(shape[shape.size() - 2]) != 1;
+}
+
+void set_causal(Op& attention) {
+    std::erase_if(attention.attributes, [](const Attribute& attribute) { return attribute.name == "causal"; });
+    attention.attributes.push_back({"causal", std::int64_t{1}});
+}
+
 }  // namespace
 
 void append_to_pages(Graph& graph) {
@@ -222,6 +234,7 @@ void append_to_pages(Graph& graph) {
     for (Op& op : graph.ops) {
         if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
         op.inputs.resize(4, no_tensor);
+        if (is_causal_mask(graph, op.inputs[3])) set_causal(op);
         op.inputs[3] = no_tensor;  // the mask: an engine knows how long each sequence is
         for (const std::size_t operand : {std::size_t{1}, std::size_t{2}}) {
             const OpId producer = graph.tensors[op.inputs[operand]].producer;
@@ -235,34 +248,6 @@ void append_to_pages(Graph& graph) {
         if (op.inputs.size() > 4) op.attributes.push_back({std::string(paged), std::int64_t{1}});
     }
     erase(graph, removed);
-    remove_unread(graph, readers);
-}
-
-void fuse_written_out_attention(Graph& graph) {
-    assign_producers(graph);
-    const std::vector<int> readers = count_readers(graph);
-    const auto source = [&](TensorId tensor, const auto& passes) {
-        while (graph.tensors[tensor].producer != no_op && passes(graph.ops[graph.tensors[tensor].producer])) {
-            tensor = graph.ops[graph.tensors[tensor].producer].inputs[0];
-        }
-        return tensor;
-    };
-    const auto is_layout = [](const Op& op) { return is_view(op) || op.kind == OpKind::copy; };
-    const auto is_scoring = [&](const Op& op) {
-        return is_layout(op) || op.kind == OpKind::pointwise || op.kind == OpKind::concat || op.kind == OpKind::cast ||
-               op.kind == OpKind::softmax;
-    };
-    for (Op& mix : graph.ops) {
-        if (mix.kind != OpKind::matmul || graph.tensors[mix.outputs[0]].shape.size() != 4) continue;
-        const OpId scored = graph.tensors[source(mix.inputs[0], is_scoring)].producer;
-        if (scored == no_op || graph.ops[scored].kind != OpKind::matmul || &graph.ops[scored] == &mix) continue;
-        const Op& product = graph.ops[scored];
-        const TensorId key = source(product.inputs[1], is_layout), value = source(mix.inputs[1], is_layout);
-        if (graph.tensors[key].shape.size() != 4 || graph.tensors[value].shape.size() != 4) continue;
-        mix.kind = OpKind::attention;
-        mix.inputs = {product.inputs[0], key, value};
-        mix.attributes = {{"causal", std::int64_t{1}}};
-    }
     remove_unread(graph, readers);
 }
 

@@ -74,10 +74,6 @@ void fuse_scale_and_activation(Graph& graph);
 /// for … because input is not movable".
 void eliminate_concatenations(Graph& graph);
 
-/// Makes one attention of the product, softmax and product that a model writes out, with whatever caps, biases and
-/// sinks stand in between, and of the copies of keys and values for each head of queries. Source: vLLM, FlashAttention
-/// with softcap, ALiBi slopes and sinks.
-void fuse_written_out_attention(Graph& graph);
 /// Lets attention write new keys and values into the pages of a cache instead of joining them to the old ones.
 /// Source: vLLM, reshape_and_cache; TensorRT-LLM, paged KV cache of the attention plugin.
 void append_to_pages(Graph& graph);
@@ -86,12 +82,14 @@ void append_to_pages(Graph& graph);
 /// Source: vLLM, csrc (fused_add_rms_norm, rotary_embedding, silu_and_mul, topk_softmax); Inductor's scheduler.
 void fuse_between_contractions(Graph& graph);
 
-/// Makes one operator of attention that a model spells out: products, scale, mask and softmax.
-/// Source: TensorRT, CustomQKVToContextPluginDynamic, and Myelin's multi-head attention from 8.6 on.
+/// Makes one operator of attention that a model spells out: products, softmax, whatever scales, caps, masks, biases and
+/// sinks stand in between, and the copies of keys and values for each head of queries.
+/// Source: TensorRT, CustomQKVToContextPluginDynamic, and Myelin's multi-head attention from 8.6 on; vLLM,
+/// FlashAttention with softcap, ALiBi slopes and sinks.
 void recognise_attention(Graph& graph);
-/// Makes one layer of those that multiply the same input (queries, keys and values; gate and up); its readers take pieces.
-/// Source: TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion; vLLM, QKVParallelLinear and
-/// MergedColumnParallelLinear.
+/// Makes one layer of those that multiply the same input (queries, keys and values; gate and up); its readers take
+/// pieces. Source: TensorRT, demo/BERT (one product for all three); Myelin, horizontal fusion; vLLM, QKVParallelLinear
+/// and MergedColumnParallelLinear.
 void merge_sibling_layers(Graph& graph);
 /// Lets products and attention read and write transposed, sliced and expanded data where they lie.
 /// Source: layers of TensorRT engines: none of a BERT moves data.

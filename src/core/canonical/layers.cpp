@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <span>
 
 #include "src/core/canonical/patterns.hpp"
@@ -121,37 +122,87 @@ bool match_attention(Rewriter& r, OpId softmax) {
     return true;
 }
 
-/// Walks up from the softmax through what is done to scores one by one: scaled, masked, cast. Returns the product that
-/// they come from and the mask, no_op where there is no such product.
+/// Whether nothing outside of the group reads the tensor. The greatest score of a row, taken off before the softmax, is
+/// taken into the group.
+bool is_inside(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
+    const auto within = [&](OpId id) { return std::find(group.begin(), group.end(), id) != group.end(); };
+    for (const OpId reader : r.readers(tensor)) {
+        if (within(reader)) continue;
+        if (!r.is(reader, OpKind::reduce) || !within(r.sole_reader(r.op(reader).outputs[0]))) return false;
+        group.push_back(reader);
+    }
+    const std::vector<TensorId>& outputs = r.graph().outputs;
+    return std::find(outputs.begin(), outputs.end(), tensor) == outputs.end();
+}
+
+/// One for each query, not the same for all.
+bool differs_between_queries(const Rewriter& r, TensorId mask) {
+    const auto& shape = r.tensor(mask).shape;
+    return shape.size() >= 2 && r.graph().expressions.constant_value(shape[shape.size() - 2]) != 1;
+}
+
+/// Walks up from the softmax through what is done to scores one by one: scaled, capped, masked, cast, joined by a sink.
+/// Returns the product that they come from and the mask, no_op where there is no such product.
 struct Scores {
     OpId product = no_op;
     TensorId mask = no_tensor;
 };
 Scores scores_before(const Rewriter& r, OpId softmax, std::vector<OpId>& group) {
     Scores found;
-    TensorId scores = r.op(softmax).inputs[0];
-    for (OpId reader = softmax; r.sole_reader(scores) == reader;) {
+    for (TensorId scores = r.op(softmax).inputs[0]; is_inside(r, scores, group);) {
         const OpId id = r.producer(scores);
         if (r.is(id, OpKind::matmul)) {
             found.product = id;
             return found;
         }
-        if (!r.is(id, OpKind::pointwise) && !r.is(id, OpKind::cast)) return found;
-        TensorId before = r.variable(id);
+        const bool joins = r.is(id, OpKind::concat), folds = r.is(id, OpKind::reshape);
+        if (!joins && !folds && !r.is(id, OpKind::pointwise) && !r.is(id, OpKind::cast)) return found;
+        group.push_back(id);
+        TensorId before = folds || joins ? r.op(id).inputs[0] : r.variable(id);
         if (before == no_tensor) {  // the operand with the scores' own shape goes on, the other one masks
             for (const TensorId input : r.op(id).inputs) {
                 if (input == no_tensor || r.is_parameter(input)) continue;
-                const bool scores_on = before == no_tensor && r.tensor(input).shape == r.tensor(scores).shape &&
-                                       r.sole_reader(input) == id && !r.is(r.producer(input), OpKind::expand);
-                (scores_on ? before : found.mask) = input;
+                const OpId producer = r.producer(input);
+                if (before == no_tensor && r.tensor(input).shape == r.tensor(scores).shape &&
+                    !r.is(producer, OpKind::expand) && is_inside(r, input, group)) {
+                    before = input;
+                } else if (std::find(group.begin(), group.end(), producer) == group.end() &&
+                           (found.mask == no_tensor || !differs_between_queries(r, found.mask))) {
+                    found.mask = input;
+                }
             }
         }
         if (before == no_tensor) return found;
-        group.push_back(id);
-        reader = id;
         scores = before;
     }
     return found;
+}
+
+/// Follows the weights of a softmax through casts and slices, which join the group, to the product that reads them.
+OpId product_behind(const Rewriter& r, OpId softmax, std::vector<OpId>& group) {
+    for (OpId id = softmax;;) {
+        const TensorId weights = r.op(id).outputs[0];
+        const OpId reader = r.sole_reader(weights);
+        if (r.is(reader, OpKind::matmul)) return r.op(reader).inputs[0] == weights ? reader : no_op;
+        if (!r.is(reader, OpKind::cast) && !r.is(reader, OpKind::slice)) return no_op;
+        group.push_back(reader);
+        id = reader;
+    }
+}
+
+/// Heads of keys or values before each was copied for the heads of queries that read it; `copies` where they were not.
+TensorId heads_before_copies(const Rewriter& r, TensorId copies) {
+    TensorId found = copies;
+    const auto& wanted = r.tensor(copies).shape;
+    if (wanted.size() != 4) return found;
+    for (OpId id = r.producer(copies); r.is(id, OpKind::reshape) || r.is(id, OpKind::expand) || r.is(id, OpKind::copy);
+         id = r.producer(found)) {
+        const TensorId input = r.op(id).inputs[0];
+        const auto& shape = r.tensor(input).shape;
+        if (shape.size() < 4 || !std::equal(shape.end() - 2, shape.end(), wanted.end() - 2)) break;
+        found = input;
+    }
+    return r.tensor(found).shape.size() == 4 ? found : copies;
 }
 
 /// softmax(scale · q × kᵀ [+ mask]) × v as models spell it out.
@@ -159,8 +210,8 @@ bool match_spelled_out_attention(Rewriter& r, OpId softmax) {
     std::vector<OpId> group{softmax};
     const Scores scores = scores_before(r, softmax, group);
     if (scores.product == no_op || r.op(scores.product).integer("transpose_a", 0) != 0) return false;
-    const OpId last = r.sole_reader(r.op(softmax).outputs[0]);
-    if (!r.is(last, OpKind::matmul) || r.op(last).inputs[0] != r.op(softmax).outputs[0]) return false;
+    const OpId last = product_behind(r, softmax, group);
+    if (last == no_op) return false;
     group.insert(group.end(), {scores.product, last});
     const auto unscaled = [&](TensorId operand) {
         const TensorId before = scaled_operand(r, operand, group);
@@ -171,7 +222,7 @@ bool match_spelled_out_attention(Rewriter& r, OpId softmax) {
     if (r.tensor(q).shape.size() < 3) return false;
     if (r.op(scores.product).integer("transpose_b", 0) == 0) k = keys_before_turning(r, k, group);
     if (k == no_tensor || r.tensor(k).shape.size() != r.tensor(q).shape.size()) return false;
-    std::vector<TensorId> inputs{q, k, r.op(last).inputs[1]};
+    std::vector<TensorId> inputs{q, heads_before_copies(r, k), heads_before_copies(r, r.op(last).inputs[1])};
     if (scores.mask != no_tensor) inputs.push_back(scores.mask);
     r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
     return true;

@@ -15,7 +15,7 @@ void global_pools(Rewriter& r);
 /// softmax(s·q × (s·k)ᵀ [+ mask]) × v with both factors scaled beforehand: how PyTorch's exporter writes
 /// scaled_dot_product_attention. Attention that a model spells out itself scales the product and stays as it is.
 void attention(Rewriter& r);
-/// The same however it is scaled and masked.
+/// The same however it is scaled, capped and masked, with sinks and with keys and values copied for several heads.
 void spelled_out_attention(Rewriter& r);
 
 }  // namespace ftax::canonical

@@ -6,6 +6,7 @@
 
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
+#include "ftax/text_graph.hpp"
 #include "predictors/lowering/rewrites.hpp"
 
 using namespace ftax;
@@ -55,6 +56,42 @@ TEST_CASE("scores that are read a second time are no inner part of an attention"
     Graph graph = net.finish({net.matmul(net.softmax(scores), q), scores});
     rewrites::recognise_attention(graph);
     CHECK(count(graph, OpKind::attention) == 0);
+}
+
+TEST_CASE("attention with shared heads, a sink and slopes is one operator over the heads as they are cached") {
+    Graph graph = parse_text_graph(R"(
+input %q f32[batch,8,seq,16]
+input %k f32[batch,2,seq,16]
+input %v f32[batch,2,seq,16]
+input %slopes f32[8,1,seq]
+input %mask f32[1,1,seq,seq]
+input %sinks f32[batch,8,seq,1]
+%k1 f32[batch,2,1,seq,16] = reshape(%k)
+%k2 f32[batch,2,4,seq,16] = expand(%k1)
+%k3 f32[batch,8,seq,16] = copy(%k2)
+%k4 f32[batch,8,16,seq] = transpose(%k3) {perm=[0,1,3,2]}
+%products f32[batch,8,seq,seq] = matmul(%q, %k4)
+%sloping f32[batch,8,seq,seq] = pointwise(%products, %slopes) {function="add"}
+%masked f32[batch,8,seq,seq] = pointwise(%sloping, %mask) {function="add"}
+%joined f32[batch,8,seq,seq+1] = concat(%masked, %sinks) {axis=3}
+%most f32[batch,8,seq,1] = reduce(%joined) {function="max" axes=[3]}
+%less f32[batch,8,seq,seq+1] = pointwise(%joined, %most) {function="sub"}
+%all f32[batch,8,seq,seq+1] = softmax(%less) {axis=3}
+%weights f32[batch,8,seq,seq] = slice(%all) {axes=[3]}
+%v1 f32[batch,2,1,seq,16] = reshape(%v)
+%v2 f32[batch,2,4,seq,16] = expand(%v1)
+%v3 f32[batch,8,seq,16] = copy(%v2)
+%y f32[batch,8,seq,16] = matmul(%weights, %v3)
+output %y
+)");
+    rewrites::recognise_attention(graph);
+    REQUIRE(graph.ops.size() == 1);
+    const Op& op = graph.ops[0];
+    CHECK(op.kind == OpKind::attention);
+    CHECK(graph.tensors[op.inputs[1]].name == "k");
+    CHECK(graph.tensors[op.inputs[2]].name == "v");
+    REQUIRE(op.inputs.size() == 4);
+    CHECK(graph.tensors[op.inputs[3]].name == "mask");  // that which tells queries apart, not the slopes
 }
 
 TEST_CASE("layers of one input become one product whose pieces no kernel moves") {
