@@ -5,8 +5,9 @@ namespace ftax {
 
 // Engines that serve language models: merged layers, hand-written kernels between them, keys and values in pages. Each
 // step begins when the tokens of the one before are on the host, where a scheduler takes them.
-constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::append_to_pages,
-                                      rewrites::merge_sibling_layers, rewrites::fuse_between_contractions};
+constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
+                                      rewrites::append_to_pages, rewrites::merge_sibling_layers,
+                                      rewrites::fuse_between_contractions};
 
 constexpr LoweringTraits serving{.views_cost_host = false,
                                  .module_calls = false,

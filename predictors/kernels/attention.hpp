@@ -49,9 +49,8 @@ inline constexpr double blocks_per_sm = 2;
 inline double elements(const AttentionShape& s) {
     const auto kv_heads = static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
     return static_cast<double>(s.batch) *
-           (static_cast<double>(s.heads) * 2 * static_cast<double>(s.q_length) +
-            kv_heads * 2 * static_cast<double>(s.kv_length)) *
-           static_cast<double>(s.head_dim);
+           (static_cast<double>(s.heads) * 2 * static_cast<double>(s.q_length) * static_cast<double>(s.head_dim) +
+            kv_heads * cached_elements(s) * static_cast<double>(s.kv_length));
 }
 
 /// Head sizes for which kernels exist: multiples of 32.

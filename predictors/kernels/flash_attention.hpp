@@ -227,7 +227,8 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
     plan.floor_s =
         !s.paged ? device.floor_s : T((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
     plan.seconds = plan.floor_s;
-    const double head = flash::padded_head(s.head_dim);
+    // Kernels for latent vectors are made for the one width that there is. Source: FlashMLA, csrc.
+    const double head = s.latent_width > 0 ? static_cast<double>(s.head_dim) : flash::padded_head(s.head_dim);
     const AttentionTile& tile = flash::tile_of(s.paged || decodes ? kernels.paged : kernels.dense, head);
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
@@ -251,7 +252,9 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
     const double tokens = batch * static_cast<double>(s.q_length) + decode_batch;
     const double keys = batch * static_cast<double>(s.kv_length) + decode_batch * static_cast<double>(s.decode_length);
     const double vector_bytes = static_cast<double>(s.head_dim) * s.element_bytes;
-    const double bytes = 2 * vector_bytes * (flash::kv_heads(s) * keys + static_cast<double>(s.heads) * tokens);
+    const double cached_bytes = cached_elements(s) * s.element_bytes;
+    const double bytes =
+        cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * static_cast<double>(s.heads) * tokens;
     const T missed = tensor_gemm::miss_share(T(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes)));
     const T s_per_byte = missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s;
     plan.memory_s = bytes * s_per_byte;
@@ -262,7 +265,7 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
     }
     plan.seconds += tensor_gemm::overlap(plan.compute_s, plan.memory_s);
     if (s.paged) {
-        const T append_s = 4 * vector_bytes * flash::kv_heads(s) * tokens * s_per_byte +
+        const T append_s = 2 * cached_bytes * flash::kv_heads(s) * tokens * s_per_byte +
                            tokens / device.sms * p.append_row_s * rates.cycle_scale;
         plan.memory_s += append_s;
         plan.seconds += append_s;

@@ -109,6 +109,7 @@ struct AttentionShape {
     std::int64_t decodes = 0;   ///< sequences with a single query that the same call serves (continuous batching)
     std::int64_t decode_length = 0;  ///< keys of each of them
     bool whole_heads = false;        ///< path engine: one block does a head, however long its sequence
+    std::int64_t latent_width = 0;   ///< of the one vector of a token that is its key, and in part its value (MLA)
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -172,6 +173,10 @@ struct RecurrentShape {
     return static_cast<double>(s.elements);
 }
 /// Those of both products; of the new tokens' own keys causal masks leave half.
+/// Elements of the keys and values of one token and head of keys.
+[[nodiscard]] inline double cached_elements(const AttentionShape& s) {
+    return static_cast<double>(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
+}
 [[nodiscard]] inline double flops(const AttentionShape& s) {
     const auto queries = static_cast<double>(s.q_length);
     const double seen = static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0);

@@ -141,13 +141,23 @@ kernels::AttentionShape attention_dimensions(const Graph& graph, const Schedule&
     const Tensor& k = graph.tensors[op.inputs[1]];
     kernels::AttentionShape shape;
     shape.element_bytes = element_bytes(schedule, op.outputs[0]);
-    shape.head_dim = dim(q, bound, -1);
+    const std::int64_t width = dim(q, bound, -1);
+    shape.head_dim = width;
     shape.q_length = dim(q, bound, -2);
     shape.kv_length = dim(k, bound, -2);
     shape.heads = q.shape.size() > 2 ? dim(q, bound, -3) : 1;
-    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), shape.head_dim);
+    const std::int64_t per_batch = checked_multiply(checked_multiply(shape.heads, shape.q_length), width);
     shape.batch = std::max<std::int64_t>(1, element_count(q, bound) / per_batch);
     if (k.shape.size() > 2) shape.kv_heads = dim(k, bound, -3);
+    if (op.integer(latent_attribute, 0) != 0) {
+        const AttentionWidths widths = attention_widths(graph, op, bound);
+        if (widths.latent) {
+            shape.head_dim = (widths.key + widths.value) / 2;
+            shape.latent_width = widths.key;
+        } else {
+            shape.kv_heads = shape.heads;
+        }
+    }
     // A single new query sees every key.
     shape.causal = op.integer("causal", 0) != 0 && (shape.q_length > 1 || shape.kv_length == 1);
     return shape;
@@ -420,7 +430,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
     if (q.shape.size() != 4) {
         shape.path = kernels::AttentionPath::math;
     } else {
-        const bool flash = half && !masked && shape.head_dim <= 256;
+        const bool flash = half && !masked && (shape.head_dim <= 256 || shape.latent_width > 0);
         shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
     }
     shape.paged = op.integer(rewrites::paged, 0) != 0;

@@ -222,7 +222,51 @@ void set_causal(Op& attention) {
     attention.attributes.push_back({"causal", std::int64_t{1}});
 }
 
+/// What the cache holds of a tensor that attention reads: the operator that appends to it, behind copies for each head.
+OpId appended_through(const Graph& graph, TensorId tensor) {
+    for (OpId id = graph.tensors[tensor].producer; id != no_op; id = graph.tensors[graph.ops[id].inputs[0]].producer) {
+        const Op& op = graph.ops[id];
+        if (is_append(graph, op) || is_write_to_cache(graph, op)) return id;
+        if (!is_view(op) || op.inputs.empty()) return no_op;
+    }
+    return no_op;
+}
+
+/// The linear layer that expands a latent cache to what attention reads, behind views.
+OpId expansion_of(const Graph& graph, TensorId tensor) {
+    OpId id = graph.tensors[tensor].producer;
+    while (id != no_op && is_view(graph.ops[id])) id = graph.tensors[graph.ops[id].inputs[0]].producer;
+    const bool expands = id != no_op && graph.ops[id].kind == OpKind::linear;
+    return expands && appended_through(graph, graph.ops[id].inputs[0]) != no_op ? id : no_op;
+}
+
 }  // namespace
+
+void absorb_latent_expansion(Graph& graph) {
+    assign_producers(graph);
+    const std::vector<int> readers = count_readers(graph);
+    for (Op& attention : graph.ops) {
+        if (attention.kind != OpKind::attention || attention.inputs.size() != 3) continue;
+        const OpId joined = graph.tensors[attention.inputs[1]].producer;
+        const OpId layer = expansion_of(graph, attention.inputs[2]);
+        if (layer == no_op || joined == no_op || graph.ops[joined].kind != OpKind::concat) continue;
+        const std::vector<TensorId>& parts = graph.ops[joined].inputs;
+        if (parts.size() != 2 || expansion_of(graph, parts[0]) != layer) continue;
+        const OpId rotated = appended_through(graph, parts[1]);
+        if (rotated == no_op) continue;
+        Op& expansion = graph.ops[layer];
+        const TensorId latent = expansion.inputs[0];
+        const TensorId fresh = graph.ops[appended_through(graph, latent)].inputs[1];
+        expansion.inputs[0] = fresh;
+        const TensorId expanded = expansion.outputs[0];
+        const Expression width = graph.tensors[expanded].shape.back();
+        graph.tensors[expanded].shape = graph.tensors[fresh].shape;
+        graph.tensors[expanded].shape.back() = width;
+        attention.inputs = {attention.inputs[0], latent, graph.ops[rotated].outputs[0], no_tensor, expanded};
+        attention.attributes.push_back({std::string(latent_attribute), std::int64_t{1}});
+    }
+    remove_unread(graph, readers);
+}
 
 void append_to_pages(Graph& graph) {
     assign_producers(graph);
@@ -233,7 +277,7 @@ void append_to_pages(Graph& graph) {
     std::vector<bool> removed(graph.ops.size(), false);
     for (Op& op : graph.ops) {
         if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
-        op.inputs.resize(4, no_tensor);
+        op.inputs.resize(std::max<std::size_t>(4, op.inputs.size()), no_tensor);
         if (is_causal_mask(graph, op.inputs[3])) set_causal(op);
         op.inputs[3] = no_tensor;  // the mask: an engine knows how long each sequence is
         for (const std::size_t operand : {std::size_t{1}, std::size_t{2}}) {

@@ -74,6 +74,11 @@ void fuse_scale_and_activation(Graph& graph);
 /// for … because input is not movable".
 void eliminate_concatenations(Graph& graph);
 
+/// Lets attention read latent vectors in the cache (latent_attribute) instead of keys and values that a layer expands
+/// from them for all tokens in every step: the layer's weights multiply new queries and results instead, which takes as
+/// many operations, and reads as much, as expanding the new tokens alone.
+/// Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.2; vLLM, MLACommonImpl (W_UK, W_UV).
+void absorb_latent_expansion(Graph& graph);
 /// Lets attention write new keys and values into the pages of a cache instead of joining them to the old ones.
 /// Source: vLLM, reshape_and_cache; TensorRT-LLM, paged KV cache of the attention plugin.
 void append_to_pages(Graph& graph);

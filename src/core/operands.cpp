@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "src/core/checked_math.hpp"
 
 namespace ftax {
 namespace {
@@ -121,6 +122,18 @@ std::vector<TensorId> scattered(const Graph& graph, const Op& scatter) {
     }
     if (updates.size() > bases) updates.erase(updates.begin(), updates.end() - static_cast<std::ptrdiff_t>(bases));
     return updates;
+}
+
+AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound) {
+    const auto last = [&](TensorId id, std::size_t from_end) {
+        const std::vector<Expression>& shape = graph.tensors[id].shape;
+        return shape.size() < from_end ? 1 : bound[shape[shape.size() - from_end]];
+    };
+    const TensorId query = attention.inputs[0];
+    if (attention.integer(latent_attribute, 0) == 0) return {last(query, 1), last(attention.inputs[2], 1)};
+    if (last(query, 2) > 1) return {last(query, 1), last(attention.outputs[0], 1)};
+    const std::int64_t rank = last(attention.inputs[1], 1);
+    return {checked_add(rank, last(attention.inputs[2], 1)), rank, true};
 }
 
 RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent, const BoundShapes& bound) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -23,6 +24,20 @@ void check_operands(const Graph& graph);
 /// The operands of a scatter whose elements it writes into others, one for each that it writes into: its last. Empty
 /// where it makes a new tensor, or writes a number everywhere.
 [[nodiscard]] std::vector<TensorId> scattered(const Graph& graph, const Op& scatter);
+
+/// Attribute of an attention over a cache of latent vectors (inputs 1 and 2: [batch, 1, tokens, rank] and the rotated
+/// part of the keys) that all heads share. A single query is multiplied by the weights that expand them instead, so
+/// that it meets the latent vectors themselves; a prompt meets keys and values of each head, expanded from its own
+/// tokens.
+inline constexpr std::string_view latent_attribute = "latent";
+
+/// Widths of an attention's vectors in its operands and kernels.
+struct AttentionWidths {
+    std::int64_t key = 1, value = 1;  ///< of a score's two products
+    bool latent = false;              ///< the values are a part of the keys, and all heads read the same
+};
+/// Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.2 ("absorbed"); vLLM, MLACommonImpl: prompts are expanded.
+[[nodiscard]] AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound);
 
 /// What a recurrent operator works on.
 struct RecurrentDimensions {

@@ -75,7 +75,8 @@ std::int64_t attention_flops(const OpView& v) {  // q·kᵀ and p·v; softmax is
     const Tensor* q = v.input(0);
     const Tensor* k = v.input(1);
     const std::int64_t scores = checked_multiply(v.elements(q) / std::max<std::int64_t>(1, v.dim(q, -1)), v.dim(k, -2));
-    const std::int64_t per_score = checked_add(checked_add(v.dim(q, -1), v.dim(v.input(2), -1)), 2);
+    const AttentionWidths widths = attention_widths(v.graph, v.op, v.bound);
+    const std::int64_t per_score = checked_add(checked_add(widths.key, widths.value), 2);
     return twice(checked_multiply(scores, per_score));
 }
 

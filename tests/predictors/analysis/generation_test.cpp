@@ -153,6 +153,44 @@ TEST_CASE("an engine has one attention a layer, also where the model writes it o
     }
 }
 
+TEST_CASE("an engine that decodes over a latent cache reads 512 + 64 values a token and layer, for all heads") {
+    constexpr const char* latent_config =
+        R"({"model_type":"deepseek_v3","hidden_size":256,"num_hidden_layers":2,"num_attention_heads":16,
+            "q_lora_rank":128,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,
+            "intermediate_size":512,"first_k_dense_replace":2,"n_routed_experts":4,"num_experts_per_tok":2,
+            "moe_intermediate_size":64,"n_group":1,"topk_group":1,"vocab_size":1000,"max_position_embeddings":65536,
+            "torch_dtype":"float16"})";
+    constexpr std::int64_t latent_heads = 16, rank = 512, turned = 64, plain = 128, value = 128;
+    for (const CacheKind kind : {CacheKind::dynamic, CacheKind::paged}) {
+        const Graph graph = import_config(latent_config, "config.json", "tiny", with_cache(kind));
+        const Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                               {.precision = Precision::fp16});
+        const Graph& served = engine.graph();
+        const auto work = [&](OpKind kind_of_op, std::int64_t batch, std::int64_t seq, std::int64_t past) {
+            const BoundShapes bound = bind(served, {{"batch", batch}, {"seq", seq}, {"past", past}});
+            Work sum;
+            for (const Op& op : served.ops) {
+                if (op.kind != kind_of_op) continue;
+                const Work one = work_of(served, op, bound);
+                sum.flops += one.flops;
+                sum.read_bytes += one.read_bytes;
+            }
+            return sum;
+        };
+        using enum OpKind;
+        const auto read_bytes = [&](std::int64_t past) { return work(attention, 4, 1, past).read_bytes; };
+        CHECK(read_bytes(4000) - read_bytes(3000) == layers * 4 * 1000 * (rank + turned) * 2);
+        // Each score: a product over key and its turned part, one over the key again, and the softmax.
+        CHECK(work(attention, 4, 1, 999).flops == 2 * layers * 4 * latent_heads * 1000 * (rank + turned + rank + 2));
+        CHECK(work(linear, 4, 1, 999).flops == work(linear, 4, 1, 9).flops);
+        // A prompt has its keys and values expanded.
+        const std::int64_t scores = layers * latent_heads * 100 * 100;
+        CHECK(work(attention, 1, 100, 0).flops == 2 * scores * (plain + turned + value + 2));
+        const std::int64_t head_flops = 2 * hidden * vocabulary;  // of the last token alone
+        CHECK(work(linear, 1, 100, 0).flops == 100 * work(linear, 1, 1, 0).flops - 99 * head_flops);
+    }
+}
+
 TEST_CASE("cards that reach each other faster sum faster") {
     ImportOptions options;
     options.tensor_parallel = 8;
