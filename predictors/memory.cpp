@@ -29,8 +29,8 @@ class Liveness {
     Liveness(const Graph& graph, const Schedule& schedule, const BoundShapes& bound)
         : graph_(graph), schedule_(schedule), bound_(bound), root_(graph.tensors.size()), last_(graph.tensors.size()) {
         std::iota(root_.begin(), root_.end(), TensorId{0});
-        note_narrow_weights();
         for (OpId id = 0; id < graph.ops.size(); ++id) visit(id);
+        note_narrow_weights();
         for (const TensorId output : graph.outputs) last_[root_[output]] = static_cast<OpId>(graph.ops.size());
     }
 
@@ -104,7 +104,7 @@ class Liveness {
             if (kernel.op == no_op || !precision.quantizes_weights() || kernel.cls == KernelClass::quantize) continue;
             const Op& op = graph_.ops[kernel.op];
             if (op.inputs.size() > 1 && op.inputs[1] != no_tensor)
-                narrow_bytes_[op.inputs[1]] = precision.weight_bytes();
+                narrow_bytes_[root_[op.inputs[1]]] = precision.weight_bytes();
         }
         if (narrow_bytes_.empty()) return;
         for (const Op& op : graph_.ops) {

@@ -92,6 +92,22 @@ TEST_CASE("tied weights count once") {
     CHECK(generator(apart, "vllm").memory(request).weights_bytes - with == 2 * vocabulary * hidden);
 }
 
+TEST_CASE("experts that a precision quantises take as little memory as the layers") {
+    constexpr const char* sparse =
+        R"({"model_type":"mixtral","hidden_size":256,"num_hidden_layers":1,"num_attention_heads":8,
+            "num_key_value_heads":4,"intermediate_size":512,"num_local_experts":4,"num_experts_per_tok":2,
+            "vocab_size":16,"max_position_embeddings":4096,"torch_dtype":"float16"})";
+    const Graph graph = import_config(sparse, "config.json", "sparse");
+    const auto weights_bytes = [&](Precision precision) {
+        return Generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"), {.precision = precision})
+            .memory({.batch = 1, .prompt = 8, .new_tokens = 2})
+            .weights_bytes;
+    };
+    constexpr double experts = 4 * 3 * hidden * mlp;
+    CHECK(weights_bytes(Precision::fp16) > 2 * experts);
+    CHECK(weights_bytes(Precision::fp8) < 0.53 * weights_bytes(Precision::fp16));
+}
+
 TEST_CASE("a cache of fixed length is written where the new token stands, and fp8 halves it") {
     const Graph fixed = model(with_cache(CacheKind::fixed));
     const std::int64_t written = scatter_bytes(fixed, {{"batch", 2}, {"seq", 1}, {"past", 9}, {"cache", 64}});
