@@ -96,12 +96,15 @@ struct Predictor::State {
     std::int64_t sequences = 1;  ///< that each forward call serves
     bool captured = false;       ///< the forward call is one CUDA graph
 
+    bool predates_capture() const { return options.libraries.vllm < model.traits.captures_decoding_from.value_or(0); }
+
     PlannedKernel all_reduce(const Op& op) const {
         const TensorId sum = op.outputs[0];
         const double bytes =
             static_cast<double>(element_count(graph.tensors[sum], bound)) * bits_of(schedule.storage[sum]) / 8;
         PlannedKernel planned;
-        const auto sum_s = model.traits.serves_sequences ? kernels::served_all_reduce_s : kernels::all_reduce_s;
+        const bool own_kernels = model.traits.serves_sequences && !predates_capture();
+        const auto sum_s = own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s;
         planned.seconds =
             sum_s(bytes, op.integer("ranks", 1),
                   device.device.peer_bandwidth_bytes_per_s.value_or(device.device.memory_bandwidth_bytes_per_s));
@@ -157,8 +160,8 @@ struct Predictor::State {
         const auto batch = bindings.find("batch");
         const auto seq = bindings.find("seq");
         sequences = batch == bindings.end() ? 1 : batch->second;
-        captured = model.traits.captures_decoding && seq != bindings.end() && seq->second == 1 &&
-                   sequences <= largest_captured;
+        captured = model.traits.captures_decoding_from && !predates_capture() && seq != bindings.end() &&
+                   seq->second == 1 && sequences <= largest_captured;
     }
 
     bool calls_blas(const Launch& launch) const {

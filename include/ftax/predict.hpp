@@ -32,6 +32,8 @@ struct LibraryVersions {
     int cudnn = 8;
     /// TensorRT's, 100 · major + minor: 806 is 8.6. Decides what its builder fuses. From 7.0 on.
     int tensorrt = 1000;
+    /// vLLM's, likewise: before 0.3 each step of decoding is launched kernel by kernel. From 0.2 on.
+    int vllm = 6;
 };
 
 struct PredictOptions {

@@ -20,7 +20,8 @@ constexpr LoweringTraits serving{.views_cost_host = false,
 
 constexpr LoweringTraits vllm_traits = [] {
     LoweringTraits traits = serving;
-    traits.captures_decoding = true;
+    // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
+    traits.captures_decoding_from = 3;
     traits.evicts_sequences = true;  // Source: vLLM, preemption by recomputation; TensorRT-LLM: GUARANTEED_NO_EVICT
     return traits;
 }();

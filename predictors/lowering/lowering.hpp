@@ -40,7 +40,9 @@ struct LoweringTraits {
     std::int64_t cublas_lt_limit = 65535;
     bool batched_matmul_copies = true;   ///< operands whose leading dimensions do not merge are copied first
     bool persistent_recurrences = true;  ///< a small recurrent layer is one kernel (PyTorch with cuDNN 8.2 and later)
-    bool captures_decoding = false;      ///< steps of one token for each sequence are one CUDA graph
+    /// From this version on (LibraryVersions::vllm) steps of one token for each sequence are one CUDA graph, and sums
+    /// over cards are kernels of the library's own; nullopt: kernels are launched one by one.
+    std::optional<int> captures_decoding_from{};
     bool serves_sequences = false;       ///< each forward call takes sequences from a scheduler and samples tokens
     bool evicts_sequences = false;       ///< others run on while a sequence waits for memory, else all begin together
     bool synchronizes_runs = false;      ///< every run ends by waiting for the device

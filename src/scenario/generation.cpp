@@ -93,6 +93,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
         }
         PredictOptions options = run.options;
         options.precision = parse_precision(run.precision);
+        static_cast<void>(take_version(run.framework, options.libraries));
         DeviceProfile device = built.device();
         FrameworkProfile framework = built.framework();
         if (!anchors.empty()) {

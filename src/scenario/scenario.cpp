@@ -144,7 +144,7 @@ int cudnn_of_torch(int version) {
 }
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
-    constexpr int oldest = 112;
+    constexpr int oldest_torch = 112, oldest_vllm = 2;
     const std::size_t at = framework.find('@');
     std::string name = framework_name(framework.substr(0, at));
     if (at == std::string_view::npos) return {name, std::nullopt};
@@ -160,7 +160,13 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     if (!has_versions(name))
         throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, name));
     const auto version = version_number(text);
-    if (!version || *version < oldest)
+    if (name == "vllm") {
+        if (!version || *version < oldest_vllm)
+            throw Error(ErrorCode::usage, fmt::format("{}: no version from 0.2 on, as in vllm@0.2", framework));
+        libraries.vllm = *version;
+        return {name, version};
+    }
+    if (!version || *version < oldest_torch)
         throw Error(ErrorCode::usage, fmt::format("{}: no version from 1.12 on, as in pytorch-eager@2.4", framework));
     if (name == "pytorch-eager") libraries.cudnn = cudnn_of_torch(*version);
     return {name, version};

@@ -61,6 +61,29 @@ TEST_CASE("a run that does not fit is predicted, marked and warned of") {
     CHECK(nlohmann::json::parse(prediction.output)["predictions"][0]["fits"] == false);
 }
 
+TEST_CASE("a context beyond the positions that the model was made for is predicted with a warning") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("config.json", config);
+    const auto run = run_ftax(command(model, {"--prompt", "4000", "--new-tokens", "200"}));
+    CHECK(run.exit_code == 0);
+    CHECK(run.errors.find("past+seq = 4199 lies outside the 1 to 4096 that the model allows") != std::string::npos);
+    CHECK(run_ftax(command(model, {"--prompt", "3896", "--new-tokens", "200"})).errors.find("lies outside") ==
+          std::string::npos);
+}
+
+TEST_CASE("ftax generate takes the version of the framework") {
+    const TemporaryFolder folder;
+    const std::string model = folder.write("config.json", config);
+    const auto decoding_host_s = [&](const std::string& framework) {
+        const auto run = run_ftax({"generate", model, "--device", "t4", "--framework", framework, "--prompt", "64",
+                                   "--new-tokens", "8", "--json", "-"});
+        REQUIRE(run.exit_code == 0);
+        return nlohmann::json::parse(run.output)["predictions"][0]["decode"]["host_s"].get<double>();
+    };
+    CHECK(decoding_host_s("vllm@0.2") > decoding_host_s("vllm@0.3") + 1e-4);
+    CHECK(decoding_host_s("vllm@0.3") == decoding_host_s("vllm"));
+}
+
 TEST_CASE("ftax generate refuses what is no request and no model of text") {
     const TemporaryFolder folder;
     const std::string model = folder.write("config.json", config);

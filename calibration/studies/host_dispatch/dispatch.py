@@ -353,8 +353,12 @@ def carry(data):
         *entries("onnxruntime-cuda", nodes, sessions, {"engine": "node", "forward": "run"}, slower),
         *entries("pytorch-eager", calls, eager, KINDS, slower),
     ]
+    path = data / "profiles/versions.json"
+    timed = {entry["framework"] for entry in versions}
+    versions += [entry for entry in json.loads(path.read_text())["versions"] if entry["framework"] not in timed]
+    versions.sort(key=lambda entry: (entry["framework"], [int(part) for part in entry["version"].split(".")]))
     document = {"schema_version": 1, "kind": "versions", "versions": versions}
-    (data / "profiles/versions.json").write_text(json.dumps(document, indent=2) + "\n")
+    path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def main():

@@ -250,6 +250,23 @@ TEST_CASE("merged layers read every weight once") {
     CHECK(linears == 4 * layers + 1);
 }
 
+TEST_CASE("vLLM before CUDA graphs launches a step kernel by kernel and sums over cards by NCCL") {
+    ImportOptions cards;
+    cards.tensor_parallel = 2;
+    const Graph graph = model(cards);
+    const auto step = [&](int version) {
+        PredictOptions options{.precision = Precision::fp16};
+        options.libraries.vllm = version;
+        Predictor vllm(graph, device_profile("a100-sxm4-40gb"), framework_profile("vllm"), options);
+        return vllm.predict({{"batch", 1}, {"seq", 1}, {"past", 64}});
+    };
+    const Prediction launched = step(2), captured = step(3);
+    CHECK(launched.kernels == captured.kernels);
+    CHECK(launched.host_s > captured.host_s + 10 * layers * 5e-6);
+    CHECK(launched.device_s > captured.device_s + 2 * layers * 3e-6);
+    CHECK(step(6).latency_s == captured.latency_s);
+}
+
 TEST_CASE("the largest batch fits and one sequence more does not") {
     const Graph graph = model();
     Generator eager = generator(graph, "pytorch-eager", "t4");
