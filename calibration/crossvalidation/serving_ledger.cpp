@@ -9,10 +9,12 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "calibration/fit/serving_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
 #include "src/scenario/language_rows.hpp"
 
@@ -71,7 +73,42 @@ fit::ServingFit fit_without(const std::string& framework, const std::vector<Run>
     return fit::fit_serving(framework, rows, fmt::format("{}, {} rows", source, rows.size()));
 }
 
-std::vector<double> errors(const std::vector<ScoredRun>& runs, const std::function<bool(const ScoredRun&)>& take) {
+/// A profile as fitted, with the spread between hosts and what is left of rows that no fit has seen.
+FrameworkProfile with_noise(FrameworkProfile profile, std::vector<double> left_out_logs, const std::string& source) {
+    constexpr double unlike_hosts = 0.2;  // a guess: rows of one machine do not tell
+    profile.parameters.push_back({"host.scale", 1, unlike_hosts, "of the machine that was measured"});
+    const double spread = quantile(std::move(left_out_logs), 0.9) / 1.6449;
+    for (const char* noise : {"noise.device", "noise.host"}) {
+        profile.parameters.push_back({noise, spread, 0, fmt::format("{}, one model left out", source)});
+    }
+    std::sort(profile.parameters.begin(), profile.parameters.end(),
+              [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
+    return profile;
+}
+
+/// The cheapest run of a model to measure.
+const Run& cheapest(const std::vector<Run>& runs, const std::string& model) {
+    const auto cost = [&](const Run& run) {
+        return std::tuple(run.row->model != model, run.row->batch, run.row->prompt + run.row->new_tokens);
+    };
+    return *std::min_element(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return cost(a) < cost(b); });
+}
+
+/// Predicts the runs of a model with its fold's profile, with one of them known where there is an `anchor`.
+void predict_runs(const std::vector<Run>& runs, const std::string& model, const FrameworkProfile& profile,
+                  const LanguageMeasurement* anchor, std::vector<ScoredRun>& scored) {
+    scenario::LanguagePredictor predictor({}, [&](const std::string&) { return profile; });
+    if (anchor) predictor.anchor({*anchor});
+    for (const Run& run : runs) {
+        if (run.row->model != model || run.row == anchor) continue;
+        const Generation predicted = predictor.predict(*run.row);
+        scored.push_back({*run.row, predicted.total_s, predicted.low_s, predicted.high_s, run.waits});
+    }
+}
+
+using Choice = std::function<bool(const ScoredRun&)>;
+
+std::vector<double> errors(const std::vector<ScoredRun>& runs, const Choice& take) {
     std::vector<double> result;
     for (const ScoredRun& run : runs) {
         if (take(run)) result.push_back(std::abs(run.predicted_s / run.row.latency_s - 1));
@@ -79,13 +116,39 @@ std::vector<double> errors(const std::vector<ScoredRun>& runs, const std::functi
     return result;
 }
 
-std::string figures_line(std::string_view name, std::string_view which, const std::vector<double>& errors) {
-    if (errors.empty()) return "";
+std::string figures(const std::vector<double>& errors) {
     double sum = 0;
     for (const double error : errors) sum += error;
-    return fmt::format("| {} | {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", name, which, errors.size(),
+    return fmt::format("{} | {:.1f} % | {:.1f} % | {:.1f} %", errors.size(),
                        100 * sum / static_cast<double>(errors.size()), 100 * quantile(errors, 0.5),
                        100 * quantile(errors, 0.9));
+}
+
+std::string figures_line(std::string_view name, std::string_view which, const std::vector<double>& errors) {
+    if (errors.empty()) return "";
+    return fmt::format("| {} | {} | {} |\n", name, which, figures(errors));
+}
+
+/// Errors of the runs that `anchored` has too, and the share of them inside their intervals.
+std::string interval_line(std::string_view framework, std::string_view known, const std::vector<ScoredRun>& runs,
+                          const std::vector<ScoredRun>& anchored) {
+    const auto take = [&](const ScoredRun& run) {
+        return framework_name(run.row.framework) == framework &&
+               std::any_of(anchored.begin(), anchored.end(),
+                           [&](const ScoredRun& other) { return other.row.line == run.row.line; });
+    };
+    std::size_t all = 0, inside = 0;
+    double width = 0;
+    for (const ScoredRun& run : runs) {
+        if (!take(run)) continue;
+        ++all;
+        if (run.low_s <= run.row.latency_s && run.row.latency_s <= run.high_s) ++inside;
+        width += std::log(run.high_s / run.low_s) / 2;
+    }
+    if (all == 0) return "";
+    return fmt::format("| {} | {} | {} | {:.0f} % | {:.0f} % |\n", framework, known, figures(errors(runs, take)),
+                       100 * static_cast<double>(inside) / static_cast<double>(all),
+                       100 * std::expm1(width / static_cast<double>(all)));
 }
 
 }  // namespace
@@ -97,25 +160,30 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
         const std::string framework(model->name);
         const std::vector<Run> runs = runs_of(framework, rows);
         if (runs.empty()) continue;
-        std::set<std::string> names;
-        for (const Run& run : runs) names.insert(run.row->model);
-        std::vector<double> logs;
-        for (const std::string& name : names) {
-            const fit::ServingFit fitted = fit_without(framework, runs, name, source);
+        std::map<std::string, FrameworkProfile> folds;  // by the model left out
+        for (const Run& run : runs) folds.try_emplace(run.row->model);
+        std::map<std::string, std::vector<double>> logs;
+        for (auto& [name, profile] : folds) {
+            profile = fit_without(framework, runs, name, source).profile;
             for (const Run& run : runs) {
                 if (run.row->model != name) continue;
-                score.runs.push_back({*run.row, serving_s(run.times, fitted.profile), run.waits});
-                logs.push_back(std::abs(std::log(score.runs.back().predicted_s / run.row->latency_s)));
+                logs[name].push_back(std::abs(std::log(serving_s(run.times, profile) / run.row->latency_s)));
             }
         }
-        FrameworkProfile profile = fit_without(framework, runs, std::nullopt, source).profile;
-        constexpr double unlike_hosts = 0.2;  // a guess: rows of one machine do not tell
-        profile.parameters.push_back({"host.scale", 1, unlike_hosts, "of the machine that was measured"});
-        const double spread = quantile(std::move(logs), 0.9) / 1.6449;
-        for (const char* noise : {"noise.device", "noise.host"}) {
-            profile.parameters.push_back({noise, spread, 0, fmt::format("{}, one model left out", source)});
+        std::vector<double> all_logs;
+        for (const auto& [name, fold] : folds) {
+            std::vector<double> other_logs;
+            for (const auto& [other, errors] : logs) {
+                if (other != name) other_logs.insert(other_logs.end(), errors.begin(), errors.end());
+            }
+            if (other_logs.empty()) other_logs = logs[name];
+            const FrameworkProfile profile = with_noise(fold, std::move(other_logs), source);
+            predict_runs(runs, name, profile, nullptr, score.runs);
+            predict_runs(runs, name, profile, cheapest(runs, name).row, score.anchored);
+            all_logs.insert(all_logs.end(), logs[name].begin(), logs[name].end());
         }
-        score.profiles.push_back(std::move(profile));
+        score.profiles.push_back(
+            with_noise(fit_without(framework, runs, std::nullopt, source).profile, std::move(all_logs), source));
     }
     return score;
 }
@@ -144,10 +212,21 @@ std::string serving_markdown(const ServingScore& score) {
                                  }));
         }
     }
+    text +=
+        "\nWithout a run of the model, and with one as `--anchor`: batch 1, the fewest tokens. The interval of a model "
+        "takes its noise from the other models. The rows have total times only, so prompts and tokens are not told "
+        "apart.\n\n"
+        "| framework | known of the model | rows | MAPE | median | 90 % | inside the 90 % interval | half its width |\n"
+        "|---|---|---|---|---|---|---|---|\n";
+    for (const FrameworkProfile& profile : score.profiles) {
+        text += interval_line(profile.framework, "nothing", score.runs, score.anchored);
+        text += interval_line(profile.framework, "one run", score.anchored, score.anchored);
+    }
     text += "\n| framework | once per pass | once per sequence |\n|---|---|---|\n";
     for (const FrameworkProfile& profile : score.profiles) {
-        text += fmt::format("| {} | {:.2f} ms | {:.0f} µs |\n", profile.framework, profile.parameters[0].value * 1e3,
-                            profile.parameters[1].value * 1e6);
+        text +=
+            fmt::format("| {} | {:.2f} ms | {:.0f} µs |\n", profile.framework,
+                        host_parameter(profile, "host.forward") * 1e3, host_parameter(profile, "host.sequence") * 1e6);
     }
     return text;
 }

@@ -12,11 +12,15 @@ namespace ftax::folds {
 struct ScoredRun {
     LanguageMeasurement row;
     double predicted_s = 0;
-    bool waits = false;  ///< the batch does not fit at once: sequences wait for others
+    double low_s = 0, high_s = 0;  ///< 90 % interval
+    bool waits = false;            ///< the batch does not fit at once: sequences wait for others
 };
 
 struct ServingScore {
     std::vector<ScoredRun> runs;
+    /// The same with one run of the model as an anchor, that which is measured fastest: batch 1, the fewest tokens.
+    /// That run itself is left out.
+    std::vector<ScoredRun> anchored;
     std::vector<FrameworkProfile> profiles;  ///< fitted on all rows, with the noise of the runs left out
 };
 
