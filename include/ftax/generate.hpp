@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ftax/import.hpp"
@@ -20,6 +21,7 @@ struct GenerationRequest {
     std::int64_t prompt = 1;          ///< tokens of a prompt, on average
     std::int64_t longest_prompt = 0;  ///< 0: all are alike. Frameworks without nested tensors pad all to it
     std::int64_t new_tokens = 1;
+    friend bool operator==(const GenerationRequest&, const GenerationRequest&) = default;
 };
 
 /// What a language model takes from a batch of prompts to their last tokens. Each pass waits for the one before, whose
@@ -64,7 +66,7 @@ class Generator {
     [[nodiscard]] Generation generate(const GenerationRequest& request);
     /// `known`: what this generator found for another batch of the same prompts; its batch is not searched again.
     [[nodiscard]] DecodeCrossover crossover(const GenerationRequest& request, const DecodeCrossover* known = nullptr);
-    /// The most sequences of that length that fit into the memory; 0: not even one.
+    /// The most sequences of that length that fit into the memory, whatever the batch; 0: not even one.
     [[nodiscard]] std::int64_t largest_batch(const GenerationRequest& request);
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
 
@@ -76,6 +78,7 @@ class Generator {
   private:
     /// Fills in what does not depend on turns, for the batch of the request.
     void run_at_once(const GenerationRequest& request, Generation& result);
+    [[nodiscard]] std::int64_t find_largest_batch(const GenerationRequest& request);
     /// Tokens of a prompt that are computed: the mean, or the longest where shorter ones are padded.
     [[nodiscard]] std::int64_t prompt_of(const GenerationRequest& request) const;
     [[nodiscard]] std::int64_t prompts_per_pass(const GenerationRequest& request) const;
@@ -85,6 +88,7 @@ class Generator {
     bool evicts_ = false;     ///< and out again, so that turns overlap
     bool skips_padding_ = false;
     bool has_fixed_cache_ = false;
+    std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< the last one found
 };
 
 }  // namespace ftax

@@ -161,6 +161,13 @@ MemoryUse Generator::memory(const GenerationRequest& request) {
 }
 
 std::int64_t Generator::largest_batch(const GenerationRequest& request) {
+    GenerationRequest one = request;
+    one.batch = 1;
+    if (!largest_batch_ || largest_batch_->first != one) largest_batch_ = {one, find_largest_batch(one)};
+    return largest_batch_->second;
+}
+
+std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
     const auto fits = [&](std::int64_t batch) {
         GenerationRequest other = request;
         other.batch = batch;
