@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,28 @@ std::int64_t count(const Graph& graph, OpKind kind) {
     return std::count_if(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return op.kind == kind; });
 }
 
+/// Values of the weights that operators read.
+std::int64_t weights_read(const Graph& graph) {
+    std::set<TensorId> read;
+    for (const Op& op : graph.ops) {
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor && graph.tensors[input].role == TensorRole::weight) read.insert(input);
+        }
+    }
+    std::int64_t values = 0;
+    for (const TensorId id : read) {
+        std::int64_t elements = 1;
+        for (const Expression dim : graph.tensors[id].shape) elements *= graph.expressions.constant_value(dim).value();
+        values += elements;
+    }
+    return values;
+}
+
 }  // namespace
+
+TEST_CASE("an embedding that the head shares is one weight of an exported step") {
+    CHECK(weights_read(exported("gpt2-dynamic.pt2")) == weights_read(family("gpt2")));
+}
 
 TEST_CASE("exported steps of decoding have the work of the built-in families") {
     for (const std::string model : {"llama", "qwen3", "gpt2"}) {
