@@ -93,7 +93,8 @@ ftax_sources(predictors_sources
         memory.cpp operator_model.cpp predictor.cpp
     predictors/lowering/
         autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp lowering.cpp rewrite_eliminations.cpp
-        rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp rewrite_serving.cpp
+        rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp rewrite_quantization.cpp
+        rewrite_serving.cpp
     predictors/kernels/
         device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
     predictors/host/

@@ -11,7 +11,8 @@ namespace ftax {
 // A BERT layer becomes seven kernels: one product for queries, keys and values, attention, the product behind it,
 // residual and norm, and the two products of the feed-forward with another norm. Biases are added in the products.
 // Source: TensorRT, demo/BERT; developer guide, "Types of Fusions".
-constexpr void (*passes[])(Graph&) = {rewrites::remove_copies,
+constexpr void (*passes[])(Graph&) = {rewrites::fold_quantization,
+                                      rewrites::remove_copies,
                                       rewrites::fold_constants,
                                       rewrites::recognise_layers,
                                       rewrites::recognise_attention,

@@ -38,8 +38,15 @@ namespace ftax::kernels {
 /// (github.com/1CatAI/1Cat-vLLM/issues/535): 0.53 to 0.61.
 constexpr double traffic_power_share = 0.6;
 
+/// Returns the energy of an operation on a tensor core against that of f16 inputs: half for operands of eight bits or
+/// fewer, twice for TF32. Source: PrecisionSpec::energy_ratio.
+[[nodiscard]] constexpr double energy_ratio(MathPath path) {
+    const bool narrow = path == MathPath::int8_tensor || path == MathPath::fp8_tensor || path == MathPath::fp4_tensor;
+    return narrow ? 0.5 : path == MathPath::tf32 ? 2 : 1;
+}
+
 /// Returns the energy of one operation of a math path at boost clock. On a tensor core f16 inputs take
-/// tensor_energy_ratio of a CUDA core's operation, TF32 twice as much.
+/// tensor_energy_ratio of a CUDA core's operation, others energy_ratio() of that.
 /// Source: sustained f16 products under power limits, the main loop taking 0.8 of the clock: T4 24 TFLOP/s at 70 W
 /// (forums.developer.nvidia.com/t/264462), A100 PCIe 158 at 250 W (github.com/NVIDIA/cutlass/issues/956), H100 SXM 780
 /// at 700 W (XLA, matmul_interpolator_data.h), A10 55 at 150 W (github.com/chsasank/device-benchmarks), L4 53 at 72 W
@@ -47,7 +54,7 @@ constexpr double traffic_power_share = 0.6;
 [[nodiscard]] inline double energy_per_flop_j(const DeviceSpec& device, MathPath path) {
     const double core_j = core_energy_per_flop_j(device);
     if (!is_tensor(path) || !device.peak(path)) return core_j;
-    return core_j * device.chip().tensor_energy_ratio * (path == MathPath::tf32 ? 2 : 1);
+    return core_j * device.chip().tensor_energy_ratio * energy_ratio(path);
 }
 
 /// Returns the power of a stream of arithmetic against what the power limit leaves it: 2 on a card that would have to

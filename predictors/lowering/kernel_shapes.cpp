@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "ftax/precision.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
@@ -300,8 +301,10 @@ kernels::ConvShape conv_shape(const Graph& graph, const Schedule& schedule, cons
     shape.kernel_d = filter[0], shape.kernel_h = filter[1], shape.kernel_w = filter[2];
     shape.stride_h = stride[0], shape.stride_w = stride[1];
     shape.dilation_h = dilation[0], shape.dilation_w = dilation[1];
-    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
-    shape.channels_last = engine_is_channels_last || is_channels_last(y, bound);
+    const bool quantized = precision_spec(kernel.operands).quantizes_weights();
+    shape.element_bytes =
+        quantized ? bits_of(precision_spec(kernel.operands).activation) / 8 : element_bytes(schedule, op.outputs[0]);
+    shape.channels_last = quantized || engine_is_channels_last || is_channels_last(y, bound);
     shape.fused_layout = kernel.fused_layout;
     shape.library = kernel.conv_library;
     shape.workspace_bytes = kernel.conv_workspace_bytes;

@@ -97,7 +97,11 @@ class Lowering {
           device_(device),
           options_(options),
           precision_(precision_spec(options.precision)),
-          traits_(traits) {}
+          traits_(traits),
+          is_quantized_by_file_(std::any_of(graph.ops.begin(), graph.ops.end(),
+                                            [](const Op& op) { return !op.text(rewrites::operands).empty(); })),
+          has_int8_activations_((traits.engine || traits.calls_engines) && options.precision == Precision::int8 &&
+                                !is_quantized_by_file_) {}
 
     Schedule run() {
         if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
@@ -132,46 +136,59 @@ class Lowering {
             autocast_policies_ = autocast::policies(graph_);
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
         }
-        if (has_int8_activations()) store_int8_activations();
+        if (has_int8_activations_) store_int8_activations();
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
         }
     }
 
-    /// Do layers of an engine hand int8 to each other?
-    bool has_int8_activations() const { return traits_.engine && options_.precision == Precision::int8; }
-
     /// Layers of an engine with kernels that read and write int8: products with weights, attention where it is one
-    /// kernel of int8, residual and norm, and what is left of pointwise operators. Source: TensorRT, demo/BERT
-    /// (builder.py, options -imh and -iln); developer guide, "Working with Quantized Types".
+    /// kernel of int8, residual and norm, scales, pooling, joining and resizing, and what is left of pointwise
+    /// operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer guide, "Working with
+    /// Quantized Types" and "Layer Support and Restrictions".
     bool has_int8_kernel(const Op& op) const {
-        if (op.kind == OpKind::layer_norm || op.kind == OpKind::pointwise) return true;
-        return op.kind == OpKind::attention ? fused_attention(op, 8) != nullptr : is_quantized(op);
+        switch (op.kind) {
+            case OpKind::layer_norm:
+            case OpKind::batch_norm:
+            case OpKind::pointwise:
+            case OpKind::pool:
+            case OpKind::global_pool:
+            case OpKind::concat:
+            case OpKind::copy:
+            case OpKind::resize:
+                return true;
+            case OpKind::attention:
+                return fused_attention(op, 8) != nullptr;
+            default:
+                return is_quantized(op);
+        }
     }
 
-    /// What goes from such layers to such layers alone is int8, through views too; the rest stays as stored.
+    static bool moves_values(const Op& op) {
+        return op.kind == OpKind::reshape || op.kind == OpKind::transpose || op.kind == OpKind::slice ||
+               op.kind == OpKind::split || op.kind == OpKind::expand;
+    }
+
+    /// What goes from such layers to such layers alone is int8, moved about too; the rest stays as stored.
     void store_int8_activations() {
-        std::vector<bool> written(graph_.tensors.size(), false), read(graph_.tensors.size(), false),
-            narrow(graph_.tensors.size(), true);
+        std::vector<bool> written(graph_.tensors.size()), narrow(graph_.tensors.size(), true);
+        // Where the parts of a concatenation lie has no producer, and nothing reads them.
+        for (std::size_t i = 0; i < written.size(); ++i) written[i] = graph_.tensors[i].role == TensorRole::activation;
         for (const TensorId output : graph_.outputs) narrow[output] = false;
         for (const Op& op : graph_.ops) {
-            const bool on = op.kind == OpKind::reshape ? written[op.inputs[0]] : has_int8_kernel(op);
+            const bool on = moves_values(op) ? written[op.inputs[0]] : has_int8_kernel(op);
             for (const TensorId output : op.outputs) written[output] = on;
         }
         for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
-            const bool on = op->kind == OpKind::reshape
-                                ? std::all_of(op->outputs.begin(), op->outputs.end(),
-                                              [&](TensorId output) { return read[output] && narrow[output]; })
-                                : has_int8_kernel(*op);
+            const bool on = moves_values(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
+                                                            [&](TensorId output) { return narrow[output]; })
+                                              : has_int8_kernel(*op);
             for (const TensorId input : op->inputs) {
-                if (input == no_tensor) continue;
-                read[input] = true;
-                narrow[input] = narrow[input] && on;
+                if (input != no_tensor) narrow[input] = narrow[input] && on;
             }
         }
         for (std::size_t i = 0; i < schedule_.storage.size(); ++i) {
-            if (written[i] && read[i] && narrow[i] && bits_of(schedule_.storage[i]) == 16)
-                schedule_.storage[i] = DType::i8;
+            if (written[i] && narrow[i] && bits_of(schedule_.storage[i]) == 16) schedule_.storage[i] = DType::i8;
         }
     }
 
@@ -280,6 +297,8 @@ class Lowering {
 
     MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {
         if (op.kind == OpKind::pool && traits_.pools_stream) return MemoryClass::pointwise;
+        // A scale of int8 streams; batch norms were fitted to kernels of wider types.
+        if (op.kind == OpKind::batch_norm && has_int8_activations_) return MemoryClass::pointwise;
         if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
         // Only the bilinear kernel walks over the planes in sequence; the others gather.
         if (op.kind == OpKind::resize && op.text("function") == "nearest") return MemoryClass::gather;
@@ -416,21 +435,24 @@ class Lowering {
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
-        const bool quantized = is_quantized(op);
-        if (quantized && precision_.quantizes_activations() && !has_int8_activations()) quantize_input(id);
+        const Precision operands = operands_of(op);
+        const PrecisionSpec& format = precision_spec(operands);
+        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !has_int8_activations_)
+            quantize_input(id);
+        if (convolution && operands == Precision::int8) reformat_input(id);
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         Kernel kernel{.cls = convolution                            ? KernelClass::conv
                              : op.kind == OpKind::attention         ? KernelClass::attention
                              : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
                                                                     : KernelClass::gemm,
-                      .path = quantized ? precision_.path : contraction_path(convolution),
+                      .path = format.quantizes_weights() ? format.path : contraction_path(convolution),
                       .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = conv_library(),
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
                       .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
-                      .operands = quantized ? options_.precision : Precision::fp32,
+                      .operands = operands,
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
@@ -438,11 +460,24 @@ class Lowering {
         add_bias(id, convolution);
     }
 
-    /// Layers that a precision quantises: linear ones and experts, but neither heads nor routers. Source: the lists
-    /// `ignore` of quantised checkpoints (llm-compressor, ModelOpt: "lm_head", "re:.*mlp.gate$").
+    /// The format of a product's operands: what the file says, where the device has its arithmetic, or the run's
+    /// precision; fp32 where they are not quantised.
+    Precision operands_of(const Op& op) const {
+        if (const std::string_view name = op.text(rewrites::operands); !name.empty()) {
+            const Precision stated = name == "fp8" ? Precision::fp8 : Precision::int8;
+            return device_.peak(precision_spec(stated).path) ? stated : Precision::fp32;
+        }
+        return is_quantized(op) ? options_.precision : Precision::fp32;
+    }
+
+    /// Layers that a precision quantises: linear ones and experts, but neither heads nor routers, and under an engine
+    /// convolutions to int8. Source: the lists `ignore` of quantised checkpoints (llm-compressor, ModelOpt: "lm_head",
+    /// "re:.*mlp.gate$"); TensorRT, developer guide, "Layer Support and Restrictions".
     bool is_quantized(const Op& op) const {
-        if (!precision_.quantizes_weights() || op.inputs.size() < 2) return false;
+        if (!precision_.quantizes_weights() || op.inputs.size() < 2 || is_quantized_by_file_) return false;
         if (op.integer(experts_attribute, 0) > 0) return true;
+        if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose)
+            return has_int8_activations_ && graph_.tensors[op.inputs[1]].role == TensorRole::weight;
         const bool layer = op.kind == OpKind::linear || op.kind == OpKind::matmul;
         if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
         const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
@@ -450,6 +485,15 @@ class Lowering {
         const bool head =
             std::find(graph_.outputs.begin(), graph_.outputs.end(), op.outputs[0]) != graph_.outputs.end();
         return !head && std::find(kept.begin(), kept.end(), module) == kept.end();
+    }
+
+    /// A convolution reads int8; what comes in another type, as the network's input does, is written anew first.
+    /// Source: TensorRT's build log, "Reformatting CopyNode for Input Tensor 0 to conv1".
+    void reformat_input(OpId id) {
+        const TensorId input = graph_.ops[id].inputs[0];
+        if (bits_of(schedule_.storage[input]) == 8) return;
+        begin_launch(id, HostKind::elementwise);
+        add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = DType::i8});
     }
 
     void quantize_input(OpId id) {
@@ -625,6 +669,10 @@ class Lowering {
     const PrecisionSpec& precision_;
     const LoweringTraits& traits_;
     Schedule schedule_;
+    /// Does the file say which products are quantised? Then no others are. Source: TensorRT, developer guide, "Explicit
+    /// Quantization".
+    bool is_quantized_by_file_;
+    bool has_int8_activations_;                        ///< layers of an engine hand int8 to each other
     std::vector<OpId> last_reader_;                    ///< of each tensor
     std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
     std::unordered_map<std::string, std::uint32_t> pending_calls_;

@@ -20,9 +20,12 @@ bool is_fixed(const Graph& graph, TensorId id) {
            });
 }
 
-/// What gives another result each time, or may: random numbers, control flow, operators nobody knows.
+/// What gives another result each time, or may: random numbers, control flow, operators nobody knows; and what is kept
+/// for the provider that quantises, whichever it is. Source: ONNX Runtime, ConstantFolding (skip_dequantize_linear).
 bool is_uncertain(const Op& op) {
-    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host) return true;
+    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host ||
+        op.kind == OpKind::dequantize)
+        return true;
     if (op.kind != OpKind::fill) return false;
     constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
     return std::any_of(std::begin(names), std::end(names),

@@ -214,6 +214,7 @@ void name_engine_layers(Graph& graph) {
         for (const Attribute& attribute : op.attributes) {
             const auto* function = std::get_if<std::string>(&attribute.value);
             if (attribute.name != epilogue || function == nullptr) continue;
+            if (*function == quantized_result) continue;
             name += function->starts_with("gelu") ? " + GELU" : *function == "add" ? " + Add" : " + ReLU";
         }
         return name;

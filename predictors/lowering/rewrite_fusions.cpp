@@ -168,7 +168,8 @@ void fuse_conv_relu(Graph& graph) {
 }
 
 void fuse_epilogue(Graph& graph) {
-    absorb_epilogues(graph, is_contraction, true, "add");
+    const auto open = [](const Op& op) { return is_contraction(op) && op.text(epilogue) != quantized_result; };
+    absorb_epilogues(graph, open, true, "add");
 }
 
 void fuse_scale_and_activation(Graph& graph) {

@@ -11,6 +11,10 @@ namespace ftax::rewrites {
 inline constexpr std::string_view fused_function = "fused";
 /// Attribute of a contraction that finishes its result itself (bias, sum, activation): the function it ends with.
 inline constexpr std::string_view epilogue = "epilogue";
+/// Value of `epilogue` where the product quantises its result: what follows is a kernel of its own.
+inline constexpr std::string_view quantized_result = "quantize";
+/// Attribute of a contraction whose operands a file quantises: the precision of the product (int8, fp8).
+inline constexpr std::string_view operands = "operands";
 /// Attribute of an attention that also writes the new keys and values, its inputs from the fifth on, into pages.
 inline constexpr std::string_view paged = "paged";
 /// Attribute of a fused operator that libraries have a kernel of one block per token for: "norm" or "gated".
@@ -105,6 +109,13 @@ void fuse_activation(Graph& graph);
 /// Joins a residual addition to the norm that reads it, which writes the sum as well where others read it too.
 /// Source: TensorRT, CustomSkipLayerNormPluginDynamic; Myelin's layers of residual and norm.
 void fuse_residual_layer_norm(Graph& graph);
+
+/// Takes pairs of QuantizeLinear and DequantizeLinear into the operators around them: products of two quantised
+/// operands run in the narrow type, results that only quantised operators read are written in it, through operators
+/// that move values or take the greatest; what is left quantises in a kernel of its own. A product in full precision
+/// cannot write narrow values, nor one whose result is quantised take in what follows. Source: TensorRT, developer
+/// guide, "Explicit Quantization" (Q/DQ fusions, propagation, layer placement).
+void fold_quantization(Graph& graph);
 
 /// Gives operators the names of TensorRT's layers (IEngineInspector, trtexec --dumpProfile).
 void name_engine_layers(Graph& graph);

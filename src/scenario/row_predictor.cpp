@@ -23,6 +23,7 @@ std::string zoo_model(const std::string& model) {
     static const std::map<std::string, std::string> names{{"bert_base", "bert"},
                                                           {"bert_base_12x768", "bert"},
                                                           {"hf_resnet50", "resnet50"},
+                                                          {"mlperf_resnet50", "resnet50"},
                                                           {"vit_base_patch16_224", "vit-base-patch16-224"},
                                                           {"vit_base_patch16_384", "vit-base-patch16-384"}};
     const auto found = names.find(model);
@@ -99,11 +100,12 @@ LibraryVersions libraries_of(const Measurement& row) {
 }
 
 PredictOptions options_for(const Measurement& row) {
-    // `ftax measure` and the campaign wait for the device after each run; other files do not say so.
+    // `ftax measure` and the campaign wait for the device after each run, and so do MLPerf's single and multiple
+    // streams (LoadGen issues a query when the last is complete); other files do not say so.
     return {.precision = row.precision,
             .channels_last = row.layout == "nhwc",
             .libraries = libraries_of(row),
-            .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end)};
+            .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || row.run.starts_with("MLPerf ")};
 }
 
 /// torch.compile is an option of the row in some files; here it is a framework of its own.

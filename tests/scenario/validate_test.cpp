@@ -40,6 +40,19 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
     CHECK(table.row(0)[10].empty());
 }
 
+TEST_CASE("MLPerf's single and multiple streams wait for each query") {
+    const TemporaryFolder folder;
+    const std::string ms = predicted_ms({"predict", "resnet50", "--device", "t4", "--framework", "tensorrt",
+                                         "--precision", "int8", "--batch", "8", "--synchronized"});
+    const std::string rows = folder.write("models.csv",
+                                          "run,gpu,framework,precision,model,input,batch,latency_ms\n"
+                                          "MLPerf 3.0 box,T4,tensorrt,int8,mlperf_resnet50,224,8," +
+                                              ms + "\n");
+    const ProgramRun outcome = run_ftax({"validate", rows, "--json", "-", "--max-mape", "0.001"});
+    CHECK_MESSAGE(outcome.exit_code == 0, outcome.errors);
+    CHECK(nlohmann::json::parse(outcome.output)["overall"]["rows"] == 1);
+}
+
 TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {
     const TemporaryFolder folder;
     const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4", "--synchronized"});

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "src/core/canonical/patterns.hpp"
 
@@ -13,7 +15,9 @@ void linear_layers(Rewriter& r) {
                 op.inputs.size() == 2 && op.integer("transpose_a", 0) == 0 && op.integer("transpose_b", 0) == 0;
             if (!plain || r.tensor(op.inputs[1]).role != TensorRole::weight || r.tensor(op.inputs[1]).shape.size() != 2)
                 continue;
-            r.replace(id, {id}, OpKind::linear, op.inputs, {{"transposed_weight", std::int64_t{0}}});
+            std::vector<Attribute> attributes = op.attributes;
+            attributes.push_back({"transposed_weight", std::int64_t{0}});
+            r.replace(id, {id}, OpKind::linear, op.inputs, std::move(attributes));
         }
         if (!r.is(id, OpKind::linear) || r.op(id).inputs.size() != 2) continue;
         const TensorId product = r.op(id).outputs[0];

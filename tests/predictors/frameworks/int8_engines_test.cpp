@@ -1,0 +1,67 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "src/scenario/scenario.hpp"
+
+using namespace ftax;
+
+namespace {
+
+double latency_s(Predictor& predictor, std::int64_t batch) {
+    return predictor.predict({{"batch", batch}}).latency_s;
+}
+
+}  // namespace
+
+TEST_CASE("a float convolutional network in int8 under TensorRT: convolutions, pooling and sums; the head stays f16") {
+    const Graph graph = load_graph("zoo:resnet50");
+    Predictor predictor(graph, device_profile("t4"), {.framework = "tensorrt"}, {.precision = Precision::int8});
+    int narrow = 0, wide = 0;
+    for (const auto& kernels : predictor.explain({{"batch", 8}}).kernels) {
+        for (const KernelDetail& kernel : kernels) {
+            narrow += kernel.path == "int8_tensor";
+            wide += kernel.path.starts_with("fp16_tensor");
+        }
+    }
+    CHECK(narrow == 53);
+    CHECK(wide == 1);
+}
+
+TEST_CASE("on every card TensorRT's int8 is no slower than its fp16, nor that than fp32") {
+    for (const std::string model :
+         {"zoo:resnet50", "zoo:mobilenet_v2", "zoo:densenet", "zoo:shufflenet", "zoo:efficientnet"}) {
+        const Graph graph = load_graph(model);
+        for (const std::string device : {"l4", "a2", "a10", "jetson-agx-orin-64gb", "h100-pcie-80gb", "h100-sxm5-80gb",
+                                         "a100-sxm4-40gb", "a30", "t4", "rtx-4090", "rtx-3090", "l40s", "b200"}) {
+            CAPTURE(model);
+            CAPTURE(device);
+            std::vector<Predictor> predictors;
+            for (const Precision precision : {Precision::int8, Precision::fp16, Precision::fp32}) {
+                predictors.emplace_back(graph, device_profile(device), FrameworkProfile{.framework = "tensorrt"},
+                                        PredictOptions{.precision = precision});
+            }
+            for (const std::int64_t batch : {1, 8, 32, 128}) {
+                CAPTURE(batch);
+                CHECK(latency_s(predictors[0], batch) <= latency_s(predictors[1], batch));
+                CHECK(latency_s(predictors[1], batch) <= latency_s(predictors[2], batch));
+            }
+        }
+    }
+}
+
+TEST_CASE("a card without tensor cores for int8 runs the engine in f16, and says so") {
+    const Graph graph = load_graph("zoo:resnet50");
+    const DeviceProfile volta = device_profile("v100-sxm2-16gb");
+    const auto predict = [&](Precision precision) {
+        return Predictor(graph, volta, {.framework = "tensorrt"}, {.precision = precision}).predict({{"batch", 8}});
+    };
+    const Prediction narrow = predict(Precision::int8);
+    CHECK(narrow.latency_s == predict(Precision::fp16).latency_s);
+    CHECK(std::any_of(narrow.warnings.begin(), narrow.warnings.end(),
+                      [](const std::string& w) { return w.find("has no tensor cores for it") != std::string::npos; }));
+}
