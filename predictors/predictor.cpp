@@ -373,7 +373,13 @@ struct Predictor::State {
         } else if (by_file) {
             result.warnings.push_back(
                 fmt::format("the model says what is quantised; {} is for the rest", name_of(options.precision)));
-        } else if ((model.traits.engine || model.traits.calls_engines) && options.precision == Precision::int8) {
+        } else if (const bool built = model.traits.engine || model.traits.calls_engines;
+                   built && options.precision == Precision::fp8) {
+            result.warnings.push_back(
+                "fp8: linear layers, norms and what they hand on, attention where the version and card have a kernel "
+                "of "
+                "fp8 (10.6 and later, Ada and newer); the rest stays bf16; no rows stand behind it");
+        } else if (built && options.precision == Precision::int8) {
             result.warnings.push_back(
                 "int8: convolutions, linear layers, norms, pooling and what they hand on, attention with heads of 64 "
                 "and up to 384 tokens where the version and card have the plugin's kernel; heads, softmax and the rest "

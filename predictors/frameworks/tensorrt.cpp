@@ -39,7 +39,24 @@ constexpr FrameworkModel::OlderPasses older[] = {{.before_version = 802, .below_
 // Myelin's own kernels. Source: release notes of 8.6 and 10; issues 2736, 2981, 3575.
 constexpr FusedAttention myelin{
     .from_version = 806, .least_chip = 75, .greatest_chip = 0, .least_head = 16, .greatest_head = 256, .step = 8};
-constexpr FusedAttention of_onnx[] = {myelin};
+// In fp8: on Ada and newer. Source: release notes of 10.6 and 10.7.
+constexpr FusedAttention myelin_fp8{.from_version = 1006,
+                                    .below_version = 1007,
+                                    .least_chip = 89,
+                                    .greatest_chip = 0,
+                                    .least_head = 16,
+                                    .greatest_head = 64,
+                                    .step = 16,
+                                    .longest = 3072,
+                                    .type = DType::f8e4m3};
+constexpr FusedAttention newer_myelin_fp8{.from_version = 1007,
+                                          .least_chip = 89,
+                                          .greatest_chip = 0,
+                                          .least_head = 16,
+                                          .greatest_head = 256,
+                                          .step = 16,
+                                          .type = DType::f8e4m3};
+constexpr FusedAttention of_onnx[] = {myelin, myelin_fp8, newer_myelin_fp8};
 // Those of the plugin before Myelin's: a block does a head. Source: TensorRT, plugin/bertQKVToContextPlugin (README:
 // supported sequences, heads and chips; longer sequences and heads of 32 from version 2 of it on).
 constexpr FusedAttention of_plugin[] = {
@@ -69,7 +86,7 @@ constexpr FusedAttention of_plugin[] = {
      .step = 1,
      .longest = 384,
      .whole_heads = true,
-     .bits = 8},
+     .type = DType::i8},
     {.from_version = 800,
      .least_chip = 75,
      .greatest_chip = 120,
@@ -78,7 +95,9 @@ constexpr FusedAttention of_plugin[] = {
      .step = 1,
      .longest = 384,
      .whole_heads = true,
-     .bits = 8},
+     .type = DType::i8},
+    myelin_fp8,
+    newer_myelin_fp8,
 };
 
 constexpr LoweringTraits engine = [] {

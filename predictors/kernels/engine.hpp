@@ -47,9 +47,11 @@ inline constexpr double exponentials = 16;
 /// energies that do not depend on the clock an L40S (2.5 GHz, 350 W) comes out 23 % too fast.
 inline constexpr double reference_clock_hz = 1.5e9;
 
-/// A product without a size, for rates: in int8 with the energy of its operations.
+/// A product without a size, for rates: of narrow operands with the energy of its operations.
 inline GemmShape unit_product(MathPath path) {
-    const Precision operands = path == MathPath::int8_tensor ? Precision::int8 : Precision::fp32;
+    const Precision operands = path == MathPath::int8_tensor  ? Precision::int8
+                               : path == MathPath::fp8_tensor ? Precision::fp8
+                                                              : Precision::fp32;
     return {.n = 64, .k = 64, .element_bytes = 2, .operands = operands};
 }
 
@@ -69,8 +71,9 @@ Products<T> products(const DeviceRates<T>& device, const EngineParameters<T>& p,
     using std::pow;
     Products<T> own{device, gemm};
     own.device.l2_bytes_per_clock.reset();
-    // Sums have 32 bits in int8 as well: an epilogue takes its time for the values of 16 bits, not for their bytes.
-    if (device.path == MathPath::int8_tensor) own.gemm.epilogue *= 2;
+    // Sums have 32 bits whatever the operands: an epilogue takes its time for the values of 16 bits, not for their
+    // bytes.
+    if (device.path == MathPath::int8_tensor || device.path == MathPath::fp8_tensor) own.gemm.epilogue *= 2;
     const GemmShape unit = unit_product(device.path);
     const auto rates = tensor_gemm::rates_of(unit, own.device, gemm);
     const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *

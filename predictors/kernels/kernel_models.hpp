@@ -75,7 +75,7 @@ struct KernelModels {
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);
             return kernels::plan(shape, own.device,
-                                 shape.operands == Precision::int8 ? own.gemm : quantized(shape, own.gemm));
+                                 kernels::tensor_gemm::of_engine(shape) ? own.gemm : quantized(shape, own.gemm));
         }
         return kernels::tensor_gemm::runs_on_tensor_cores(device)
                    ? kernels::plan(shape, device, quantized(shape, parameters.tensor_gemm))

@@ -262,11 +262,15 @@ double value_of(const T& x) {
     }
 }
 
-/// The kernels for a product's operands. Engines have the tiles of 16 bits for int8 too.
+/// Is it a product of eight bits by an engine's own kernel?
+inline bool of_engine(const GemmShape& s) {
+    return s.engine && (s.operands == Precision::int8 || s.operands == Precision::fp8);
+}
+
+/// The kernels for a product's operands. Engines have the tiles of 16 bits for int8 and fp8 too.
 inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec& chip) {
     const QuantizedKernels own = precision_spec(s.operands).kernels;
-    const bool of_engine = s.engine && s.operands == Precision::int8;
-    return own == QuantizedKernels::none || of_engine ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
+    return own == QuantizedKernels::none || of_engine(s) ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
 }
 
 /// Chooses tile and split-K. The choice has no derivative.

@@ -100,8 +100,9 @@ class Lowering {
           traits_(traits),
           is_quantized_by_file_(std::any_of(graph.ops.begin(), graph.ops.end(),
                                             [](const Op& op) { return !op.text(rewrites::operands).empty(); })),
-          has_int8_activations_((traits.engine || traits.calls_engines) && options.precision == Precision::int8 &&
-                                !is_quantized_by_file_) {}
+          has_narrow_activations_((traits.engine || traits.calls_engines) &&
+                                  (options.precision == Precision::int8 || options.precision == Precision::fp8) &&
+                                  !is_quantized_by_file_) {}
 
     Schedule run() {
         if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
@@ -136,29 +137,30 @@ class Lowering {
             autocast_policies_ = autocast::policies(graph_);
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
         }
-        if (has_int8_activations_) store_int8_activations();
+        if (has_narrow_activations_) store_narrow_activations();
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
         }
     }
 
-    /// Layers of an engine with kernels that read and write int8: products with weights, attention where it is one
-    /// kernel of int8, residual and norm, scales, pooling, joining and resizing, and what is left of pointwise
-    /// operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer guide, "Working with
-    /// Quantized Types" and "Layer Support and Restrictions".
-    bool has_int8_kernel(const Op& op) const {
+    /// Layers of an engine with kernels that read and write int8 (fp8: those of transformers alone): products with
+    /// weights, attention where it is one kernel of int8, residual and norm, scales, pooling, joining and resizing, and
+    /// what is left of pointwise operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer
+    /// guide, "Working with Quantized Types" and "Layer Support and Restrictions".
+    bool has_narrow_kernel(const Op& op) const {
         switch (op.kind) {
             case OpKind::layer_norm:
-            case OpKind::batch_norm:
             case OpKind::pointwise:
+                return true;
+            case OpKind::batch_norm:
             case OpKind::pool:
             case OpKind::global_pool:
             case OpKind::concat:
             case OpKind::copy:
             case OpKind::resize:
-                return true;
+                return options_.precision == Precision::int8;
             case OpKind::attention:
-                return fused_attention(op, 8) != nullptr;
+                return fused_attention(op, precision_.activation) != nullptr;
             default:
                 return is_quantized(op);
         }
@@ -170,25 +172,26 @@ class Lowering {
     }
 
     /// What goes from such layers to such layers alone is int8, moved about too; the rest stays as stored.
-    void store_int8_activations() {
+    void store_narrow_activations() {
         std::vector<bool> written(graph_.tensors.size()), narrow(graph_.tensors.size(), true);
         // Where the parts of a concatenation lie has no producer, and nothing reads them.
         for (std::size_t i = 0; i < written.size(); ++i) written[i] = graph_.tensors[i].role == TensorRole::activation;
         for (const TensorId output : graph_.outputs) narrow[output] = false;
         for (const Op& op : graph_.ops) {
-            const bool on = moves_values(op) ? written[op.inputs[0]] : has_int8_kernel(op);
+            const bool on = moves_values(op) ? written[op.inputs[0]] : has_narrow_kernel(op);
             for (const TensorId output : op.outputs) written[output] = on;
         }
         for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
             const bool on = moves_values(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
                                                             [&](TensorId output) { return narrow[output]; })
-                                              : has_int8_kernel(*op);
+                                              : has_narrow_kernel(*op);
             for (const TensorId input : op->inputs) {
                 if (input != no_tensor) narrow[input] = narrow[input] && on;
             }
         }
         for (std::size_t i = 0; i < schedule_.storage.size(); ++i) {
-            if (written[i] && narrow[i] && bits_of(schedule_.storage[i]) == 16) schedule_.storage[i] = DType::i8;
+            if (written[i] && narrow[i] && bits_of(schedule_.storage[i]) == 16)
+                schedule_.storage[i] = precision_.activation;
         }
     }
 
@@ -298,7 +301,7 @@ class Lowering {
     MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {
         if (op.kind == OpKind::pool && traits_.pools_stream) return MemoryClass::pointwise;
         // A scale of int8 streams; batch norms were fitted to kernels of wider types.
-        if (op.kind == OpKind::batch_norm && has_int8_activations_) return MemoryClass::pointwise;
+        if (op.kind == OpKind::batch_norm && has_narrow_activations_) return MemoryClass::pointwise;
         if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
         // Only the bilinear kernel walks over the planes in sequence; the others gather.
         if (op.kind == OpKind::resize && op.text("function") == "nearest") return MemoryClass::gather;
@@ -346,15 +349,16 @@ class Lowering {
         }
     }
 
-    /// The first fused kernel that the engine has for these heads of so many bits on this chip; nullptr: none.
-    const FusedAttention* fused_attention(const Op& op, int bits) const {
+    /// The first fused kernel that the engine has for these heads of this type (f16: also bf16) on this chip; nullptr:
+    /// none.
+    const FusedAttention* fused_attention(const Op& op, DType type) const {
         const Tensor& q = graph_.tensors[op.inputs[0]];
         const auto head = q.shape.empty() ? std::nullopt : graph_.expressions.constant_value(q.shape.back());
         const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
         const int version = options_.libraries.tensorrt;
         if (!head) return nullptr;
         const auto exists = [&](const FusedAttention& k) {
-            return k.bits == bits && version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
+            return k.type == type && version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
                    chip >= k.least_chip && (k.greatest_chip == 0 || chip <= k.greatest_chip) && *head >= k.least_head &&
                    *head <= k.greatest_head && *head % k.step == 0;
         };
@@ -366,8 +370,9 @@ class Lowering {
     /// masks.
     void lower_engine_attention(OpId id) {
         const Op& op = graph_.ops[id];
-        const int bits = bits_of(schedule_.storage[op.outputs[0]]);
-        const FusedAttention* fused = fused_attention(op, bits);
+        const DType stored = schedule_.storage[op.outputs[0]];
+        const bool narrow = bits_of(stored) == 8;
+        const FusedAttention* fused = fused_attention(op, stored == DType::bf16 ? DType::f16 : stored);
         const MathPath path = contraction_path(false);
         Kernel kernel{
             .cls = KernelClass::attention, .path = path, .op = id, .reads = present_inputs(op), .writes = op.outputs};
@@ -375,7 +380,7 @@ class Lowering {
         if (fused != nullptr) {
             kernel.whole_heads = fused->whole_heads;
             kernel.longest = fused->longest;
-            if (bits == 8) kernel.path = precision_.path;
+            if (narrow) kernel.path = precision_.path;
             if (fused->longest > 0) kernel.condition = LaunchCondition::within_longest;
             add_kernel(kernel);
             if (fused->longest == 0) return;
@@ -437,7 +442,7 @@ class Lowering {
         copy_input_out_of_format(id);
         const Precision operands = operands_of(op);
         const PrecisionSpec& format = precision_spec(operands);
-        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !has_int8_activations_)
+        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !has_narrow_activations_)
             quantize_input(id);
         if (convolution && operands == Precision::int8) reformat_input(id);
         begin_launch(id, host_kind(op, rule));
@@ -477,7 +482,8 @@ class Lowering {
         if (!precision_.quantizes_weights() || op.inputs.size() < 2 || is_quantized_by_file_) return false;
         if (op.integer(experts_attribute, 0) > 0) return true;
         if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose)
-            return has_int8_activations_ && graph_.tensors[op.inputs[1]].role == TensorRole::weight;
+            return has_narrow_activations_ && options_.precision == Precision::int8 &&
+                   graph_.tensors[op.inputs[1]].role == TensorRole::weight;
         const bool layer = op.kind == OpKind::linear || op.kind == OpKind::matmul;
         if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
         const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
@@ -672,7 +678,7 @@ class Lowering {
     /// Does the file say which products are quantised? Then no others are. Source: TensorRT, developer guide, "Explicit
     /// Quantization".
     bool is_quantized_by_file_;
-    bool has_int8_activations_;                        ///< layers of an engine hand int8 to each other
+    bool has_narrow_activations_;                      ///< layers of an engine hand int8 or fp8 to each other
     std::vector<OpId> last_reader_;                    ///< of each tensor
     std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
     std::unordered_map<std::string, std::uint32_t> pending_calls_;

@@ -18,7 +18,7 @@ struct FusedAttention {
     int least_head = 0, greatest_head = 0, step;  ///< head widths, `step` apart
     std::int64_t longest = 0;                     ///< sequence; 0: any
     bool whole_heads = false;                     ///< one block does a head, however long its sequence
-    int bits = 16;                                ///< of queries, keys and values
+    DType type = DType::f16;                      ///< of queries, keys and values; f16 stands for bf16 too
 };
 
 /// How a framework executes the operators of a (rewritten) graph one after another.

@@ -65,3 +65,47 @@ TEST_CASE("a card without tensor cores for int8 runs the engine in f16, and says
     CHECK(std::any_of(narrow.warnings.begin(), narrow.warnings.end(),
                       [](const std::string& w) { return w.find("has no tensor cores for it") != std::string::npos; }));
 }
+
+TEST_CASE(
+    "TensorRT's fp8 with attention in 16 bits lies between its int8 and fp16, and is faster with attention in fp8") {
+    for (const std::string model : {"zoo:bert", "zoo:vit-base-patch16-224"}) {
+        const Graph graph = load_graph(model);
+        for (const std::string device : {"l4", "rtx-4090", "l40s", "h100-pcie-80gb", "rtx-5090"}) {
+            CAPTURE(model);
+            CAPTURE(device);
+            const DeviceProfile card = device_profile(device);
+            const auto predictor = [&](Precision precision, int version) {
+                return Predictor(graph, card, {.framework = "tensorrt"},
+                                 {.precision = precision, .libraries = {.tensorrt = version}});
+            };
+            Predictor int8 = predictor(Precision::int8, 1006), fp8 = predictor(Precision::fp8, 1006),
+                      older = predictor(Precision::fp8, 1000), fp16 = predictor(Precision::fp16, 1006);
+            for (const std::int64_t batch : {1, 8, 32, 128}) {
+                CAPTURE(batch);
+                const auto seconds = [&](Predictor& p) {
+                    return p
+                        .predict(model == "zoo:bert" ? ShapeBindings{{"batch", batch}, {"seq", 384}}
+                                                     : ShapeBindings{{"batch", batch}})
+                        .latency_s;
+                };
+                CHECK(seconds(int8) <= seconds(older));
+                CHECK(seconds(fp8) < seconds(older));
+                CHECK(seconds(older) < seconds(fp16));
+            }
+        }
+    }
+}
+
+TEST_CASE("TensorRT's attention is one kernel in 16 and 8 bits, its parts in f32") {
+    const Graph graph = load_graph("zoo:bert");
+    const auto fused = [&](Precision precision) {
+        Predictor predictor(graph, device_profile("a10"), {.framework = "tensorrt"}, {.precision = precision});
+        int count = 0;
+        for (const auto& kernels : predictor.explain({{"batch", 8}, {"seq", 128}}).kernels) {
+            for (const KernelDetail& kernel : kernels) count += kernel.name.starts_with("fmha_v2");
+        }
+        return count;
+    };
+    CHECK(fused(Precision::fp32) == 0);
+    for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::int8}) CHECK(fused(precision) == 12);
+}
