@@ -69,11 +69,11 @@ std::vector<nas::Sample> read_samples(const std::string& path, const nas::Space&
     return samples;
 }
 
-FrameworkProfile nas_framework_profile(const RunArguments& run) {
-    const std::string framework = framework_name(run.framework);
+/// A version, a host or a profile that is asked for takes the place of the measured host.
+FrameworkProfile nas_framework_profile(const RunArguments& run, LibraryVersions& libraries) {
     const bool chosen = !run.host.empty() || !run.framework_profile.empty();
-    const bool measured = !chosen && framework == nas::measured_framework;
-    return framework_profile(framework, measured ? nas::measured_host : run.host, run.framework_profile);
+    const bool measured = !chosen && framework_name(run.framework) == nas::measured_framework;
+    return versioned_profile(run.framework, measured ? nas::measured_host : run.host, run.framework_profile, libraries);
 }
 
 /// The campaign that the anchor rows show, or that of the profiles without any.
@@ -212,11 +212,11 @@ int run_nas(const NasArguments& arguments) {
     const nas::Space& space = nas::space(arguments.space);
     Architectures archs = read_architectures(arguments.architectures, space);
     const DeviceProfile device = device_profile(arguments.run.device, arguments.run.device_profile);
-    const FrameworkProfile framework = nas_framework_profile(arguments.run);
-    print_warnings(device.warnings);
-    print_warnings(framework.warnings);
     PredictOptions options = arguments.run.options;
     options.precision = parse_precision(arguments.run.precision);
+    const FrameworkProfile framework = nas_framework_profile(arguments.run, options.libraries);
+    print_warnings(device.warnings);
+    print_warnings(framework.warnings);
     const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options);
     const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign);
     const auto& batches = cost.batches();

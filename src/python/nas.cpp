@@ -24,10 +24,11 @@ class SharedCost {
         : space_(std::move(space)), campaign_(campaign) {
         const nb::gil_scoped_release released;
         DeviceProfile on = device_profile(device, device_file);
-        const std::string called = framework_name(framework);
-        const bool measured = host.empty() && framework_file.empty() && called == nas::measured_framework;
-        FrameworkProfile under = framework_profile(called, measured ? nas::measured_host : host, framework_file);
-        const PredictOptions options{.precision = scenario::parse_precision(precision)};
+        const bool measured =
+            host.empty() && framework_file.empty() && framework_name(framework) == nas::measured_framework;
+        PredictOptions options{.precision = scenario::parse_precision(precision)};
+        FrameworkProfile under = scenario::versioned_profile(framework, measured ? nas::measured_host : host,
+                                                             framework_file, options.libraries);
         if (!samples.empty()) {
             std::vector<nas::Sample> known;
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});

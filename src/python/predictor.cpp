@@ -98,7 +98,8 @@ class SharedPredictor {
                     double padding, bool synchronized, bool framework_given) {
         if (padding < 0 || padding > 1) throw Error(ErrorCode::usage, "padding must be from 0 to 1");
         DeviceProfile on = device_profile(device, device_file);
-        FrameworkProfile under = framework_profile(framework_name(framework), host, framework_file);
+        LibraryVersions libraries{.cudnn = cudnn};
+        FrameworkProfile under = scenario::versioned_profile(framework, host, framework_file, libraries);
         warnings_ = graph.warnings;
         if (!framework_given && graph.format == "onnx") warnings_.push_back(scenario::assumed_framework(framework));
         for (const auto* more : {&on.warnings, &under.warnings}) {
@@ -116,7 +117,7 @@ class SharedPredictor {
         }
         options_ = {.precision = scenario::parse_precision(precision),
                     .channels_last = channels_last,
-                    .libraries = {.cudnn = cudnn},
+                    .libraries = libraries,
                     .padding = padding,
                     .synchronized = synchronized};
         predictor_ = std::make_unique<Predictor>(graph, std::move(on), std::move(under), options_);

@@ -41,7 +41,9 @@ std::string precision_of(const Graph& graph, const DeviceSpec& device, const std
     const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
         return tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16);
     });
-    if (half == graph.tensors.end()) return framework_model(framework).traits.serves_sequences ? "fp16" : "fp32";
+    LibraryVersions ignored;
+    const FrameworkModel& model = framework_model(take_version(framework, ignored).name);
+    if (half == graph.tensors.end()) return model.traits.serves_sequences ? "fp16" : "fp32";
     return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? "bf16" : "fp16";
 }
 

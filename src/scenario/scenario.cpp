@@ -172,13 +172,19 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     return {name, version};
 }
 
+FrameworkProfile versioned_profile(std::string_view framework, std::string_view host, const std::string& file,
+                                   LibraryVersions& libraries) {
+    const FrameworkChoice choice = take_version(framework, libraries);
+    FrameworkProfile profile = framework_profile(choice.name, host, file);
+    return choice.version ? at_version(std::move(profile), *choice.version) : profile;
+}
+
 Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
     PredictOptions options = arguments.options;
     options.precision = parse_precision(arguments.precision);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
-    const FrameworkChoice choice = take_version(arguments.framework, options.libraries);
-    FrameworkProfile framework = framework_profile(choice.name, arguments.host, arguments.framework_profile);
-    if (choice.version) framework = at_version(std::move(framework), *choice.version);
+    FrameworkProfile framework =
+        versioned_profile(arguments.framework, arguments.host, arguments.framework_profile, options.libraries);
     if (model.strict) {
         refuse(device.warnings);
         refuse(framework.warnings);

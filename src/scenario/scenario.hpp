@@ -69,6 +69,10 @@ struct FrameworkChoice {
 /// it comes with where `libraries` has them.
 /// Throws Error{usage} for a version that is none, or of a framework whose rules know no versions.
 [[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
+/// The profile of a framework as users name it, with the host costs of its version; `libraries` as take_version() has
+/// it.
+[[nodiscard]] FrameworkProfile versioned_profile(std::string_view framework, std::string_view host,
+                                                 const std::string& file, LibraryVersions& libraries);
 /// cuDNN's version in a version of PyTorch (204 is 2.4). Source: builds on PyPI, cuDNN 9 from 2.4 on.
 [[nodiscard]] int cudnn_of_torch(int version);
 /// TensorRT's version as LibraryVersions has it ("8.6.1" is 806); nullopt for what is none, or older than 7.

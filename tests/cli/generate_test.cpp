@@ -48,6 +48,20 @@ TEST_CASE("ftax generate tells the time of both phases, the memory and whether i
     }
 }
 
+TEST_CASE("ftax generate takes a version of a framework, whatever type the weights have") {
+    const TemporaryFolder folder;
+    folder.write("config.json", config);
+    const auto total_s = [&](const std::string& framework) {
+        const auto run = run_ftax({"generate", folder.path.string(), "--device", "t4", "--framework", framework,
+                                   "--batch", "1", "--prompt", "16", "--new-tokens", "4", "--json", "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["predictions"][0]["total_s"].get<double>();
+    };
+    CHECK(total_s("pytorch-eager@2.4") != total_s("pytorch-eager@1.13"));
+    folder.write("config.json", std::string(config).replace(std::string(config).find("float16"), 7, "float32"));
+    CHECK(total_s("pytorch-eager@2.4") != total_s("pytorch-eager@1.13"));
+}
+
 TEST_CASE("a run that does not fit is predicted, marked and warned of") {
     const auto run =
         run_ftax({"generate", "llama-3-70b", "--device", "t4", "--prompt", "64", "--new-tokens", "4", "--json", "-"});

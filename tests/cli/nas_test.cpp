@@ -35,6 +35,19 @@ TEST_CASE("nas scores the other lines when one does not parse, and says which an
     CHECK(latency_ms(run.output, large + ",256") > latency_ms(run.output, large + ",1"));
 }
 
+TEST_CASE("nas takes a version of the framework in place of the measured host") {
+    const TemporaryFolder folder;
+    const std::string archs = folder.write("archs.csv", header + large + "\n");
+    const auto latency = [&](const std::string& framework) {
+        const ProgramRun run = run_ftax(
+            {"nas", "--space", "nasbench201", archs, "--device", "t4", "--batch", "1", "--framework", framework});
+        CHECK_MESSAGE(run.exit_code == 0, run.errors);
+        return latency_ms(run.output, large + ",1");
+    };
+    CHECK(latency("pytorch-eager@2.4") != latency("pytorch-eager@1.13"));
+    CHECK(latency("pytorch-eager@1.13") != latency("pytorch-eager"));
+}
+
 TEST_CASE("nas anchors its host on measured architectures") {
     const TemporaryFolder folder;
     const std::string archs = folder.write("archs.csv", header + small + "\n" + large + "\n");

@@ -145,3 +145,13 @@ def test_generate_gives_both_phases_of_each_batch():
     assert one["fits"] and one["largest_batch"] > 8
     with pytest.raises(ftax.UsageError):
         ftax.generate("llama-3-8b", "t4", prompt=512, new_tokens=0)
+
+
+def test_a_version_of_a_framework_can_be_named():
+    def latency(framework):
+        return ftax.predict("resnet18", "t4", framework, batch=1)[0].latency_s
+
+    assert latency("pytorch-eager@2.4") != latency("pytorch-eager@1.13")
+    assert ftax.Predictor("resnet18", "t4", "pytorch-eager@2.4").framework == "pytorch-eager"
+    with pytest.raises(ftax.UsageError):
+        latency("pytorch-eager@new")
