@@ -327,8 +327,18 @@ inline bool takes_winograd(const ConvShape& s) {
 
 /// What the products of the filter as it stands take at the CUDA cores' full rate.
 template <class T>
-T direct_seconds(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    return 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * core_efficiency(s, p));
+T direct_seconds(const ConvCounts& c, const ConvShape& s, const T& core_flops_per_s, const ConvParameters<T>& p) {
+    return 2 * c.rows * c.columns * c.reduction / (core_flops_per_s * core_efficiency(s, p));
+}
+
+/// What a device with tensor cores sustains of its CUDA cores.
+template <class T>
+DeviceRates<T> core_rates(const DeviceRates<T>& rates) {
+    DeviceRates<T> cores = rates;
+    cores.path = MathPath::fp32;
+    cores.flops_per_s = rates.fp32_flops_per_s;
+    cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
+    return cores;
 }
 
 /// The cheapest of the algorithms for CUDA cores. The non-fused Winograd algorithm is taken for f32 only: Pascal's f16
@@ -342,7 +352,7 @@ KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const Devic
     // The library knows how long each takes on the card, within its power limit.
     const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
     // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
-    const T direct_s = direct_seconds(c, s, rates, p);
+    const T direct_s = direct_seconds(c, s, rates.flops_per_s, p);
     if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
         const auto fused = plan_winograd_fused(c, s, rates, p);
         if (time(fused) < time(best)) best = fused;
@@ -365,13 +375,10 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
     if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
-    DeviceRates<T> cores = rates;
-    cores.path = MathPath::fp32;
-    cores.flops_per_s = rates.fp32_flops_per_s;
-    cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
     // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
     // of framework_tax.csv, ONNX Runtime, fp16.
     if (!s.channels_last && !convolution::fits_workspace(s, c.in_bytes + c.out_bytes)) {
+        const auto cores = convolution::core_rates(rates);
         return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
                                    : convolution::plan_on_cores(c, s, cores, p);
     }
@@ -379,8 +386,9 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
     const T tensor_s = within_power<T>(best);
     // F(4x4) has 36 products for 144.
     if (rates.path == MathPath::tf32 && !s.channels_last && convolution::takes_winograd(s) &&
-        convolution::direct_seconds(c, s, cores, p) * (36.0 / 144) < tensor_s * p.winograd4_efficiency) {
-        const auto winograd = convolution::plan_on_cores(c, s, cores, p);
+        convolution::direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) <
+            tensor_s * p.winograd4_efficiency) {
+        const auto winograd = convolution::plan_on_cores(c, s, convolution::core_rates(rates), p);
         if (within_power<T>(winograd) < tensor_s) best = winograd;
     }
     return best;
