@@ -317,12 +317,14 @@ inline bool fits_workspace(const ConvShape& s, double bytes) {
     return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
 }
 
-/// Does the library take Winograd's kernels for the shape? That of cuDNN 7 had none for few channels.
-/// Source: nas_nasbench201.csv, batch 256, two Pascal cards under cuDNN 7.6: the 3x3 convolutions of 16 to 64 channels
-/// take 2.7 and 3.4 ms in all, as implicit GEMM 2.6 and 2.8, as Winograd 2.0 and 2.1.
-inline bool takes_winograd(const ConvShape& s) {
+/// Does cuDNN 7's heuristic name one algorithm for the 3×3 filter, whatever it costs? It does for few channels:
+/// implicit GEMM before Turing, there the non-fused Winograd algorithm. Source: nas_nasbench201.csv, batch 256, two
+/// Pascal cards: the 3x3 convolutions of 16 to 64 channels take 2.7 and 3.4 ms in all, as implicit GEMM 2.6 and 2.8, as
+/// Winograd 2.0 and 2.1; nas_nasbench201_2080ti.csv: an edge with them takes an RTX 2080 Ti 5.8 ms where those take 3.8
+/// and 4.6, and that with more arithmetic; with implicit GEMM it would be 3.1, with non-fused Winograd 4.4.
+inline bool is_named_for_few_channels(const ConvShape& s) {
     constexpr std::int64_t few_channels = 64;
-    return is_winograd(s) && (s.library != ConvLibrary::cudnn7_heuristic || s.in_channels > few_channels);
+    return s.library == ConvLibrary::cudnn7_heuristic && s.in_channels <= few_channels;
 }
 
 /// What the products of the filter as it stands take at the CUDA cores' full rate.
@@ -346,8 +348,12 @@ DeviceRates<T> core_rates(const DeviceRates<T>& rates) {
 template <class T>
 KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                             const ConvParameters<T>& p) {
-    if (!takes_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
+    if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
     const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
+    if (is_named_for_few_channels(s)) {
+        return has_nonfused && rates.chip->cudnn7_names_nonfused ? plan_winograd_nonfused(c, s, rates, p)
+                                                                 : plan_implicit_gemm(c, s, rates, p);
+    }
     auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
     // The library knows how long each takes on the card, within its power limit.
     const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
@@ -385,7 +391,8 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
     auto best = convolution::plan_tensor_gemm(c, s, rates, p);
     const T tensor_s = within_power<T>(best);
     // F(4x4) has 36 products for 144.
-    if (rates.path == MathPath::tf32 && !s.channels_last && convolution::takes_winograd(s) &&
+    if (rates.path == MathPath::tf32 && !s.channels_last && is_winograd(s) &&
+        !convolution::is_named_for_few_channels(s) &&
         convolution::direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) <
             tensor_s * p.winograd4_efficiency) {
         const auto winograd = convolution::plan_on_cores(c, s, convolution::core_rates(rates), p);
