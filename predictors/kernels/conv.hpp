@@ -219,11 +219,8 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     const double padded = round_up(c.reduction / taps, align);
     const double padding = padded * taps / c.reduction;
     const bool engine = s.library == ConvLibrary::tensorrt;
-    T efficiency = p.tensor_efficiency;
-    // framework_tax_more.csv, torch-tensorrt on an RTX 3090: f16 runs at 1.3 of cuDNN's rate, TF32 at the same.
-    if (engine && rates.path != MathPath::tf32) efficiency *= p.engine_tensor_rate;
     const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps,
-                                       32, rates, efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+                                       32, rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
     const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
     if (s.channels_last) {

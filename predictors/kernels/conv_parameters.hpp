@@ -34,7 +34,6 @@ struct ConvParameters {
     T depthwise_nhwc_rate{};
     T depthwise_cudnn_steps{};
     T engine_rate{};
-    T engine_tensor_rate{};
     T engine_bandwidth{};
 };
 
@@ -118,8 +117,6 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
     f("conv.engine_rate", p.engine_rate,
       ParameterSpec{1.0, 0.5, 2, 0.2, shared,
                     "rate of TensorRT's kernels against cuDNN's, CUDA cores; framework_tax.csv torch-tensorrt fp32"});
-    f("conv.engine_tensor_rate", p.engine_tensor_rate,
-      ParameterSpec{1.0, 0.5, 3, 0.2, architecture, "the same, tensor cores; framework_tax.csv torch-tensorrt fp16"});
     f("conv.engine_bandwidth", p.engine_bandwidth,
       ParameterSpec{0.9, 0.3, 2, 0.2, shared,
                     "share of the memory bandwidth that TensorRT's kernels reach; framework_tax.csv torch-tensorrt"});
