@@ -13,6 +13,7 @@
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
+#include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
@@ -206,6 +207,13 @@ KernelPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, co
     return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
+/// Time of the activations that one kernel reads and writes, at the memory's full rate: what the kernel before it wrote
+/// is in the L2 where it fits.
+template <class T>
+T activations_seconds(double bytes, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    return bytes * seconds_per_byte(bytes, rates, p.residency);
+}
+
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back, but
 /// TF32 kernels write NCHW themselves.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
@@ -221,14 +229,18 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     const bool engine = s.library == ConvLibrary::tensorrt;
     const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps,
                                        32, rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
-    const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
-    const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
+    const T share = engine ? p.engine_bandwidth : p.stream_bandwidth;
+    const double in_bytes = c.in_bytes * padding;
+    const T memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
+                        c.weight_bytes * padding / rates.bandwidth_bytes_per_s) /
+                       share;
     if (s.channels_last) {
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32;
-    T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
-                 (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
+    T layout_s = activations_seconds(c.in_bytes + in_bytes, rates, p);
+    if (!writes_nchw) layout_s += activations_seconds(2 * c.out_bytes, rates, p);
+    layout_s /= p.layout_bandwidth;
     if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
     return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
 }
@@ -284,7 +296,7 @@ KernelPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Devi
     const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
     plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     const T& share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
-    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * share);
+    const T memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
 }
 
