@@ -127,6 +127,7 @@ struct ArchitectureSpec {
     ExpertKernels quantized_experts;
     std::vector<ConvTile> winograd_tiles;  ///< of the products inside the non-fused Winograd algorithm
     int winograd_mosaics = 0;  ///< ways in which the fused kernel lays images side by side, see winograd_fused_blocks
+    bool cudnn7_names_nonfused = false;  ///< for 3×3 filters of few channels, see conv.hpp
 };
 
 /// Returns the chip of that compute capability.

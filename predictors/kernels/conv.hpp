@@ -13,6 +13,7 @@
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
+#include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tiles.hpp"
 
@@ -206,6 +207,13 @@ KernelPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, co
     return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
+/// Time of the activations that one kernel reads and writes, at the memory's full rate: what the kernel before it wrote
+/// is in the L2 where it fits.
+template <class T>
+T activations_seconds(double bytes, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+    return bytes * seconds_per_byte(bytes, rates, p.residency);
+}
+
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back, but
 /// TF32 kernels write NCHW themselves.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
@@ -219,19 +227,20 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     const double padded = round_up(c.reduction / taps, align);
     const double padding = padded * taps / c.reduction;
     const bool engine = s.library == ConvLibrary::tensorrt;
-    T efficiency = p.tensor_efficiency;
-    // framework_tax_more.csv, torch-tensorrt on an RTX 3090: f16 runs at 1.3 of cuDNN's rate, TF32 at the same.
-    if (engine && rates.path != MathPath::tf32) efficiency *= p.engine_tensor_rate;
     const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps,
-                                       32, rates, efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
-    const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.stream_bandwidth);
-    const T memory_s = (c.in_bytes * padding + c.out_bytes + c.weight_bytes * padding) / bandwidth;
+                                       32, rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+    const T share = engine ? p.engine_bandwidth : p.stream_bandwidth;
+    const double in_bytes = c.in_bytes * padding;
+    const T memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
+                        c.weight_bytes * padding / rates.bandwidth_bytes_per_s) /
+                       share;
     if (s.channels_last) {
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32;
-    T layout_s = (c.in_bytes * (1 + padding) + (writes_nchw ? 0 : 2) * c.out_bytes) /
-                 (rates.bandwidth_bytes_per_s * p.layout_bandwidth);
+    T layout_s = activations_seconds(c.in_bytes + in_bytes, rates, p);
+    if (!writes_nchw) layout_s += activations_seconds(2 * c.out_bytes, rates, p);
+    layout_s /= p.layout_bandwidth;
     if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
     return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
 }
@@ -287,7 +296,7 @@ KernelPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const Devi
     const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
     plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     const T& share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
-    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * share);
+    const T memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
 }
 
@@ -317,18 +326,30 @@ inline bool fits_workspace(const ConvShape& s, double bytes) {
     return s.workspace_bytes == 0 || bytes <= static_cast<double>(s.workspace_bytes);
 }
 
-/// Does the library take Winograd's kernels for the shape? That of cuDNN 7 had none for few channels.
-/// Source: nas_nasbench201.csv, batch 256, two Pascal cards under cuDNN 7.6: the 3x3 convolutions of 16 to 64 channels
-/// take 2.7 and 3.4 ms in all, as implicit GEMM 2.6 and 2.8, as Winograd 2.0 and 2.1.
-inline bool takes_winograd(const ConvShape& s) {
+/// Does cuDNN 7's heuristic name one algorithm for the 3×3 filter, whatever it costs? It does for few channels:
+/// implicit GEMM before Turing, there the non-fused Winograd algorithm. Source: nas_nasbench201.csv, batch 256, two
+/// Pascal cards: the 3x3 convolutions of 16 to 64 channels take 2.7 and 3.4 ms in all, as implicit GEMM 2.6 and 2.8, as
+/// Winograd 2.0 and 2.1; nas_nasbench201_2080ti.csv: an edge with them takes an RTX 2080 Ti 5.8 ms where those take 3.8
+/// and 4.6, and that with more arithmetic; with implicit GEMM it would be 3.1, with non-fused Winograd 4.4.
+inline bool is_named_for_few_channels(const ConvShape& s) {
     constexpr std::int64_t few_channels = 64;
-    return is_winograd(s) && (s.library != ConvLibrary::cudnn7_heuristic || s.in_channels > few_channels);
+    return s.library == ConvLibrary::cudnn7_heuristic && s.in_channels <= few_channels;
 }
 
 /// What the products of the filter as it stands take at the CUDA cores' full rate.
 template <class T>
-T direct_seconds(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    return 2 * c.rows * c.columns * c.reduction / (rates.flops_per_s * core_efficiency(s, p));
+T direct_seconds(const ConvCounts& c, const ConvShape& s, const T& core_flops_per_s, const ConvParameters<T>& p) {
+    return 2 * c.rows * c.columns * c.reduction / (core_flops_per_s * core_efficiency(s, p));
+}
+
+/// What a device with tensor cores sustains of its CUDA cores.
+template <class T>
+DeviceRates<T> core_rates(const DeviceRates<T>& rates) {
+    DeviceRates<T> cores = rates;
+    cores.path = MathPath::fp32;
+    cores.flops_per_s = rates.fp32_flops_per_s;
+    cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
+    return cores;
 }
 
 /// The cheapest of the algorithms for CUDA cores. The non-fused Winograd algorithm is taken for f32 only: Pascal's f16
@@ -336,13 +357,17 @@ T direct_seconds(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& 
 template <class T>
 KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                             const ConvParameters<T>& p) {
-    if (!takes_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
+    if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
     const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
+    if (is_named_for_few_channels(s)) {
+        return has_nonfused && rates.chip->cudnn7_names_nonfused ? plan_winograd_nonfused(c, s, rates, p)
+                                                                 : plan_implicit_gemm(c, s, rates, p);
+    }
     auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
     // The library knows how long each takes on the card, within its power limit.
     const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
     // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
-    const T direct_s = direct_seconds(c, s, rates, p);
+    const T direct_s = direct_seconds(c, s, rates.flops_per_s, p);
     if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
         const auto fused = plan_winograd_fused(c, s, rates, p);
         if (time(fused) < time(best)) best = fused;
@@ -365,22 +390,21 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
     if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
-    DeviceRates<T> cores = rates;
-    cores.path = MathPath::fp32;
-    cores.flops_per_s = rates.fp32_flops_per_s;
-    cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
     // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
     // of framework_tax.csv, ONNX Runtime, fp16.
     if (!s.channels_last && !convolution::fits_workspace(s, c.in_bytes + c.out_bytes)) {
+        const auto cores = convolution::core_rates(rates);
         return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
                                    : convolution::plan_on_cores(c, s, cores, p);
     }
     auto best = convolution::plan_tensor_gemm(c, s, rates, p);
     const T tensor_s = within_power<T>(best);
     // F(4x4) has 36 products for 144.
-    if (rates.path == MathPath::tf32 && !s.channels_last && convolution::takes_winograd(s) &&
-        convolution::direct_seconds(c, s, cores, p) * (36.0 / 144) < tensor_s * p.winograd4_efficiency) {
-        const auto winograd = convolution::plan_on_cores(c, s, cores, p);
+    if (rates.path == MathPath::tf32 && !s.channels_last && is_winograd(s) &&
+        !convolution::is_named_for_few_channels(s) &&
+        convolution::direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) <
+            tensor_s * p.winograd4_efficiency) {
+        const auto winograd = convolution::plan_on_cores(c, s, convolution::core_rates(rates), p);
         if (within_power<T>(winograd) < tensor_s) best = winograd;
     }
     return best;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ftax/parameter.hpp"
+#include "predictors/kernels/residency.hpp"
 
 /// What is fitted of convolutions.
 namespace ftax::kernels {
@@ -34,8 +35,8 @@ struct ConvParameters {
     T depthwise_nhwc_rate{};
     T depthwise_cudnn_steps{};
     T engine_rate{};
-    T engine_tensor_rate{};
     T engine_bandwidth{};
+    ResidencyParameters<T> residency;  ///< of the memory-bound kernels; a fit of CUDA-core kernels alone has none
 };
 
 /// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
@@ -75,11 +76,12 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "share of the memory bandwidth that the 4x4 filter transform reaches: it writes 36 planes from "
                     "9 strided reads; neusight_ops.csv conv"});
     f("conv.stream_bandwidth", p.stream_bandwidth,
-      ParameterSpec{1.1, 0.2, 2, 0.3, shared,
+      ParameterSpec{0.9, 0.2, 1.05, 0.3, shared,
                     "share of the memory bandwidth of tensor-core and depthwise kernels; framework_tax.csv eager CNNs, "
                     "timm_infer.csv"});
     f("conv.layout_bandwidth", p.layout_bandwidth,
-      ParameterSpec{1.2, 0.2, 4, 0.5, shared, "likewise, copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
+      ParameterSpec{0.9, 0.2, 1.05, 0.5, shared,
+                    "likewise, copies between NCHW and NHWC; framework_tax.csv (cuDNN 8.3)"});
     f("conv.fused_layout_share", p.fused_layout_share,
       ParameterSpec{0.45, 0.05, 1, 0.3, shared, "share of those copies that cuDNN 9 still makes; timm_infer.csv"});
     f("conv.tensor_efficiency", p.tensor_efficiency,
@@ -118,8 +120,6 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
     f("conv.engine_rate", p.engine_rate,
       ParameterSpec{1.0, 0.5, 2, 0.2, shared,
                     "rate of TensorRT's kernels against cuDNN's, CUDA cores; framework_tax.csv torch-tensorrt fp32"});
-    f("conv.engine_tensor_rate", p.engine_tensor_rate,
-      ParameterSpec{1.0, 0.5, 3, 0.2, architecture, "the same, tensor cores; framework_tax.csv torch-tensorrt fp16"});
     f("conv.engine_bandwidth", p.engine_bandwidth,
       ParameterSpec{0.9, 0.3, 2, 0.2, shared,
                     "share of the memory bandwidth that TensorRT's kernels reach; framework_tax.csv torch-tensorrt"});

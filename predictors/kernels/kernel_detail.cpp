@@ -68,9 +68,10 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels<double>& m
                    ? "no room for the tensor cores' kernel"
                    : fmt::format("on CUDA cores; {}", slower_by("tensor-gemm", tensor_s, plan.seconds));
     }
-    if (path != MathPath::fp32 || s.groups > 1 || !kernels::convolution::takes_winograd(s)) {
+    if (path != MathPath::fp32 || s.groups > 1 || !kernels::is_winograd(s)) {
         return "the only algorithm for this shape and path";
     }
+    if (kernels::convolution::is_named_for_few_channels(s)) return "what cuDNN 7 names for few channels";
     std::string reason = "cheapest;";
     for (const auto other :
          {ConvAlgorithm::implicit_gemm, ConvAlgorithm::winograd_fused, ConvAlgorithm::winograd_nonfused}) {

@@ -58,6 +58,7 @@ struct KernelModels {
     std::array<kernels::DeviceRates<T>, math_path_count> rates;
 
     KernelModels(const DeviceSpec& device, const KernelParameters<T>& values) : parameters(values) {
+        parameters.conv.residency = parameters.memory.residency;
         for (int i = 0; i < math_path_count; ++i) {
             rates[i] = kernels::device_rates(device, static_cast<MathPath>(i), parameters.sustained);
         }

@@ -12,6 +12,7 @@
 #include "predictors/kernels/device_rates.hpp"
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/power.hpp"
+#include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "src/core/checked_math.hpp"
 
@@ -21,7 +22,8 @@ namespace ftax::kernels {
 
 template <class T>
 struct MemoryParameters {
-    T resident_footprint{}, l2_bytes_per_cycle{}, reread_l2_share{}, reread_sm_share{}, misaligned_traffic{};
+    ResidencyParameters<T> residency;
+    T reread_l2_share{}, reread_sm_share{}, misaligned_traffic{};
     T sfu_cost_ratio{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
     T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
     T transcendental_flops{}, power_flops{};
@@ -36,10 +38,10 @@ struct MemoryParameters {
 template <class T, class Visit>
 void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
-    visit("memory.resident_footprint", p.resident_footprint,
+    visit("memory.resident_footprint", p.residency.footprint,
           ParameterSpec{0.67, 0.2, 3, 0.3, shared, "footprint / L2 at which half of the traffic still hits the L2"});
     visit(
-        "memory.l2_bytes_per_cycle", p.l2_bytes_per_cycle,
+        "memory.l2_bytes_per_cycle", p.residency.l2_bytes_per_cycle,
         ParameterSpec{20, 5, 64, 0.3, shared, "bytes per SM and clock from L2; 64 is the port's width (whitepapers)"});
     visit("memory.reread_l2_share", p.reread_l2_share,
           ParameterSpec{0.2, 0.02, 1, 0.4, shared, "share of the L2 that keeps rows for a second pass"});
@@ -97,15 +99,6 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
 }
 
 namespace memory_bound {
-
-/// Share of requests that miss a cache: (x^n)/(1 + x^n) with n = 2·halvings, x = working set / capacity.
-template <class T>
-T miss_share(const T& working_set, const T& capacity, bool sharp) {
-    const T x = working_set / capacity;
-    const T x2 = x * x;
-    const T power = sharp ? T(x2 * x2 * x2) : T(x2 * x2);
-    return power / (1.0 + power);
-}
 
 /// How a row kernel runs: threads of a block, passes over the row after the first, and SM cycles per row.
 template <class T>
@@ -238,7 +231,6 @@ KernelPlan<T> blocks(const MemoryShape& shape, const DeviceRates<T>& device) {
 /// Source: the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
 template <class T>
 KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
-    using memory_bound::miss_share;
     const double sm_hertz = device.sms * device.boost_clock_hz;
     const auto rows = static_cast<double>(shape.rows);
     const auto footprint_bytes = static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes);
@@ -282,9 +274,8 @@ KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const
         traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }
 
-    const T bus = miss_share(T(footprint_bytes), T(p.resident_footprint * device.l2_bytes), false);
-    const T seconds_per_byte = bus / device.bandwidth_bytes_per_s + (1.0 - bus) / (p.l2_bytes_per_cycle * sm_hertz);
-    plan.memory_s = traffic_bytes * seconds_per_byte / memory_bound::efficiency(shape.cls, p);
+    plan.memory_s =
+        traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape.cls, p);
     if (memory_bound::is_scalar_access(shape))
         work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
     plan.compute_s = work_s;

@@ -102,6 +102,7 @@ struct Rates {
     T l2_bytes_per_s{}, dram_bytes_per_s{};
     double sms = 0;
     double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< of one element
+    bool loads_whole_steps = true;                      ///< of the reduction; not where its rows are not aligned
 };
 
 /// What times of a card at 2 GHz take on this one.
@@ -122,6 +123,7 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     const std::int64_t copy_bytes = device.chip->asynchronous_copies ? 8 : 16;
     const bool aligned =
         quantized || (is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes));
+    r.loads_whole_steps = aligned;
     T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
     if (s.older_library) share *= p.older_library;
     r.sm_boost_flops_per_s = peak * share / device.sms;
@@ -147,11 +149,13 @@ T tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double spli
             const T& flops_per_s, const TensorGemmParameters<T>& p) {
     const double rows = std::min(tile.rows, static_cast<double>(s.m));
     const T arithmetic_s = 2 * tile.area * step / flops_per_s;
-    const T operands_s = step * (rows * r.x_bytes + tile.columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
+    const double columns = std::min(tile.columns, static_cast<double>(s.n));
+    const T operands_s = step * (rows * r.x_bytes + columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
     const T step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
-    const T fixed_s =
-        p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * tile.columns) / r.sm_operand_bytes_per_s;
-    const double steps = round_up(static_cast<double>(s.k) / (step * split_k));
+    const T fixed_s = p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
+    // Threads that load values one by one skip those beyond the end, for which a whole step has loads in flight.
+    const double loads = static_cast<double>(s.k) / (step * split_k);
+    const double steps = r.loads_whole_steps ? round_up(loads) : loads;
     const double blocks_per_sm = blocks * split_k / r.sms;
     const T waves = blocks_per_sm <= 1
                         ? T(1.0)
@@ -195,7 +199,8 @@ struct TileTime {
     [[nodiscard]] double bound(const GemmCandidate& c, double blocks) const {
         if (static_cast<double>(shape->m) > c.most_rows) return std::numeric_limits<double>::infinity();
         const double rows = std::min(c.tile.rows, static_cast<double>(shape->m));
-        const double operand_bytes = rows * rates->x_bytes + c.tile.columns * rates->weight_bytes;
+        const double columns = std::min(c.tile.columns, static_cast<double>(shape->n));
+        const double operand_bytes = rows * rates->x_bytes + columns * rates->weight_bytes;
         return blocks / rates->sms * static_cast<double>(shape->k) *
                std::max(2 * c.tile.area * sm_flop_s, operand_bytes * sm_byte_s);
     }

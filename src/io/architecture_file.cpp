@@ -187,7 +187,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);
 
     const JsonField conv = root["conv"];
-    conv.allow({"source", "winograd_tiles", "winograd_mosaics"});
+    conv.allow({"source", "winograd_tiles", "winograd_mosaics", "cudnn7_names_nonfused"});
     quantity.check_source(conv["source"]);
     for (const JsonField& tile : conv["winograd_tiles"].elements()) {
         const auto sizes = tile.elements();
@@ -196,6 +196,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
             {sizes[0].positive_count(), sizes[1].positive_count(), sizes[2].positive_count()});
     }
     spec.winograd_mosaics = conv["winograd_mosaics"].integer();
+    spec.cudnn7_names_nonfused = conv["cudnn7_names_nonfused"].flag();
     return spec;
 }
 

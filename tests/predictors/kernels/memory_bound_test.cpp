@@ -49,7 +49,7 @@ TEST_CASE("a large copy takes the floor and its bytes over the bandwidth") {
 TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     const MemoryShape shape{MemoryClass::copy, 10'000, 1, 10'000, 40'000, 40'000, 4};
     MemoryParameters<double> p = initial_parameters();
-    p.l2_bytes_per_cycle = 20;  // × 10 SMs × 1 GHz = 200 GB/s
+    p.residency.l2_bytes_per_cycle = 20;  // × 10 SMs × 1 GHz = 200 GB/s
     CHECK(seconds_of(shape, round_device(), p) == doctest::Approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
     CHECK(seconds_of(rows_of(MemoryClass::softmax, 4096, 65536), device, p) ==
           doctest::Approx(4 * pass_s).epsilon(0.01));
     device.l2_bytes = 1e9;
-    p.resident_footprint = 1e-3;
+    p.residency.footprint = 1e-3;
     CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
           doctest::Approx(2 * pass_s).epsilon(0.01));
 }

@@ -37,6 +37,15 @@ TEST_CASE("tensor cores want rows of 16 bytes") {
     CHECK(aligned.bound() == Bound::compute);
 }
 
+TEST_CASE("layers of a few values cost the traffic of their rows, not that of whole tiles") {
+    // The projection of positions in ConViT: 39 million rows of 3 values to 4.
+    const KernelModels<double> models = unfitted("rtx-3090");
+    const double rows = 1024.0 * 196 * 196;
+    const auto planned = models.plan(layer(1024 * 196 * 196, 4, 3), MathPath::fp16_tensor);
+    CHECK(planned.seconds < 10 * rows * (3 + 4) * 2 / 936e9);
+    CHECK(planned.seconds > rows * (3 + 4) * 2 / 936e9);
+}
+
 TEST_CASE("products on tensor cores under a power limit sustain what was published") {
     // Sources: T4 forums.developer.nvidia.com/t/264462, A100 PCIe github.com/NVIDIA/cutlass/issues/956, H100 XLA's
     // matmul_interpolator_data.h, A10 and L4 as in power.hpp.

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "predictors/kernels/device_rates.hpp"
+
+/// How long a kernel's traffic takes between L2 and memory. What a kernel reads was written by those before it and what
+/// it writes is read by the next: a footprint that the L2 holds does not touch the memory.
+namespace ftax::kernels {
+
+template <class T>
+struct ResidencyParameters {
+    T footprint{};           ///< over the L2, at which half of the traffic still hits it; 0: none does
+    T l2_bytes_per_cycle{};  ///< per SM
+};
+
+/// Share of requests that miss a cache: (x^n)/(1 + x^n) with n = 4, or 6 where sharp, x = working set / capacity.
+template <class T>
+T miss_share(const T& working_set, const T& capacity, bool sharp) {
+    const T x = working_set / capacity;
+    const T x2 = x * x;
+    const T power = sharp ? T(x2 * x2 * x2) : T(x2 * x2);
+    return power / (1.0 + power);
+}
+
+/// Seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.
+/// Source: the form fits softmax, layer norm and pointwise rows of neusight_ops.csv on five GPUs.
+template <class T>
+T seconds_per_byte(double footprint_bytes, const DeviceRates<T>& device, const ResidencyParameters<T>& p) {
+    if (!(p.footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;
+    const T bus = miss_share(T(footprint_bytes), T(p.footprint * device.l2_bytes), false);
+    return bus / device.bandwidth_bytes_per_s +
+           (1.0 - bus) / (p.l2_bytes_per_cycle * (device.sms * device.boost_clock_hz));
+}
+
+}  // namespace ftax::kernels
