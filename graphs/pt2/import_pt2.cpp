@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr JsonRules json_rules{.malformed = ErrorCode::model, .deepest_level = 200};
+constexpr JsonRules program_rules{.malformed = ErrorCode::model, .deepest_level = 200};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -529,7 +529,7 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json(archive.read(name), name, json_rules)) {
+        for (const Json& entry : parse_json(archive.read(name), name, program_rules)) {
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
         }
     }
@@ -545,7 +545,7 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);
-        const Json program = parse_json(quote_non_finite(archive.read(name)), name, json_rules);
+        const Json program = parse_json(quote_non_finite(archive.read(name)), name, program_rules);
         Importer importer(graph, options);
         importer.import_program(program);
         lay_out_for_cuda(graph, false);
