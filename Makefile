@@ -77,6 +77,7 @@ bench:
 	cmake --build $(BUILD)/bench -j $(JOBS)
 	$(BUILD)/bench/tests/benchmarks/ftax_benchmarks
 	PYTHONPATH=$(BUILD)/bench/python $(BUILD)/venv/bin/python tests/benchmarks/nas_python.py
+	tests/benchmarks/newcomer.sh
 
 format:
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i
