@@ -8,7 +8,7 @@ RUN_CMAKE = cmake -S . -G Ninja
 # The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
 	@cmake/packages.sh program fit
-	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_PRECOMPILE=ON \
+	@$(RUN_CMAKE) -B $(BUILD)/demo -DFTAX_BUILD_TESTS=OFF -DFTAX_UNITY=ON \
 	            -DCMAKE_CXX_FLAGS_RELEASE='-O1 -DNDEBUG' --log-level=WARNING
 	@cmake --build $(BUILD)/demo -j $(JOBS) --target ftax_program
 	@cmake/demo.sh $(BUILD)/demo/ftax
@@ -77,6 +77,7 @@ bench:
 	cmake --build $(BUILD)/bench -j $(JOBS)
 	$(BUILD)/bench/tests/benchmarks/ftax_benchmarks
 	PYTHONPATH=$(BUILD)/bench/python $(BUILD)/venv/bin/python tests/benchmarks/nas_python.py
+	tests/benchmarks/newcomer.sh
 
 format:
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i

@@ -15,19 +15,19 @@ function(ftax_sources result)
     set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
+# ALONE: sources that are never compiled together with others: those that have names in common with another, and those that
+# need a layer that not every program of this one links.
 function(ftax_layer name)
-    cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;LINK;PRIVATE_LINK")
+    cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;LINK;PRIVATE_LINK;ALONE")
     add_library(${name} STATIC ${layer_SOURCES})
+    if(FTAX_UNITY)
+        set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+        set_source_files_properties(${layer_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                                        PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_features(${name} PUBLIC cxx_std_20)
-    if(FTAX_PRECOMPILE AND name STREQUAL "ftax_core")
-        target_precompile_headers(ftax_core PRIVATE <fmt/format.h> <fmt/ranges.h> <algorithm> <array> <cmath> <cstdint>
-            <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <utility> <variant> <vector>)
-    elseif(FTAX_PRECOMPILE AND name MATCHES "^ftax_(io|graphs|predictors|profiles|bench|scenario)$")
-        target_precompile_headers(${name} REUSE_FROM ftax_core)
-    endif()
     target_link_libraries(${name} PUBLIC ${layer_LINK} PRIVATE ${layer_PRIVATE_LINK} $<BUILD_INTERFACE:ftax_options>)
 endfunction()
 
@@ -36,7 +36,7 @@ include(cmake/embed.cmake)
 ftax_sources(core_sources
     src/core/
         embedded.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
-        operands.cpp precision.cpp strides.cpp text_graph.cpp types.cpp work.cpp
+        operands.cpp precision.cpp strides.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
     src/core/rewriting/
@@ -47,7 +47,8 @@ ftax_sources(io_sources
         architecture_file.cpp csv.cpp data_folder.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
         kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp uncertainty_file.cpp
         version_file.cpp)
-ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
+ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
+           ALONE ${PROJECT_SOURCE_DIR}/src/io/machine.cpp)
 include(cmake/tables.cmake)
 
 # LibTorch's include folder holds copies of fmt and protobuf, which must not meet those of the system, and loading it takes
@@ -109,7 +110,11 @@ ftax_sources(predictors_sources
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
-ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt $<BUILD_INTERFACE:Eigen3::Eigen>)
+# Each framework has its own passes and prior costs, each search space its own stages and kinds of blocks.
+set(predictors_alone ${predictors_sources})
+list(FILTER predictors_alone INCLUDE REGEX "/frameworks/[^/]*$|/nas/(fbnet|nasbench201|ofa|ofa_resnet|transformer)\\.cpp$")
+ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_LINK ftax_io fmt::fmt $<BUILD_INTERFACE:Eigen3::Eigen>
+           ALONE ${predictors_alone})
 
 ftax_sources(fit_sources
     calibration/fit/
@@ -126,9 +131,11 @@ ftax_sources(nas_scores_sources
 ftax_sources(nas_study_sources
     calibration/nas/study/
         main.cpp)
+set(fit_alone ${fit_sources})
+list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|machine|memory|tensor_gemm)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
-               PRIVATE_LINK fmt::fmt)
+               PRIVATE_LINK fmt::fmt ALONE ${fit_alone})
     # Scores on rows that the fit has not seen; writes framework profiles and the ledger.
     add_executable(ftax_folds ${folds_sources})
     target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
@@ -210,7 +217,8 @@ ftax_sources(scenario_sources
         arguments.cpp branches.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp notices.cpp row_predictor.cpp scenario.cpp
         validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
-           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt)
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt
+           ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp ${PROJECT_SOURCE_DIR}/src/scenario/model_rows.cpp)
 
 ftax_sources(cli_sources
     src/cli/
@@ -218,8 +226,11 @@ ftax_sources(cli_sources
         devices.cpp doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
         misuse.cpp nas.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp validate.cpp
         verbs.cpp)
+set(cli_alone ${cli_sources})
+list(FILTER cli_alone INCLUDE REGEX "/(calibrate|fit|verbs)\\.cpp$")
 ftax_layer(ftax_cli SOURCES ${cli_sources} LINK ftax_scenario CLI11::CLI11
-           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json)
+           PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt nlohmann_json::nlohmann_json
+           ALONE ${cli_alone})
 # Options are parsed once per run: CLI11 is neither worth the optimiser's time nor reading anew for each verb.
 target_compile_options(ftax_cli PRIVATE ${FTAX_QUICK_BUILD})
 target_precompile_headers(ftax_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)

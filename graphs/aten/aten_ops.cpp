@@ -7,6 +7,7 @@
 #include <map>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 
 [[noreturn]] void fail(const AtenCall& call, std::string_view what) {
-    throw Error(ErrorCode::model, fmt::format("{} ({}): {}", call.name, call.target, what));
+    throw Error(ErrorCode::model, fmt::format("{} ({}): {}", excerpt(call.name), excerpt(call.target), what));
 }
 
 const Tensor& required(const Graph& graph, const AtenCall& call, std::string_view argument) {

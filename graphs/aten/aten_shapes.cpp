@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_shape_rules.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 namespace aten_shapes {
@@ -17,7 +18,7 @@ std::string_view Call::name() const {
 }
 
 void Call::fail(std::string_view what) const {
-    throw Error(ErrorCode::model, fmt::format("{} ({}): {}", call_.name, call_.target, what));
+    throw Error(ErrorCode::model, fmt::format("{} ({}): {}", excerpt(call_.name), excerpt(call_.target), what));
 }
 
 std::vector<const Tensor*> Call::tensors() const {

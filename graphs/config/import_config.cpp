@@ -9,6 +9,7 @@
 #include "graphs/config/networks.hpp"
 #include "graphs/config/quantization.hpp"
 #include "graphs/config/read_config.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/json_document.hpp"
 
@@ -64,7 +65,7 @@ constexpr OtherFile other_files[]{
     std::vector<std::string> names;
     for (const Family& family : families()) names.emplace_back(family.model_type);
     const std::vector<std::string> near = near_names(type.text(), names);
-    type.fail(fmt::format("'{}' is no family that ftax knows{}{}; known are {}", type.text(),
+    type.fail(fmt::format("'{}' is no family that ftax knows{}{}; known are {}", excerpt(type.text()),
                           near.empty() ? "" : "; did you mean ", fmt::join(near, " or "), fmt::join(names, ", ")));
 }
 

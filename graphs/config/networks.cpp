@@ -7,6 +7,7 @@
 #include "graphs/config/network.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::config {
 namespace {
@@ -80,7 +81,7 @@ TensorId clip_text(Network& net, const TransformerConfig& config) {
 const Family& family_of(const JsonField& document, std::string_view fallback) {
     const auto type = document.find("model_type");
     const Family* family = find_family(type ? type->text() : fallback);
-    if (family == nullptr) type->fail(fmt::format("'{}' is not of CLIP", type->text()));
+    if (family == nullptr) type->fail(fmt::format("'{}' is not of CLIP", excerpt(type->text())));
     return *family;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "graphs/config/activations.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::config {
 namespace {
@@ -148,7 +149,8 @@ std::string read_activation(const JsonField& document, const Family& family) {
     if (find_activation(name)) return name;
     std::vector<std::string_view> known;
     for (const Activation& activation : activations) known.push_back(activation.name);
-    field->fail(fmt::format("'{}' is no activation that ftax knows; known are {}", name, fmt::join(known, ", ")));
+    field->fail(
+        fmt::format("'{}' is no activation that ftax knows; known are {}", excerpt(name), fmt::join(known, ", ")));
 }
 
 }  // namespace

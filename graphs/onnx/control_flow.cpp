@@ -5,6 +5,7 @@
 #include "ftax/error.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/node_order.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 
@@ -34,13 +35,14 @@ std::shared_ptr<const GraphRecord> Importer::body_of(const Call& call, std::stri
             return std::make_shared<const GraphRecord>(read_graph(a.graph, options_.max_nodes));
         }
     }
-    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): required attribute '{}' is missing", call.name,
-                                              call.record.op_type, attribute));
+    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): required attribute '{}' is missing", excerpt(call.name),
+                                              excerpt(call.record.op_type), attribute));
 }
 
 std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix) {
     if (outer.body_depth == max_body_depth) {
-        throw Error(ErrorCode::limit, fmt::format("{}: bodies nested deeper than {} levels", prefix, max_body_depth));
+        throw Error(ErrorCode::limit,
+                    fmt::format("{}: bodies nested deeper than {} levels", excerpt(prefix), max_body_depth));
     }
     auto scope = std::make_unique<Scope>();
     scope->nodes = &body->nodes;
@@ -69,7 +71,7 @@ bool Importer::import_control(Scope& scope, Call& call) {
 
 bool Importer::import_if(Scope& scope, Call& call) {
     if (call.inputs.empty() || call.inputs[0] == no_tensor) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (If): the condition is missing", call.name));
+        throw Error(ErrorCode::model, fmt::format("node '{}' (If): the condition is missing", excerpt(call.name)));
     }
     auto then_body = body_of(call, "then_branch");
     auto else_body = body_of(call, "else_branch");
@@ -91,8 +93,8 @@ bool Importer::import_if(Scope& scope, Call& call) {
     std::vector<std::string_view> outputs;
     for (const ValueRecord& output : body->outputs) outputs.push_back(output.name);
     if (outputs.size() < call.record.outputs.size()) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (If): a branch has {} outputs, the node {}", call.name,
-                                                  outputs.size(), call.record.outputs.size()));
+        throw Error(ErrorCode::model, fmt::format("node '{}' (If): a branch has {} outputs, the node {}",
+                                                  excerpt(call.name), outputs.size(), call.record.outputs.size()));
     }
     order_scope(*inner, outputs, call.name);
     const NodeRecord& record = call.record;
@@ -116,8 +118,8 @@ bool Importer::import_loop(Scope& scope, Call& call) {
     const std::size_t carried = inputs > 2 ? inputs - 2 : 0;
     if (state->body->inputs.size() != carried + 2 || state->body->outputs.size() < carried + 1 ||
         call.record.outputs.size() + 1 > state->body->outputs.size()) {
-        throw Error(ErrorCode::model,
-                    fmt::format("node '{}' (Loop): inputs and outputs of node and body do not fit", call.name));
+        throw Error(ErrorCode::model, fmt::format("node '{}' (Loop): inputs and outputs of node and body do not fit",
+                                                  excerpt(call.name)));
     }
     const auto scalar_input = [&](std::size_t i) -> Scalar {
         if (i >= inputs || call.inputs[i] == no_tensor) return {};
@@ -159,7 +161,7 @@ bool Importer::import_scan(Scope& scope, Call& call) {
         return std::vector<std::int64_t>{};
     };
     const auto fail = [&](std::string_view what) -> Error {
-        return {ErrorCode::model, fmt::format("node '{}' (Scan): {}", call.name, what)};
+        return {ErrorCode::model, fmt::format("node '{}' (Scan): {}", excerpt(call.name), what)};
     };
     if (opset(scope, "") < 9) {
         construction_.warn(fmt::format("node '{}': Scan of operator set 8 is not inlined", call.name));
@@ -299,7 +301,8 @@ void Importer::finish_iterations(Iteration& state) {
         }
         const std::size_t scan = i - state.carried.size();
         if (scan >= state.scanned.size())
-            throw Error(ErrorCode::model, fmt::format("node '{}': more outputs than its body has", state.name));
+            throw Error(ErrorCode::model,
+                        fmt::format("node '{}': more outputs than its body has", excerpt(state.name)));
         state.scope->names[names[i]] =
             stacked(tensor_name(*state.scope, names[i]), state.scanned[scan], state.output_axes[scan], state.count);
     }

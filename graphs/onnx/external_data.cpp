@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -34,7 +35,7 @@ class Descriptor {
 };
 
 [[noreturn]] void refuse(std::string_view location, std::string_view why) {
-    throw Error(ErrorCode::refused, fmt::format("external data '{}': {}", location, why));
+    throw Error(ErrorCode::refused, fmt::format("external data '{}': {}", excerpt(location), why));
 }
 
 std::vector<std::string> components_of(std::string_view location) {
@@ -89,18 +90,19 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     const std::uint64_t length = data.length.value_or(static_cast<std::uint64_t>(count));
     if (data.offset > size || length > size - data.offset) {
         throw Error(ErrorCode::model, fmt::format("external data '{}': bytes {} to {} lie beyond its end at {}",
-                                                  data.location, data.offset, data.offset + length, size));
+                                                  excerpt(data.location), data.offset, data.offset + length, size));
     }
     if (length != static_cast<std::uint64_t>(count)) {
         throw Error(ErrorCode::model, fmt::format("external data '{}': {} bytes announced where the tensor has {}",
-                                                  data.location, length, count));
+                                                  excerpt(data.location), length, count));
     }
     std::string bytes(static_cast<std::size_t>(count), '\0');
     std::size_t done = 0;
     while (done < bytes.size()) {
         const ssize_t got =
             ::pread(file->get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(data.offset + done));
-        if (got <= 0) throw Error(ErrorCode::model, fmt::format("external data '{}': cannot be read", data.location));
+        if (got <= 0)
+            throw Error(ErrorCode::model, fmt::format("external data '{}': cannot be read", excerpt(data.location)));
         done += static_cast<std::size_t>(got);
     }
     return bytes;

@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/onnx/node_order.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -72,12 +73,12 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
             }
             const std::size_t callee = calls[at][stack.back().second++];
             if (state[callee] == 1) {
-                std::string cycle(model.functions[callee].name);
+                std::string cycle = excerpt(model.functions[callee].name);
                 for (auto step = stack.rbegin(); step->first != callee; ++step) {
-                    cycle = fmt::format("{} → {}", model.functions[step->first].name, cycle);
+                    cycle = fmt::format("{} → {}", excerpt(model.functions[step->first].name), cycle);
                 }
                 throw Error(ErrorCode::model, fmt::format("local functions call each other in a cycle: {} → {}",
-                                                          model.functions[callee].name, cycle));
+                                                          excerpt(model.functions[callee].name), cycle));
             }
             if (state[callee] == 0) {
                 state[callee] = 1;

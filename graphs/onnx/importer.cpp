@@ -8,6 +8,7 @@
 #include "ftax/error.hpp"
 #include "graphs/onnx/module_paths.hpp"
 #include "graphs/onnx/node_order.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -102,7 +103,7 @@ void Importer::add_inputs(Scope& scope) {
     for (const TensorRecord& record : model_.graph.initializers) {
         const TensorId id = construction_.add_record(std::string(record.name), record);
         if (!scope.names.emplace(record.name, id).second) {
-            throw Error(ErrorCode::model, fmt::format("two initializers are called '{}'", record.name));
+            throw Error(ErrorCode::model, fmt::format("two initializers are called '{}'", excerpt(record.name)));
         }
     }
     std::vector<std::pair<std::string_view, TypeRecord>> inputs;
@@ -120,15 +121,15 @@ void Importer::add_inputs(Scope& scope) {
         }
         auto dims = dimension_names_->shape(i, construction_.graph.expressions);
         if (!dims && type.kind == TypeRecord::Kind::tensor) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("input '{}' has no shape; give it with --shapes {}:…", name, name));
+            throw Error(ErrorCode::usage, fmt::format("input '{}' has no shape; give it with --shapes {}:…",
+                                                      excerpt(name), excerpt(name)));
         }
         const bool weight = weights.contains(name) && dims && construction_.math.static_count(*dims);
         const TensorId id = construction_.add_tensor(std::string(name), dtype,
                                                      weight ? TensorRole::weight : TensorRole::input, std::move(dims));
         construction_.notes[id].is_sequence = type.kind == TypeRecord::Kind::sequence;
         if (!scope.names.emplace(name, id).second)
-            throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", name));
+            throw Error(ErrorCode::model, fmt::format("two inputs are called '{}'", excerpt(name)));
         construction_.graph.inputs.push_back(id);
     }
 }
@@ -184,7 +185,8 @@ TensorId Importer::resolve(Scope& scope, std::string_view name) {
     const TensorId known = lookup(scope, name);
     if (known != no_tensor) return known;
     const auto declared = scope.declared.find(name);
-    if (declared == scope.declared.end()) throw Error(ErrorCode::model, fmt::format("nothing produces '{}'", name));
+    if (declared == scope.declared.end())
+        throw Error(ErrorCode::model, fmt::format("nothing produces '{}'", excerpt(name)));
     const TypeRecord type = type_of(*declared->second);
     std::optional<Dims> dims;
     if (type.shape) {
@@ -378,7 +380,7 @@ void Importer::call_function(Scope& scope, Call call, const FunctionRecord& func
     for (const AttributeRecord& fallback : function.defaults) inner->call_attributes.push_back(fallback);
     auto& order = function_orders_[&function];
     if (!order) {
-        order_scope(*inner, function.outputs, fmt::format("function '{}'", function.name));
+        order_scope(*inner, function.outputs, fmt::format("function '{}'", excerpt(function.name)));
         order = inner->order;
     }
     inner->order = order;
@@ -397,7 +399,7 @@ void Importer::finish_graph(const Scope& scope) {
     for (const ValueRecord& output : model_.graph.outputs) {
         const TensorId id = lookup(scope, output.name);
         if (id == no_tensor)
-            throw Error(ErrorCode::model, fmt::format("nothing produces the graph output '{}'", output.name));
+            throw Error(ErrorCode::model, fmt::format("nothing produces the graph output '{}'", excerpt(output.name)));
         if (const auto* members = construction_.notes[id].sequence.get()) {
             graph.outputs.insert(graph.outputs.end(), members->begin(), members->end());
         } else {

@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/onnx/external_data.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -22,7 +23,7 @@ bool is_integral(DType type) {
 TensorId Construction::add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims) {
     if (dims && dims->size() > max_rank) {
         throw Error(ErrorCode::limit,
-                    fmt::format("tensor '{}' has rank {}; at most {} is read", name, dims->size(), max_rank));
+                    fmt::format("tensor '{}' has rank {}; at most {} is read", excerpt(name), dims->size(), max_rank));
     }
     Tensor tensor;
     tensor.name = std::move(name);
@@ -49,7 +50,8 @@ TensorId Construction::add_record(std::string name, const TensorRecord& record) 
     Dims dims;
     for (const std::int64_t dim : record.dims) {
         if (dim < 0)
-            throw Error(ErrorCode::model, fmt::format("initializer '{}' has the negative dimension {}", name, dim));
+            throw Error(ErrorCode::model,
+                        fmt::format("initializer '{}' has the negative dimension {}", excerpt(name), dim));
         dims.push_back(math.constant(dim));
     }
     const auto count = math.static_count(dims);
@@ -234,7 +236,7 @@ void Node::output(std::size_t index, DType dtype, Dims dims) {
     for (const Expression dim : dims) {
         const auto constant = math().constant_value(dim);
         if (constant && *constant < 0) {
-            fail(fmt::format("output '{}' gets the negative dimension {}", record.outputs[index], *constant));
+            fail(fmt::format("output '{}' gets the negative dimension {}", excerpt(record.outputs[index]), *constant));
         }
     }
     outputs[index].dtype = dtype;
@@ -267,7 +269,7 @@ TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId
 }
 
 void Node::fail(std::string_view what) const {
-    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): {}", name, record.op_type, what));
+    throw Error(ErrorCode::model, fmt::format("node '{}' ({}): {}", excerpt(name), excerpt(record.op_type), what));
 }
 
 }  // namespace ftax::onnx_import

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -24,8 +25,8 @@ void append_captures(const NodeRecord& node, std::vector<std::string_view>& name
     const auto open_bodies = [&](const NodeRecord& owner, int depth) {
         if (!has_body(owner)) return;
         if (depth > max_body_depth) {
-            throw Error(ErrorCode::limit,
-                        fmt::format("node '{}': bodies nested deeper than {} levels", node.name, max_body_depth));
+            throw Error(ErrorCode::limit, fmt::format("node '{}': bodies nested deeper than {} levels",
+                                                      excerpt(node.name), max_body_depth));
         }
         for (AttributeRecord& attribute : attributes_of(owner)) {
             if (!attribute.graph.empty()) open.push_back({std::move(attribute.graph), depth});
@@ -58,7 +59,7 @@ class Dependencies {
                 if (!added || own.contains(output)) {
                     throw Error(
                         ErrorCode::model,
-                        fmt::format("'{}' has two producers: {} and {}", output, title_of(nodes[i], i),
+                        fmt::format("'{}' has two producers: {} and {}", excerpt(output), title_of(nodes[i], i),
                                     added ? "an input or initializer" : title_of(nodes[known->second], known->second)));
                 }
             }
@@ -111,7 +112,7 @@ bool has_body(const NodeRecord& node) noexcept {
 
 std::string title_of(const NodeRecord& node, std::size_t index) {
     return node.name.empty() ? fmt::format("node {} ({})", index, node.op_type)
-                             : fmt::format("node '{}' ({})", node.name, node.op_type);
+                             : fmt::format("node '{}' ({})", excerpt(node.name), excerpt(node.op_type));
 }
 
 NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<std::string_view>& outputs,
@@ -124,7 +125,7 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
         if (producer != no_node) {
             roots.push_back(producer);
         } else if (!own.contains(output) && !is_outer(output)) {
-            throw Error(ErrorCode::model, fmt::format("the graph output '{}' has no producer", output));
+            throw Error(ErrorCode::model, fmt::format("the graph output '{}' has no producer", excerpt(output)));
         }
     }
     if (outputs.empty()) {
@@ -166,8 +167,8 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
     NodeOrder order;
     for (const auto& [node, name] : dependencies.dangling()) {
         if (marks[node] == Mark::done) {
-            throw Error(ErrorCode::model,
-                        fmt::format("{} reads '{}', which nothing produces", title_of(nodes[node], node), name));
+            throw Error(ErrorCode::model, fmt::format("{} reads '{}', which nothing produces",
+                                                      title_of(nodes[node], node), excerpt(name)));
         }
         order.dangling_in_dead.push_back(name);
     }

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -43,8 +44,8 @@ std::uint64_t unsigned_number(std::string_view text, std::string_view key, std::
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
-        throw Error(ErrorCode::model,
-                    fmt::format("byte {}: external data {} '{}' is not an unsigned 64-bit number", offset, key, text));
+        throw Error(ErrorCode::model, fmt::format("byte {}: external data {} '{}' is not an unsigned 64-bit number",
+                                                  offset, key, excerpt(text)));
     }
     return value;
 }
@@ -93,16 +94,16 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
     if (external) {
         if (!data || data->location.empty()) {
             throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' is external but names no location",
-                                                      message.offset, tensor.name));
+                                                      message.offset, excerpt(tensor.name)));
         }
         if (inline_payload) {
             throw Error(ErrorCode::model, fmt::format("byte {}: initializer '{}' has both inline and external data",
-                                                      message.offset, tensor.name));
+                                                      message.offset, excerpt(tensor.name)));
         }
         std::uint64_t end = 0;
         if (__builtin_add_overflow(data->offset, data->length.value_or(0), &end)) {
-            throw Error(ErrorCode::model,
-                        fmt::format("byte {}: external data of '{}' ends beyond 2^64", message.offset, tensor.name));
+            throw Error(ErrorCode::model, fmt::format("byte {}: external data of '{}' ends beyond 2^64", message.offset,
+                                                      excerpt(tensor.name)));
         }
         tensor.external = data;
     }

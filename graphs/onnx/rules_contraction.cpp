@@ -5,6 +5,7 @@
 
 #include "graphs/onnx/rules.hpp"
 #include "graphs/onnx/window.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -171,7 +172,7 @@ std::vector<int> einsum_labels(const Node& n, std::string_view term, std::size_t
             labels.push_back(term[i]);
         }
     }
-    if (labels.size() != rank) n.fail(fmt::format("einsum term '{}' does not fit rank {}", term, rank));
+    if (labels.size() != rank) n.fail(fmt::format("einsum term '{}' does not fit rank {}", excerpt(term), rank));
     return labels;
 }
 
@@ -221,7 +222,8 @@ void einsum(Node& n) {
     std::erase(equation, ' ');
     const std::size_t arrow = equation.find("->");
     const auto terms = split_terms(std::string_view(equation).substr(0, arrow));
-    if (terms.size() != n.inputs.size()) n.fail(fmt::format("einsum '{}' for {} inputs", equation, n.inputs.size()));
+    if (terms.size() != n.inputs.size())
+        n.fail(fmt::format("einsum '{}' for {} inputs", excerpt(equation), n.inputs.size()));
     std::size_t ellipsis_rank = 0;
     for (std::size_t i = 0; i < terms.size(); ++i) {
         const std::size_t letters = terms[i].size() - 3;
@@ -253,7 +255,8 @@ void einsum(Node& n) {
     }
     Dims result;
     for (const int label : result_labels) {
-        if (!sizes.contains(label)) n.fail(fmt::format("einsum '{}' has an output label that no input has", equation));
+        if (!sizes.contains(label))
+            n.fail(fmt::format("einsum '{}' has an output label that no input has", excerpt(equation)));
         result.push_back(sizes.at(label));
     }
     n.output(0, n.dtype(0), result);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -97,7 +98,7 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
             if (const auto* value = std::get_if<std::int64_t>(&dim)) {
                 if (*value < 0)
                     throw Error(ErrorCode::model,
-                                fmt::format("input '{}' has the negative dimension {}", name, *value));
+                                fmt::format("input '{}' has the negative dimension {}", excerpt(name), *value));
                 shape->push_back(file_.constant(*value));
             } else {
                 const auto* text = std::get_if<std::string_view>(&dim);

@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/onnx/records.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -123,8 +124,8 @@ std::optional<std::vector<Number>> read_numbers(const TensorRecord& tensor, std:
     if (!raw.empty()) words = words_of(raw, static_cast<std::size_t>(bits / 8));
     if (words.empty() && count > 0) return std::nullopt;
     if (words.size() != static_cast<std::size_t>(count)) {
-        throw Error(ErrorCode::model,
-                    fmt::format("tensor '{}' holds {} elements, its dims say {}", tensor.name, words.size(), count));
+        throw Error(ErrorCode::model, fmt::format("tensor '{}' holds {} elements, its dims say {}",
+                                                  excerpt(tensor.name), words.size(), count));
     }
     std::vector<Number> numbers;
     numbers.reserve(words.size());

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 namespace {
@@ -47,7 +48,8 @@ Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_
             fail("damaged directory");
         if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) && stat.encryption_method != ZIP_EM_NONE)
             fail("encrypted archive");
-        if (!index_.emplace(stat.name, stat.index).second) fail(fmt::format("member '{}' occurs twice", stat.name));
+        if (!index_.emplace(stat.name, stat.index).second)
+            fail(fmt::format("member '{}' occurs twice", excerpt(stat.name)));
         names_.emplace_back(stat.name);
     }
     zip_ = opened.release();
@@ -59,18 +61,19 @@ Archive::~Archive() {
 
 std::string Archive::read(const std::string& name) {
     const auto found = index_.find(name);
-    if (found == index_.end()) fail(fmt::format("has no member '{}'", name));
+    if (found == index_.end()) fail(fmt::format("has no member '{}'", excerpt(name)));
     const std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen_index(handle(zip_), found->second, 0));
-    if (!member) fail(fmt::format("member '{}': {}", name, zip_strerror(handle(zip_))));
+    if (!member) fail(fmt::format("member '{}': {}", excerpt(name), zip_strerror(handle(zip_))));
     std::string content;
     std::array<char, block_bytes> block;
     while (true) {
         const zip_int64_t count = zip_fread(member.get(), block.data(), block.size());
-        if (count < 0) fail(fmt::format("member '{}': {}", name, zip_error_strerror(zip_file_get_error(member.get()))));
+        if (count < 0)
+            fail(fmt::format("member '{}': {}", excerpt(name), zip_error_strerror(zip_file_get_error(member.get()))));
         if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
             throw Error(ErrorCode::limit,
-                        fmt::format("member '{}' unpacks to more than the limit (--max-bytes)", name));
+                        fmt::format("member '{}' unpacks to more than the limit (--max-bytes)", excerpt(name)));
         }
         bytes_left_ -= static_cast<std::uint64_t>(count);
         content.append(block.data(), static_cast<std::size_t>(count));
@@ -78,7 +81,7 @@ std::string Archive::read(const std::string& name) {
     zip_stat_t stat;
     const bool stated = zip_stat_index(handle(zip_), found->second, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE);
     if (stated && stat.size != content.size())
-        fail(fmt::format("member '{}' has {} bytes, its header says {}", name, content.size(), stat.size));
+        fail(fmt::format("member '{}' has {} bytes, its header says {}", excerpt(name), content.size(), stat.size));
     return content;
 }
 
@@ -86,7 +89,7 @@ bool Archive::is_stored(const std::string& name) const {
     zip_stat_t stat;
     const auto found = index_.find(name);
     if (found == index_.end() || zip_stat_index(handle(zip_), found->second, 0, &stat) != 0)
-        fail(fmt::format("has no member '{}'", name));
+        fail(fmt::format("has no member '{}'", excerpt(name)));
     return (stat.valid & ZIP_STAT_COMP_METHOD) && stat.comp_method == ZIP_CM_STORE && stat.size == stat.comp_size;
 }
 

@@ -14,6 +14,7 @@
 #include "graphs/pt2/archive.hpp"
 #include "graphs/pt2/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
 #include "src/io/json_document.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr JsonRules json_rules{.malformed = ErrorCode::model, .deepest_level = 200};
+constexpr JsonRules program_rules{.malformed = ErrorCode::model, .deepest_level = 200};
 constexpr std::int64_t newest_schema = 8;  ///< torch 2.5 to 2.11; Source: torch/_export/serde/schema.py
 constexpr std::size_t max_rank = 32;
 constexpr int max_subgraph_depth = 64;
@@ -89,13 +90,21 @@ const Json* member(const Json& object, const char* key) {
     return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
+/// What nlohmann::json says, but for what it repeats of the file.
+std::string_view complaint(const Json::exception& error) {
+    constexpr int wrong_type = 302, missing = 403;  // Source: the library's documentation, "Exceptions"
+    return error.id == missing      ? "a field is missing"
+           : error.id == wrong_type ? "a field is of another type"
+                                    : "a wrong field";
+}
+
 /// Runs `read`; what is wrong is said of the part of the file that `where()` names.
 template <class Where, class Read>
 auto in_context(const Where& where, const Read& read) {
     try {
         return read();
     } catch (const Json::exception& error) {
-        throw Error(ErrorCode::model, fmt::format("{}: {}", where(), error.what()));
+        throw Error(ErrorCode::model, fmt::format("{}: {}", where(), complaint(error)));
     } catch (const Error& error) {
         throw Error(error.code(), fmt::format("{}: {}", where(), error.what()));
     }
@@ -261,13 +270,13 @@ class Importer {
     }
 
     TensorId declare(Scope& scope, const std::string& name, TensorRole role) {
-        Tensor tensor =
-            in_context([&] { return fmt::format("tensor '{}'", name); }, [&] { return read_tensor(scope, name); });
+        Tensor tensor = in_context([&] { return fmt::format("tensor '{}'", excerpt(name)); },
+                                   [&] { return read_tensor(scope, name); });
         tensor.role = role;
         graph_.tensors.push_back(std::move(tensor));
         const auto id = static_cast<TensorId>(graph_.tensors.size() - 1);
         if (!scope.tensors.emplace(name, id).second)
-            throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", name));
+            throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", excerpt(name)));
         if (!used_names_.insert(name).second) graph_.tensors[id].name = fmt::format("{}.{}", name, id);
         return id;
     }
@@ -275,7 +284,7 @@ class Importer {
     static TensorId lookup(const Scope& scope, const std::string& name) {
         const auto found = scope.tensors.find(name);
         if (found == scope.tensors.end())
-            throw Error(ErrorCode::model, fmt::format("tensor '{}' is read before it is produced", name));
+            throw Error(ErrorCode::model, fmt::format("tensor '{}' is read before it is produced", excerpt(name)));
         return found->second;
     }
 
@@ -338,7 +347,8 @@ class Importer {
             call.name = graph_.tensors[call.outputs[0]].name;
         }
         if (options_.unsupported_is_error && !is_known_aten(call.target)) {
-            throw Error(ErrorCode::model, fmt::format("{}: no rule for operator {}", call.name, call.target));
+            throw Error(ErrorCode::model,
+                        fmt::format("{}: no rule for operator {}", excerpt(call.name), excerpt(call.target)));
         }
         append_aten(graph_, call);
     }
@@ -371,12 +381,13 @@ class Importer {
         AtenArgument argument;
         argument.name = input.at("name");
         const Json& value = input.at("arg");
-        if (!value.is_object()) throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", argument.name));
+        if (!value.is_object())
+            throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", excerpt(argument.name)));
         // Some versions of torch write every alternative of the union, all but one of them null.
         auto chosen = value.begin();
         while (chosen != value.end() && chosen.value().is_null()) ++chosen;
         if (chosen == value.end())
-            throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", argument.name));
+            throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", excerpt(argument.name)));
         const std::string& kind = chosen.key();
         const Json& held = chosen.value();
         const auto add_tensor = [&](const Json& tensor) {
@@ -419,7 +430,9 @@ class Importer {
             const Json* value = &item;
             if (!member(item, "as_int"))
                 value = member(scope.graph.at("sym_int_values"), item.at("as_name").get<std::string>().c_str());
-            if (!value) throw Error(ErrorCode::model, fmt::format("size '{}' has no value", item.at("as_name").dump()));
+            if (!value)
+                throw Error(ErrorCode::model,
+                            fmt::format("size '{}' has no value", excerpt(item.at("as_name").dump())));
             const Json* number = member(*value, "as_int");
             argument.sizes.push_back(number ? graph_.expressions.constant(integer(*number)) : size(*value));
             if (number) argument.integers.push_back(integer(*number));
@@ -476,7 +489,7 @@ class Importer {
             }
         }
         if (names.size() != results.size())
-            throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", call.target));
+            throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", excerpt(call.target)));
         for (std::size_t i = 0; i < names.size(); ++i) scope.tensors.emplace(names[i], results[i]);
     }
 
@@ -529,7 +542,7 @@ std::vector<ModuleCall> recorded_module_calls(Archive& archive) {
     std::vector<ModuleCall> calls;
     for (const std::string& name : archive.names()) {
         if (!name.ends_with("/module_calls.json")) continue;
-        for (const Json& entry : parse_json(archive.read(name), name, json_rules)) {
+        for (const Json& entry : parse_json(archive.read(name), name, program_rules)) {
             calls.push_back({entry.at(0).get<std::string>(), entry.at(1).get<std::string>()});
         }
     }
@@ -545,14 +558,14 @@ Graph import_pt2(const std::string& path, const ImportOptions& options) {
     try {
         Archive archive(path, options.max_bytes);
         const std::string name = program_member(archive);
-        const Json program = parse_json(quote_non_finite(archive.read(name)), name, json_rules);
+        const Json program = parse_json(quote_non_finite(archive.read(name)), name, program_rules);
         Importer importer(graph, options);
         importer.import_program(program);
         lay_out_for_cuda(graph, false);
         graph.module_calls = recorded_module_calls(archive);
         if (graph.module_calls.empty()) importer.take_module_calls_from_stacks();
     } catch (const Json::exception& error) {
-        throw Error(ErrorCode::model, fmt::format("{}: damaged program: {}", path, error.what()));
+        throw Error(ErrorCode::model, fmt::format("{}: damaged program: {}", path, complaint(error)));
     } catch (const Error& error) {
         throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
     }

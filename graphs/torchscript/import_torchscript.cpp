@@ -8,6 +8,7 @@
 #include "ftax/error.hpp"
 #include "graphs/torchscript/interpreter.hpp"
 #include "graphs/torchscript/load_program.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
 
 namespace ftax {
@@ -29,7 +30,8 @@ void check_envelope(const std::string& path, std::uint64_t max_bytes) {
         if (!in_folder(member, "/data/") && !in_folder(member, "/constants/")) {
             static_cast<void>(archive.read(member));
         } else if (!archive.is_stored(member)) {
-            throw Error(ErrorCode::model, fmt::format("tensor '{}' is compressed, as torch never writes it", member));
+            throw Error(ErrorCode::model,
+                        fmt::format("tensor '{}' is compressed, as torch never writes it", excerpt(member)));
         }
     }
 }

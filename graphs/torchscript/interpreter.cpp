@@ -10,6 +10,7 @@
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/aten/aten_shapes.hpp"
 #include "graphs/torchscript/host_operators.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::script {
 namespace {
@@ -110,7 +111,7 @@ class Interpreter {
 
     TensorId declare(AtenOutput type, std::string name) {
         if (type.shape.size() > max_rank)
-            throw Error(ErrorCode::limit, fmt::format("'{}' has more than {} dimensions", name, max_rank));
+            throw Error(ErrorCode::limit, fmt::format("'{}' has more than {} dimensions", excerpt(name), max_rank));
         ftax::Tensor tensor;
         tensor.name = unique_name(tensor_names_, std::move(name));
         tensor.dtype = type.dtype;
@@ -169,8 +170,9 @@ class Interpreter {
         active_.push_back(index);
         Frame frame(function.value_count);
         if (function.body.inputs.size() != arguments.size())
-            throw Error(ErrorCode::model, fmt::format("'{}' is called with {} arguments, not {}", function.name,
-                                                      arguments.size(), function.body.inputs.size()));
+            throw Error(ErrorCode::model,
+                        fmt::format("'{}' is called with {} arguments, not {}", excerpt(function.name),
+                                    arguments.size(), function.body.inputs.size()));
         for (std::size_t i = 0; i < arguments.size(); ++i) frame.at(function.body.inputs[i]) = std::move(arguments[i]);
         std::vector<Value> results = run_block(function.body, frame);
         active_.pop_back();
@@ -240,7 +242,7 @@ class Interpreter {
             if (result) take_steps(length(*result) / items_per_step);
             return result;
         } catch (const Error& error) {
-            throw Error(error.code(), fmt::format("{} ({}): {}", place(), node.kind, error.what()));
+            throw Error(error.code(), fmt::format("{} ({}): {}", place(), excerpt(node.kind), error.what()));
         }
     }
 
@@ -251,7 +253,8 @@ class Interpreter {
 
     /// The function that is being run, for messages.
     std::string place() const {
-        return fmt::format("{}{}{}", module_, module_.empty() ? "" : ".", program_.functions[active_.back()].name);
+        return excerpt(
+            fmt::format("{}{}{}", module_, module_.empty() ? "" : ".", program_.functions[active_.back()].name));
     }
 
     void set(const Node& node, Frame& frame, Value value) const {
@@ -260,7 +263,7 @@ class Interpreter {
 
     void set_all(const Node& node, Frame& frame, std::vector<Value> values) const {
         if (values.size() < node.outputs.size())
-            throw Error(ErrorCode::model, fmt::format("{} ({}): {} values for {} outputs", place(), node.kind,
+            throw Error(ErrorCode::model, fmt::format("{} ({}): {} values for {} outputs", place(), excerpt(node.kind),
                                                       values.size(), node.outputs.size()));
         for (std::size_t i = 0; i < node.outputs.size(); ++i) frame.at(node.outputs[i]) = std::move(values[i]);
     }
@@ -293,7 +296,7 @@ class Interpreter {
             const auto found = attributes.find(node.name);
             if (found == attributes.end())
                 throw Error(ErrorCode::model,
-                            fmt::format("{}: reads an attribute '{}' that is not there", place(), node.name));
+                            fmt::format("{}: reads an attribute '{}' that is not there", place(), excerpt(node.name)));
             set(node, frame, found->second);
         } else if (kind == "prim::SetAttr") {
             object(arguments.at(0)).attributes[node.name] = std::move(arguments.at(1));
@@ -316,7 +319,8 @@ class Interpreter {
         const Object& callee = object(arguments.at(0));
         const auto method = callee.methods.find(node.name);
         if (method == callee.methods.end())
-            throw Error(ErrorCode::model, fmt::format("{}: calls a method '{}' that is not there", place(), node.name));
+            throw Error(ErrorCode::model,
+                        fmt::format("{}: calls a method '{}' that is not there", place(), excerpt(node.name)));
         const std::string caller = module_;
         const bool module = node.name.starts_with("forward");
         if (module && !callee.path.empty()) {
@@ -329,7 +333,7 @@ class Interpreter {
     }
 
     [[noreturn]] void malformed(const Node& node) const {
-        throw Error(ErrorCode::model, fmt::format("{}: a malformed {}", place(), node.kind));
+        throw Error(ErrorCode::model, fmt::format("{}: a malformed {}", place(), excerpt(node.kind)));
     }
 
     void run_if(const Node& node, Frame& frame) {

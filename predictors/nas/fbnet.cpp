@@ -4,6 +4,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/nas/spaces.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -47,13 +48,13 @@ class FbNet final : public Space {
         choices.clear();
         parse_integers(name(), text, '-', choices);
         if (choices.size() != layer_count) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("fbnet: expected {} numbers, not {}, in '{}'", layer_count, choices.size(), text));
+            throw Error(ErrorCode::usage, fmt::format("fbnet: expected {} numbers, not {}, in '{}'", layer_count,
+                                                      choices.size(), excerpt(text)));
         }
         for (const int choice : choices) {
             if (choice < 0 || choice > skip) {
-                throw Error(ErrorCode::usage,
-                            fmt::format("fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip, choice, text));
+                throw Error(ErrorCode::usage, fmt::format("fbnet: expected numbers from 0 to {}, not {}, in '{}'", skip,
+                                                          choice, excerpt(text)));
             }
         }
     }

@@ -5,6 +5,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/nas/spaces.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -39,8 +40,8 @@ class NasBench201 final : public Space {
         std::size_t at = 0;
         const auto expect = [&](std::string_view token) {
             if (text.substr(at, token.size()) != token) {
-                throw Error(ErrorCode::usage,
-                            fmt::format("nasbench201: expected '{}' at character {} of '{}'", token, at + 1, text));
+                throw Error(ErrorCode::usage, fmt::format("nasbench201: expected '{}' at character {} of '{}'", token,
+                                                          at + 1, excerpt(text)));
             }
             at += token.size();
         };
@@ -51,7 +52,7 @@ class NasBench201 final : public Space {
             const auto found = std::find(operations.begin(), operations.end(), text.substr(at, tilde - at));
             if (found == operations.end()) {
                 throw Error(ErrorCode::usage, fmt::format("nasbench201: expected one of {} at character {} of '{}'",
-                                                          fmt::join(operations, ", "), at + 1, text));
+                                                          fmt::join(operations, ", "), at + 1, excerpt(text)));
             }
             choices.push_back(static_cast<int>(found - operations.begin()));
             at = tilde;
@@ -59,7 +60,7 @@ class NasBench201 final : public Space {
         }
         if (at != text.size()) {
             throw Error(ErrorCode::usage,
-                        fmt::format("nasbench201: unexpected text at character {} of '{}'", at + 1, text));
+                        fmt::format("nasbench201: unexpected text at character {} of '{}'", at + 1, excerpt(text)));
         }
     }
 

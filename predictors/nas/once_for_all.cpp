@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::nas::once_for_all {
 namespace {
@@ -20,7 +21,7 @@ std::string_view value_of(std::string_view space, std::string_view text, std::st
     const std::string quoted = fmt::format("\"{}\":", key);
     const std::size_t at = text.find(quoted);
     if (at == std::string_view::npos)
-        throw Error(ErrorCode::usage, fmt::format("{}: expected {} in '{}'", space, quoted, text));
+        throw Error(ErrorCode::usage, fmt::format("{}: expected {} in '{}'", space, quoted, excerpt(text)));
     return without_leading_space(text.substr(at + quoted.size()));
 }
 
@@ -39,8 +40,9 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
             value = value.substr(0, value.find_last_not_of(" \t") + 1);
             const auto found = std::find(allowed.begin(), allowed.end(), value);
             if (found == allowed.end()) {
-                throw Error(ErrorCode::usage, fmt::format("{}: expected \"{}\" to hold {}, not '{}', in '{}'", space,
-                                                          key, fmt::join(allowed, ", "), value, text));
+                throw Error(ErrorCode::usage,
+                            fmt::format("{}: expected \"{}\" to hold {}, not '{}', in '{}'", space, key,
+                                        fmt::join(allowed, ", "), excerpt(value), excerpt(text)));
             }
             choices.push_back(static_cast<int>(found - allowed.begin()));
             list.remove_prefix(std::min(comma + 1, list.size()));
@@ -48,7 +50,7 @@ void read_options(std::string_view space, std::string_view text, std::string_vie
     }
     if (choices.size() - first != count) {
         throw Error(ErrorCode::usage,
-                    fmt::format("{}: expected \"{}\" to list {} numbers in '{}'", space, key, count, text));
+                    fmt::format("{}: expected \"{}\" to list {} numbers in '{}'", space, key, count, excerpt(text)));
     }
 }
 
@@ -58,8 +60,8 @@ void read_side(std::string_view space, std::string_view text, std::vector<int>& 
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), side);
     static_cast<void>(end);
     if (error != std::errc{} || side < smallest_side || side > largest_side) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: expected \"r\" from {} to {} in '{}'", space, smallest_side, largest_side, text));
+        throw Error(ErrorCode::usage, fmt::format("{}: expected \"r\" from {} to {} in '{}'", space, smallest_side,
+                                                  largest_side, excerpt(text)));
     }
     choices.push_back(side - smallest_side);
 }

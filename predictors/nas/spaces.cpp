@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -38,13 +39,13 @@ void parse_integers(std::string_view space, std::string_view text, char separato
         const auto [next, error] = std::from_chars(at, end, value);
         if (error != std::errc{}) {
             throw Error(ErrorCode::usage, fmt::format("{}: expected an integer at character {} of '{}'", space,
-                                                      at - text.data() + 1, text));
+                                                      at - text.data() + 1, excerpt(text)));
         }
         values.push_back(value);
         if (next == end) return;
         if (*next != separator) {
             throw Error(ErrorCode::usage, fmt::format("{}: expected '{}' at character {} of '{}'", space, separator,
-                                                      next - text.data() + 1, text));
+                                                      next - text.data() + 1, excerpt(text)));
         }
         at = next + 1;
     }

@@ -26,8 +26,6 @@ namespace ftax::cli {
 using namespace scenario;
 namespace {
 
-constexpr int over_max_mape = 1;
-constexpr int interrupted = 1;
 /// Processes that run beside the measurement lengthen it through caches and clocks, CPU time notwithstanding.
 constexpr double busy_load = 1.5;
 

@@ -27,8 +27,8 @@ struct InspectArguments {
 };
 
 /// What can be said of a model before each of its dimensions has a value.
-int write_open(const Graph& graph, const OutputArguments& output) {
-    const report::OpenModelReport report = report::open_model_report(graph);
+int write_open(const Graph& graph, const ShapeBindings& bindings, const OutputArguments& output) {
+    const report::OpenModelReport report = report::open_model_report(graph, bindings);
     write_result(output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                           .json = [&] { return to_json(report); },
                           .csv = [&] { return to_csv(report); }});
@@ -46,7 +46,7 @@ int run_inspect(const InspectArguments& arguments) {
     const bool open_batch = !needs_numbers && arguments.batch.empty() && has_batch(graph);
     const auto batch = open_batch ? std::nullopt : one_batch_for(graph, arguments.batch, "inspect looks at");
     const ShapeBindings bindings = with_batch(dimension_bindings(arguments.model), batch);
-    if (!needs_numbers && !report::is_bound(graph, bindings)) return write_open(graph, arguments.output);
+    if (!needs_numbers && !report::is_bound(graph, bindings)) return write_open(graph, bindings, arguments.output);
 
     if (arguments.stream) {
         const auto stream = report::op_stream(graph, bindings);

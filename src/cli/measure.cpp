@@ -21,8 +21,6 @@ struct MeasureArguments {
     std::vector<std::string> dims;
 };
 
-constexpr int interrupted = 1;
-
 /// `sms`: multiprocessors of the GPU; 0 where none is at hand.
 std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, bench::Mode mode, int sms) {
     if (mode == bench::Mode::host_dispatch) return bench::dispatch_operators();

@@ -23,8 +23,6 @@ struct ValidateArguments {
     OutputArguments output;
 };
 
-constexpr int over_max_mape = 1;
-
 int run_validate(const ValidateArguments& arguments) {
     if (!arguments.kineto.trace.empty()) {
         KinetoArguments kineto = arguments.kineto;

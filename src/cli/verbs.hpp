@@ -9,6 +9,10 @@ namespace ftax::cli {
 /// What the program does once its arguments are parsed; returns the exit code.
 using Action = std::function<int()>;
 
+/// Exit code 1: the answer is no.
+inline constexpr int over_max_mape = 1;
+inline constexpr int interrupted = 1;
+
 /// Each adds one verb to the program; parsing the verb sets `action`. One file per verb.
 void setup_predict(CLI::App& app, Action& action);
 void setup_crossover(CLI::App& app, Action& action);

@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/expression.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 namespace {
@@ -31,7 +32,7 @@ class ExpressionParser {
   private:
     [[noreturn]] void fail(std::string_view what) const {
         throw Error(ErrorCode::model,
-                    fmt::format("shape expression '{}': {} at character {}", text_, what, position_ + 1));
+                    fmt::format("shape expression '{}': {} at character {}", excerpt(text_), what, position_ + 1));
     }
 
     void skip_spaces() {
@@ -150,7 +151,7 @@ class ExpressionParser {
         const char* begin = text_.data() + position_;
         const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
         if (error == std::errc::result_out_of_range) {
-            throw Error(ErrorCode::limit, fmt::format("shape expression '{}': integer out of range", text_));
+            throw Error(ErrorCode::limit, fmt::format("shape expression '{}': integer out of range", excerpt(text_)));
         }
         if (error != std::errc{}) fail("expected an integer");
         position_ += static_cast<std::size_t>(end - begin);

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/operands.hpp"
 
 namespace ftax {
@@ -179,7 +180,7 @@ class Parser {
         const Place place = here();
         KnownTensor& known = tensor_name();
         if (known.defined) {
-            fail_at(place, fmt::format("tensor {} is defined twice", quoted(known.name)));
+            fail_at(place, fmt::format("tensor {} is defined twice", quoted(excerpt(known.name))));
         }
         known.defined = true;
         skip_spaces();
@@ -192,7 +193,7 @@ class Parser {
         const Place place = here();
         const std::string_view text = bare_name();
         const auto dtype = dtype_from_name(text);
-        if (!dtype) fail_at(place, fmt::format("unknown element type {}", text));
+        if (!dtype) fail_at(place, fmt::format("unknown element type {}", excerpt(text)));
         tensor.dtype = *dtype;
         if (at('?')) {
             ++position_;
@@ -270,7 +271,7 @@ class Parser {
         } else if (keyword == "warning") {
             graph_.warnings.emplace_back(quoted_text());
         } else {
-            fail_at(place, fmt::format("unknown statement {}", keyword));
+            fail_at(place, fmt::format("unknown statement {}", excerpt(keyword)));
         }
     }
 
@@ -301,7 +302,7 @@ class Parser {
         const Place place = here();
         const std::string_view kind_name = bare_name();
         const auto kind = op_kind_from_name(kind_name);
-        if (!kind) fail_at(place, fmt::format("unknown operator {}", kind_name));
+        if (!kind) fail_at(place, fmt::format("unknown operator {}", excerpt(kind_name)));
         op.kind = *kind;
         expect('(');
         if (!accept(')')) {
@@ -322,7 +323,7 @@ class Parser {
             op_name = unquoted_.emplace_back(fmt::format("{}_{}", kind_name, id));
         }
         if (!op_names_.insert(op_name).second) {
-            fail_at(name_place, fmt::format("operator name {} is used twice", quoted(op_name)));
+            fail_at(name_place, fmt::format("operator name {} is used twice", quoted(excerpt(op_name))));
         }
         op.name = op_name;
         if (const auto missing = missing_operand(op)) fail_at(place, *missing);
@@ -390,7 +391,8 @@ class Parser {
 
     void finish() {
         for (const auto& [text, known] : tensors_) {
-            if (!known.defined) fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(text)));
+            if (!known.defined)
+                fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));
         }
         if (sort_topologically(graph_)) {
             graph_.warnings.push_back(fmt::format("{}: operators were not in execution order; sorted", origin_));

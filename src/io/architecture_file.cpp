@@ -38,12 +38,6 @@ nlohmann::json merged(std::string_view name) {
     return whole;
 }
 
-Architecture parse_architecture(const JsonField& field) {
-    const auto architecture = architecture_from_name(field.text());
-    if (!architecture) field.fail("is not an architecture ftax knows");
-    return *architecture;
-}
-
 int log2_of(const JsonField& field, std::string_view digits) {
     unsigned size = 0;
     for (const char digit : digits) size = 10 * size + static_cast<unsigned>(digit - '0');

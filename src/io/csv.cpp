@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
 #include "src/io/number.hpp"
@@ -134,7 +135,7 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
     for (auto name = header_.begin(); name != header_.end(); ++name) {
         if (!name->empty() && std::find(header_.begin(), name, *name) != name) {
             throw Error(ErrorCode::profile,
-                        fmt::format("{}:1: the column {} occurs twice", origin_, escape_terminal(*name)));
+                        fmt::format("{}:1: the column {} occurs twice", origin_, escape_terminal(excerpt(*name))));
         }
     }
 }

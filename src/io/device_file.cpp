@@ -15,13 +15,7 @@
 namespace ftax {
 namespace {
 
-constexpr std::uint64_t max_file_bytes = 1 << 20;
-
-Architecture parse_architecture(const JsonField& field) {
-    const auto architecture = architecture_from_name(field.text());
-    if (!architecture) field.fail("is not an architecture ftax knows");
-    return *architecture;
-}
+constexpr std::uint64_t max_device_file_bytes = 1 << 20;
 
 std::pair<int, int> parse_compute_capability(const JsonField& field) {
     const std::string text = field.text();
@@ -110,7 +104,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
 }
 
 DeviceSpec read_device_spec(const std::string& path) {
-    return parse_device(read_file(path, max_file_bytes), escape_terminal(path));
+    return parse_device(read_file(path, max_device_file_bytes), escape_terminal(path));
 }
 
 }  // namespace ftax

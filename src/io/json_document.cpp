@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "src/core/excerpt.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax {
@@ -57,7 +58,7 @@ class Position {
             } else if (!level.object) {
                 result += fmt::format("[{}]", level.index);
             } else if (!level.key.empty()) {
-                result += (result.empty() ? "" : ".") + escape_terminal(level.key);
+                result += (result.empty() ? "" : ".") + escape_terminal(excerpt(level.key));
             }
         }
         return result.empty() ? "the document" : result;
@@ -132,7 +133,7 @@ std::vector<JsonField> JsonField::elements() const {
         }
     } else if (value_->is_object()) {
         for (const auto& [key, element] : value_->items()) {
-            const std::string shown = escape_terminal(key);
+            const std::string shown = escape_terminal(excerpt(key));
             result.push_back(JsonField(element, origin_, invalid_, path_.empty() ? shown : path_ + "." + shown, key));
         }
     } else {

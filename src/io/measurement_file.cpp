@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
@@ -34,7 +35,7 @@ class RowReader {
         const auto value = parse_integer(cell);
         if (!value || *value < least) {
             const std::string_view kind = least == 1 ? "positive whole number" : "whole number";
-            report(fmt::format("{} is not a {}: {}", name, kind, escape_terminal(cell)));
+            report(fmt::format("{} is not a {}: {}", name, kind, escape_terminal(excerpt(cell))));
             return std::nullopt;
         }
         return value;
@@ -50,7 +51,7 @@ class RowReader {
         const auto value = parse_number(cell);
         if (!value || *value <= 0) {
             report(cell.empty() ? fmt::format("no {}", name)
-                                : fmt::format("{} is not a positive number: {}", name, escape_terminal(cell)));
+                                : fmt::format("{} is not a positive number: {}", name, escape_terminal(excerpt(cell))));
             return 0;
         }
         return *value * unit_s;
@@ -60,7 +61,7 @@ class RowReader {
         const std::string_view cell = text("precision");
         if (cell.empty()) return Precision::fp32;
         const auto precision = precision_from_name(cell);
-        if (!precision) report(fmt::format("unknown precision: {}", escape_terminal(cell)));
+        if (!precision) report(fmt::format("unknown precision: {}", escape_terminal(excerpt(cell))));
         return precision.value_or(Precision::fp32);
     }
 
@@ -96,7 +97,8 @@ std::map<std::string, std::int64_t> parse_shape(RowReader& reader) {
         const std::size_t equals = part.find('=');
         const auto value = equals == std::string_view::npos ? std::nullopt : parse_integer(part.substr(equals + 1));
         if (!value || *value < 0 || !shape.emplace(part.substr(0, equals), *value).second) {
-            reader.report(fmt::format("shape is not a list of name=number: {}", escape_terminal(reader.text("shape"))));
+            reader.report(
+                fmt::format("shape is not a list of name=number: {}", escape_terminal(excerpt(reader.text("shape")))));
             break;
         }
     }

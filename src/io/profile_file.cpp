@@ -21,9 +21,10 @@ constexpr std::string_view machine_name = "machine";  // what a host profile cal
 
 constexpr int stranger = 1 << 16;
 
-/// How far a parameter of the architecture named `key` is from `architecture`: 0 its own, `stranger` not of its kin.
-int kinship_distance(Architecture architecture, std::span<const Architecture> kin, std::string_view key) {
+/// How far a parameter of the architecture named `key` is from `architecture`: 0 its own, `stranger` no kin.
+int kinship_distance(Architecture architecture, std::string_view key) {
     if (key == name_of(architecture)) return 0;
+    const auto kin = kin_of(architecture);
     const auto found = std::find_if(kin.begin(), kin.end(), [&](Architecture other) { return name_of(other) == key; });
     return found == kin.end() ? stranger : static_cast<int>(found - kin.begin()) + 1;
 }
@@ -218,7 +219,7 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
     int least = stranger;
     for (const ScopedParameter& scoped : file.parameters) {
         if (scoped.scope != ParameterScope::architecture || scoped.parameter.name != name) continue;
-        const int distance = kinship_distance(architecture, kin_of(architecture), scoped.key);
+        const int distance = kinship_distance(architecture, scoped.key);
         if (distance >= least) continue;
         least = distance;
         nearest = &scoped;
@@ -232,11 +233,10 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     bool own = fitted_on;
     profile.measured = fitted_on;
     int last_distance = 0;
-    const std::span<const Architecture> kin = device.chip().kin;
     for (const ScopedParameter& scoped : file.parameters) {
         const bool of_architecture = scoped.scope == ParameterScope::architecture;
         if (scoped.scope == ParameterScope::device && scoped.key != device.slug) continue;
-        const int distance = of_architecture ? kinship_distance(device.architecture, kin, scoped.key) : 0;
+        const int distance = of_architecture ? kinship_distance(device.architecture, scoped.key) : 0;
         if (distance == stranger) continue;
         own = own || scoped.scope == ParameterScope::device;
         // Narrower scopes come later in the order of the file and replace wider ones, nearer architectures farther

@@ -8,6 +8,13 @@
 
 namespace ftax {
 
+/// Reads the name of a generation. Throws Error{profile}, as JsonField does.
+inline Architecture parse_architecture(const JsonField& field) {
+    const auto architecture = architecture_from_name(field.text());
+    if (!architecture) field.fail("is not an architecture ftax knows");
+    return *architecture;
+}
+
 /// Reads numbers of a datasheet: each is {"value": …, "source": …}, the source a key of the document's `sources` or
 /// "derived: …". Throws Error{profile}, as JsonField does.
 class Quantities {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ftax/error.hpp"
+#include "src/io/escape.hpp"
 #include "src/python/bindings.hpp"
 
 namespace ftax::python {
@@ -26,7 +27,7 @@ void translate(const std::exception_ptr& pointer, void*) {
     try {
         std::rethrow_exception(pointer);
     } catch (const Error& error) {
-        const std::string message = in_python_terms(error.what());
+        const std::string message = escape_terminal(in_python_terms(error.what()));
         for (std::size_t i = 0; i < classes.size(); ++i) {
             if (classes[i].code == error.code()) PyErr_SetString(types[i], message.c_str());
         }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ftax/graph.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
+#include "src/core/work_polynomial.hpp"
 #include "src/report/table.hpp"
 
 namespace ftax::report {
@@ -56,12 +58,14 @@ struct OpenModelReport {
     std::vector<std::string> inputs, outputs;  ///< "x f32[batch,3,224,224]"
     std::vector<OpenDimension> dimensions;
     std::int64_t operators = 0;
+    std::optional<WorkPolynomial> work;   ///< where it is one
     std::vector<std::string> warnings{};  ///< of the file
 };
 
 /// Whether each symbol of a graph has a value. Throws Error{usage} for bindings that the graph does not know.
 [[nodiscard]] bool is_bound(const Graph& graph, const ShapeBindings& bindings);
-[[nodiscard]] OpenModelReport open_model_report(const Graph& graph);
+/// `bindings` are the dimensions that have a value.
+[[nodiscard]] OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindings);
 [[nodiscard]] std::string to_table(const OpenModelReport& report, Style style);
 [[nodiscard]] std::string to_json(const OpenModelReport& report);
 [[nodiscard]] std::string to_csv(const OpenModelReport& report);

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
@@ -19,6 +21,37 @@ std::string typed_name(const Graph& graph, const Tensor& tensor) {
     return fmt::format("{} {}[{}]", tensor.name, name_of(tensor.dtype), fmt::join(dims, ","));
 }
 
+/// "4.2e6·batch·seq² + 9·batch".
+std::string polynomial_text(const std::vector<std::string>& symbols, const std::vector<PolynomialTerm>& terms) {
+    constexpr std::array<std::string_view, 4> exponents{"", "", "²", "³"};
+    std::vector<std::string> texts;
+    for (const PolynomialTerm& term : terms) {
+        std::string text = fmt::format("{:.3g}", std::abs(term.coefficient));
+        if (const std::size_t e = text.find("e+"); e != std::string::npos)
+            text.erase(e + 1, text[e + 2] == '0' ? 2 : 1);
+        for (std::size_t i = 0; i < symbols.size(); ++i) {
+            const auto power = static_cast<std::size_t>(term.powers[i]);
+            if (power > 0) text += fmt::format("·{}{}", escape_terminal(symbols[i]), exponents[power]);
+        }
+        const bool first = texts.empty(), negative = term.coefficient < 0;
+        texts.push_back((first ? (negative ? "-" : "") : (negative ? " - " : " + ")) + text);
+    }
+    return texts.empty() ? "0" : fmt::format("{}", fmt::join(texts, ""));
+}
+
+nlohmann::ordered_json polynomial_json(const std::vector<std::string>& symbols,
+                                       const std::vector<PolynomialTerm>& terms) {
+    auto list = nlohmann::ordered_json::array();
+    for (const PolynomialTerm& term : terms) {
+        auto powers = nlohmann::ordered_json::object();
+        for (std::size_t i = 0; i < symbols.size(); ++i) {
+            if (term.powers[i] > 0) powers[symbols[i]] = term.powers[i];
+        }
+        list.push_back({{"coefficient", term.coefficient}, {"powers", std::move(powers)}});
+    }
+    return list;
+}
+
 }  // namespace
 
 bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
@@ -31,12 +64,14 @@ bool is_bound(const Graph& graph, const ShapeBindings& bindings) {
     return bindings.size() == symbols.size();
 }
 
-OpenModelReport open_model_report(const Graph& graph) {
+OpenModelReport open_model_report(const Graph& graph, const ShapeBindings& bindings) {
     OpenModelReport report{.model = graph.name,
                            .format = graph.format,
                            .operators = static_cast<std::int64_t>(graph.ops.size()),
+                           .work = work_polynomial(graph, bindings),
                            .warnings = graph.warnings};
     for (const std::string& symbol : graph.expressions.symbols()) {
+        if (bindings.contains(symbol)) continue;
         report.dimensions.push_back(
             {symbol, {}, symbol == "batch" ? std::string("--batch N") : fmt::format("--dim {}=N", symbol)});
     }
@@ -60,6 +95,13 @@ std::string to_table(const OpenModelReport& report, Style style) {
     std::string text = toned(escape_terminal(fmt::format("{} ({})", report.model, report.format)), Tone::strong, style);
     text +=
         fmt::format("\n{} operators; work and bytes follow from the dimensions that are open:\n\n", report.operators);
+    if (report.work) {
+        const WorkPolynomial& work = *report.work;
+        text += fmt::format("FLOPs  {}\nbytes  {}\n", polynomial_text(work.symbols, work.flops),
+                            polynomial_text(work.symbols, work.bytes));
+        if (!work.everywhere) text += fmt::format("(sizes that are multiples of {}; others round)\n", work.step);
+        text += "\n";
+    }
     Table table({{"dimension", Align::left}, {"given by", Align::left}, {"dimensions of inputs", Align::left}});
     for (const OpenDimension& dimension : report.dimensions) {
         const auto& axes = dimension.axes;
@@ -85,6 +127,12 @@ std::string to_json(const OpenModelReport& report) {
     for (const OpenDimension& d : report.dimensions) {
         dimensions.push_back({{"symbol", d.symbol}, {"axes", d.axes}, {"flag", d.flag}});
     }
+    nlohmann::ordered_json work;
+    if (report.work) {
+        work = {{"flops", polynomial_json(report.work->symbols, report.work->flops)},
+                {"bytes", polynomial_json(report.work->symbols, report.work->bytes)},
+                {"multiples_of", report.work->everywhere ? 1 : report.work->step}};
+    }
     return to_text(nlohmann::ordered_json{{"schema_version", 1},
                                           {"model", report.model},
                                           {"format", report.format},
@@ -92,6 +140,7 @@ std::string to_json(const OpenModelReport& report) {
                                           {"inputs", report.inputs},
                                           {"outputs", report.outputs},
                                           {"operators", report.operators},
+                                          {"work", std::move(work)},
                                           {"warnings", report.warnings}});
 }
 

@@ -135,7 +135,7 @@ class Collector {
         if (known != graphs_.end()) return known->second;
         return graphs_
             .emplace(key, found.is_operator ? bench::operator_graph({found.name, found.sizes})
-                                            : load_graph("zoo:" + found.name))
+                                            : ftax::load_graph("zoo:" + found.name))
             .first->second;
     }
 

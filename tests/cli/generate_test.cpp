@@ -130,6 +130,9 @@ TEST_CASE("ftax inspect lists the dimensions that have no value, with the axes t
     CHECK(open[0]["flag"] == "--batch N");
     CHECK(open[2]["symbol"] == "past");
     CHECK(open[2]["axes"][0] == "past_key_values.0.key.2");
+    const auto flops = nlohmann::json::parse(run.output)["work"]["flops"];
+    CHECK(flops[0]["powers"] == nlohmann::json{{"batch", 1}, {"seq", 2}});
+    CHECK(run_ftax({"inspect", "resnet50"}).output.find("FLOPs  8.22e9·batch\n") != std::string::npos);
     CHECK(run_ftax({"inspect", "llama-3-8b", "--dim", "pest=3"}).exit_code == 2);
 }
 

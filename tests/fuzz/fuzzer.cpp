@@ -23,6 +23,6 @@ const ftax::fuzz::Target& chosen() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const ftax::fuzz::Target& target = chosen();
-    target.run({reinterpret_cast<const char*>(data), size});
+    static_cast<void>(target.run({reinterpret_cast<const char*>(data), size}));
     return 0;
 }

@@ -1,15 +1,17 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 /// Readers of untrusted bytes, as functions that libFuzzer can drive. Each returns normally for whatever bytes it gets:
-/// an Error is an answer; a crash, a hang, another exception or a failed check is a finding.
+/// an Error is an answer, of which the message is returned; a crash, a hang, another exception or a failed check is a
+/// finding.
 namespace ftax::fuzz {
 
 struct Target {
     std::string_view name;  ///< also the folder of its crashes in tests/fuzz/crashes
-    void (*run)(std::string_view bytes);
+    std::string (*run)(std::string_view bytes);
 };
 
 [[nodiscard]] std::span<const Target> targets();

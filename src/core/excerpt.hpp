@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace ftax {
+
+/// What an error repeats of a file: at most 40 characters (bytes, whole code points of UTF-8), of a longer text its
+/// beginning and its end. What is not printable is escaped where the error is printed.
+[[nodiscard]] inline std::string excerpt(std::string_view text) {
+    constexpr std::size_t longest = 40, beginning = 24, ending = 13;
+    if (text.size() <= longest) return std::string(text);
+    const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
+    std::size_t left = beginning, right = text.size() - ending;
+    while (left > 0 && continues(left)) --left;
+    while (right < text.size() && continues(right)) ++right;
+    return std::string(text.substr(0, left)) + "…" + std::string(text.substr(right));
+}
+
+}  // namespace ftax

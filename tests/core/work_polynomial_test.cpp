@@ -1,0 +1,61 @@
+#include "src/core/work_polynomial.hpp"
+
+#include <doctest/doctest.h>
+
+#include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
+
+namespace {
+
+using namespace ftax;
+
+double coefficient(const std::vector<PolynomialTerm>& terms, const std::vector<int>& powers) {
+    for (const PolynomialTerm& term : terms) {
+        if (term.powers == powers) return term.coefficient;
+    }
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the work of open dimensions is a polynomial of them, exact") {
+    const Graph graph = parse_text_graph(R"(graph g
+input %x f32[batch,seq,64]
+weight %w f32[64,64]
+%1 f32[batch,seq,64] = linear(%x, %w)
+%t f32[batch,64,seq] = transpose(%x) {perm=[0,2,1]}
+%2 f32[batch,seq,seq] = matmul(%1, %t)
+output %2
+)");
+    const auto work = work_polynomial(graph, {});
+    REQUIRE(work);
+    CHECK(work->everywhere);
+    CHECK(work->symbols == std::vector<std::string>{"batch", "seq"});
+    REQUIRE(work->flops.size() == 2);
+    CHECK(work->flops[0].powers == std::vector<int>{1, 2});  // highest first
+    CHECK(work->flops[0].coefficient == doctest::Approx(2 * 64));
+    CHECK(coefficient(work->flops, {1, 1}) == doctest::Approx(2 * 64 * 64));
+    // Read x and w, then the product and x again; written: the product and the scores.
+    CHECK(coefficient(work->bytes, {0, 0}) == doctest::Approx(4 * 64 * 64));
+    CHECK(coefficient(work->bytes, {1, 1}) == doctest::Approx(4 * 64 * 4));
+    CHECK(coefficient(work->bytes, {1, 2}) == doctest::Approx(4));
+
+    const auto one = work_polynomial(graph, {{"seq", 128}});
+    REQUIRE(one);
+    REQUIRE(one->flops.size() == 1);
+    CHECK(one->flops[0].coefficient == doctest::Approx(2.0 * 64 * 64 * 128 + 2.0 * 64 * 128 * 128));
+    CHECK_FALSE(work_polynomial(graph, {{"batch", 1}, {"seq", 128}}));
+}
+
+TEST_CASE("work that rounds holds for multiples of a size, and work that is none has no polynomial") {
+    const auto pooled = [](const std::string& size) {
+        return work_polynomial(
+            parse_text_graph("graph g\ninput %x f32[side]\n%1 f32[" + size + "] = relu(%x)\noutput %1\n"), {});
+    };
+    const auto halved = pooled("side//2");
+    REQUIRE(halved);
+    CHECK_FALSE(halved->everywhere);
+    CHECK(halved->step == 64);
+    CHECK(coefficient(halved->bytes, {1}) == doctest::Approx(4 + 2));
+    CHECK_FALSE(pooled("min(side,100)"));
+}
