@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax;
@@ -35,7 +36,7 @@ TEST_CASE("the file that is predicted can be its own anchor; --dim holds for row
         folder.write("rows.csv", "gpu,framework,precision,model,batch,latency_ms\nTesla T4,pytorch-eager,fp32," +
                                      model + ",1," + std::to_string(2e3 * latency(before, 0)) + "\n");
     const nlohmann::json after = predict(model, {"--dim", "seq=128", "--anchor", rows});
-    CHECK(latency(after, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.05));
+    CHECK(latency(after, 0) == approx(2 * latency(before, 0)).epsilon(0.05));
     CHECK(width(after, 0) < 0.7 * width(before, 0));
 
     // A file of that name in the folder of models is the same model.
@@ -44,7 +45,7 @@ TEST_CASE("the file that is predicted can be its own anchor; --dim holds for row
                          std::to_string(2e3 * latency(before, 0)) + "\n");
     const nlohmann::json of_folder =
         predict(model, {"--dim", "seq=128", "--anchor", named, "--models", folder.path.string()});
-    CHECK(latency(of_folder, 0) == doctest::Approx(2 * latency(before, 0)).epsilon(0.15));
+    CHECK(latency(of_folder, 0) == approx(2 * latency(before, 0)).epsilon(0.15));
 }
 
 TEST_CASE("an anchor row that names no version is of the version that is predicted") {
@@ -78,7 +79,7 @@ TEST_CASE(
     CHECK(latency(of(rows_of("t4", "pytorch-eager")), 0) > 1.1 * blind);
     CHECK(latency(of(rows_of("t4", "torchscript")), 0) > 1.05 * blind);
     const nlohmann::json other = of(rows_of("v100-sxm2-32gb", "pytorch-eager"));
-    CHECK(latency(other, 0) == doctest::Approx(blind));
+    CHECK(latency(other, 0) == approx(blind));
     CHECK(other["warnings"].dump().find("no anchor row was measured on t4") != std::string::npos);
 }
 

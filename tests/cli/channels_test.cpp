@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/io/csv.hpp"
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax;
@@ -144,7 +145,7 @@ TEST_CASE("explore writes a page of its own with every prediction in it") {
         run_ftax({"predict", "bert", "--device", "l4", "--batch", "32", "--dim", "seq=128", "--json", "-"}).output);
     const Json& curve = data["cards"][1]["curves"][1];
     CHECK(curve["latency"][5].get<double>() ==
-          doctest::Approx(1e6 * one["predictions"][0]["latency_s"].get<double>()).epsilon(1e-3));
-    CHECK(curve["crossover"].get<double>() == doctest::Approx(one["crossover"]["batch"].get<double>()));
+          approx(1e6 * one["predictions"][0]["latency_s"].get<double>()).epsilon(1e-3));
+    CHECK(curve["crossover"].get<double>() == approx(one["crossover"]["batch"].get<double>()));
     CHECK(run_ftax({"explore", "bert", "--device", "t4", "--over", "seq", "--html", page}).exit_code == 2);
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/io/csv.hpp"
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax;
@@ -36,7 +37,7 @@ TEST_CASE("compare: frameworks times devices times batches, each against the bes
         CHECK(lowest_ratio == 1);
         for (const auto& row : json["rows"]) {
             if (row["batch"] == batch)
-                CHECK(row["ratio_to_best"].get<double>() == doctest::Approx(row["latency_s"].get<double>() / best_s));
+                CHECK(row["ratio_to_best"].get<double>() == approx(row["latency_s"].get<double>() / best_s));
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax::test;
@@ -34,13 +35,11 @@ TEST_CASE("ftax generate tells the time of both phases, the memory and whether i
     REQUIRE(json["predictions"].size() == 3);
     CHECK(json["precision"] == "fp16");
     for (const auto& row : json["predictions"]) {
-        CHECK(row["total_s"].get<double>() ==
-              doctest::Approx(row["ttft_s"].get<double>() + 31 * row["tpot_s"].get<double>()));
+        CHECK(row["total_s"].get<double>() == approx(row["ttft_s"].get<double>() + 31 * row["tpot_s"].get<double>()));
         CHECK(row["memory"]["total_bytes"].get<double>() <= row["memory"]["capacity_bytes"].get<double>());
         CHECK(row["fits"] == true);
         CHECK(row["largest_batch"].get<int>() > 16);
-        CHECK(row["tokens_per_dollar"].get<double>() ==
-              doctest::Approx(row["tokens_per_s"].get<double>() * 3600 / 1.5));
+        CHECK(row["tokens_per_dollar"].get<double>() == approx(row["tokens_per_s"].get<double>() * 3600 / 1.5));
     }
     const std::string html = read_text(page);
     for (const char* part : {"id=\"prefill\"", "id=\"decode\"", "id=\"memory\"", "data-key=\"ttft_s\""}) {
@@ -171,7 +170,7 @@ TEST_CASE("ftax generate takes the precision that the checkpoint's weights have,
     quantized(R"({"quant_method":"awq","bits":4})");
     const auto awq = run("l4");
     CHECK(awq["precision"] == "w4a16");
-    CHECK(weights(awq) == doctest::Approx(2 * embeddings + (whole - 2 * embeddings) * 4.125 / 16).epsilon(0.01));
+    CHECK(weights(awq) == approx(2 * embeddings + (whole - 2 * embeddings) * 4.125 / 16).epsilon(0.01));
     quantized(R"({"quant_method":"fp8"})");
     CHECK(run("l4")["precision"] == "fp8");
     CHECK(run("a100-sxm4-40gb")["precision"] == "w8a16");  // no units for fp8
@@ -201,5 +200,5 @@ TEST_CASE("rows of language models anchor ftax generate and validate") {
     const auto validated = run_ftax({"validate", slower, "--anchor", slower, "--json", "-"});
     REQUIRE_MESSAGE(validated.exit_code == 0, validated.errors);
     CHECK(nlohmann::json::parse(validated.output)["overall"]["mape"].get<double>() < 0.12);
-    CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == doctest::Approx(before));  // of another card
+    CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == approx(before));  // of another card
 }

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/kineto_writer.hpp"
 
@@ -62,9 +64,10 @@ TEST_CASE("a trace's passes are found, and each operator stands beside its predi
         // The last operator of a pass ends where its own event does, at nine tenths.
         const double host_factor = i + 1 == run.size() ? 0.9 * 1.5 : 1.5;
         CHECK(op["measured"]["host_s"].get<double>() ==
-              doctest::Approx(host_factor * op["predicted"]["host_s"].get<double>()).epsilon(1e-3));
-        CHECK(op["measured"]["device_s"].get<double>() ==
-              doctest::Approx(0.8 * op["predicted"]["device_s"].get<double>()).epsilon(3e-3));
+              approx(host_factor * op["predicted"]["host_s"].get<double>()).epsilon(1e-3));
+        // A trace's times are whole nanoseconds.
+        CHECK(std::abs(op["measured"]["device_s"].get<double>() - 0.8 * op["predicted"]["device_s"].get<double>()) <
+              2e-9);
         CHECK(op["measured"]["kernels"] == op["predicted"]["kernels"]);
     }
 }
@@ -85,12 +88,12 @@ TEST_CASE("the host costs of a trace calibrate a profile, which then predicts th
             }
             return 0.0;
         };
-        CHECK(row(before) == doctest::Approx(1 / 1.5).epsilon(1e-3));
-        CHECK(row(after) == doctest::Approx(1).epsilon(1e-3));
+        CHECK(row(before) == approx(1 / 1.5).epsilon(1e-3));
+        CHECK(row(after) == approx(1).epsilon(1e-3));
     }
     for (const json& parameter : before["parameters"]) {
         if (parameter["name"] == "launch_latency_s")
-            CHECK(parameter["trace"].get<double>() == doctest::Approx(7e-6).epsilon(1e-3));
+            CHECK(parameter["trace"].get<double>() == approx(7e-6).epsilon(1e-3));
     }
     CHECK(after["latency_s"]["predicted"].get<double>() > before["latency_s"]["predicted"].get<double>());
 }
@@ -108,7 +111,7 @@ TEST_CASE("where a run has other operators than the model, both sides say so") {
     REQUIRE(result["only_in_trace"].size() == 1);
     CHECK(result["only_in_trace"][0]["source"] == "aten::copy_");
     CHECK(result["only_in_trace"][0]["calls_per_pass"] == 1.0);
-    CHECK(result["only_in_trace"][0]["device_s"].get<double>() == doctest::Approx(12e-6).epsilon(1e-3));
+    CHECK(result["only_in_trace"][0]["device_s"].get<double>() == approx(12e-6).epsilon(1e-3));
 }
 
 TEST_CASE("a trace that torch wrote on a CPU is aligned, and only the host side compared") {

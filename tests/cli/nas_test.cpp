@@ -3,6 +3,7 @@
 #include <string>
 
 #include "src/io/file.hpp"
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -60,7 +61,7 @@ TEST_CASE("nas anchors its host on measured architectures") {
     const ProgramRun run = run_ftax(anchored);
     CHECK(run.exit_code == 0);
     CHECK(run.errors.find(anchor + ":3: nasbench201: expected") != std::string::npos);
-    CHECK(latency_ms(run.output, large + ",1") == doctest::Approx(2 * before).epsilon(0.05));
+    CHECK(latency_ms(run.output, large + ",1") == approx(2 * before).epsilon(0.05));
     CHECK(run_ftax({"nas", "--space", "nasbench201", archs, "--device", "1080ti", "--anchor", archs}).exit_code == 6);
 }
 

@@ -4,11 +4,13 @@
 
 #include <array>
 
+#include "tests/approx.hpp"
+
 using namespace ftax;
 
 TEST_CASE("the median of an even count is the mean of the two in the middle") {
-    CHECK(median(std::array{3.0, 1.0, 2.0}) == doctest::Approx(2));
-    CHECK(median(std::array{4.0, 1.0, 2.0, 3.0}) == doctest::Approx(2.5));
+    CHECK(median(std::array{3.0, 1.0, 2.0}) == approx(2));
+    CHECK(median(std::array{4.0, 1.0, 2.0, 3.0}) == approx(2.5));
     CHECK(median({}) == 0);
 }
 

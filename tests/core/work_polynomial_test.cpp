@@ -4,6 +4,7 @@
 
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "tests/approx.hpp"
 
 namespace {
 
@@ -33,29 +34,30 @@ output %2
     CHECK(work->symbols == std::vector<std::string>{"batch", "seq"});
     REQUIRE(work->flops.size() == 2);
     CHECK(work->flops[0].powers == std::vector<int>{1, 2});  // highest first
-    CHECK(work->flops[0].coefficient == doctest::Approx(2 * 64));
-    CHECK(coefficient(work->flops, {1, 1}) == doctest::Approx(2 * 64 * 64));
+    CHECK(work->flops[0].coefficient == approx(2 * 64));
+    CHECK(coefficient(work->flops, {1, 1}) == approx(2 * 64 * 64));
     // Read x and w, then the product and x again; written: the product and the scores.
-    CHECK(coefficient(work->bytes, {0, 0}) == doctest::Approx(4 * 64 * 64));
-    CHECK(coefficient(work->bytes, {1, 1}) == doctest::Approx(4 * 64 * 4));
-    CHECK(coefficient(work->bytes, {1, 2}) == doctest::Approx(4));
+    CHECK(coefficient(work->bytes, {0, 0}) == approx(4 * 64 * 64));
+    CHECK(coefficient(work->bytes, {1, 1}) == approx(4 * 64 * 4));
+    CHECK(coefficient(work->bytes, {1, 2}) == approx(4));
 
     const auto one = work_polynomial(graph, {{"seq", 128}});
     REQUIRE(one);
     REQUIRE(one->flops.size() == 1);
-    CHECK(one->flops[0].coefficient == doctest::Approx(2.0 * 64 * 64 * 128 + 2.0 * 64 * 128 * 128));
+    CHECK(one->flops[0].coefficient == approx(2.0 * 64 * 64 * 128 + 2.0 * 64 * 128 * 128));
     CHECK_FALSE(work_polynomial(graph, {{"batch", 1}, {"seq", 128}}));
 }
 
 TEST_CASE("work that rounds holds for multiples of a size, and work that is none has no polynomial") {
     const auto pooled = [](const std::string& size) {
-        return work_polynomial(
-            parse_text_graph("graph g\ninput %x f32[side]\n%1 f32[" + size + "] = relu(%x)\noutput %1\n"), {});
+        return work_polynomial(parse_text_graph("graph g\ninput %x f32[side]\n%1 f32[" + size +
+                                                "] = pointwise(%x) {function=\"relu\"}\noutput %1\n"),
+                               {});
     };
     const auto halved = pooled("side//2");
     REQUIRE(halved);
     CHECK_FALSE(halved->everywhere);
     CHECK(halved->step == 64);
-    CHECK(coefficient(halved->bytes, {1}) == doctest::Approx(4 + 2));
+    CHECK(coefficient(halved->bytes, {1}) == approx(4 + 2));
     CHECK_FALSE(pooled("min(side,100)"));
 }

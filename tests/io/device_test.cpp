@@ -12,6 +12,7 @@
 #include "src/core/near_names.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/device_file.hpp"
+#include "tests/approx.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -46,7 +47,7 @@ TEST_CASE("every datasheet is consistent with itself") {
         const auto json = nlohmann::json::parse(device_text(device.slug));
         CHECK(json["slug"] == device.slug);
         const double cores = device.sms * json["fp32_cores_per_sm"]["value"].get<double>();
-        CHECK(device.peak(MathPath::fp32).value() == doctest::Approx(cores * 2 * device.boost_clock_hz).epsilon(0.03));
+        CHECK(device.peak(MathPath::fp32).value() == approx(cores * 2 * device.boost_clock_hz).epsilon(0.03));
         CHECK(device.base_clock_hz.value_or(0) < device.boost_clock_hz);
         CHECK(*device.peak(MathPath::fp64) < *device.peak(MathPath::fp32));
         CHECK(device.l2_bytes < device.memory_bytes);
@@ -113,7 +114,7 @@ TEST_CASE("devices are found under the names that drivers, frameworks and data s
         {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-blackwell-max-q"},
         {"NVIDIA GeForce RTX 3080 Ti Laptop GPU", "rtx-3080-ti-laptop"}};
     for (const auto& [name, slug] : names) CHECK(device_spec(name).slug == slug);
-    CHECK(device_spec("T4").peak(MathPath::fp16_tensor).value() == doctest::Approx(65e12).epsilon(0.01));
+    CHECK(device_spec("T4").peak(MathPath::fp16_tensor).value() == approx(65e12).epsilon(0.01));
     CHECK_FALSE(device_spec("GTX 1080 Ti").peak(MathPath::fp16_tensor));
 }
 

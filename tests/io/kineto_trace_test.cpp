@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "ftax/error.hpp"
+#include "tests/approx.hpp"
 #include "tests/kineto_writer.hpp"
 
 using namespace ftax;
@@ -53,8 +54,8 @@ TEST_CASE("a trace is read with its times, threads and correlations") {
     const TraceEvent& operation = trace.events[0];
     const TraceEvent& kernel = trace.events[3];
     CHECK(operation.name == "aten::relu");
-    CHECK(operation.start_s == doctest::Approx(4392938.615222));
-    CHECK(operation.end_s - operation.start_s == doctest::Approx(18e-6).epsilon(1e-4));
+    CHECK(operation.start_s == approx(4392938.615222));
+    CHECK(operation.end_s - operation.start_s == approx(18e-6).epsilon(1e-4));
     CHECK(operation.external_id == 1);
     CHECK(kernel.correlation == 1);
     CHECK(kernel.external_id == 2);

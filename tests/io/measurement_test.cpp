@@ -2,6 +2,7 @@
 
 #include "ftax/error.hpp"
 #include "src/io/measurement_file.hpp"
+#include "tests/approx.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -20,7 +21,7 @@ TEST_CASE("model rows are recognised by header, columns in any order, missing on
     CHECK(row.seq == 1024);
     CHECK_FALSE(row.input);
     CHECK(row.option == "fusion");
-    CHECK(row.latency_s == doctest::Approx(0.0125));
+    CHECK(row.latency_s == approx(0.0125));
     CHECK(row.line == 2);
     CHECK(file.table.row(0)[0] == "x");
     CHECK_FALSE(holds_operators(file.table));

@@ -7,6 +7,7 @@
 #include "src/io/architecture_file.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/profile_file.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using nlohmann::json;
@@ -233,7 +234,7 @@ TEST_CASE("BAD_INPUTS 42: a file of an older schema is migrated in memory, step 
         CHECK(document["schema_version"] == 3);
         return document;
     };
-    CHECK(migrated(1)["parameters"][0]["value"] == doctest::Approx(0.093));
+    CHECK(migrated(1)["parameters"][0]["value"] == approx(0.093));
     CHECK(migrated(1)["note"] == "of schema 3");
     CHECK(migrated(2)["parameters"][0]["value"] == 93.0);
     CHECK(migrated(2).contains("note"));

@@ -7,6 +7,7 @@
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
+#include "tests/approx.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace ftax;
@@ -59,9 +60,9 @@ TEST_CASE("mistakes in a file of variance components are named with their field"
 
 TEST_CASE("what nobody measured is less certain: a card, and more so a generation") {
     const auto stddev = [](const DeviceFactors& f) { return std::sqrt(f.covariance[1][1]); };
-    CHECK(stddev(prior_factors(components(), true, true)) == doctest::Approx(0.02));
-    CHECK(stddev(prior_factors(components(), false, true)) == doctest::Approx(0.3));
-    CHECK(stddev(prior_factors(components(), false, false)) == doctest::Approx(0.5));
+    CHECK(stddev(prior_factors(components(), true, true)) == approx(0.02));
+    CHECK(stddev(prior_factors(components(), false, true)) == approx(0.3));
+    CHECK(stddev(prior_factors(components(), false, false)) == approx(0.5));
 }
 
 TEST_CASE("built-in cards carry the spread of their factors, CPUs none") {

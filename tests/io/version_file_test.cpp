@@ -9,6 +9,7 @@
 #include "ftax/framework.hpp"
 #include "ftax/version.hpp"
 #include "src/scenario/scenario.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -73,11 +74,11 @@ TEST_CASE("a version multiplies the costs that it has ratios of and widens what 
     const FrameworkProfile newer = carried(fitted, version);
     CHECK(newer.version == "2.0");
     CHECK(parameter(newer, "host.gemm").value == 6e-5);
-    CHECK(parameter(newer, "host.view").value == doctest::Approx(2e-6));
+    CHECK(parameter(newer, "host.view").value == approx(2e-6));
     CHECK(parameter(newer, "host.view").source == "fitted, 1.12; times 0.5: a test");
     CHECK(parameter(newer, "host.scale").value == 2);
-    CHECK(parameter(newer, "host.scale").relative_stddev == doctest::Approx(0.5));
-    CHECK(parameter(newer, "noise.host").value == doctest::Approx(0.05));
+    CHECK(parameter(newer, "host.scale").relative_stddev == approx(0.5));
+    CHECK(parameter(newer, "noise.host").value == approx(0.05));
 }
 
 TEST_CASE("mistakes in a file of versions are named with their field") {

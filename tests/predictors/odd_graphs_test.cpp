@@ -11,6 +11,7 @@
 #include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
+#include "tests/approx.hpp"
 #include "tests/failure.hpp"
 
 // Graphs that no exporter writes, but a text graph or a program may: most were found by fuzzing (generated_graph).
@@ -74,7 +75,7 @@ TEST_CASE("an operator without a rule lowers the coverage by what it is taken fo
         "%2 f32[8,64] = custom(%1) \"my::operator\"\noutput %2\n");
     const Coverage coverage = predict(graph, "pytorch-eager").coverage;
     CHECK(coverage.nodes == 0.5);
-    CHECK(coverage.flops == doctest::Approx(1 - 512.0 / (2 * 8 * 64 * 64 + 512)));
+    CHECK(coverage.flops == approx(1 - 512.0 / (2 * 8 * 64 * 64 + 512)));
     CHECK(coverage.time > 0);
     CHECK(coverage.time < 1);
 }

@@ -10,6 +10,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "tests/approx.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
 
 // Properties that hold for every network: checked on random ones.
@@ -129,8 +130,8 @@ TEST_CASE("random networks: everything is modelled, and a forward pass costs wha
         CHECK(prediction.coverage.nodes == 1);
         CHECK(prediction.coverage.flops == 1);
         CHECK(prediction.coverage.time == 1);
-        CHECK(sum(launches, &OpPrediction::host_s) == doctest::Approx(prediction.host_s));
-        CHECK(sum(launches, &OpPrediction::device_s) == doctest::Approx(prediction.device_s));
+        CHECK(sum(launches, &OpPrediction::host_s) == approx(prediction.host_s));
+        CHECK(sum(launches, &OpPrediction::device_s) == approx(prediction.device_s));
         CHECK(prediction.latency_s >= prediction.closed_form_s);
         CHECK(prediction.closed_form_s == std::max(prediction.host_s, prediction.device_s));
         CHECK(prediction.low_s <= prediction.latency_s);
@@ -149,7 +150,7 @@ TEST_CASE("random networks: an unknown operator lowers the coverage by its share
         Predictor predictor = predictor_of(graph, 3 * seed);  // eager: one operation per operator
         const Coverage coverage = predictor.predict({{"batch", 4}}).coverage;
         CHECK(coverage.nodes < 1);
-        CHECK(coverage.nodes == doctest::Approx(1 - 1.0 / static_cast<double>(graph.ops.size())));
+        CHECK(coverage.nodes == approx(1 - 1.0 / static_cast<double>(graph.ops.size())));
         CHECK(coverage.time <= 1);
     }
 }

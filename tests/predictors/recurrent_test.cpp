@@ -8,6 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -44,7 +45,7 @@ TEST_CASE("host and device of a recurrence grow with its steps, not with its bat
     const Prediction whole = at("400,8,256"), half = at("200,8,256");
     CHECK(whole.device_s > 1.9 * half.device_s);
     CHECK(whole.host_s > 1.5 * half.host_s);
-    CHECK(at("400,9,256").host_s == doctest::Approx(whole.host_s));
+    CHECK(at("400,9,256").host_s == approx(whole.host_s));
     // As a CUDA graph the steps cost the host nothing.
     const Graph graph = recurrence("400,8,256", "cell=\"gru\" hidden=256");
     CHECK(predict(graph, "cuda-graph").host_s < 0.1 * whole.host_s);
@@ -72,14 +73,14 @@ TEST_CASE("steps take what cuDNN's take") {
         return 1e3 * predict(graph, framework, "rtx-2080-ti").latency_s;
     };
     // Standard algorithm: LSTM of 104 and 152 values, four layers, before persistent kernels came.
-    CHECK(ms("1709,8,40", "lstm", 104, 4, "onnxruntime-cuda") == doctest::Approx(45.9).epsilon(0.5));
-    CHECK(ms("5895,1,288", "lstm", 152, 4, "onnxruntime-cuda") == doctest::Approx(158.0).epsilon(0.5));
+    CHECK(ms("1709,8,40", "lstm", 104, 4, "onnxruntime-cuda") == approx(45.9).epsilon(0.5));
+    CHECK(ms("5895,1,288", "lstm", 152, 4, "onnxruntime-cuda") == approx(158.0).epsilon(0.5));
     // In one kernel.
-    CHECK(ms("2560,3,368", "lstm", 40, 4, "pytorch-eager") == doctest::Approx(6.1).epsilon(0.5));
-    CHECK(ms("1892,47,104", "lstm", 88, 4, "pytorch-eager") == doctest::Approx(17.5).epsilon(0.5));
-    CHECK(ms("5895,1,288", "lstm", 152, 4, "pytorch-eager") == doctest::Approx(129.5).epsilon(0.5));
-    CHECK(ms("5654,5,232", "rnn", 320, 4, "pytorch-eager") == doctest::Approx(156.2).epsilon(0.5));
-    CHECK(ms("4936,7,216", "rnn", 208, 4, "pytorch-eager") == doctest::Approx(18.2).epsilon(0.5));
+    CHECK(ms("2560,3,368", "lstm", 40, 4, "pytorch-eager") == approx(6.1).epsilon(0.5));
+    CHECK(ms("1892,47,104", "lstm", 88, 4, "pytorch-eager") == approx(17.5).epsilon(0.5));
+    CHECK(ms("5895,1,288", "lstm", 152, 4, "pytorch-eager") == approx(129.5).epsilon(0.5));
+    CHECK(ms("5654,5,232", "rnn", 320, 4, "pytorch-eager") == approx(156.2).epsilon(0.5));
+    CHECK(ms("4936,7,216", "rnn", 208, 4, "pytorch-eager") == approx(18.2).epsilon(0.5));
 }
 
 TEST_CASE("an LSTM of two layers takes as long through .pt2 as through ONNX") {
@@ -87,8 +88,7 @@ TEST_CASE("an LSTM of two layers takes as long through .pt2 as through ONNX") {
     for (const char* framework : {"pytorch-eager", "onnxruntime-cuda", "cuda-graph"}) {
         CAPTURE(framework);
         const double host = framework == std::string("pytorch-eager") ? 0.3 : 0.05;  // two calls of 16 steps each
-        CHECK(predict(onnx, framework).latency_s == doctest::Approx(predict(pt2, framework).latency_s).epsilon(host));
+        CHECK(predict(onnx, framework).latency_s == approx(predict(pt2, framework).latency_s).epsilon(host));
     }
-    CHECK(total_work(pt2, bind(pt2, {})).flops ==
-          doctest::Approx(total_work(onnx, bind(onnx, {})).flops).epsilon(1e-3));
+    CHECK(total_work(pt2, bind(pt2, {})).flops == approx(total_work(onnx, bind(onnx, {})).flops).epsilon(1e-3));
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ftax/import.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -24,8 +25,8 @@ TEST_CASE("a breakdown by kind or module adds up to the prediction, dearest firs
                 CHECK(std::max(share.host_s, share.device_s) <= last_s);
                 last_s = std::max(share.host_s, share.device_s);
             }
-            CHECK(host_s == doctest::Approx(explanation.prediction.host_s));
-            CHECK(device_s == doctest::Approx(explanation.prediction.device_s));
+            CHECK(host_s == approx(explanation.prediction.host_s));
+            CHECK(device_s == approx(explanation.prediction.device_s));
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "src/report/latency_chart.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::report;
@@ -42,8 +43,8 @@ TEST_CASE("ticks of a logarithmic axis lie inside it and thin out to powers of t
     CHECK(log_ticks(2.9, 5.4) == std::vector<double>{3, 4, 5});  // where one of 1, 2 and 5 would stand alone
     const std::vector<double> equal = log_ticks(0.0236, 0.0316);
     REQUIRE(equal.size() == 8);
-    CHECK(equal.front() == doctest::Approx(0.024));
-    CHECK(equal.back() == doctest::Approx(0.031));
+    CHECK(equal.front() == approx(0.024));
+    CHECK(equal.back() == approx(0.031));
     CHECK(log_ticks(7, 7) == std::vector<double>{7});
     for (const double tick : log_ticks(0.03, 7e5))
         CHECK(std::abs(std::log10(tick) - std::round(std::log10(tick))) < 1e-9);

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "tests/approx.hpp"
+
 using namespace ftax;
 using namespace ftax::report;
 
@@ -23,11 +25,11 @@ TEST_CASE("a scatter is coloured by the first column that has several values; fe
     REQUIRE(chart.series.size() == 3);
     CHECK(chart.series[0].label == "pytorch-eager (1)");  // the row without a prediction has no dot
     CHECK(chart.series[1].label == "torchscript (1)");
-    CHECK(chart.series[0].points[0].x == doctest::Approx(5));
-    CHECK(chart.series[0].points[0].y == doctest::Approx(6));
+    CHECK(chart.series[0].points[0].x == approx(5));
+    CHECK(chart.series[0].points[0].y == approx(6));
     CHECK(chart.series[0].points[0].note == "bert, T4, batch 1: measured 5.00 ms, predicted 6.00 ms (+20.0 %)");
-    CHECK(chart.series[2].points.front().x == doctest::Approx(5));
-    CHECK(chart.series[2].points.back().y == doctest::Approx(6));
+    CHECK(chart.series[2].points.front().x == approx(5));
+    CHECK(chart.series[2].points.back().y == approx(6));
 }
 
 TEST_CASE("more groups than colours share the last one") {
@@ -51,9 +53,9 @@ TEST_CASE("errors by a column: numbers in their order, an empty framework as its
     const auto batches = errors_by(*column_values(table, "batch"), rows);
     REQUIRE(batches.size() == 2);
     CHECK(batches[0].values.front() == "2");
-    CHECK(batches[0].errors.mean == doctest::Approx(0.2));
+    CHECK(batches[0].errors.mean == approx(0.2));
     CHECK(batches[1].errors.rows == 2);
-    CHECK(batches[1].errors.bias == doctest::Approx(0));
+    CHECK(batches[1].errors.bias == 0);
     CHECK(column_values(table, "framework") ==
           std::vector<std::string>{"pytorch-eager", "torchscript", "pytorch-eager"});
     CHECK_FALSE(column_values(table, "colour"));

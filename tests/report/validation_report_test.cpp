@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "tests/approx.hpp"
 #include "tests/golden.hpp"
 
 using namespace ftax;
@@ -31,11 +32,11 @@ TEST_CASE("error statistics of four rows, by hand") {
     const auto errors = error_statistics(pointers);
     REQUIRE(errors);
     CHECK(errors->rows == 4);
-    CHECK(errors->median == doctest::Approx(0.15));
-    CHECK(errors->mean == doctest::Approx(0.2));
-    CHECK(errors->p90 == doctest::Approx(0.2 + 0.7 * 0.3));
-    CHECK(errors->bias == doctest::Approx(0.1));
-    CHECK(errors->inside == doctest::Approx(0.5));  // 9.9 to 12.1 and 9 to 11 hold the measured 10
+    CHECK(errors->median == approx(0.15));
+    CHECK(errors->mean == approx(0.2));
+    CHECK(errors->p90 == approx(0.2 + 0.7 * 0.3));
+    CHECK(errors->bias == approx(0.1));
+    CHECK(errors->inside == approx(0.5));  // 9.9 to 12.1 and 9 to 11 hold the measured 10
     CHECK_FALSE(error_statistics({}));
 }
 
@@ -47,7 +48,7 @@ TEST_CASE("a validation report groups what was predicted and lists what was not"
     report.profiles = {{"device", "t4", "2026.1", ""}, {"framework", "pytorch-eager", "1.12", "reference"}};
     REQUIRE(report.groups.size() == 2);
     CHECK(report.groups[0].errors.rows == 2);
-    CHECK(report.groups[1].errors.mean == doctest::Approx(0.5));
+    CHECK(report.groups[1].errors.mean == approx(0.5));
     CHECK(report.overall->rows == 3);
     test::check_golden("validation.txt", to_table(report, {}));
     test::check_golden("validation.json", to_json(report));

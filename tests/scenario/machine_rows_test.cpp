@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace ftax;
@@ -55,7 +56,7 @@ TEST_CASE("device times hold a gap after each kernel, the measured one where the
     CHECK(usual_s > 1e-7);
     const double measured_s =
         rows_of(operators, row, "kernel_in_stream,5e-6\nempty_kernel,2e-6\nkernel_gap,9e-6\n").device_rows.at(0).gaps_s;
-    CHECK(measured_s == doctest::Approx(3e-6).scale(0));
+    CHECK(measured_s == approx(3e-6));
 }
 
 TEST_CASE("a row with a problem is not fitted") {

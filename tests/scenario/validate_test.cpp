@@ -4,6 +4,7 @@
 
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax;
@@ -36,7 +37,7 @@ TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in
     const CsvTable table = read_csv(out);
     CHECK(table.header().size() == 11);
     CHECK(table.row(0)[1] == "a, b");
-    CHECK(*parse_number(table.row(0)[5]) == doctest::Approx(*parse_number(ms)));
+    CHECK(*parse_number(table.row(0)[5]) == approx(*parse_number(ms)));
     CHECK(table.row(0)[10].empty());
 }
 
@@ -135,7 +136,7 @@ TEST_CASE("--models finds files, --by groups by any column, --anchor moves the h
         return json["overall"]["mape"].get<double>();
     };
     const double without = mape({});
-    CHECK(without == doctest::Approx(1 - 1 / 1.8));
+    CHECK(without == approx(1 - 1 / 1.8));
     CHECK(mape({"--anchor", rows}) < 0.7 * without);
     CHECK(run_ftax({"validate", rows, "--by", "week"}).exit_code == 2);
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
+
 using namespace ftax::bench;
 
 TEST_CASE("kernels that overlap have no gap, whatever order their records come in") {
@@ -12,7 +14,7 @@ TEST_CASE("kernels that overlap have no gap, whatever order their records come i
     const auto gaps = gaps_s(kernels);
     REQUIRE(gaps.size() == 2);
     CHECK(gaps[0] == 0);
-    CHECK(gaps[1] == doctest::Approx(50e-9).scale(0));
-    CHECK(busy_s(kernels) == doctest::Approx(450e-9).scale(0));  // 100 to 450 and 500 to 600
+    CHECK(gaps[1] == approx(50e-9));
+    CHECK(busy_s(kernels) == approx(450e-9));  // 100 to 450 and 500 to 600
     CHECK(busy_s({}) == 0);
 }

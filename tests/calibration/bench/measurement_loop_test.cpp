@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "tests/approx.hpp"
 #include "tests/calibration/bench/fake_device.hpp"
 
 using namespace ftax::bench;
@@ -112,8 +113,8 @@ TEST_CASE("BAD_INPUTS 46: samples under a throttled clock are discarded and the 
     REQUIRE(run());
     CHECK(run.only("a").discarded == 4);
     CHECK(run.only("a").samples_s == std::vector<double>(3, 1e-3));
-    CHECK(*run.only("a").clock_ratio == doctest::Approx(0.98).scale(0));
-    CHECK(run.paused_s == doctest::Approx(4).scale(0));
+    CHECK(*run.only("a").clock_ratio == approx(0.98));
+    CHECK(run.paused_s == approx(4));
 }
 
 TEST_CASE("BAD_INPUTS 46: a clock that stays throttled marks the case, which is not averaged in") {
@@ -130,7 +131,7 @@ TEST_CASE("the steady state of a power-limited card, 0.7 of its largest clock, i
     REQUIRE(run());
     CHECK(run.only("b").problem.empty());
     CHECK(run.only("b").discarded == 0);
-    CHECK(*run.only("b").clock_ratio == doctest::Approx(0.65).scale(0));
+    CHECK(*run.only("b").clock_ratio == approx(0.65));
 }
 
 TEST_CASE("BAD_INPUTS 46: a sample beside another process on the GPU does not count") {
@@ -200,7 +201,7 @@ TEST_CASE("power is averaged over the samples that count, where the driver tells
         return Sample{1e-3, 1.0, count == 2 ? std::nullopt : std::optional(100.0 * count)};
     };
     REQUIRE(run());
-    CHECK(*run.only("a").power_w == doctest::Approx(350).scale(0));
+    CHECK(*run.only("a").power_w == approx(350));
 }
 
 TEST_CASE("BAD_INPUTS 46: out of memory in the middle of the samples leaves no latency") {

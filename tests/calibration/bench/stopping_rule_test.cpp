@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "tests/approx.hpp"
+
 using namespace ftax::bench;
 
 TEST_CASE("measuring stops once samples are many, long and agree") {
@@ -61,6 +63,6 @@ TEST_CASE("noise that keeps changing is cut off by the time limit") {
 }
 
 TEST_CASE("relative standard deviation of a few numbers") {
-    CHECK(relative_stddev(std::array{1.0, 3.0}) == doctest::Approx(std::sqrt(2.0) / 2).scale(0));
+    CHECK(relative_stddev(std::array{1.0, 3.0}) == approx(std::sqrt(2.0) / 2));
     CHECK(relative_stddev(std::array{5.0}) == 0);
 }

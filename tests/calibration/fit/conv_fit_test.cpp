@@ -8,6 +8,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
 using namespace ftax;
@@ -77,14 +78,14 @@ TEST_CASE("a convolution fit recovers the ratios and clocks that made the rows")
     const auto rows = synthetic_rows(clocks, 150);
     const auto report = fit_conv(rows, {.fit = {.starts = 1}, .rows_per_device = 150, .folds = true});
     CHECK(report.converged);
-    CHECK(value_of(report, "conv.fill_steps") == doctest::Approx(true_fill).scale(0).epsilon(0.15));
-    CHECK(value_of(report, "conv.winograd2_efficiency") == doctest::Approx(true_winograd2).scale(0).epsilon(0.06));
+    CHECK(value_of(report, "conv.fill_steps") == approx(true_fill).epsilon(0.15));
+    CHECK(value_of(report, "conv.winograd2_efficiency") == approx(true_winograd2).epsilon(0.06));
     for (const auto& [slug, clock] : clocks) {
         // Convolutions tell the product only.
         const std::string architecture(name_of(datasheet(slug).architecture));
         const double rate =
             value_of(report, "clock.fp32", slug) * value_of(report, "conv.core_efficiency", architecture);
-        CHECK(rate == doctest::Approx(clock).scale(0).epsilon(0.06));
+        CHECK(rate == approx(clock).epsilon(0.06));
     }
     REQUIRE(report.folds.size() == 4);
     CHECK(report.folds[0].mean < 0.025);
@@ -105,8 +106,8 @@ TEST_CASE("a device with convolutions alone has the clock and bandwidth of its a
     const std::vector<ConvRow> rows{alone, measured, unrelated};
     const auto report = siblings_report(rows, {&earlier, 1});
     REQUIRE(report.parameters.size() == 2);
-    CHECK(value_of(report, "clock.fp32", "a100-pcie-80gb") == doctest::Approx(0.9).scale(0));
-    CHECK(value_of(report, "bandwidth", "a100-pcie-80gb") == doctest::Approx(0.9).scale(0));
+    CHECK(value_of(report, "clock.fp32", "a100-pcie-80gb") == approx(0.9));
+    CHECK(value_of(report, "bandwidth", "a100-pcie-80gb") == approx(0.9));
 }
 
 TEST_CASE("algorithms are read from the names of the kernels that ran") {

@@ -7,6 +7,7 @@
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
 #include "predictors/kernels/device_model.hpp"
+#include "tests/approx.hpp"
 #include "tests/calibration/fit/reference_cpu.hpp"
 
 using namespace ftax;
@@ -39,9 +40,9 @@ TEST_CASE("a CPU's parameters are recovered from its own operators") {
     CHECK(fit.errors.back().group == "all");
     CHECK(fit.errors.back().mean < 0.05);
     const auto fitted = std::get<kernels::CpuModel<double>>(device_model(fit.device)).parameters;
-    CHECK(fitted.gemm_flops_per_s == doctest::Approx(truth.parameters.gemm_flops_per_s).scale(0).epsilon(0.05));
-    CHECK(fitted.conv_flops_per_s == doctest::Approx(truth.parameters.conv_flops_per_s).scale(0).epsilon(0.1));
-    CHECK(fitted.l3_bytes_per_s == doctest::Approx(truth.parameters.l3_bytes_per_s).scale(0).epsilon(0.25));
+    CHECK(fitted.gemm_flops_per_s == approx(truth.parameters.gemm_flops_per_s).epsilon(0.05));
+    CHECK(fitted.conv_flops_per_s == approx(truth.parameters.conv_flops_per_s).epsilon(0.1));
+    CHECK(fitted.l3_bytes_per_s == approx(truth.parameters.l3_bytes_per_s).epsilon(0.25));
 }
 
 TEST_CASE("a network on a fitted CPU takes its dispatch and its kernels in turn") {
@@ -51,7 +52,7 @@ TEST_CASE("a network on a fitted CPU takes its dispatch and its kernels in turn"
         bench::operator_graph({"conv", {{"b", 1}, {"cin", 64}, {"cout", 64}, {"kernel", 3}, {"hw", 28}, {"pad", 1}}});
     Predictor predictor(graph, fit.device, fit.framework);
     const Prediction p = predictor.predict({});
-    CHECK(p.latency_s == doctest::Approx(p.host_s + p.device_s).scale(0));
+    CHECK(p.latency_s == approx(p.host_s + p.device_s));
     CHECK(p.host_s > 0);
     CHECK(p.bound == Bound::compute);
     CHECK(p.kernels == 1);

@@ -10,6 +10,7 @@
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/operator_model.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -47,11 +48,10 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
         rows.push_back({&t4, &m, order});
     }
     const fit::FitReport report = fit::fit_dispatch(rows, file, hosts);
-    CHECK(value_of(report, "operator.dispatch_s.bmm", "t4") == doctest::Approx(40e-6).scale(0).epsilon(0.01));
-    CHECK(value_of(report, "operator.dispatch_s.bmm", "") == doctest::Approx(40e-6).scale(0).epsilon(0.01));
+    CHECK(value_of(report, "operator.dispatch_s.bmm", "t4") == approx(40e-6).epsilon(0.01));
+    CHECK(value_of(report, "operator.dispatch_s.bmm", "") == approx(40e-6).epsilon(0.01));
     // Of the spans of the campaign, a tenth each, one in the middle.
-    CHECK(value_of(report, "operator.dispatch_s.conv", "t4") ==
-          doctest::Approx((100e-6 + 0.2e-6 * 400) / 1.25).scale(0).epsilon(0.05));
+    CHECK(value_of(report, "operator.dispatch_s.conv", "t4") == approx((100e-6 + 0.2e-6 * 400) / 1.25).epsilon(0.05));
 }
 
 TEST_CASE(
@@ -73,7 +73,7 @@ TEST_CASE(
         rows.push_back({&t4, &m, static_cast<double>(i), true});
     }
     const fit::FitReport report = fit::fit_dispatch(rows, file, hosts);
-    CHECK(value_of(report, "operator.dispatch_s.ln", "t4") == doctest::Approx(host_s).epsilon(0.01).scale(0));
+    CHECK(value_of(report, "operator.dispatch_s.ln", "t4") == approx(host_s).epsilon(0.01));
     CHECK(std::none_of(report.nuisance.begin(), report.nuisance.end(),
                        [](const ScopedParameter& p) { return p.parameter.name.ends_with("spread"); }));
 }

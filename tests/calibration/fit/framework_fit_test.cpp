@@ -6,6 +6,7 @@
 #include <random>
 
 #include "ftax/error.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::fit;
@@ -48,9 +49,9 @@ TEST_CASE("a fit recovers shared costs, host scales and the BLAS call of one slo
     CHECK(fitted.rows == rows.size());
     CHECK(fitted.mean_error < 0.03);
     const double unit = fitted.hosts.at("a").scale;  // only products of scale and cost are measured
-    CHECK(unit * value(fitted.reference, "host.conv") == doctest::Approx(conv_s).scale(0).epsilon(0.08));
-    CHECK(unit * value(fitted.reference, "host.elementwise") == doctest::Approx(light_s).scale(0).epsilon(0.15));
-    CHECK(fitted.hosts.at("b").scale / unit == doctest::Approx(0.7).scale(0).epsilon(0.08));
+    CHECK(unit * value(fitted.reference, "host.conv") == approx(conv_s).epsilon(0.08));
+    CHECK(unit * value(fitted.reference, "host.elementwise") == approx(light_s).epsilon(0.15));
+    CHECK(fitted.hosts.at("b").scale / unit == approx(0.7).epsilon(0.08));
     CHECK(fitted.hosts.at("c").call_s - fitted.hosts.at("a").call_s > 50e-6);
 }
 
@@ -65,7 +66,7 @@ TEST_CASE("rows that rise with the batch or that the device explains say nothing
                                     row(8, 3e-3, 3.2e-3)};
     const std::vector<HostRow> telling = telling_rows(rows);
     REQUIRE(telling.size() == 1);
-    CHECK(telling[0].measured_s == doctest::Approx(2.1e-3).scale(0));
+    CHECK(telling[0].measured_s == approx(2.1e-3));
     CHECK(telling_rows(std::vector{row(1, 1.9e-3, 2e-3)}).size() == 1);
     CHECK(telling_rows(std::vector{row(2, 1.9e-3, 2e-3)}).empty());
 }

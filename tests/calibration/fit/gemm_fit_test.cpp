@@ -11,6 +11,7 @@
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
 using namespace ftax;
@@ -79,12 +80,10 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
                value_of(report.parameters, "gemm.wide_efficiency", architecture);
     };
     // Volta's batches run in blocks of two warps, whose issue latency takes part of it.
-    CHECK(wide_rate("v100-pcie-32gb", "volta") == doctest::Approx(0.93 * 0.85).scale(0).epsilon(0.12));
-    CHECK(wide_rate("a100-pcie-40gb", "ampere") == doctest::Approx(1.05 * 0.85).scale(0).epsilon(0.03));
-    CHECK(value_of(report.nuisance, "operator.dispatch_s.linear", "v100-pcie-32gb") ==
-          doctest::Approx(40e-6).scale(0).epsilon(0.05));
-    CHECK(value_of(report.nuisance, "operator.dispatch_s.bmm", "a100-pcie-40gb") ==
-          doctest::Approx(25e-6).scale(0).epsilon(0.05));
+    CHECK(wide_rate("v100-pcie-32gb", "volta") == approx(0.93 * 0.85).epsilon(0.12));
+    CHECK(wide_rate("a100-pcie-40gb", "ampere") == approx(1.05 * 0.85).epsilon(0.03));
+    CHECK(value_of(report.nuisance, "operator.dispatch_s.linear", "v100-pcie-32gb") == approx(40e-6).epsilon(0.05));
+    CHECK(value_of(report.nuisance, "operator.dispatch_s.bmm", "a100-pcie-40gb") == approx(25e-6).epsilon(0.05));
     // What no row says anything about is not written: architectures without rows, kernels that share the reduction.
     for (const ScopedParameter& p : report.parameters) {
         CAPTURE(p.parameter.name);
@@ -115,8 +114,8 @@ TEST_CASE("derivatives of the model agree with differences") {
                      [](std::string_view, Jet& value, const ParameterSpec& spec) { value = Jet(spec.initial); });
     sustained.bandwidth = Jet(0.76);
     const Jet result = plan(shape, device_rates(t4, MathPath::fp32, sustained), jets).seconds;
-    CHECK(result.a == doctest::Approx(seconds(14)).scale(0));
-    CHECK(result.v[0] == doctest::Approx((seconds(14.01) - seconds(13.99)) / 0.02).scale(0).epsilon(1e-4));
+    CHECK(result.a == approx(seconds(14)));
+    CHECK(result.v[0] == approx((seconds(14.01) - seconds(13.99)) / 0.02).epsilon(1e-4));
 }
 
 TEST_CASE("rows measured under other conditions are told apart") {

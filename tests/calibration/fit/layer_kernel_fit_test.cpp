@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "predictors/operator_model.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -58,11 +59,11 @@ TEST_CASE("the fit recovers attention and row-wise kernels from synthetic rows")
                                               {.name = "token.bytes_per_cycle", .value = 3},
                                               {.name = "token.floor_s", .value = 4e-6}});
     const auto reports = fit::fit_layer_kernels(rows, {});
-    CHECK(value(reports, "attention.warp.rate") == doctest::Approx(0.7).scale(0).epsilon(0.1));
-    CHECK(value(reports, "attention.warp.decode_step") == doctest::Approx(1.4).scale(0).epsilon(0.1));
-    CHECK(value(reports, "attention.fill_s") == doctest::Approx(1.5e-6).scale(0).epsilon(0.15));
-    CHECK(value(reports, "token.bytes_per_cycle") == doctest::Approx(3).scale(0).epsilon(0.1));
-    CHECK(value(reports, "token.floor_s") == doctest::Approx(4e-6).scale(0).epsilon(0.1));
+    CHECK(value(reports, "attention.warp.rate") == approx(0.7).epsilon(0.1));
+    CHECK(value(reports, "attention.warp.decode_step") == approx(1.4).epsilon(0.1));
+    CHECK(value(reports, "attention.fill_s") == approx(1.5e-6).epsilon(0.15));
+    CHECK(value(reports, "token.bytes_per_cycle") == approx(3).epsilon(0.1));
+    CHECK(value(reports, "token.floor_s") == approx(4e-6).epsilon(0.1));
 }
 
 TEST_CASE("rows of other kernels are no rows of this fit") {

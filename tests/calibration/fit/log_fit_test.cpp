@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
+
 using namespace ftax::fit;
 
 namespace {
@@ -27,8 +29,8 @@ TEST_CASE("a fit recovers what made the rows") {
     for (int x = 1; x <= 40; ++x) fit.add_row(Line{double(x)}, 3.0 * x + 7.0, {block});
     const auto summary = fit.solve();
     CHECK(summary.converged);
-    CHECK(fit.block(block)[0].value == doctest::Approx(3).scale(0).epsilon(1e-4));
-    CHECK(fit.block(block)[1].value == doctest::Approx(7).scale(0).epsilon(1e-4));
+    CHECK(fit.block(block)[0].value == approx(3).epsilon(1e-4));
+    CHECK(fit.block(block)[1].value == approx(7).epsilon(1e-4));
 }
 
 TEST_CASE("a few rows that are three times too slow move it little") {
@@ -36,8 +38,8 @@ TEST_CASE("a few rows that are three times too slow move it little") {
     const auto block = fit.add_block(line_unknowns());
     for (int x = 1; x <= 100; ++x) fit.add_row(Line{double(x)}, (3.0 * x + 7.0) * (x % 20 == 0 ? 3 : 1), {block});
     fit.solve();
-    CHECK(fit.block(block)[0].value == doctest::Approx(3).scale(0).epsilon(0.02));
-    CHECK(fit.block(block)[1].value == doctest::Approx(7).scale(0).epsilon(0.05));
+    CHECK(fit.block(block)[0].value == approx(3).epsilon(0.02));
+    CHECK(fit.block(block)[1].value == approx(7).epsilon(0.05));
 }
 
 TEST_CASE("bounds hold, fixed unknowns stay, and a prior decides what the rows leave open") {
@@ -49,10 +51,10 @@ TEST_CASE("bounds hold, fixed unknowns stay, and a prior decides what the rows l
     const auto unseen = fit.add_block({{"elsewhere", 5, 0.1, 50, 0.3}});
     for (int x = 1; x <= 40; ++x) fit.add_row(Line{double(x)}, 3.0 * x + 1.0, {index, unseen});
     fit.solve();
-    CHECK(fit.block(index)[0].value == doctest::Approx(2).scale(0));
+    CHECK(fit.block(index)[0].value == approx(2));
     CHECK(fit.block(index)[1].value == 1);
-    CHECK(fit.block(unseen)[0].value == doctest::Approx(5).scale(0));
-    CHECK(fit.block(unseen)[0].relative_stddev == doctest::Approx(0.3).scale(0).epsilon(0.01));
+    CHECK(fit.block(unseen)[0].value == approx(5));
+    CHECK(fit.block(unseen)[0].relative_stddev == approx(0.3).epsilon(0.01));
 }
 
 TEST_CASE("the standard deviation shrinks with the square root of the rows") {
@@ -64,8 +66,8 @@ TEST_CASE("the standard deviation shrinks with the square root of the rows") {
         fit.solve();
         return fit.block(block)[0].relative_stddev;
     };
-    CHECK(stddev(100) == doctest::Approx(0.01).scale(0).epsilon(0.01));
-    CHECK(stddev(400) == doctest::Approx(0.005).scale(0).epsilon(0.01));
+    CHECK(stddev(100) == approx(0.01).epsilon(0.01));
+    CHECK(stddev(400) == approx(0.005).epsilon(0.01));
 }
 
 TEST_CASE("a row that depends on more unknowns than it has room for is refused") {

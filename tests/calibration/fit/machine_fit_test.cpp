@@ -13,6 +13,7 @@
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
 #include "src/io/csv.hpp"
+#include "tests/approx.hpp"
 #include "tests/calibration/fit/simulated_gpu.hpp"
 #include "tests/cli/command.hpp"
 
@@ -70,12 +71,10 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     const std::string profile = session.path("profile.json");
     DeviceProfile fitted = device_profile(slug, profile);
     DeviceProfile truth = true_device();
-    CHECK(value_in(fitted.parameters, "clock.fp32") ==
-          doctest::Approx(value_in(truth.parameters, "clock.fp32")).scale(0).epsilon(0.03));
-    CHECK(value_in(fitted.parameters, "bandwidth") ==
-          doctest::Approx(value_in(truth.parameters, "bandwidth")).scale(0).epsilon(0.03));
+    CHECK(value_in(fitted.parameters, "clock.fp32") == approx(value_in(truth.parameters, "clock.fp32")).epsilon(0.03));
+    CHECK(value_in(fitted.parameters, "bandwidth") == approx(value_in(truth.parameters, "bandwidth")).epsilon(0.03));
     CHECK(value_in(fitted.parameters, "kernel_floor_s") ==
-          doctest::Approx(value_in(truth.parameters, "kernel_floor_s")).scale(0).epsilon(0.05));
+          approx(value_in(truth.parameters, "kernel_floor_s")).epsilon(0.05));
     // Ratios of the generation are those of the built-in profile; so are other cards.
     CHECK(value_in(fitted.parameters, "memory.norm_efficiency") ==
           value_in(truth.parameters, "memory.norm_efficiency"));
@@ -88,21 +87,19 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     const FrameworkProfile host = framework_profile("pytorch-eager", {}, session.path("framework.json"));
     for (const HostKind kind : {HostKind::conv, HostKind::gemm, HostKind::elementwise, HostKind::batch_norm}) {
         CAPTURE(name_of(kind));
-        CHECK(cost(host, kind) == doctest::Approx(cost(true_host(), kind)).scale(0).epsilon(0.1));
+        CHECK(cost(host, kind) == approx(cost(true_host(), kind)).epsilon(0.1));
     }
     // Nothing measured makes module calls: they follow the machine.
-    CHECK(cost(host, HostKind::module_call) ==
-          doctest::Approx(cost(true_host(), HostKind::module_call)).scale(0).epsilon(0.15));
+    CHECK(cost(host, HostKind::module_call) == approx(cost(true_host(), HostKind::module_call)).epsilon(0.15));
 
     // The rows that `ftax measure` wrote say the same to `ftax fit`.
     const auto run = test::run_ftax({"fit", session.path("operators.csv"), session.path("dispatch.csv"), "-o",
                                      folder.file("again.json"), "--host-output", folder.file("host.json")});
     CHECK(run.exit_code == 0);
     DeviceProfile again = device_profile(slug, folder.file("again.json"));
-    CHECK(value_in(again.parameters, "clock.fp32") ==
-          doctest::Approx(value_in(fitted.parameters, "clock.fp32")).scale(0).epsilon(1e-6));
+    CHECK(value_in(again.parameters, "clock.fp32") == approx(value_in(fitted.parameters, "clock.fp32")).epsilon(1e-6));
     CHECK(cost(framework_profile("pytorch-eager", {}, folder.file("host.json")), HostKind::conv) ==
-          doctest::Approx(cost(host, HostKind::conv)).scale(0).epsilon(1e-6));
+          approx(cost(host, HostKind::conv)).epsilon(1e-6));
 }
 
 namespace {
@@ -249,27 +246,25 @@ TEST_CASE("an H200's campaign returns what it was made with: clocks, bandwidth, 
         const auto& name = planted.first;
         CAPTURE(name);
         CHECK(SyntheticCampaign::value(device.parameters, name) ==
-              doctest::Approx(SyntheticCampaign::value(campaign.device.parameters, name)).scale(0).epsilon(0.05));
+              approx(SyntheticCampaign::value(campaign.device.parameters, name)).epsilon(0.05));
     }
     for (const HostKind kind : {HostKind::conv, HostKind::conv_depthwise, HostKind::gemm, HostKind::bmm,
                                 HostKind::elementwise, HostKind::layer_norm, HostKind::batch_norm}) {
         CAPTURE(name_of(kind));
-        CHECK(cost(host, kind) == doctest::Approx(cost(campaign.host, kind)).scale(0).epsilon(0.05));
+        CHECK(cost(host, kind) == approx(cost(campaign.host, kind)).epsilon(0.05));
     }
     // Nothing that ran made a module call: they follow the machine.
-    CHECK(cost(host, HostKind::module_call) ==
-          doctest::Approx(cost(campaign.host, HostKind::module_call)).scale(0).epsilon(0.1));
+    CHECK(cost(host, HostKind::module_call) == approx(cost(campaign.host, HostKind::module_call)).epsilon(0.1));
     // The gap between queued kernels, not the one that CUPTI's records have between them.
-    CHECK(host_costs(host, Precision::fp32).kernel_gap_s == doctest::Approx(SyntheticCampaign::gap_s).scale(0));
-    CHECK(host_costs(host, Precision::fp32).launch_latency_s ==
-          doctest::Approx(SyntheticCampaign::launch_latency_s).scale(0));
+    CHECK(host_costs(host, Precision::fp32).kernel_gap_s == approx(SyntheticCampaign::gap_s));
+    CHECK(host_costs(host, Precision::fp32).launch_latency_s == approx(SyntheticCampaign::launch_latency_s));
 }
 
 TEST_CASE("rows of the CUDA runtime: a gap is the queued kernel less the kernel, and stays within its bounds") {
     CHECK_FALSE(fit::kernel_gap_s({}));
     CHECK(*fit::kernel_gap_s({{"kernel_gap", 2e-6}}) == 2e-6);
     CHECK(*fit::kernel_gap_s({{"kernel_gap", 2e-6}, {"kernel_in_stream", 2.5e-6}, {"empty_kernel", 1e-6}}) ==
-          doctest::Approx(1.5e-6).scale(0));
+          approx(1.5e-6));
     CHECK(fit::runtime_parameters({}).empty());
     const auto bounded = fit::runtime_parameters({{"launch_latency", 1.0}, {"kernel_gap", 1e-9}});
     REQUIRE(bounded.size() == 2);
@@ -295,7 +290,7 @@ TEST_CASE("a card that its power limit holds back gets an energy per operation o
         const auto profile = fit::fit_gpu(rows, device, embedded_device_profile()).profile;
         return kernel_parameters(compose(profile, device)).gemm.energy_scale / expected;
     };
-    CHECK(fitted_scale("t4", 1.2) == doctest::Approx(1.2).scale(0).epsilon(0.03));
+    CHECK(fitted_scale("t4", 1.2) == approx(1.2).epsilon(0.03));
     CHECK(fitted_scale("v100-sxm2-32gb", 1.05) == 1);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "predictors/operator_model.hpp"
+#include "tests/approx.hpp"
 
 namespace {
 
@@ -63,11 +64,11 @@ TEST_CASE("the fit recovers bandwidth and host of every device from synthetic ro
     rows.insert(rows.end(), more.begin(), more.end());
 
     const fit::FitReport report = fit::fit_memory(rows, one_start());
-    CHECK(value(report.parameters, "bandwidth", "t4") == doctest::Approx(0.68).scale(0).epsilon(0.01));
-    CHECK(value(report.parameters, "bandwidth", "v100-pcie-32gb") == doctest::Approx(0.97).scale(0).epsilon(0.01));
+    CHECK(value(report.parameters, "bandwidth", "t4") == approx(0.68).epsilon(0.01));
+    CHECK(value(report.parameters, "bandwidth", "v100-pcie-32gb") == approx(0.97).epsilon(0.01));
     CHECK(value(report.nuisance, "operator.host_scale", "v100-pcie-32gb") /
               value(report.nuisance, "operator.host_scale", "t4") ==
-          doctest::Approx(1.5).scale(0).epsilon(0.01));
+          approx(1.5).epsilon(0.01));
     for (const fit::Fold& fold : report.folds) CHECK(fold.mean < 0.01);
     // No row holds a power: its cost is not written.
     CHECK(std::none_of(report.parameters.begin(), report.parameters.end(),
@@ -89,7 +90,7 @@ TEST_CASE("rows at the idle clock are scored but not fitted") {
         if (fold.name.ends_with("without rows at the idle clock")) {
             CHECK(fold.mean < 0.01);
         } else {
-            CHECK(fold.mean == doctest::Approx(0.5 * 2 / 3).scale(0).epsilon(0.02));
+            CHECK(fold.mean == approx(0.5 * 2 / 3).epsilon(0.02));
         }
     }
 }
@@ -103,6 +104,6 @@ TEST_CASE("operators of other classes give no memory row") {
 
 TEST_CASE("the shorth is where most values agree") {
     CHECK(fit::shorth({7}) == 7);
-    CHECK(fit::shorth({1.75, 1.0, 1.22, 0.98, 1.02}) == doctest::Approx(1.0).scale(0));
-    CHECK(fit::shorth({1.0, 1.0, 1.0, 100.0}) == doctest::Approx(1.0).scale(0));
+    CHECK(fit::shorth({1.75, 1.0, 1.22, 0.98, 1.02}) == approx(1.0));
+    CHECK(fit::shorth({1.0, 1.0, 1.0, 100.0}) == approx(1.0));
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/approx.hpp"
+
 using namespace ftax;
 
 TEST_CASE("whole models write what they moved; what they say nothing about stays as it was, or unwritten") {
@@ -32,7 +34,7 @@ TEST_CASE("whole models write what they moved; what they say nothing about stays
                             [&](const ScopedParameter& p) { return p.parameter.name == name; });
     };
     REQUIRE(find("bandwidth") != fitted.parameters.end());
-    CHECK(find("bandwidth")->parameter.value == doctest::Approx(truth.sustained.bandwidth).scale(0).epsilon(0.02));
+    CHECK(find("bandwidth")->parameter.value == approx(truth.sustained.bandwidth).epsilon(0.02));
     CHECK(find("bandwidth")->parameter.source == "fitted: 6 whole-model rows");
     REQUIRE(find("memory.pool_efficiency") != fitted.parameters.end());
     CHECK(find("memory.pool_efficiency")->parameter.value == 0.7);

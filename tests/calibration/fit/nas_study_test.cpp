@@ -12,17 +12,16 @@
 #include "calibration/nas/score.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
 TEST_CASE("Spearman's correlation is that of the ranks, ties at their mean") {
-    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{1, 10, 100, 1000}) ==
-          doctest::Approx(1).scale(0));
-    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3}, std::vector<double>{3, 2, 1}) ==
-          doctest::Approx(-1).scale(0));
+    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{1, 10, 100, 1000}) == approx(1));
+    CHECK(nas_study::spearman(std::vector<double>{1, 2, 3}, std::vector<double>{3, 2, 1}) == approx(-1));
     // Ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3: 4.5 / sqrt(4.5 · 5).
     CHECK(nas_study::spearman(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}) ==
-          doctest::Approx(4.5 / std::sqrt(22.5)).scale(0));
+          approx(4.5 / std::sqrt(22.5)));
 }
 
 TEST_CASE("what rows can rank is 1 where choices add up, and nothing where they do not matter") {
@@ -63,8 +62,8 @@ TEST_CASE("a part of the measured columns scores as the ledger says") {
             INFO(score.space, " ", score.device, " ", score.batch);
             // Of 5,000 architectures 300 are here; where the host decides many of them, noise ranks those (0.786 and
             // 0.822 for ofa on an RTX 2080 Ti at batch 32).
-            CHECK(score.spearman_10 == doctest::Approx(*parse_number(cell("spearman_10"))).scale(0).epsilon(0.06));
-            CHECK(100 * score.mape_10 == doctest::Approx(*parse_number(cell("mape_10_percent"))).scale(0).epsilon(0.5));
+            CHECK(score.spearman_10 == approx(*parse_number(cell("spearman_10"))).epsilon(0.06));
+            CHECK(100 * score.mape_10 == approx(*parse_number(cell("mape_10_percent"))).epsilon(0.5));
             CHECK(score.spearman_10 > score.spearman_operators);
             ++compared;
         }

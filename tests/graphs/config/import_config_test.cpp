@@ -6,6 +6,7 @@
 
 #include "ftax/import.hpp"
 #include "ftax/work.hpp"
+#include "tests/approx.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -166,8 +167,7 @@ TEST_CASE("the zoo's language models have the parameters that their makers state
                {"falcon-7b", 6.92},    {"mistral-7b", 7.24},    {"pythia-410m", 0.4053}, {"opt-350m", 0.3312}};
     for (const auto& model : models) {
         CAPTURE(model.name);
-        CHECK(static_cast<double>(parameters(load_graph(model.name))) / 1e9 ==
-              doctest::Approx(model.billions).epsilon(2e-3));
+        CHECK(static_cast<double>(parameters(load_graph(model.name))) / 1e9 == approx(model.billions).epsilon(2e-3));
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -80,10 +81,10 @@ TEST_CASE("graphs of config.json have the parameters, operations and bytes that 
         const Count counted = count(graph, row);
         CAPTURE(row.model_type);
         CAPTURE(row.past);
-        CHECK(counted.parameters == doctest::Approx(row.parameters).epsilon(1e-3));
-        CHECK(counted.flops == doctest::Approx(row.flops).epsilon(1e-3));
-        CHECK(counted.bytes == doctest::Approx(row.bytes).epsilon(1e-3));
+        CHECK(counted.parameters == approx(row.parameters).epsilon(1e-3));
+        CHECK(counted.flops == approx(row.flops).epsilon(1e-3));
+        CHECK(counted.bytes == approx(row.bytes).epsilon(1e-3));
         // All but those that make masks, once a pass.
-        CHECK(counted.kernels == doctest::Approx(row.kernels).epsilon(0.15));
+        CHECK(counted.kernels == approx(row.kernels).epsilon(0.15));
     }
 }

@@ -8,6 +8,7 @@
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -32,7 +33,7 @@ TEST_CASE("one host-bound row sets the scale") {
     for (const double scale : {0.5, 1.0, 2.0}) {
         const std::vector<AnchorRow> rows{row("resnet18", scale, 5e-6, 1)};
         const HostScalars host = fit_host(rows);
-        CHECK(host.scale == doctest::Approx(scale).epsilon(0.05));
+        CHECK(host.scale == approx(scale).epsilon(0.05));
         CHECK(host.call_s < 20e-6);
         CHECK(host.warnings.empty());
     }
@@ -49,7 +50,7 @@ TEST_CASE("rows with and without matrix products identify the second scalar") {
             rows.push_back(row("bert" + n, 0.8, blas_call_s, 73, noise(random)));
         }
         const HostScalars host = fit_host(rows);
-        CHECK(host.scale == doctest::Approx(0.8).epsilon(0.05));
+        CHECK(host.scale == approx(0.8).epsilon(0.05));
         CHECK(std::abs(host.call_s - blas_call_s) < 10e-6);
         CHECK(host.scale_relative_stddev < 0.1);
     }
@@ -58,7 +59,7 @@ TEST_CASE("rows with and without matrix products identify the second scalar") {
 TEST_CASE("rows that the device explains do not slow the host down") {
     std::vector<AnchorRow> rows{row("resnet18", 1, 5e-6, 1)};
     rows.push_back({80e-3, 8e-3, 1, 70e-3, "resnet50", "resnet50, batch 128"});
-    CHECK(fit_host(rows).scale == doctest::Approx(1).epsilon(0.05));
+    CHECK(fit_host(rows).scale == approx(1).epsilon(0.05));
     CHECK(fit_host(rows).host_bound_rows == 1);
 
     const HostScalars unknown = fit_host(std::span(rows).subspan(1));
@@ -70,7 +71,7 @@ TEST_CASE("rows that the device explains do not slow the host down") {
 TEST_CASE("where the device explains most of every row, they still tell the scale, with less certainty") {
     const std::vector<AnchorRow> rows{{2.4e-3, 4e-3, 1, 1.6e-3, "resnet18", "resnet18"}};
     const HostScalars host = fit_host(rows);
-    CHECK(host.scale == doctest::Approx(0.6).epsilon(0.2));
+    CHECK(host.scale == approx(0.6).epsilon(0.2));
     CHECK(host.scale_relative_stddev > fit_host(std::vector{row("resnet18", 1, 5e-6, 1)}).scale_relative_stddev);
     CHECK(host.warnings.empty());
 }
@@ -83,7 +84,7 @@ TEST_CASE("a device-bound row still bounds the host from above") {
 TEST_CASE("contradicting rows are named and left out, not averaged") {
     std::vector<AnchorRow> rows{row("a", 1, 5e-6, 1), row("b", 1.05, 5e-6, 1), row("disturbed", 5, 5e-6, 1)};
     const HostScalars host = fit_host(rows);
-    CHECK(host.scale == doctest::Approx(1).epsilon(0.08));
+    CHECK(host.scale == approx(1).epsilon(0.08));
     REQUIRE(host.warnings.size() == 1);
     CHECK(host.warnings[0].find("disturbed") != std::string::npos);
 }
@@ -106,8 +107,8 @@ TEST_CASE("rows of several hosts share the card, not the scalars") {
     }
     const Conditioned found = condition(rows, prior);
     REQUIRE(found.hosts.size() == 2);
-    CHECK(found.hosts.at(rows[2].host).scale / found.hosts.at(rows[0].host).scale == doctest::Approx(2).epsilon(0.1));
-    CHECK(found.device.scale(Factor::gemm) == doctest::Approx(1.3).epsilon(0.08));
+    CHECK(found.hosts.at(rows[2].host).scale / found.hosts.at(rows[0].host).scale == approx(2).epsilon(0.1));
+    CHECK(found.device.scale(Factor::gemm) == approx(1.3).epsilon(0.08));
     CHECK(found.device.covariance[0][0] < 0.5 * prior.covariance[0][0]);
 }
 
@@ -120,17 +121,17 @@ TEST_CASE("rows of the predicted model itself also say what the predictor gets w
     const HostScalars own = condition(rows, {}, "odd").hosts.begin()->second;
     CHECK(others.scale < 1.2);
     CHECK(others.host_noise == 0);
-    CHECK(own.scale == doctest::Approx(1.4).epsilon(0.05));
+    CHECK(own.scale == approx(1.4).epsilon(0.05));
     // Half of the noise, as a variance, is left for its other batches.
-    CHECK(own.host_noise == doctest::Approx(0.2 * std::sqrt(0.5)));
+    CHECK(own.host_noise == approx(0.2 * std::sqrt(0.5)));
 }
 
 TEST_CASE("an anchored profile costs what the scalars say") {
     FrameworkProfile profile{.framework = "pytorch-eager"};
     const HostCosts before = host_costs(profile, Precision::fp32);
     const HostCosts after = host_costs(anchored(profile, {.scale = 2, .call_s = 70e-6}), Precision::fp32);
-    CHECK(after[HostKind::conv] == doctest::Approx(2 * before[HostKind::conv]));
-    CHECK(after.blas_call_s == doctest::Approx(70e-6));
+    CHECK(after[HostKind::conv] == approx(2 * before[HostKind::conv]));
+    CHECK(after.blas_call_s == approx(70e-6));
 }
 
 TEST_CASE("calls of engines are told from the layers inside, however slow the calls are") {
@@ -147,8 +148,8 @@ TEST_CASE("calls of engines are told from the layers inside, however slow the ca
                             .call = "host.engine_call"});
         }
         const HostScalars host = fit_host(rows);
-        CHECK(host.scale == doctest::Approx(1.5).epsilon(0.15));
-        CHECK(host.call_s == doctest::Approx(call_s).epsilon(0.15));
+        CHECK(host.scale == approx(1.5).epsilon(0.15));
+        CHECK(host.call_s == approx(call_s).epsilon(0.15));
         CHECK(host.warnings.empty());
         const FrameworkProfile profile = anchored({.framework = "torch-tensorrt"}, host);
         CHECK(host_costs(profile, Precision::fp32)[HostKind::engine_call] == host.call_s);

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
+
 using namespace ftax;
 
 TEST_CASE("the widest component of an interval is the one that moves the latency most") {
@@ -22,14 +24,14 @@ TEST_CASE("the widest component of an interval is the one that moves the latency
     };
 
     CHECK(widest(1, 0).name == "the speed of the host's CPU");
-    CHECK(widest(1, 0).log_stddev == doctest::Approx(0.2));
+    CHECK(widest(1, 0).log_stddev == approx(0.2));
     CHECK(widest(1, 0.5).name == "the host's calls of its library");
     // The card moves all kernels, attention a quarter of them.
     CHECK(widest(0, 0).name == "the card as a whole");
-    CHECK(widest(0, 0).log_stddev == doctest::Approx(0.1));
+    CHECK(widest(0, 0).log_stddev == approx(0.1));
     seconds[at(Factor::attention)] = 3;
     CHECK(widest(0, 0).name == "attention");
-    CHECK(widest(0, 0).log_stddev == doctest::Approx(0.15));
+    CHECK(widest(0, 0).log_stddev == approx(0.15));
     CHECK(widest(0, 0, 0.3).name == "runs longer than any measured");
 
     factors = {};

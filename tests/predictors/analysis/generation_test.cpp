@@ -6,6 +6,7 @@
 #include "ftax/generate.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
+#include "tests/approx.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -58,10 +59,10 @@ TEST_CASE("the time of all tokens is that of the prompt and of every step") {
         for (std::int64_t past = 100; past < 159; ++past) {
             steps_s += generate.predictor().predict(generate.pass(request, 4, 1, past)).latency_s;
         }
-        CHECK(g.total_s == doctest::Approx(g.ttft_s + 59 * g.tpot_s));
-        CHECK(59 * g.tpot_s == doctest::Approx(steps_s).epsilon(0.002));
+        CHECK(g.total_s == approx(g.ttft_s + 59 * g.tpot_s));
+        CHECK(59 * g.tpot_s == approx(steps_s).epsilon(0.002));
         CHECK(g.first_tpot_s == generate.predictor().predict(generate.pass(request, 4, 1, 100)).latency_s);
-        CHECK(g.tokens_per_s == doctest::Approx(240 / g.total_s));
+        CHECK(g.tokens_per_s == approx(240 / g.total_s));
         CHECK(g.low_s < g.total_s);
         CHECK(g.total_s < g.high_s);
         CHECK(generate.generate({.batch = 4, .prompt = 100, .new_tokens = 1}).total_s == g.ttft_s);
@@ -224,10 +225,10 @@ TEST_CASE("cards that reach each other faster sum faster") {
     // 14 steps of an eighth of 8 x 2500 x 256 halves each, over a link that carries 80 %.
     const double wire_s = 14.0 / 8 * 8 * 2500 * 256 * 2 / (0.8 * 300e9);
     CHECK(sums_s("a100-sxm4-40gb") ==
-          doctest::Approx(std::min(6.6e-6 + 14 * 0.6e-6 + 2 * wire_s, 8.4e-6 + 14 * 3.4e-6 + wire_s)));
+          approx(std::min(6.6e-6 + 14 * 0.6e-6 + 2 * wire_s, 8.4e-6 + 14 * 3.4e-6 + wire_s)));
     CHECK(sums_s("a100-pcie-40gb") > 2 * sums_s("a100-sxm4-40gb"));
     // A token: the library's own kernel reads the seven others' 512 bytes at once. Over PCIe it is NCCL's.
-    CHECK(sums_s("a100-sxm4-40gb", 1, 1) == doctest::Approx(4.8e-6 + 7 * 512 / (0.6 * 300e9)));
+    CHECK(sums_s("a100-sxm4-40gb", 1, 1) == approx(4.8e-6 + 7 * 512 / (0.6 * 300e9)));
     CHECK(sums_s("a100-pcie-40gb", 1, 1) > 14e-6);
 }
 
@@ -291,8 +292,8 @@ TEST_CASE("an engine serves what does not fit in turns") {
     const double once_s = engine.generate(request).total_s;
     request.batch *= 3;
     const Generation thrice = engine.generate(request);
-    CHECK(thrice.waves == doctest::Approx(3));
-    CHECK(thrice.total_s == doctest::Approx(3 * once_s));
+    CHECK(thrice.waves == approx(3));
+    CHECK(thrice.total_s == approx(3 * once_s));
 }
 
 TEST_CASE("cards that share each layer hold their part of it and add up twice a layer") {

@@ -9,6 +9,7 @@
 #include "ftax/graph_builder.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -50,7 +51,7 @@ TEST_CASE("a framework of the caller's own predicts with its rewrites and costs"
     const Prediction p = own.predict({{"batch", 1}});
     CHECK(p.kernels <
           Predictor(graph, device_profile("t4"), framework_profile("pytorch-eager")).predict({{"batch", 1}}).kernels);
-    CHECK(p.host_s == doctest::Approx(50e-6 + 6 * 4e-6));
+    CHECK(p.host_s == approx(50e-6 + 6 * 4e-6));
     const FrameworkProfile unnamed{.framework = "my-engine"};
     CHECK_THROWS_AS(Predictor(graph, device_profile("t4"), unnamed), Error);
 }

@@ -5,6 +5,7 @@
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -95,7 +96,7 @@ TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
     const Graph graph = convolutions();
     const Prediction eager = predict(graph, "pytorch-eager", "t4", {{"batch", 4}});
     const Prediction captured = predict(graph, "cuda-graph", "t4", {{"batch", 4}});
-    CHECK(captured.device_s == doctest::Approx(eager.device_s));
+    CHECK(captured.device_s == approx(eager.device_s));
     CHECK(captured.host_s < 0.1 * eager.host_s);
     CHECK(captured.bound != Bound::host);
 }
@@ -105,10 +106,10 @@ TEST_CASE("BetterTransformer skips padded tokens, eager does not") {
     const ShapeBindings bindings{{"batch", 32}, {"seq", 512}};
     const double full = predict(graph, "bettertransformer", "t4", bindings).device_s;
     const double half = predict(graph, "bettertransformer", "t4", bindings, {.padding = 0.5}).device_s;
-    CHECK(half == doctest::Approx(predict(graph, "bettertransformer", "t4", {{"batch", 32}, {"seq", 256}}).device_s));
+    CHECK(half == approx(predict(graph, "bettertransformer", "t4", {{"batch", 32}, {"seq", 256}}).device_s));
     CHECK(half < 0.7 * full);
     CHECK(predict(graph, "pytorch-eager", "t4", bindings, {.padding = 0.5}).device_s ==
-          doctest::Approx(predict(graph, "pytorch-eager", "t4", bindings).device_s));
+          approx(predict(graph, "pytorch-eager", "t4", bindings).device_s));
 }
 
 TEST_CASE("an interval holds its prediction and widens without a calibrated host") {
@@ -155,8 +156,8 @@ TEST_CASE(
         }
         return calls_s;
     };
-    CHECK(costs("torch-tensorrt", 1) == doctest::Approx(4e-3));
-    CHECK(costs("torch-tensorrt", 3) == doctest::Approx(4e-3));
+    CHECK(costs("torch-tensorrt", 1) == approx(4e-3));
+    CHECK(costs("torch-tensorrt", 3) == approx(4e-3));
     CHECK(costs("tensorrt", 1) == 0);
 }
 
@@ -173,5 +174,5 @@ TEST_CASE("each part of a concatenation costs an eager host, an engine nothing")
     const double eager_part_s = (host_s(12, "pytorch-eager") - host_s(2, "pytorch-eager")) / 10;
     CHECK(eager_part_s > 1e-7);
     CHECK(eager_part_s < 1e-5);
-    CHECK(host_s(12, "onnxruntime-cuda") == doctest::Approx(host_s(2, "onnxruntime-cuda")));
+    CHECK(host_s(12, "onnxruntime-cuda") == approx(host_s(2, "onnxruntime-cuda")));
 }

@@ -10,6 +10,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "src/scenario/scenario.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -58,7 +59,7 @@ TEST_CASE("TensorRT runs a BERT layer in int8 as the same kernels, in half the t
     const Layer narrow = layer_of_bert("tensorrt", "a100-sxm4-40gb", {.precision = Precision::int8}, many);
     CHECK(narrow.names == half.names);  // no kernel that quantises
     CHECK(narrow.kernels == 7);
-    CHECK(narrow.device_s == doctest::Approx(0.55 * half.device_s).epsilon(0.15));
+    CHECK(narrow.device_s == approx(0.55 * half.device_s).epsilon(0.15));
 }
 
 TEST_CASE("attention of TensorRT in int8 runs in parts beyond 384 tokens and in fp16 without the plugin") {
@@ -102,7 +103,7 @@ TEST_CASE("a head that one block does takes its scores one after the other while
         const auto plan = models.plan(shape, MathPath::fp16_tensor);
         return plan.seconds - plan.floor_s;
     };
-    CHECK(attention_s(1, 384) == doctest::Approx(9 * attention_s(1, 128)).epsilon(0.05));
+    CHECK(attention_s(1, 384) == approx(9 * attention_s(1, 128)).epsilon(0.05));
     CHECK(attention_s(2, 384) < 1.1 * attention_s(1, 384));  // 32 of 108 multiprocessors
     CHECK(attention_s(64, 384) > 1.8 * attention_s(32, 384));
 }
@@ -118,7 +119,7 @@ TEST_CASE("engines of seconds under load run slower than a product by itself whe
             .power_limited_s;
     };
     CHECK(seconds("l40s", true) > 1.1 * seconds("l40s", false));
-    CHECK(seconds("t4", true) == doctest::Approx(seconds("t4", false)).epsilon(0.15));
+    CHECK(seconds("t4", true) == approx(seconds("t4", false)).epsilon(0.15));
 }
 
 TEST_CASE("TensorRT's version is taken off its name, and named where it is none") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
 namespace {
@@ -37,7 +38,7 @@ TEST_CASE("memory-efficient attention of long sequences runs at its share of the
     p.memory_efficient_efficiency = 0.5;
     p.score_cycles = 0;
     const double flops = 4.0 * 256 * 4096 * 4096 * 128;
-    CHECK(plan(long_sequence(), round_device(), p, {}).seconds == doctest::Approx(flops / 0.5e14).epsilon(0.01));
+    CHECK(plan(long_sequence(), round_device(), p, {}).seconds == approx(flops / 0.5e14).epsilon(0.01));
 }
 
 TEST_CASE("a causal mask saves nearly half of a long sequence") {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 using namespace ftax;
 using namespace ftax::kernels;
@@ -58,7 +59,7 @@ TEST_CASE("a 1x1 convolution on an ideal device takes its multiply-adds") {
     // 64 images of 32×32 pixels, 256 → 512 channels: 2 · 65,536 · 256 · 512 operations in 2,048 full 128×128 blocks.
     const auto planned = plan(square(64, 256, 512, 32, 1), compute_only(Architecture::volta), ideal_parameters());
     CHECK(planned.algorithm == name_of(ConvAlgorithm::implicit_gemm));
-    CHECK(planned.seconds == doctest::Approx(2.0 * 65536 * 256 * 512 / 14e12));
+    CHECK(planned.seconds == approx(2.0 * 65536 * 256 * 512 / 14e12));
     CHECK(planned.bound() == Bound::compute);
 }
 
@@ -68,9 +69,9 @@ TEST_CASE("Winograd needs 4/9 and 1/4 of the multiply-adds") {
     const double direct_s = 2.0 * (64 * 32 * 32) * 256 * (256 * 9) / 14e12;
     const auto rates = compute_only(Architecture::ampere);
     const auto p = ideal_parameters();
-    CHECK(convolution::plan_implicit_gemm(counts, shape, rates, p).seconds == doctest::Approx(direct_s));
-    CHECK(convolution::plan_winograd_fused(counts, shape, rates, p).seconds == doctest::Approx(direct_s * 4 / 9));
-    CHECK(convolution::plan_winograd_nonfused(counts, shape, rates, p).seconds == doctest::Approx(direct_s / 4));
+    CHECK(convolution::plan_implicit_gemm(counts, shape, rates, p).seconds == approx(direct_s));
+    CHECK(convolution::plan_winograd_fused(counts, shape, rates, p).seconds == approx(direct_s * 4 / 9));
+    CHECK(convolution::plan_winograd_nonfused(counts, shape, rates, p).seconds == approx(direct_s / 4));
     CHECK(plan(shape, rates, p).algorithm == name_of(ConvAlgorithm::winograd_nonfused));
 }
 
@@ -125,14 +126,14 @@ TEST_CASE("traffic of an algorithm is counted as its kernels move it") {
     CHECK(c.in_bytes == in);
     CHECK(c.out_bytes == out);
     CHECK(c.weight_bytes == weights);
-    CHECK(convolution::plan_implicit_gemm(c, shape, rates, p).seconds == doctest::Approx((in + out + weights) / 900e9));
+    CHECK(convolution::plan_implicit_gemm(c, shape, rates, p).seconds == approx((in + out + weights) / 900e9));
     // The filter is read in 9 and written in 16 planes.
     CHECK(convolution::plan_winograd_fused(c, shape, rates, p).seconds ==
-          doctest::Approx((in + out + weights * 25 / 9) / 900e9));
+          approx((in + out + weights * 25 / 9) / 900e9));
     // 64 patches of 4×4 become 36 planes of 64 · 8 inputs and 64 · 24 products, each written once and read once.
     const double planes = 4 * 36 * 64 * (8 + 24);
     CHECK(convolution::plan_winograd_nonfused(c, shape, rates, p).seconds ==
-          doctest::Approx((in + out + 2 * planes + (4 + 5) * weights) / 900e9));
+          approx((in + out + 2 * planes + (4 + 5) * weights) / 900e9));
 }
 
 TEST_CASE("blocks of the fused Winograd kernel follow the grids that were observed") {
@@ -192,9 +193,9 @@ TEST_CASE("depthwise convolutions run where PyTorch sends them") {
     // them.
     auto own = square(64, 96, 96, 56, 3, 1, 96);
     const double narrow_s = 2.0 * 64 * 96 * 56 * 56 * 9 / (14e12 * p.depthwise_rate);
-    CHECK(plan(own, rates, p).seconds == doctest::Approx(narrow_s));
+    CHECK(plan(own, rates, p).seconds == approx(narrow_s));
     own.kernel_h = own.kernel_w = 7;
-    CHECK(plan(own, rates, p).seconds == doctest::Approx(narrow_s * 56 / 16));
+    CHECK(plan(own, rates, p).seconds == approx(narrow_s * 56 / 16));
 }
 
 TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
@@ -206,9 +207,9 @@ TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
         half.channels_last = channels_last;
         return plan(half, rates, p).seconds / static_cast<double>(side * side);
     };
-    CHECK(seconds_per_output(7, false) == doctest::Approx(seconds_per_output(16, false) * 16 / 7));
-    CHECK(seconds_per_output(32, false) == doctest::Approx(seconds_per_output(16, false)));
-    CHECK(seconds_per_output(7, true) == doctest::Approx(seconds_per_output(16, true)));
+    CHECK(seconds_per_output(7, false) == approx(seconds_per_output(16, false) * 16 / 7));
+    CHECK(seconds_per_output(32, false) == approx(seconds_per_output(16, false)));
+    CHECK(seconds_per_output(7, true) == approx(seconds_per_output(16, true)));
 }
 
 TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image") {
@@ -217,7 +218,7 @@ TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image"
     up.stride_h = up.stride_w = 2;
     up.out_height = up.out_width = 64;
     const auto planned = plan(up, compute_only(Architecture::volta), ideal_parameters());
-    CHECK(planned.seconds == doctest::Approx(2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12));
+    CHECK(planned.seconds == approx(2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12));
 }
 
 TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
@@ -229,13 +230,13 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     nhwc.channels_last = true;
     const double saved_s = plan(nchw, rates, p).seconds - plan(nhwc, rates, p).seconds;
     // Input and output are each read and written once more, in two more kernels.
-    CHECK(saved_s == doctest::Approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
+    CHECK(saved_s == approx(4.0 * 2 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2 * 2e-6));
     auto tf32 = square(64, 256, 256, 28, 1);
     const double copied_s = plan(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds;
     tf32.channels_last = true;
     // TF32 kernels read NHWC but write NCHW: only the input is copied.
     CHECK(copied_s - plan(tf32, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
-          doctest::Approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
+          approx(2.0 * 4 * 64 * 28 * 28 * 256 / (900e9 * p.layout_bandwidth) + 2e-6));
     auto odd = nhwc;
     odd.in_channels = 257;
     auto padded = nhwc;
@@ -257,12 +258,11 @@ TEST_CASE("activations that the L2 holds do not come from memory, on tensor core
     const double activations = 2.0 * 2 * 16 * 28 * 28 * 256, weights = 2.0 * 256 * 256;
     const double l2_bytes_per_s = 20 * 80 * 1.5e9;
     rates.l2_bytes = 1e9;
-    CHECK(plan(pointwise, rates, p).seconds ==
-          doctest::Approx(activations / l2_bytes_per_s + weights / 900e9).epsilon(1e-3));
-    CHECK(plan(depthwise, rates, p).seconds == doctest::Approx(activations / l2_bytes_per_s).epsilon(1e-3));
+    CHECK(plan(pointwise, rates, p).seconds == approx(activations / l2_bytes_per_s + weights / 900e9).epsilon(1e-3));
+    CHECK(plan(depthwise, rates, p).seconds == approx(activations / l2_bytes_per_s).epsilon(1e-3));
     rates.l2_bytes = 1e5;
-    CHECK(plan(pointwise, rates, p).seconds == doctest::Approx((activations + weights) / 900e9).epsilon(1e-3));
-    CHECK(plan(depthwise, rates, p).seconds == doctest::Approx(activations / 900e9).epsilon(1e-3));
+    CHECK(plan(pointwise, rates, p).seconds == approx((activations + weights) / 900e9).epsilon(1e-3));
+    CHECK(plan(depthwise, rates, p).seconds == approx(activations / 900e9).epsilon(1e-3));
 }
 
 TEST_CASE("more work never takes less time") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
 #include "tests/calibration/fit/reference_cpu.hpp"
 
 using namespace ftax;
@@ -9,8 +10,8 @@ using namespace ftax::kernels;
 
 TEST_CASE("a byte costs more the less of the data a cache holds") {
     const auto cpu = test::reference_cpu();
-    CHECK(cpu.seconds_per_byte(1 << 10) == doctest::Approx(1 / cpu.parameters.l2_bytes_per_s).epsilon(0.01));
-    CHECK(cpu.seconds_per_byte(1e12) == doctest::Approx(1 / cpu.parameters.memory_bytes_per_s).epsilon(0.01));
+    CHECK(cpu.seconds_per_byte(1 << 10) == approx(1 / cpu.parameters.l2_bytes_per_s).epsilon(0.01));
+    CHECK(cpu.seconds_per_byte(1e12) == approx(1 / cpu.parameters.memory_bytes_per_s).epsilon(0.01));
     double last = 0;
     for (double bytes = 1e3; bytes < 1e11; bytes *= 1.5) {
         CHECK(cpu.seconds_per_byte(bytes) >= last);
@@ -33,7 +34,7 @@ TEST_CASE("an output of 32 MiB is mapped again on every call and faulted in") {
     };
     const double below = cpu.seconds(pointwise((8 << 20) - 1024));
     const double above = cpu.seconds(pointwise(8 << 20));
-    CHECK(above - below == doctest::Approx((32 << 20) / cpu.parameters.fault_bytes_per_s).epsilon(0.05));
+    CHECK(above - below == approx((32 << 20) / cpu.parameters.fault_bytes_per_s).epsilon(0.05));
 }
 
 TEST_CASE("channels beside a full block cost as much as a full block") {
@@ -61,6 +62,5 @@ TEST_CASE("a depthwise convolution runs at a rate of its own") {
                           .kernel_w = 3};
     const double before = cpu.seconds(shape);
     cpu.parameters.depthwise_flops_per_s /= 2;
-    CHECK(cpu.seconds(shape) - before ==
-          doctest::Approx(2.0 * 512 * 14 * 14 * 9 / (2 * cpu.parameters.depthwise_flops_per_s)));
+    CHECK(cpu.seconds(shape) - before == approx(2.0 * 512 * 14 * 14 * 9 / (2 * cpu.parameters.depthwise_flops_per_s)));
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "predictors/kernels/kernel_models.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -103,10 +104,10 @@ TEST_CASE("a causal mask saves nearly half of a long sequence, none of a past th
         const auto models = unfitted(device);
         AttentionShape masked = prefill(4, 8192), open = masked;
         open.causal = false;
-        CHECK(seconds(models, masked) / seconds(models, open) == doctest::Approx(0.52).epsilon(0.12));
+        CHECK(seconds(models, masked) / seconds(models, open) == approx(0.52).epsilon(0.12));
         masked.kv_length = open.kv_length = 65536;
         masked.q_length = open.q_length = 512;
-        CHECK(seconds(models, masked) / seconds(models, open) == doctest::Approx(1).epsilon(0.25));
+        CHECK(seconds(models, masked) / seconds(models, open) == approx(1).epsilon(0.25));
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "ftax/device.hpp"
 #include "predictors/kernels/sustained.hpp"
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
 using namespace ftax;
@@ -59,7 +60,7 @@ TEST_CASE("a batch on an A100 is tiled 128x128 and counted in waves of two block
     // 2 × 2 blocks for each of 216 products, 108 SMs with two blocks each.
     const auto planned = plan({.batch = 216, .m = 130, .n = 256, .k = 64}, rates_of("a100-pcie-40gb"), declared());
     CHECK(planned.tile.name == "128x128");
-    CHECK(planned.waves == doctest::Approx(4));
+    CHECK(planned.waves == approx(4));
     CHECK(planned.split_k == 1);
 }
 
@@ -95,7 +96,7 @@ TEST_CASE("a bias of its own is copied into the result, and read again where mem
         const double pass_s = 4.0 * 65536 * 768 / rates.bandwidth_bytes_per_s;
         return (plan(s, rates, declared()).seconds - fused_s) / pass_s;
     };
-    CHECK(extra(8192) == doctest::Approx(1).epsilon(0.05));
+    CHECK(extra(8192) == approx(1).epsilon(0.05));
     CHECK(extra(8) > 1.5);
     CHECK(extra(8) < 2);
 }
@@ -141,12 +142,12 @@ TEST_CASE("blocks that run in step read a shared operand once, alone each reads 
     p.skew = 1e-9;
     const GemmTile wide = tile("128x64");
     auto traffic = gemm::shared_traffic(s, {&wide, 1}, 8, 16, 65536, rates, p);
-    CHECK(traffic.rows == doctest::Approx(4.0 * 1024 * 65536));
-    CHECK(traffic.columns == doctest::Approx(4.0 * 1024 * 65536));
+    CHECK(traffic.rows == approx(4.0 * 1024 * 65536));
+    CHECK(traffic.columns == approx(4.0 * 1024 * 65536));
     p.skew = 1e9;
     traffic = gemm::shared_traffic(s, {&wide, 1}, 8, 16, 65536, rates, p);
-    CHECK(traffic.rows == doctest::Approx(8 * 4.0 * 1024 * 65536));
-    CHECK(traffic.columns == doctest::Approx(16 * 4.0 * 1024 * 65536));
+    CHECK(traffic.rows == approx(8 * 4.0 * 1024 * 65536));
+    CHECK(traffic.columns == approx(16 * 4.0 * 1024 * 65536));
 }
 
 TEST_CASE("the skew between blocks grows over the waves, the sooner the more SMs a GPU has") {
@@ -173,7 +174,7 @@ TEST_CASE("half storage at the f32 rate halves the traffic and leaves the arithm
     s.element_bytes = 2;
     const auto half = plan(s, rates, declared());
     CHECK(half.compute_s == single.compute_s);
-    CHECK(half.memory_s == doctest::Approx(single.memory_s / 2).epsilon(0.05));
+    CHECK(half.memory_s == approx(single.memory_s / 2).epsilon(0.05));
 }
 
 TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the same rate class does not") {
@@ -183,20 +184,20 @@ TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the sam
     CHECK(power_ratio(rates_of("a100-sxm4-40gb"), p.energy_scale) < 1);
     const double t4 = power_ratio(rates_of("t4"), p.energy_scale);
     const double left_w = 70 - (20 + 0.08 * 70);  // of its limit, once the idle board has its share
-    CHECK(t4 == doctest::Approx(12e-12 * 8.1408e12 / left_w));
+    CHECK(t4 == approx(12e-12 * 8.1408e12 / left_w));
     CHECK(within_power<double>({1.0, t4}) == t4);
     CHECK(within_power<double>({1.0, 0.6}) == 1.0);  // traffic alone does not slow the clock
     // A kernel a tenth as long as power control takes feels an eleventh of the limit, one as long half of it.
-    CHECK(within_power({1.0, t4}, 0.0) == doctest::Approx(t4));
-    CHECK(within_power({1.0, t4}, 10.0) == doctest::Approx(1 + (t4 - 1) / 11));
-    CHECK(within_power({1.0, t4}, 1.0) == doctest::Approx(1 + (t4 - 1) / 2));
+    CHECK(within_power({1.0, t4}, 0.0) == approx(t4));
+    CHECK(within_power({1.0, t4}, 10.0) == approx(1 + (t4 - 1) / 11));
+    CHECK(within_power({1.0, t4}, 1.0) == approx(1 + (t4 - 1) / 2));
     CHECK(within_power({1.0, 0.6}, 1.0) == 1.0);
 }
 
 TEST_CASE("a product that waits for its weights draws the power of traffic") {
     const auto rates = rates_of("t4");
     const auto decode = plan({.m = 1, .n = 8192, .k = 8192, .linear = true}, rates, declared());
-    CHECK(decode.power_limited_s == doctest::Approx(traffic_power_share * decode.seconds).scale(0));
+    CHECK(decode.power_limited_s == approx(traffic_power_share * decode.seconds));
     const auto prefill = plan({.m = 8192, .n = 8192, .k = 8192, .linear = true}, rates, declared());
     CHECK(prefill.power_limited_s > prefill.seconds);
 }
@@ -246,7 +247,7 @@ TEST_CASE("idle slots of the last wave count as work, as far as the candidate sa
     const gemm::PaddedWork work{&s, 1.0 / 20};
     CHECK(work(careful, 160, 1) == work(careless, 160, 1));  // a full wave of eight blocks on each of 20 SMs
     CHECK(work(careful, 180, 1) > 1.05 * work(careless, 180, 1));
-    CHECK(work(careful, 980, 1) == doctest::Approx(work(careless, 980, 1)));  // 49 per SM: they count no more
+    CHECK(work(careful, 980, 1) == approx(work(careless, 980, 1)));  // 49 per SM: they count no more
 }
 
 TEST_CASE("f32 layers that cublasLt does not get have other kernels where their chip has some") {
@@ -284,9 +285,9 @@ TEST_CASE("rows along the reduction cost more the longer they are, up to a bound
         CHECK(cost(k, 2) == cost(k / 2, 4));
         before = cost(k, 4);
     }
-    CHECK(before == doctest::Approx(1 / p.layer_strided_bandwidth).epsilon(0.01));
+    CHECK(before == approx(1 / p.layer_strided_bandwidth).epsilon(0.01));
     const GemmShape s{.k = 4096, .linear = true};
-    CHECK(gemm::strided_cost(s, MainLoop::vector, p) == doctest::Approx(0.5 + 0.5 * cost(4096, 4)));
+    CHECK(gemm::strided_cost(s, MainLoop::vector, p) == approx(0.5 + 0.5 * cost(4096, 4)));
 }
 
 TEST_CASE("products beyond any memory have a kernel and a time") {
@@ -309,6 +310,6 @@ TEST_CASE("f32 products under a power limit sustain what was published") {
         const GemmShape s{.m = 8192, .n = 8192, .k = 8192, .linear = true};
         return flops(s) / within_power<double>(plan(s, rates_of(device), declared()));
     };
-    CHECK(sustained("l4") == doctest::Approx(11e12).epsilon(0.2));
-    CHECK(sustained("a10") == doctest::Approx(14e12).epsilon(0.2));
+    CHECK(sustained("l4") == approx(11e12).epsilon(0.2));
+    CHECK(sustained("a10") == approx(14e12).epsilon(0.2));
 }

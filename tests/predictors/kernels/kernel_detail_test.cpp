@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
+
 using namespace ftax;
 
 namespace {
@@ -24,7 +26,7 @@ TEST_CASE("a kernel's explanation agrees with its plan and places it in the roof
     CHECK(detail.flops == 2.0 * 1024 * 768 * 512);
     CHECK(detail.bytes == 4.0 * (1024 * 512 + 768 * 512 + 1024 * 768));
     const auto& rates = models.at(MathPath::fp32);
-    CHECK(detail.ridge == doctest::Approx(rates.flops_per_s / rates.bandwidth_bytes_per_s));
+    CHECK(detail.ridge == approx(rates.flops_per_s / rates.bandwidth_bytes_per_s));
     CHECK(detail.waves > 0);
     CHECK(detail.seconds > detail.compute_s * 0.99);
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ftax/error.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -41,7 +42,7 @@ TEST_CASE("a parameter of the profile replaces the initial value") {
     const kernels::MemoryShape copy{kernels::MemoryClass::copy, 1 << 28, 1, 1, 1 << 30, 1 << 30, 4};
     const double before_s = plan(profile, copy).seconds;
     profile.parameters = {{.name = "bandwidth", .value = 0.38}};  // half of what is expected
-    CHECK(plan(profile, copy).seconds == doctest::Approx(2 * before_s).epsilon(0.01));
+    CHECK(plan(profile, copy).seconds == approx(2 * before_s).epsilon(0.01));
 }
 
 TEST_CASE("a parameter outside the bounds of its model is refused") {

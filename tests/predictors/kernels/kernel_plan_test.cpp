@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "predictors/kernels/memory_bound.hpp"
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
 using namespace ftax;
@@ -34,17 +35,17 @@ Occupancy of_shape(const MemoryShape& shape) {
 }  // namespace
 
 TEST_CASE("fewer blocks than SMs leave SMs empty, the rest of a wave does likewise") {
-    CHECK(of_blocks(3, 128, 4).sms == doctest::Approx(0.3));
-    CHECK(of_blocks(10, 128, 4).sms == doctest::Approx(1));
-    CHECK(of_blocks(40, 128, 4).sms == doctest::Approx(1));
-    CHECK(of_blocks(45, 128, 4).sms == doctest::Approx((1 + 0.5) / 2));
+    CHECK(of_blocks(3, 128, 4).sms == approx(0.3));
+    CHECK(of_blocks(10, 128, 4).sms == approx(1));
+    CHECK(of_blocks(40, 128, 4).sms == approx(1));
+    CHECK(of_blocks(45, 128, 4).sms == approx((1 + 0.5) / 2));
     CHECK(of_blocks(0, 128, 4).sms == 0);
 }
 
 TEST_CASE("warps count against what the SMs can hold") {
-    CHECK(of_blocks(10, 128, 4).warps == doctest::Approx(128.0 / 1024));
-    CHECK(of_blocks(80, 128, 8).warps == doctest::Approx(1));
-    CHECK(of_blocks(40, 128, 2).warps == doctest::Approx(2 * 128.0 / 1024));
+    CHECK(of_blocks(10, 128, 4).warps == approx(128.0 / 1024));
+    CHECK(of_blocks(80, 128, 8).warps == approx(1));
+    CHECK(of_blocks(40, 128, 2).warps == approx(2 * 128.0 / 1024));
 }
 
 TEST_CASE("a large pointwise kernel fills the GPU, a row of a softmax does not") {
@@ -55,7 +56,7 @@ TEST_CASE("a large pointwise kernel fills the GPU, a row of a softmax does not")
                     .row_length = 1000,
                     .read_bytes = 4000,
                     .write_bytes = 4000})
-              .sms == doctest::Approx(0.1));
+              .sms == approx(0.1));
 }
 
 TEST_CASE("the bound is the floor below twice its time, else the larger of arithmetic and traffic") {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 namespace {
 
@@ -43,14 +44,14 @@ MemoryShape rows_of(MemoryClass cls, std::int64_t rows, std::int64_t row_length)
 
 TEST_CASE("a large copy takes the floor and its bytes over the bandwidth") {
     const MemoryShape shape{MemoryClass::copy, 100'000'000, 1, 100'000'000, 400'000'000, 400'000'000, 4};
-    CHECK(seconds_of(shape, round_device(), initial_parameters()) == doctest::Approx(2e-6 + 8e-3).epsilon(1e-3));
+    CHECK(seconds_of(shape, round_device(), initial_parameters()) == approx(2e-6 + 8e-3).epsilon(1e-3));
 }
 
 TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     const MemoryShape shape{MemoryClass::copy, 10'000, 1, 10'000, 40'000, 40'000, 4};
     MemoryParameters<double> p = initial_parameters();
     p.residency.l2_bytes_per_cycle = 20;  // × 10 SMs × 1 GHz = 200 GB/s
-    CHECK(seconds_of(shape, round_device(), p) == doctest::Approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
+    CHECK(seconds_of(shape, round_device(), p) == approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
 }
 
 TEST_CASE("halves that threads move one by one take as long as floats where the memory is fast") {
@@ -64,9 +65,9 @@ TEST_CASE("halves that threads move one by one take as long as floats where the 
         return seconds_of(MemoryShape{cls, elements, 1, elements, bytes, bytes, element_bytes}, device, p);
     };
     const double one_by_one_s = 2 * elements / 5e9;
-    CHECK(copy(MemoryClass::transpose, 2) == doctest::Approx(one_by_one_s).epsilon(1e-2));
-    CHECK(copy(MemoryClass::transpose, 4) == doctest::Approx(one_by_one_s).epsilon(1e-2));
-    CHECK(copy(MemoryClass::copy, 2) == doctest::Approx(2e-6 + elements * 4 / 1e11).epsilon(1e-3));
+    CHECK(copy(MemoryClass::transpose, 2) == approx(one_by_one_s).epsilon(1e-2));
+    CHECK(copy(MemoryClass::transpose, 4) == approx(one_by_one_s).epsilon(1e-2));
+    CHECK(copy(MemoryClass::copy, 2) == approx(2e-6 + elements * 4 / 1e11).epsilon(1e-3));
     MemoryShape sum{MemoryClass::pointwise, elements, 1, elements, elements * 2, elements * 2, 2};
     const double whole_s = seconds_of(sum, device, p);
     sum.vectorized = false;
@@ -79,7 +80,7 @@ TEST_CASE("a broadcast operand counts by its own bytes only") {
     const auto device = round_device();
     const auto p = initial_parameters();
     CHECK((seconds_of(both, device, p) - device.floor_s) / (seconds_of(scalar, device, p) - device.floor_s) ==
-          doctest::Approx(1.5).epsilon(1e-3));
+          approx(1.5).epsilon(1e-3));
 }
 
 TEST_CASE("an operator without bytes takes the floor") {
@@ -92,14 +93,11 @@ TEST_CASE("rows that exceed the caches are read again from memory") {
     auto p = initial_parameters();
     p.layer_norm_block_cycles = p.layer_norm_step_cycles = p.softmax_block_cycles = p.softmax_step_cycles = 1e-3;
     const double pass_s = 4.0 * 4096 * 65536 / device.bandwidth_bytes_per_s;
-    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
-          doctest::Approx(3 * pass_s).epsilon(0.01));
-    CHECK(seconds_of(rows_of(MemoryClass::softmax, 4096, 65536), device, p) ==
-          doctest::Approx(4 * pass_s).epsilon(0.01));
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) == approx(3 * pass_s).epsilon(0.01));
+    CHECK(seconds_of(rows_of(MemoryClass::softmax, 4096, 65536), device, p) == approx(4 * pass_s).epsilon(0.01));
     device.l2_bytes = 1e9;
     p.residency.footprint = 1e-3;
-    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) ==
-          doctest::Approx(2 * pass_s).epsilon(0.01));
+    CHECK(seconds_of(rows_of(MemoryClass::layer_norm, 4096, 65536), device, p) == approx(2 * pass_s).epsilon(0.01));
 }
 
 TEST_CASE("layer norm costs its warps with vectors") {
@@ -108,9 +106,9 @@ TEST_CASE("layer norm costs its warps with vectors") {
         return memory_bound::layer_norm(rows_of(MemoryClass::layer_norm, 1, length), p).cycles_per_row;
     };
     const double step = p.layer_norm_step_cycles * p.sfu_cost_ratio;
-    CHECK(cycles_of(388) - cycles_of(384) == doctest::Approx(0.25 * step));  // a fourth warp for one vector
+    CHECK(cycles_of(388) - cycles_of(384) == approx(0.25 * step));  // a fourth warp for one vector
     CHECK(cycles_of(512) == cycles_of(388));
-    CHECK(cycles_of(1536) - cycles_of(384) == doctest::Approx(2.25 * step));
+    CHECK(cycles_of(1536) - cycles_of(384) == approx(2.25 * step));
 }
 
 TEST_CASE("softmax rows that start between sectors cost more") {
@@ -124,7 +122,7 @@ TEST_CASE("bilinear upsampling of small maps is serial in the planes") {
     auto p = initial_parameters();
     p.resize_plane_cycles = 500;
     const MemoryShape shape{MemoryClass::resize, 256 * 49, 256, 49, 256 * 16 * 4, 256 * 49 * 4, 4};
-    CHECK(seconds_of(shape, round_device(), p) == doctest::Approx(2e-6 + 256 * 500e-9).epsilon(1e-3));
+    CHECK(seconds_of(shape, round_device(), p) == approx(2e-6 + 256 * 500e-9).epsilon(1e-3));
 }
 
 TEST_CASE("half the element size never takes longer and more rows never less") {

@@ -7,6 +7,7 @@
 
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -21,9 +22,9 @@ KernelModels<double> fitted(std::string_view device) {
 }  // namespace
 
 TEST_CASE("tokens touch their own experts first, all of them in the end") {
-    CHECK(mixture::touched_experts(1, 8, 128, 1.0) == doctest::Approx(8));
-    CHECK(mixture::touched_experts(16, 8, 128, 1.0) == doctest::Approx(128 * (1 - std::pow(1 - 8.0 / 128, 16))));
-    CHECK(mixture::touched_experts(10000, 8, 128, 1.0) == doctest::Approx(128));
+    CHECK(mixture::touched_experts(1, 8, 128, 1.0) == approx(8));
+    CHECK(mixture::touched_experts(16, 8, 128, 1.0) == approx(128 * (1 - std::pow(1 - 8.0 / 128, 16))));
+    CHECK(mixture::touched_experts(10000, 8, 128, 1.0) == approx(128));
     CHECK(mixture::touched_experts(1, 8, 8, 1.3) == 8);
 }
 
@@ -61,7 +62,7 @@ TEST_CASE("mixtures of experts take what a study of the same rows predicts") {
                                                         {"experts", r.experts}},
                                               .mode = "device_hot"});
         REQUIRE(predicted);
-        CHECK(predicted->latency_s * 1e6 == doctest::Approx(r.us).epsilon(0.25));
+        CHECK(predicted->latency_s * 1e6 == approx(r.us).epsilon(0.25));
     }
 }
 

@@ -9,6 +9,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/nas/network.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -36,7 +37,7 @@ std::vector<int> largest(const nas::Space& space) {
 }
 
 doctest::Approx nearly(double seconds) {
-    return doctest::Approx(seconds).epsilon(1e-3).scale(0);
+    return approx(seconds).epsilon(1e-3);
 }
 
 }  // namespace
@@ -49,10 +50,10 @@ TEST_CASE("a pass slows down as far as its energy asks for") {
     add(1.0, 1.5);  // arithmetic that would take half as long again
     CHECK(pass.slowdown() == 1);
     add(0.5, 0.3);  // traffic
-    CHECK(pass.slowdown() == doctest::Approx(0.3 / 0.5));
+    CHECK(pass.slowdown() == approx(0.3 / 0.5));
     add(0.1, 0.0);  // a gap
-    CHECK(pass.slowdown() == doctest::Approx(0.2 / 0.5));
-    CHECK(pass.seconds + pass.slowdown() * pass.throttling_s == doctest::Approx(pass.power_limited_s));
+    CHECK(pass.slowdown() == approx(0.2 / 0.5));
+    CHECK(pass.seconds + pass.slowdown() * pass.throttling_s == approx(pass.power_limited_s));
     add(1.0, 0.6);
     CHECK(pass.slowdown() == 0);
 }
@@ -179,5 +180,5 @@ TEST_CASE("samples of a card at its power limit recover the scalars of their cam
     std::vector<double> fitted(1), true_latency(1);
     cost.cost(largest(space), fitted);
     wanted.cost(largest(space), true_latency);
-    CHECK(fitted[0] == doctest::Approx(true_latency[0]).epsilon(0.02).scale(0));
+    CHECK(fitted[0] == approx(true_latency[0]).epsilon(0.02));
 }

@@ -9,6 +9,7 @@
 
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -72,7 +73,7 @@ TEST_CASE("quantised products take what a study of the same rows predicts") {
                                               .mode = "device_hot",
                                               .weights = r.weights});
         REQUIRE(predicted);
-        CHECK(predicted->latency_s * 1e6 == doctest::Approx(r.us).epsilon(0.2));
+        CHECK(predicted->latency_s * 1e6 == approx(r.us).epsilon(0.2));
     }
 }
 
@@ -122,10 +123,10 @@ TEST_CASE("weights of fewer bits stream faster and multiply as f16") {
         CAPTURE(device);
         const auto models = fitted(device);
         const double narrow_s = seconds(models, 1, 8192, 28672, Precision::fp16);
-        CHECK(seconds(models, 1, 8192, 28672, Precision::w8a16) == doctest::Approx(0.5 * narrow_s).epsilon(0.15));
-        CHECK(seconds(models, 1, 8192, 28672, Precision::w4a16) == doctest::Approx(0.26 * narrow_s).epsilon(0.25));
+        CHECK(seconds(models, 1, 8192, 28672, Precision::w8a16) == approx(0.5 * narrow_s).epsilon(0.15));
+        CHECK(seconds(models, 1, 8192, 28672, Precision::w4a16) == approx(0.26 * narrow_s).epsilon(0.25));
         CHECK(seconds(models, 8192, 8192, 8192, Precision::w4a16) ==
-              doctest::Approx(seconds(models, 8192, 8192, 8192, Precision::fp16)).epsilon(0.1));
+              approx(seconds(models, 8192, 8192, 8192, Precision::fp16)).epsilon(0.1));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
 #include "tests/start_values.hpp"
 
 namespace {
@@ -22,10 +23,10 @@ TEST_CASE("rates are datasheet times sustained shares") {
     p.clock_tensor = 0.25;
     p.bandwidth = 0.75;
     const auto fp32 = device_rates(t4, MathPath::fp32, p);
-    CHECK(fp32.flops_per_s == doctest::Approx(0.5 * *t4.peak(MathPath::fp32)));
-    CHECK(fp32.bandwidth_bytes_per_s == doctest::Approx(0.75 * t4.memory_bandwidth_bytes_per_s));
+    CHECK(fp32.flops_per_s == approx(0.5 * *t4.peak(MathPath::fp32)));
+    CHECK(fp32.bandwidth_bytes_per_s == approx(0.75 * t4.memory_bandwidth_bytes_per_s));
     const auto half = device_rates(t4, MathPath::fp16_tensor, p);
-    CHECK(half.flops_per_s == doctest::Approx(0.25 * *t4.peak(MathPath::fp16_tensor)));
+    CHECK(half.flops_per_s == approx(0.25 * *t4.peak(MathPath::fp16_tensor)));
     CHECK(half.fp32_flops_per_s == fp32.flops_per_s);
 }
 

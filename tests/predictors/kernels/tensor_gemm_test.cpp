@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "predictors/kernels/kernel_models.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -53,11 +54,11 @@ TEST_CASE("products on tensor cores under a power limit sustain what was publish
         const GemmShape s = layer(8192, 8192, 8192);
         return flops(s) / within_power<double>(unfitted(device).plan(s, MathPath::fp16_tensor));
     };
-    CHECK(sustained("t4") == doctest::Approx(24e12).epsilon(0.25));
-    CHECK(sustained("a100-pcie-40gb") == doctest::Approx(158e12).epsilon(0.25));
-    CHECK(sustained("a10") == doctest::Approx(55e12).epsilon(0.4));
-    CHECK(sustained("h100-sxm5-80gb") == doctest::Approx(780e12).epsilon(0.25));
-    CHECK(sustained("l4") == doctest::Approx(53e12).epsilon(0.25));
+    CHECK(sustained("t4") == approx(24e12).epsilon(0.25));
+    CHECK(sustained("a100-pcie-40gb") == approx(158e12).epsilon(0.25));
+    CHECK(sustained("a10") == approx(55e12).epsilon(0.4));
+    CHECK(sustained("h100-sxm5-80gb") == approx(780e12).epsilon(0.25));
+    CHECK(sustained("l4") == approx(53e12).epsilon(0.25));
 }
 
 TEST_CASE("no product on tensor cores beats peak, bandwidth or the floor") {

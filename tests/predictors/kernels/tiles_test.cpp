@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/approx.hpp"
+
 using namespace ftax::kernels;
 
 TEST_CASE("counts round up without error at whole quotients") {
@@ -27,13 +29,13 @@ TEST_CASE("sharp waves are steps and blunt ones are their mean") {
 }
 
 TEST_CASE("an incomplete wave takes no less than a lone block, however blunt") {
-    CHECK(wave_time(0.5, 4, 3.0, 0.0) == doctest::Approx(3.1623).epsilon(1e-4));  // √(1 + 3²), not 5 / 8
-    CHECK(wave_time(3.0, 4, 3.0, 0.0) == doctest::Approx(3.75));                  // 3 / 4 of √(4² + 3²)
+    CHECK(wave_time(0.5, 4, 3.0, 0.0) == approx(3.1623).epsilon(1e-4));  // √(1 + 3²), not 5 / 8
+    CHECK(wave_time(3.0, 4, 3.0, 0.0) == approx(3.75));                  // 3 / 4 of √(4² + 3²)
 }
 
 TEST_CASE("blocks that wait for each other's memory hide behind more resident blocks") {
     // One block alone takes √(1 + 3²), four together √(16 + 9): 1.6 times as long for four times the work.
-    CHECK(wave_time(1, 4, 3.0, 1.0) == doctest::Approx(3.1623).epsilon(1e-4));
-    CHECK(wave_time(4, 4, 3.0, 1.0) == doctest::Approx(5.0));
-    CHECK(wave_time(8, 4, 3.0, 1.0) == doctest::Approx(10.0));
+    CHECK(wave_time(1, 4, 3.0, 1.0) == approx(3.1623).epsilon(1e-4));
+    CHECK(wave_time(4, 4, 3.0, 1.0) == approx(5.0));
+    CHECK(wave_time(8, 4, 3.0, 1.0) == approx(10.0));
 }

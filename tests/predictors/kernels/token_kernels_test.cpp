@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "predictors/kernels/kernel_models.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
@@ -70,6 +71,6 @@ TEST_CASE("a norm by elements reads its rows twice, and its floor is longer") {
     const auto models = unfitted("a40");
     const auto norm = models.plan(token(TokenKernel::norm, 8192, 8192, false), MathPath::bf16_tensor);
     const auto rope = models.plan(token(TokenKernel::rope, 8192, 8192, false), MathPath::bf16_tensor);
-    CHECK(norm.memory_s == doctest::Approx(1.5 * rope.memory_s));
+    CHECK(norm.memory_s == approx(1.5 * rope.memory_s));
     CHECK(norm.floor_s > rope.floor_s);
 }

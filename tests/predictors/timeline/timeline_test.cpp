@@ -6,6 +6,7 @@
 #include <random>
 
 #include "ftax/equations.hpp"
+#include "tests/approx.hpp"
 
 using namespace ftax;
 
@@ -54,19 +55,19 @@ TEST_CASE("without host cost the latency is the kernel sum, without kernels the 
     auto launches = random_launches(7);
     auto free_host = launches;
     for (TimedLaunch& launch : free_host) launch.host_s = 0;
-    CHECK(simulate(free_host, {}, spans) == doctest::Approx(device_sum(launches)));
+    CHECK(simulate(free_host, {}, spans) == approx(device_sum(launches)));
     for (TimedLaunch& launch : launches) launch.kernels = 0, launch.device_s = 0;
-    CHECK(simulate(launches, {}, spans) == doctest::Approx(host_sum(launches)));
+    CHECK(simulate(launches, {}, spans) == approx(host_sum(launches)));
 }
 
 TEST_CASE("a kernel starts when its launch has arrived and the kernel before it has ended") {
     const std::vector<TimedLaunch> launches{{10e-6, 30e-6, 1}, {5e-6, 4e-6, 1}, {40e-6, 8e-6, 1}};
     std::vector<Span> spans;
     const double latency_s = simulate(launches, {.launch_latency_s = 2e-6, .kernel_gap_s = 1e-6}, spans);
-    CHECK(spans[0].device_start_s == doctest::Approx(12e-6));  // 10 host + 2 launch
-    CHECK(spans[1].device_start_s == doctest::Approx(43e-6));  // first ends at 42, gap 1
-    CHECK(spans[2].device_start_s == doctest::Approx(57e-6));  // host 55 + 2: the device waited
-    CHECK(latency_s == doctest::Approx(65e-6));
+    CHECK(spans[0].device_start_s == approx(12e-6));  // 10 host + 2 launch
+    CHECK(spans[1].device_start_s == approx(43e-6));  // first ends at 42, gap 1
+    CHECK(spans[2].device_start_s == approx(57e-6));  // host 55 + 2: the device waited
+    CHECK(latency_s == approx(65e-6));
 }
 
 TEST_CASE("back to back the slower of host and device sets the pace") {
@@ -75,7 +76,7 @@ TEST_CASE("back to back the slower of host and device sets the pace") {
     for (const TimedLaunch& launch : launches) gaps_s += 1e-6 * launch.kernels;
     const double device_s = device_sum(launches) + gaps_s;
     CHECK(period(launches, {.launch_latency_s = 2e-6, .kernel_gap_s = 1e-6}) ==
-          doctest::Approx(std::max(host_sum(launches), device_s)));
+          approx(std::max(host_sum(launches), device_s)));
 }
 
 TEST_CASE("the period is what each further run adds to many simulated ones") {
@@ -89,7 +90,7 @@ TEST_CASE("the period is what each further run adds to many simulated ones") {
         std::vector<TimedLaunch> half(many.begin(), many.begin() + static_cast<std::ptrdiff_t>(many.size() / 2));
         std::vector<Span> spans;
         const double further_s = simulate(many, options, spans) - simulate(half, options, spans);
-        CHECK(period(launches, options) == doctest::Approx(further_s / 30).epsilon(0.01));
+        CHECK(period(launches, options) == approx(further_s / 30).epsilon(0.01));
     }
 }
 
@@ -97,20 +98,20 @@ TEST_CASE("a full launch queue blocks the host until the device has started enou
     const std::vector<TimedLaunch> launches(10, {1e-6, 100e-6, 1});
     std::vector<Span> spans;
     simulate(launches, {.queue_depth = 4}, spans);
-    CHECK(spans[3].host_end_s == doctest::Approx(4e-6));
-    CHECK(spans[9].host_start_s == doctest::Approx(spans[5].device_start_s));
+    CHECK(spans[3].host_end_s == approx(4e-6));
+    CHECK(spans[9].host_start_s == approx(spans[5].device_start_s));
     const double unlimited_s = simulate(launches, {}, spans);
-    CHECK(spans[9].host_start_s == doctest::Approx(9e-6));
-    CHECK(unlimited_s == doctest::Approx(1001e-6));
+    CHECK(spans[9].host_start_s == approx(9e-6));
+    CHECK(unlimited_s == approx(1001e-6));
 }
 
 TEST_CASE("a synchronisation makes the host wait, a blocking device always does") {
     const std::vector<TimedLaunch> launches{{1e-6, 50e-6, 1, true}, {1e-6, 50e-6, 1}};
     std::vector<Span> spans;
     simulate(launches, {}, spans);
-    CHECK(spans[1].host_start_s == doctest::Approx(51e-6));
+    CHECK(spans[1].host_start_s == approx(51e-6));
     const std::vector<TimedLaunch> two(2, {1e-6, 50e-6, 1});
-    CHECK(simulate(two, {.blocking = true}, spans) == doctest::Approx(102e-6));
+    CHECK(simulate(two, {.blocking = true}, spans) == approx(102e-6));
 }
 
 TEST_CASE("a call that launches kernels for each step overlaps with them") {
@@ -119,8 +120,8 @@ TEST_CASE("a call that launches kernels for each step overlaps with them") {
     const auto alone = [&](double host_s, double device_s) {
         return simulate(std::vector{TimedLaunch{host_s, device_s, 1, false, host_s - 10e-6}}, options, spans);
     };
-    CHECK(alone(100e-6, 300e-6) == doctest::Approx(311e-6));  // the device decides, from the first launch on
-    CHECK(alone(300e-6, 100e-6) == doctest::Approx(301e-6));  // the host does, up to the last
+    CHECK(alone(100e-6, 300e-6) == approx(311e-6));  // the device decides, from the first launch on
+    CHECK(alone(300e-6, 100e-6) == approx(301e-6));  // the host does, up to the last
     const std::vector<TimedLaunch> both{{100e-6, 300e-6, 1, false, 90e-6}, {5e-6, 0, 0, true}};
-    CHECK(period(both, options) == doctest::Approx(315e-6).epsilon(0.02));
+    CHECK(period(both, options) == approx(315e-6).epsilon(0.02));
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "calibration/bench/nvml.hpp"
+#include "tests/approx.hpp"
 #include "tests/cli/command.hpp"
 
 using namespace ftax::bench;
@@ -72,7 +73,7 @@ TEST_CASE("kernels are read from a buffer of activity records, others are passed
     CHECK(first.end_ns - first.start_ns == 2500);
     CHECK(parsed.without_time == 0);
     REQUIRE(gaps_s(parsed.kernels).size() == 1);
-    CHECK(gaps_s(parsed.kernels)[0] == doctest::Approx(500e-9).scale(0));
+    CHECK(gaps_s(parsed.kernels)[0] == approx(500e-9));
 }
 
 TEST_CASE("a launch takes from the end of its call to the begin of its kernel") {
@@ -83,7 +84,7 @@ TEST_CASE("a launch takes from the end of its call to the begin of its kernel") 
     REQUIRE(parsed.calls.size() == 1);
     CHECK(parsed.calls[0].end_ns - parsed.calls[0].start_ns == 2000);
     REQUIRE(launch_latencies_s(parsed.kernels, parsed.calls).size() == 1);
-    CHECK(launch_latencies_s(parsed.kernels, parsed.calls)[0] == doctest::Approx(3.5e-6).scale(0));
+    CHECK(launch_latencies_s(parsed.kernels, parsed.calls)[0] == approx(3.5e-6));
     const std::vector<CallRecord> late{{.start_ns = 6000, .end_ns = 6800, .correlation = 7}};
     CHECK(launch_latencies_s(parsed.kernels, late) == std::vector<double>{0});  // it began before its call returned
     CHECK(launch_latencies_s(parsed.kernels, {}).empty());                      // the call was dropped
