@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace ftax::fit {
 namespace {
@@ -132,17 +133,28 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     report.converged = fit.solve().converged;
 
     fitted = start;
+    const auto write = [&](const Unknown& u, const PlacedBlock& block, const std::string& key, std::string source) {
+        std::erase_if(fitted.parameters, [&](const ScopedParameter& p) {
+            return p.parameter.name == u.name && p.scope == block.scope && p.key == key;
+        });
+        fitted.parameters.push_back({{u.name, u.value, u.relative_stddev, std::move(source)}, block.scope, key});
+        report.parameters.push_back(fitted.parameters.back());
+    };
     for (const auto& [id, block] : placed) {
         for (const Unknown& u : fit.block(block.index)) {
             if (u.fixed || is_unseen(u)) continue;  // what the start knows of it holds, with its source
-            const std::string key = id.substr(1);
-            std::erase_if(fitted.parameters, [&, &block = block](const ScopedParameter& p) {
-                return p.parameter.name == u.name && p.scope == block.scope && p.key == key;
-            });
-            const Parameter value{u.name, u.value, u.relative_stddev,
-                                  "fitted: " + std::to_string(block.rows) + " whole-model rows"};
-            fitted.parameters.push_back({value, block.scope, key});
-            report.parameters.push_back(fitted.parameters.back());
+            write(u, block, id.substr(1), "fitted: " + std::to_string(block.rows) + " whole-model rows");
+        }
+    }
+    // The rows of a generation that did not move a value were fitted with it, not with what its kin have of theirs.
+    for (const auto& [id, block] : placed) {
+        if (block.scope != ParameterScope::architecture) continue;
+        const std::string key = id.substr(1);
+        for (const Unknown& u : fit.block(block.index)) {
+            if (u.fixed || !is_unseen(u)) continue;
+            const ScopedParameter* known = find_architecture_parameter(fitted, u.name, *architecture_from_name(key));
+            if (known != nullptr && known->key != key && known->parameter.value != u.value)
+                write(u, block, key, "expected: its rows hold no more of it");
         }
     }
     std::set<std::string> devices(start.fitted_on.begin(), start.fitted_on.end());
