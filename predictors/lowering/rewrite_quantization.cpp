@@ -13,7 +13,7 @@
 namespace ftax::rewrites {
 namespace {
 
-bool is_contraction(const Op& op) {
+bool has_quantized_kernel(const Op& op) {
     return op.kind == OpKind::conv || op.kind == OpKind::conv_transpose || op.kind == OpKind::linear ||
            op.kind == OpKind::matmul;
 }
@@ -41,7 +41,7 @@ bool commutes(const Op& op) {
 
 /// Operators with kernels that read and write narrow values. Source: as above, "quantizable layers".
 bool is_quantizable(const Op& op) {
-    return is_contraction(op) || commutes(op) || op.kind == OpKind::pointwise || op.kind == OpKind::pool ||
+    return has_quantized_kernel(op) || commutes(op) || op.kind == OpKind::pointwise || op.kind == OpKind::pool ||
            op.kind == OpKind::global_pool || op.kind == OpKind::resize;
 }
 
@@ -100,7 +100,7 @@ class Folding {
 
     /// A product is quantised where both its operands are.
     void mark_contraction(Op& op) const {
-        if (!is_contraction(op) || op.inputs.size() < 2) return;
+        if (!has_quantized_kernel(op) || op.inputs.size() < 2) return;
         const auto a = narrow(op.inputs[0]), b = narrow(op.inputs[1]);
         if (!a || !b) return;
         op.attributes.push_back({std::string(operands), std::string(precision_of(graph_.tensors[*a].dtype))});
@@ -111,11 +111,11 @@ class Folding {
         const OpId producer = graph_.tensors[id].producer;
         if (producer == no_op || !is_quantizable(graph_.ops[producer])) return false;
         const Op& op = graph_.ops[producer];
-        if (is_contraction(op)) return !op.text(operands).empty();
+        if (has_quantized_kernel(op)) return !op.text(operands).empty();
         const bool joins = op.kind == OpKind::pointwise && op.inputs.size() == 1 && op.inputs[0] != no_tensor;
         if (!joins) return true;
         const OpId before = graph_.tensors[op.inputs[0]].producer;
-        return before == no_op || !is_contraction(graph_.ops[before]) || writes_narrow(op.inputs[0]);
+        return before == no_op || !has_quantized_kernel(graph_.ops[before]) || writes_narrow(op.inputs[0]);
     }
 
     void fold_quantize(OpId id) {
@@ -143,7 +143,7 @@ class Folding {
         if (!alone || is_output(wide) || !writes_narrow(wide)) return;
         Op& producer = graph_.ops[graph_.tensors[wide].producer];
         // What follows a quantised result is no longer part of the product.
-        if (is_contraction(producer))
+        if (has_quantized_kernel(producer))
             producer.attributes.push_back({std::string(epilogue), std::string(quantized_result)});
         producer.outputs[0] = op.outputs[0];
         graph_.tensors[op.outputs[0]].producer = graph_.tensors[wide].producer;
@@ -160,9 +160,9 @@ class Folding {
         bool needed = is_output(wide);
         for (const OpId reader : readers_[wide]) {
             Op& taker = graph_.ops[reader];
-            const bool bias = is_contraction(taker) && taker.inputs[0] != wide && taker.inputs[1] != wide;
+            const bool bias = has_quantized_kernel(taker) && taker.inputs[0] != wide && taker.inputs[1] != wide;
             const bool quantised = !precision_of(graph_.tensors[op.inputs[0]].dtype).empty() && is_quantizable(taker) &&
-                                   (!is_contraction(taker) || !taker.text(operands).empty());
+                                   (!has_quantized_kernel(taker) || !taker.text(operands).empty());
             if (!bias && !quantised) {
                 needed = true;
                 continue;

@@ -124,16 +124,26 @@ std::vector<TensorId> scattered(const Graph& graph, const Op& scatter) {
     return updates;
 }
 
+namespace {
+
+/// An operand that an operator may lack.
+const Tensor* tensor_at(const Graph& graph, const std::vector<TensorId>& operands, std::size_t i) {
+    return i < operands.size() && operands[i] != no_tensor ? &graph.tensors[operands[i]] : nullptr;
+}
+
+}  // namespace
+
 AttentionWidths attention_widths(const Graph& graph, const Op& attention, const BoundShapes& bound) {
-    const auto last = [&](TensorId id, std::size_t from_end) {
-        const std::vector<Expression>& shape = graph.tensors[id].shape;
-        return shape.size() < from_end ? 1 : bound[shape[shape.size() - from_end]];
+    const auto last = [&](const std::vector<TensorId>& operands, std::size_t i, std::size_t from_end) -> std::int64_t {
+        const Tensor* tensor = tensor_at(graph, operands, i);
+        if (tensor == nullptr || tensor->shape.size() < from_end) return 1;
+        return bound[tensor->shape[tensor->shape.size() - from_end]];
     };
-    const TensorId query = attention.inputs[0];
-    if (attention.integer(latent_attribute, 0) == 0) return {last(query, 1), last(attention.inputs[2], 1)};
-    if (last(query, 2) > 1) return {last(query, 1), last(attention.outputs[0], 1)};
-    const std::int64_t rank = last(attention.inputs[1], 1);
-    return {checked_add(rank, last(attention.inputs[2], 1)), rank, true};
+    const std::int64_t query = last(attention.inputs, 0, 1), value = last(attention.inputs, 2, 1);
+    if (attention.integer(latent_attribute, 0) == 0) return {query, value};
+    if (last(attention.inputs, 0, 2) > 1) return {query, last(attention.outputs, 0, 1)};
+    const std::int64_t rank = last(attention.inputs, 1, 1);
+    return {checked_add(rank, value), rank, true};
 }
 
 RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent, const BoundShapes& bound) {
@@ -143,18 +153,18 @@ RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent
     d.hidden = std::max<std::int64_t>(1, recurrent.integer("hidden", 1));
     d.layers = std::max<std::int64_t>(1, recurrent.integer("layers", 1));
     d.directions = std::max<std::int64_t>(1, recurrent.integer("directions", 1));
-    const Tensor& x = graph.tensors[recurrent.inputs[0]];
-    if (!x.known_shape || x.shape.empty()) return d;
-    const auto dim = [&](std::size_t axis) { return std::max<std::int64_t>(1, bound[x.shape[axis]]); };
-    d.input = dim(x.shape.size() - 1);
-    if (x.shape.size() == 2) {
+    const Tensor* x = tensor_at(graph, recurrent.inputs, 0);
+    if (x == nullptr || !x->known_shape || x->shape.empty()) return d;
+    const auto dim = [&](std::size_t axis) { return std::max<std::int64_t>(1, bound[x->shape[axis]]); };
+    d.input = dim(x->shape.size() - 1);
+    if (x->shape.size() == 2) {
         d.batch = dim(0);
-        const bool packed = recurrent.integer("packed", 0) != 0 && recurrent.inputs.size() > 1;
-        const Tensor* sizes = packed ? &graph.tensors[recurrent.inputs[1]] : nullptr;
+        const bool packed = recurrent.integer("packed", 0) != 0;
+        const Tensor* sizes = packed ? tensor_at(graph, recurrent.inputs, 1) : nullptr;
         if (sizes == nullptr || !sizes->known_shape || sizes->shape.empty()) return d;
         d.steps = std::max<std::int64_t>(1, bound[sizes->shape[0]]);
         d.batch = (dim(0) - 1) / d.steps + 1;
-    } else if (x.shape.size() == 3) {
+    } else if (x->shape.size() == 3) {
         const bool batch_first = recurrent.integer("batch_first", 0) != 0;
         d.steps = dim(batch_first ? 1 : 0);
         d.batch = dim(batch_first ? 0 : 1);
