@@ -15,6 +15,7 @@ import statistics
 import sys
 
 HOSTS = "leave one {} out, anchored by "
+MODELS = HOSTS.format("model") + "the other models of the run"
 SHAPES, CARD = "a fifth of the shapes left out", "the GPU left out"
 
 
@@ -89,13 +90,12 @@ def quoted(l):
     def kernels(fold, *classes):
         return [f"{l.mean_by_gpu('layer_kernels', fold, c):.1f}" for c in classes]
 
-    groups = [r for r in l.rows("framework_tax", fold=HOSTS.format("model") + "the other models of the run")
+    groups = [r for r in l.rows("framework_tax", fold=MODELS)
               if int(r["rows"]) >= 100 and not r["gpu"].startswith("model ")]
     all_fold = "all", "inside_90"
-    engines = [r for r in l.rows("framework_tax", fold=HOSTS.format("model") + "the other models of the run",
-                                 framework="torch-tensorrt") if r["precision"] != "all" and r["gpu"] not in ("all", "V100")]
-    squeezed = l.row("framework_tax", fold=HOSTS.format("model") + "the other models of the run", framework="all",
-                     gpu="model squeeze_bert")
+    engines = [r for r in l.rows("framework_tax", fold=MODELS, framework="torch-tensorrt")
+               if r["precision"] != "all" and r["gpu"] not in ("all", "V100")]
+    squeezed = l.row("framework_tax", fold=MODELS, framework="all", gpu="model squeeze_bert")
     cards = ("a100-sxm4-80gb", "a40", "l40s", "rtx-4090", "h100-sxm5-80gb", "b200", "rtx-pro-6000-blackwell-server")
     gemm = {fold: [percent(l.row("layer_kernels", fold=fold, gpu=gpu, **{"class": "gemm"})["mape"]) for gpu in cards] +
                   kernels(fold, "gemm") for fold in (SHAPES, CARD)}

@@ -172,11 +172,11 @@ struct RecurrentShape {
 [[nodiscard]] inline double flops(const MemoryShape& s) {
     return static_cast<double>(s.elements);
 }
-/// Those of both products; of the new tokens' own keys causal masks leave half.
 /// Elements of the keys and values of one token and head of keys.
 [[nodiscard]] inline double cached_elements(const AttentionShape& s) {
     return static_cast<double>(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
 }
+/// Those of both products; of the new tokens' own keys causal masks leave half.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
     const auto queries = static_cast<double>(s.q_length);
     const double seen = static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
 // What builders of engines do with the pairs of QuantizeLinear and DequantizeLinear of an ONNX file.
@@ -21,22 +22,8 @@ bool has_quantized_kernel(const Op& op) {
 /// Operators that yield values of their input: quantisation before or behind them is the same.
 /// Source: TensorRT, developer guide, "Q/DQ Layer-Placement Recommendations" (commuting layers).
 bool commutes(const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-        case OpKind::concat:
-        case OpKind::copy:
-        case OpKind::identity:
-            return true;
-        case OpKind::pool:
-        case OpKind::global_pool:
-            return op.text("function") == "max";
-        default:
-            return false;
-    }
+    if (is_view(op) || op.kind == OpKind::concat || op.kind == OpKind::copy) return true;
+    return (op.kind == OpKind::pool || op.kind == OpKind::global_pool) && op.text("function") == "max";
 }
 
 /// Operators with kernels that read and write narrow values. Source: as above, "quantizable layers".

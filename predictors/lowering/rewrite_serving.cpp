@@ -210,13 +210,6 @@ bool is_append(const Graph& graph, const Op& op) {
     return past.role == TensorRole::input && past.shape.size() >= 3 && is_float(past.dtype);
 }
 
-/// Whether a mask tells each query how many keys it sees.
-bool is_causal_mask(const Graph& graph, TensorId mask) {
-    if (mask == no_tensor) return false;
-    const auto& shape = graph.tensors[mask].shape;
-    return shape.size() >= 2 && graph.expressions.constant_value(shape[shape.size() - 2]) != 1;
-}
-
 void set_causal(Op& attention) {
     std::erase_if(attention.attributes, [](const Attribute& attribute) { return attribute.name == "causal"; });
     attention.attributes.push_back({"causal", std::int64_t{1}});
@@ -278,7 +271,7 @@ void append_to_pages(Graph& graph) {
     for (Op& op : graph.ops) {
         if (op.kind != OpKind::attention || op.inputs.size() < 3) continue;
         op.inputs.resize(std::max<std::size_t>(4, op.inputs.size()), no_tensor);
-        if (is_causal_mask(graph, op.inputs[3])) set_causal(op);
+        if (op.inputs[3] != no_tensor && differs_between_queries(graph, op.inputs[3])) set_causal(op);
         op.inputs[3] = no_tensor;  // the mask: an engine knows how long each sequence is
         for (const std::size_t operand : {std::size_t{1}, std::size_t{2}}) {
             const OpId producer = graph.tensors[op.inputs[operand]].producer;

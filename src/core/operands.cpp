@@ -107,6 +107,11 @@ bool is_view(const Op& op) {
     }
 }
 
+bool differs_between_queries(const Graph& graph, TensorId mask) {
+    const std::vector<Expression>& shape = graph.tensors[mask].shape;
+    return shape.size() >= 2 && graph.expressions.constant_value(shape[shape.size() - 2]) != 1;
+}
+
 std::size_t scatter_bases(const Op& scatter) {
     return std::min(scatter.inputs.size(),
                     static_cast<std::size_t>(std::max<std::int64_t>(1, scatter.integer("bases", 1))));

@@ -19,6 +19,9 @@ void check_operands(const Graph& graph);
 /// Whether the operator only tells where its result lies: a framework that works with strides launches nothing for it.
 [[nodiscard]] bool is_view(const Op& op);
 
+/// Whether a mask of scores has a row for each query, not one for all, as causal masks do.
+[[nodiscard]] bool differs_between_queries(const Graph& graph, TensorId mask);
+
 /// How many of its first inputs a scatter (index_copy, slice_scatter …) writes into: one, or its attribute `bases`.
 [[nodiscard]] std::size_t scatter_bases(const Op& scatter);
 /// The operands of a scatter whose elements it writes into others, one for each that it writes into: its last. Empty

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/core/canonical/patterns.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::canonical {
 
@@ -139,12 +140,6 @@ bool is_inside(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
     return std::find(outputs.begin(), outputs.end(), tensor) == outputs.end();
 }
 
-/// One for each query, not the same for all.
-bool differs_between_queries(const Rewriter& r, TensorId mask) {
-    const auto& shape = r.tensor(mask).shape;
-    return shape.size() >= 2 && r.graph().expressions.constant_value(shape[shape.size() - 2]) != 1;
-}
-
 /// Walks up from the softmax through what is done to scores one by one: scaled, capped, masked, cast, joined by a sink.
 /// Returns the product that they come from and the mask, no_op where there is no such product.
 struct Scores {
@@ -171,7 +166,7 @@ Scores scores_before(const Rewriter& r, OpId softmax, std::vector<OpId>& group) 
                     !r.is(producer, OpKind::expand) && is_inside(r, input, group)) {
                     before = input;
                 } else if (std::find(group.begin(), group.end(), producer) == group.end() &&
-                           (found.mask == no_tensor || !differs_between_queries(r, found.mask))) {
+                           (found.mask == no_tensor || !differs_between_queries(r.graph(), found.mask))) {
                     found.mask = input;
                 }
             }
