@@ -166,11 +166,6 @@ class Lowering {
         }
     }
 
-    static bool moves_values(const Op& op) {
-        return op.kind == OpKind::reshape || op.kind == OpKind::transpose || op.kind == OpKind::slice ||
-               op.kind == OpKind::split || op.kind == OpKind::expand;
-    }
-
     /// What goes from such layers to such layers alone is int8, moved about too; the rest stays as stored.
     void store_narrow_activations() {
         std::vector<bool> written(graph_.tensors.size()), narrow(graph_.tensors.size(), true);
@@ -178,13 +173,13 @@ class Lowering {
         for (std::size_t i = 0; i < written.size(); ++i) written[i] = graph_.tensors[i].role == TensorRole::activation;
         for (const TensorId output : graph_.outputs) narrow[output] = false;
         for (const Op& op : graph_.ops) {
-            const bool on = moves_values(op) ? written[op.inputs[0]] : has_narrow_kernel(op);
+            const bool on = is_view(op) ? written[op.inputs[0]] : has_narrow_kernel(op);
             for (const TensorId output : op.outputs) written[output] = on;
         }
         for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
-            const bool on = moves_values(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
-                                                            [&](TensorId output) { return narrow[output]; })
-                                              : has_narrow_kernel(*op);
+            const bool on = is_view(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
+                                                       [&](TensorId output) { return narrow[output]; })
+                                         : has_narrow_kernel(*op);
             for (const TensorId input : op->inputs) {
                 if (input != no_tensor) narrow[input] = narrow[input] && on;
             }
