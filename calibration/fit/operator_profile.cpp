@@ -29,7 +29,7 @@ std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
 }  // namespace
 
 DeviceProfileFile operator_profile(std::span<const FitReport> reports, std::string version) {
-    DeviceProfileFile profile{std::move(version), {}, merged(reports, &FitReport::parameters)};
+    DeviceProfileFile profile{std::move(version), {}, {}, merged(reports, &FitReport::parameters)};
     std::set<std::string> devices;
     for (const ScopedParameter& p : profile.parameters) {
         if (p.scope == ParameterScope::device) devices.insert(p.key);
@@ -52,6 +52,12 @@ void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParame
             profile.parameters.insert(at, p);
         }
     }
+}
+
+void add_fitted_kernels(DeviceProfileFile& profile, const std::string& slug, Factor kernels) {
+    auto at = std::ranges::lower_bound(profile.partly_fitted_on, slug, {}, &PartlyFittedDevice::slug);
+    if (at == profile.partly_fitted_on.end() || at->slug != slug) at = profile.partly_fitted_on.insert(at, {slug, {}});
+    at->kernels[static_cast<std::size_t>(kernels)] = true;
 }
 
 }  // namespace ftax::fit

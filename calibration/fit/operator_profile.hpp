@@ -18,4 +18,7 @@ namespace ftax::fit {
 /// Writes fitted parameters into a profile, in the place of those of the same name and scope.
 void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted);
 
+/// Notes that kernels of a class were measured on a device, of which the profile may know nothing else.
+void add_fitted_kernels(DeviceProfileFile& profile, const std::string& slug, Factor kernels);
+
 }  // namespace ftax::fit

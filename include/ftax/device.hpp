@@ -58,7 +58,7 @@ struct DeviceProfile {
     std::vector<Parameter> parameters;  ///< sorted by name, unique
     std::string version;                ///< of the profile file the parameters come from
     std::vector<std::string> warnings;  ///< e.g. the profile was fitted on another card
-    bool measured = false;              ///< whether measurements of this card went into the parameters
+    FactorSet measured{};               ///< classes of kernels that were measured on this card
     DeviceFactors factors;              ///< what the parameters may still get wrong on this card
 };
 

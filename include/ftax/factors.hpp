@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace ftax {
@@ -28,7 +29,11 @@ enum class Factor : std::uint8_t {
 };
 inline constexpr std::size_t factor_count = static_cast<std::size_t>(Factor::elementwise) + 1;
 
+/// A set of classes of kernels.
+using FactorSet = std::array<bool, factor_count>;
+
 [[nodiscard]] std::string_view name_of(Factor factor) noexcept;
+[[nodiscard]] std::optional<Factor> factor_from_name(std::string_view name) noexcept;
 /// For people: "matrix products on tensor cores".
 [[nodiscard]] std::string_view description_of(Factor factor) noexcept;
 

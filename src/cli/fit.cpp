@@ -200,12 +200,19 @@ int run_fit(FitArguments arguments) {
         const fit::FitReport report = fit::fit_tensor_gemm(kernels, {.folds = arguments.folds});
         print_report(report);
         fit::replace_parameters(profile, report.parameters);
+        for (const fit::TensorGemmRow& row : kernels) {
+            fit::add_fitted_kernels(profile, row.device->slug, Factor::gemm_tensor);
+        }
     }
     if (!layers.empty()) {  // what they share with matrix products is fitted by now
         for (const fit::FitReport& report : fit::fit_layer_kernels(layers, profile)) {
             print_report(report);
             fit::replace_parameters(profile, report.parameters);
         }
+    }
+    for (const fit::LayerKernelRow& row : layers) {  // row-wise kernels are not those of other frameworks
+        if (!std::holds_alternative<kernels::AttentionShape>(row.shape)) continue;
+        fit::add_fitted_kernels(profile, row.device->slug, Factor::attention);
     }
     for (const fit::FitReport& report : fit::fit_on_tensor_gemm(on_top, profile, {.folds = arguments.folds})) {
         print_report(report);

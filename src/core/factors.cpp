@@ -42,6 +42,12 @@ std::string_view name_of(Factor factor) noexcept {
     return names[static_cast<std::size_t>(factor)];
 }
 
+std::optional<Factor> factor_from_name(std::string_view name) noexcept {
+    const auto* const found = std::ranges::find(names, name);
+    if (found == names.end()) return std::nullopt;
+    return static_cast<Factor>(found - names.begin());
+}
+
 std::string_view description_of(Factor factor) noexcept {
     return descriptions[static_cast<std::size_t>(factor)];
 }

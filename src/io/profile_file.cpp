@@ -142,10 +142,22 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     check_kind(root, "device");
-    root.allow({"schema_version", "kind", "version", "fitted_on", "parameters"});
+    root.allow({"schema_version", "kind", "version", "fitted_on", "partly_fitted_on", "parameters"});
     DeviceProfileFile profile;
     profile.version = root["version"].text();
     if (const auto devices = root.find("fitted_on")) profile.fitted_on = devices->texts();
+    if (const auto devices = root.find("partly_fitted_on")) {
+        for (const JsonField& field : devices->elements()) {
+            field.allow({"device", "kernels"});
+            PartlyFittedDevice& device = profile.partly_fitted_on.emplace_back();
+            device.slug = field["device"].text();
+            for (const JsonField& kernels : field["kernels"].elements()) {
+                const auto factor = factor_from_name(kernels.text());
+                if (!factor) kernels.fail("is not a class of kernels");
+                device.kernels[static_cast<std::size_t>(*factor)] = true;
+            }
+        }
+    }
     for (const JsonField& field : parameter_fields(root)) {
         append_in_order(profile.parameters, parse_scoped_parameter(field), field);
     }
@@ -186,6 +198,20 @@ std::string to_text(DeviceProfileFile profile) {
     ordered_json json = profile_of_kind("device");
     json["version"] = profile.version;
     json["fitted_on"] = profile.fitted_on;
+    if (!profile.partly_fitted_on.empty()) {
+        ordered_json list = ordered_json::array();
+        for (const PartlyFittedDevice& device : profile.partly_fitted_on) {
+            ordered_json one = ordered_json::object();
+            one["device"] = device.slug;
+            ordered_json kernels = ordered_json::array();
+            for (std::size_t f = 0; f < factor_count; ++f) {
+                if (device.kernels[f]) kernels.push_back(name_of(static_cast<Factor>(f)));
+            }
+            one["kernels"] = std::move(kernels);
+            list.push_back(std::move(one));
+        }
+        json["partly_fitted_on"] = std::move(list);
+    }
     json["parameters"] = to_json(profile.parameters);
     return to_text(json);
 }
@@ -227,11 +253,19 @@ const ScopedParameter* find_architecture_parameter(const DeviceProfileFile& file
     return nearest;
 }
 
+FactorSet fitted_kernels(const DeviceProfileFile& file, const DeviceSpec& device) {
+    FactorSet all;
+    all.fill(true);
+    if (std::ranges::find(file.fitted_on, device.slug) != file.fitted_on.end()) return all;
+    const auto partly = std::ranges::find(file.partly_fitted_on, device.slug, &PartlyFittedDevice::slug);
+    return partly == file.partly_fitted_on.end() ? FactorSet{} : partly->kernels;
+}
+
 DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
     DeviceProfile profile{.device = device, .parameters = {}, .version = file.version, .warnings = {}, .factors = {}};
-    const bool fitted_on = std::find(file.fitted_on.begin(), file.fitted_on.end(), device.slug) != file.fitted_on.end();
+    profile.measured = fitted_kernels(file, device);
+    const bool fitted_on = profile.measured[static_cast<std::size_t>(Factor::card)];
     bool own = fitted_on;
-    profile.measured = fitted_on;
     int last_distance = 0;
     for (const ScopedParameter& scoped : file.parameters) {
         const bool of_architecture = scoped.scope == ParameterScope::architecture;
@@ -254,7 +288,15 @@ DeviceProfile compose(const DeviceProfileFile& file, const DeviceSpec& device) {
             name_origin(profile.parameters.back(), "inherited from " + scoped.key);
         }
     }
-    if (!own) {
+    if (!own && profile.measured != FactorSet{}) {
+        std::vector<std::string_view> names;
+        for (std::size_t f = 0; f < factor_count; ++f) {
+            if (profile.measured[f]) names.push_back(description_of(static_cast<Factor>(f)));
+        }
+        profile.warnings.push_back(
+            fmt::format("{}: of this card only {} were measured; other kernels are predicted from its datasheet",
+                        device.slug, fmt::join(names, " and ")));
+    } else if (!own) {
         constexpr std::size_t few = 3;
         const std::size_t others = file.fitted_on.size();
         profile.warnings.push_back(fmt::format(

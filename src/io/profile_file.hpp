@@ -18,11 +18,18 @@ struct ScopedParameter {
     std::string key;  ///< architecture or device slug; empty when shared; of a host, the card that the machine holds
 };
 
+/// A device of which some classes of kernels alone were measured.
+struct PartlyFittedDevice {
+    std::string slug;
+    FactorSet kernels{};
+};
+
 /// Content of a device profile file: the fitted parameters of the kernel models for any number of devices.
 struct DeviceProfileFile {
     std::string version;
-    std::vector<std::string> fitted_on;       ///< slugs of the devices whose measurements went in
-    std::vector<ScopedParameter> parameters;  ///< sorted by name, then scope, then key; each once
+    std::vector<std::string> fitted_on;  ///< slugs of the devices whose forward passes or eager operators went in
+    std::vector<PartlyFittedDevice> partly_fitted_on;  ///< whose kernels were timed alone; sorted by slug
+    std::vector<ScopedParameter> parameters;           ///< sorted by name, then scope, then key; each once
 };
 
 /// Content of a host profile file: what single calls of one framework version cost the CPUs of any number of machines.
@@ -37,6 +44,9 @@ struct HostProfileFile {
 [[nodiscard]] DeviceProfileFile parse_device_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] FrameworkProfile parse_framework_profile(std::string_view text, const std::string& origin);
 [[nodiscard]] HostProfileFile parse_host_profile(std::string_view text, const std::string& origin);
+
+/// The classes of kernels of `device` whose measurements went into the profile.
+[[nodiscard]] FactorSet fitted_kernels(const DeviceProfileFile& profile, const DeviceSpec& device);
 
 /// Print profile files so that the functions above read them back; parameters are put in order.
 [[nodiscard]] std::string to_text(DeviceProfileFile profile);
@@ -54,7 +64,7 @@ struct HostProfileFile {
 /// Picks what holds for `device`: for each parameter the device's own value, else its architecture's, else that of the
 /// nearest architecture whose kernels it runs, else the shared. The source of a value that no row of this device or of
 /// its architecture moved says "inherited from ampere" or "shared" where the file says "fitted".
-/// Adds a warning when no measurement of this device went into the profile.
+/// Adds a warning when no measurement of this device went into the profile, or only such of some classes of kernels.
 [[nodiscard]] DeviceProfile compose(const DeviceProfileFile& profile, const DeviceSpec& device);
 
 /// Picks what holds for the machine that holds a card: for each parameter the machine's own value, else the shared.

@@ -13,10 +13,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kind = "uncertainty";
 
 Factor factor_named(const JsonField& field) {
-    const std::string name = field.text();
-    for (std::size_t f = 0; f < factor_count; ++f) {
-        if (name_of(static_cast<Factor>(f)) == name) return static_cast<Factor>(f);
-    }
+    if (const auto factor = factor_from_name(field.text())) return *factor;
     field.fail("is not a class of kernels");
 }
 
@@ -62,11 +59,14 @@ std::string to_text(const VarianceComponents& components) {
     return to_text(json);
 }
 
-DeviceFactors prior_factors(const VarianceComponents& components, bool measured, bool kin_measured) {
+DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
+                            const FactorSet& kin_measured) {
     DeviceFactors factors;
     for (std::size_t f = 0; f < factor_count; ++f) {
         const VarianceComponents::Of& of = components.of[f];
-        const double stddev = measured ? of.measured : kin_measured ? of.card : std::hypot(of.card, of.generation);
+        const double stddev = measured[f]       ? of.measured
+                              : kin_measured[f] ? of.card
+                                                : std::hypot(of.card, of.generation);
         factors.covariance[f][f] = stddev * stddev;
     }
     return factors;

@@ -26,6 +26,7 @@ struct VarianceComponents {
 [[nodiscard]] std::string to_text(const VarianceComponents& components);
 
 /// What is believed of a card's factors before anything is measured on it: the parameters are right in the mean.
-[[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, bool measured, bool kin_measured);
+[[nodiscard]] DeviceFactors prior_factors(const VarianceComponents& components, const FactorSet& measured,
+                                          const FactorSet& kin_measured);
 
 }  // namespace ftax

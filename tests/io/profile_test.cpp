@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace {
 
 DeviceProfileFile example() {
-    DeviceProfileFile profile{"2026-11-21", {"t4"}, {}};
+    DeviceProfileFile profile{"2026-11-21", {"t4"}, {}, {}};
     const auto add = [&](const char* name, double value, ParameterScope scope, const char* key) {
         profile.parameters.push_back({{name, value, 0.05, "fitted: example"}, scope, key});
     };
@@ -167,10 +167,33 @@ TEST_CASE("a card that differs from a fitted one in memory only has its values, 
     CHECK(fitted.warnings.empty());
 }
 
+TEST_CASE("a card of which some kernels alone were measured is said to be so, and is surer of those alone") {
+    DeviceProfileFile file = example();
+    file.partly_fitted_on.push_back({"l4", {}});
+    file.partly_fitted_on[0].kernels[static_cast<std::size_t>(Factor::gemm_tensor)] = true;
+    CHECK(to_text(parse_device_profile(to_text(file), "test")) == to_text(file));
+    const DeviceProfile l4 = compose(file, device_spec("l4"));
+    CHECK(l4.measured == file.partly_fitted_on[0].kernels);
+    CHECK(l4.warnings ==
+          std::vector<std::string>{"l4: of this card only matrix products on tensor cores were measured; "
+                                   "other kernels are predicted from its datasheet"});
+    json unknown = json::parse(to_text(file));
+    unknown["partly_fitted_on"][0]["kernels"][0] = "gemv";
+    CHECK_THROWS_WITH_AS(parse_device_profile(unknown.dump(), "d.json"),
+                         "d.json: partly_fitted_on[0].kernels[0]: is not a class of kernels", Error);
+
+    const auto gemm = static_cast<std::size_t>(Factor::gemm_tensor), pool = static_cast<std::size_t>(Factor::pool);
+    const DeviceProfile h100 = device_profile("h100-sxm5-80gb");
+    CHECK(h100.measured[gemm]);
+    CHECK_FALSE(h100.measured[pool]);
+    CHECK(h100.factors.covariance[gemm][gemm] < device_profile("h100-pcie-80gb").factors.covariance[gemm][gemm]);
+}
+
 TEST_CASE("BAD_INPUTS 43: a profile fitted on other cards warns and names both") {
     CHECK(compose(example(), device_spec("t4")).warnings.empty());
     const std::vector<std::string> warnings = compose(example(), device_spec("l4")).warnings;
-    CHECK(compose({"1", {}, example().parameters}, device_spec("t4")).warnings.empty());  // it has values of its own
+    CHECK(
+        compose({"1", {}, {}, example().parameters}, device_spec("t4")).warnings.empty());  // it has values of its own
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("l4") != std::string::npos);
     CHECK(warnings[0].find("t4") != std::string::npos);

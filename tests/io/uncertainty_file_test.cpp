@@ -60,9 +60,11 @@ TEST_CASE("mistakes in a file of variance components are named with their field"
 
 TEST_CASE("what nobody measured is less certain: a card, and more so a generation") {
     const auto stddev = [](const DeviceFactors& f) { return std::sqrt(f.covariance[1][1]); };
-    CHECK(stddev(prior_factors(components(), true, true)) == approx(0.02));
-    CHECK(stddev(prior_factors(components(), false, true)) == approx(0.3));
-    CHECK(stddev(prior_factors(components(), false, false)) == approx(0.5));
+    FactorSet gemm{};
+    gemm[1] = true;
+    CHECK(stddev(prior_factors(components(), gemm, gemm)) == approx(0.02));
+    CHECK(stddev(prior_factors(components(), {}, gemm)) == approx(0.3));
+    CHECK(stddev(prior_factors(components(), {}, {})) == approx(0.5));
 }
 
 TEST_CASE("built-in cards carry the spread of their factors, CPUs none") {
@@ -79,6 +81,6 @@ TEST_CASE("a profile may be fitted on a card without a datasheet") {
   "parameters": [{"name": "clock.fp32", "value": 0.9, "source": "a test"}]
 })");
     const DeviceProfile profile = device_profile("t4", path);
-    CHECK_FALSE(profile.measured);
+    CHECK(profile.measured == FactorSet{});
     CHECK(profile.factors.covariance[0][0] >= device_profile("t4").factors.covariance[0][0]);
 }

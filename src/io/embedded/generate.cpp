@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -101,13 +102,19 @@ std::string tables(const std::string& data) {
     std::string text =
         "#include \"src/io/embedded/tables.hpp\"\n\nnamespace ftax::embedded {\nnamespace {\n\n"
         "constexpr ParameterRow device_parameters[] = {\n";
-    const auto [device_version, fitted_on, device_parameters] = read_device_profiles(data);
+    const auto [device_version, fitted_on, partly_fitted_on, device_parameters] = read_device_profiles(data);
     for (const auto& [parameter, scope, key] : device_parameters) {
         text += row(parameter, fmt::format(", ParameterScope{{{}}}, {}", static_cast<int>(scope), literal(key)));
     }
-    text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {{{}}};\n\n", literals(fitted_on));
+    text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {{{}}};\n", literals(fitted_on));
+    text += fmt::format("constexpr std::array<PartlyFittedRow, {}> partly_fitted_on{{{{\n", partly_fitted_on.size());
+    for (const auto& [slug, kernels] : partly_fitted_on) {
+        text += fmt::format("    {{{}, {{{}}}}},\n", literal(slug), fmt::join(kernels, ", "));
+    }
+    text += "}};\n\n";
     std::string frameworks;
-    for (const auto& [framework, version, host, parameters, warnings, correlation, own_model] : read_framework_profiles(data)) {
+    for (const auto& [framework, version, host, parameters, warnings, correlation, own_model] :
+         read_framework_profiles(data)) {
         if (!warnings.empty()) throw Error(ErrorCode::profile, warnings.front());
         const auto index = std::count(frameworks.begin(), frameworks.end(), '\n');
         text += fmt::format("constexpr ParameterRow host_parameters_{}[] = {{\n", index);
@@ -118,7 +125,7 @@ std::string tables(const std::string& data) {
     }
     text += fmt::format(
         "constexpr FrameworkProfileTable frameworks[] = {{\n{}}};\n\n}}  // namespace\n\n"
-        "const DeviceProfileTable device_profile{{{}, fitted_on, device_parameters}};\n"
+        "const DeviceProfileTable device_profile{{{}, fitted_on, partly_fitted_on, device_parameters}};\n"
         "const std::span<const FrameworkProfileTable> framework_profiles = frameworks;\n\n"
         "std::vector<DeviceSpec> datasheets() {{\n    std::vector<DeviceSpec> specs;\n",
         frameworks, literal(device_version));

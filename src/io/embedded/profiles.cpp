@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -39,7 +40,10 @@ Parameter parameter_of(const embedded::ParameterRow& row) {
 
 DeviceProfileFile built_in_device_profile() {
     const embedded::DeviceProfileTable& table = embedded::device_profile;
-    DeviceProfileFile profile{std::string(table.version), {table.fitted_on.begin(), table.fitted_on.end()}, {}};
+    DeviceProfileFile profile{std::string(table.version), {table.fitted_on.begin(), table.fitted_on.end()}, {}, {}};
+    for (const embedded::PartlyFittedRow& row : table.partly_fitted_on) {
+        profile.partly_fitted_on.push_back({std::string(row.device), row.kernels});
+    }
     profile.parameters.reserve(table.parameters.size());
     for (const embedded::ParameterRow& row : table.parameters) {
         profile.parameters.push_back({parameter_of(row), row.scope, std::string(row.key)});
@@ -142,10 +146,12 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     }
     if (is_cpu(spec)) return profile;
     // A file may also be fitted on cards of which ftax has no datasheet.
-    const bool kin_measured = std::any_of(device_specs().begin(), device_specs().end(), [&](const DeviceSpec& known) {
-        return known.architecture == spec.architecture &&
-               std::ranges::find(file.fitted_on, known.slug) != file.fitted_on.end();
-    });
+    FactorSet kin_measured{};
+    for (const DeviceSpec& known : device_specs()) {
+        if (known.architecture != spec.architecture) continue;
+        const FactorSet of_kin = fitted_kernels(file, known);
+        std::ranges::transform(kin_measured, of_kin, kin_measured.begin(), std::logical_or<>());
+    }
     profile.factors = prior_factors(variance_components(), profile.measured, kin_measured);
     return profile;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,9 +19,15 @@ struct ParameterRow {
     std::string_view key{};
 };
 
+struct PartlyFittedRow {
+    std::string_view device;
+    FactorSet kernels;
+};
+
 struct DeviceProfileTable {
     std::string_view version;
     std::span<const std::string_view> fitted_on;
+    std::span<const PartlyFittedRow> partly_fitted_on;
     std::span<const ParameterRow> parameters;
 };
 

@@ -12,7 +12,7 @@ using namespace ftax;
 
 TEST_CASE("whole models write what they moved; what they say nothing about stays as it was, or unwritten") {
     const DeviceSpec t4 = device_spec("t4");
-    DeviceProfileFile start{"1", {}, {}};
+    DeviceProfileFile start{.version = "1"};
     start.parameters = {{{"memory.pool_efficiency", 0.7, 0.05, "fitted: example"}, ParameterScope::shared, ""}};
     KernelParameters<double> truth = kernel_parameters(compose(start, t4));
     truth.sustained.bandwidth *= 0.8;

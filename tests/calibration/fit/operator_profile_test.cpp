@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 using namespace ftax;
@@ -38,4 +39,15 @@ TEST_CASE("of two fits of a parameter the earlier one counts") {
     REQUIRE(other.parameters.size() == 1);
     CHECK(other.parameters[0].value == 1.0);
     CHECK(other.host == "reference");
+}
+
+TEST_CASE("kernels timed alone are noted by card and class") {
+    DeviceProfileFile file{.version = "1"};
+    fit::add_fitted_kernels(file, "l40s", Factor::attention);
+    fit::add_fitted_kernels(file, "a40", Factor::gemm_tensor);
+    fit::add_fitted_kernels(file, "l40s", Factor::gemm_tensor);
+    REQUIRE(file.partly_fitted_on.size() == 2);
+    CHECK(file.partly_fitted_on[0].slug == "a40");
+    CHECK(std::ranges::count(file.partly_fitted_on[0].kernels, true) == 1);
+    CHECK(std::ranges::count(file.partly_fitted_on[1].kernels, true) == 2);
 }
