@@ -78,7 +78,8 @@ ftax_sources(graphs_sources
         importer.cpp module_paths.cpp node.cpp node_order.cpp op_table.cpp records.cpp rules_contraction.cpp
         rules_elementwise.cpp rules_fill.cpp rules_index.cpp rules_movement.cpp rules_norm.cpp
         rules_quantize.cpp rules_reduce.cpp rules_sequence.cpp rules_signal.cpp rules_transformer.cpp
-        rules_window.cpp scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
+        rules_window.cpp scalar.cpp shared_weights.cpp symbols.cpp tensor_numbers.cpp
+        window.cpp wire_reader.cpp
     graphs/pt2/
         archive.cpp import_pt2.cpp non_finite.cpp symbol_names.cpp
     graphs/torchscript/
@@ -106,7 +107,7 @@ ftax_sources(predictors_sources
         timeline.cpp
     predictors/frameworks/
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
-        pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
+        llama_cpp.cpp pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
         anchor.cpp components.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
     predictors/nas/

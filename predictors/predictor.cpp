@@ -168,13 +168,12 @@ struct Predictor::State {
 
     /// The symbols of a step that generates: one new token for each of `batch` sequences. Others count as none.
     void find_step(const ShapeBindings& bindings) {
-        // Source: vLLM, _BATCH_SIZES_TO_CAPTURE: larger batches are launched kernel by kernel.
-        constexpr std::int64_t largest_captured = 256;
         const auto batch = bindings.find("batch");
         const auto seq = bindings.find("seq");
         sequences = batch == bindings.end() ? 1 : batch->second;
         captured = model.traits.captures_decoding_from && !predates_capture() && seq != bindings.end() &&
-                   seq->second == 1 && sequences <= largest_captured;
+                   seq->second == 1 && sequences <= model.traits.most_captured_sequences &&
+                   device.device.compute_capability_major >= model.traits.captures_from_capability_major;
     }
 
     bool calls_blas(const Launch& launch) const {

@@ -35,6 +35,17 @@ struct Run {
     bool waits = false;
 };
 
+/// What a row's command ran. llm_static.csv's rows of llama.cpp are llama-bench's, whose -b is not a number of
+/// sequences but of tokens that one pass takes in: at 1 it reads the prompt token by token. Source:
+/// github.com/argonne-lcf/LLM-Inference-Bench, llama.cpp/A100/README.MD; llama.cpp, tools/llama-bench/README.md.
+LanguageMeasurement as_run(LanguageMeasurement row) {
+    if (row.batch == 1 && framework_name(row.framework) == "llama.cpp") {
+        row.new_tokens += row.prompt;
+        row.prompt = 1;
+    }
+    return row;
+}
+
 std::vector<Run> runs_of(const std::string& framework, const std::vector<LanguageMeasurement>& rows) {
     const auto generator = [&](double pass_s, double sequence_s) {
         return scenario::LanguagePredictor(
@@ -48,11 +59,11 @@ std::vector<Run> runs_of(const std::string& framework, const std::vector<Languag
     for (const LanguageMeasurement& row : rows) {
         if (framework_name(row.framework) != framework) continue;
         try {
-            const Generation base = device.predict(row);
+            const Generation base = device.predict(as_run(row));
             runs.push_back({&row,
                             {.fixed_s = base.total_s,
-                             .passes = (passes.predict(row).total_s - base.total_s) / unit_s,
-                             .sequences = (sequences.predict(row).total_s - base.total_s) / unit_s,
+                             .passes = (passes.predict(as_run(row)).total_s - base.total_s) / unit_s,
+                             .sequences = (sequences.predict(as_run(row)).total_s - base.total_s) / unit_s,
                              .measured_s = row.latency_s},
                             base.waves > 1});
         } catch (const Error& error) {
@@ -101,7 +112,7 @@ void predict_runs(const std::vector<Run>& runs, const std::string& model, const 
     if (anchor) predictor.anchor({*anchor});
     for (const Run& run : runs) {
         if (run.row->model != model || run.row == anchor) continue;
-        const Generation predicted = predictor.predict(*run.row);
+        const Generation predicted = predictor.predict(as_run(*run.row));
         scored.push_back({*run.row, predicted.total_s, predicted.low_s, predicted.high_s, run.waits});
     }
 }
@@ -151,6 +162,26 @@ std::string interval_line(std::string_view framework, std::string_view known, co
                        100 * std::expm1(width / static_cast<double>(all)));
 }
 
+/// How well predicted tokens per second rank the runs of a model.
+std::string ranking_line(const std::string& model, const std::vector<ScoredRun>& runs) {
+    std::vector<const ScoredRun*> own;
+    std::vector<double> measured, predicted;
+    for (const ScoredRun& run : runs) {
+        if (run.row.model != model) continue;
+        const auto tokens = static_cast<double>(run.row.batch * run.row.new_tokens);
+        own.push_back(&run);
+        measured.push_back(tokens / run.row.latency_s);
+        predicted.push_back(tokens / run.predicted_s);
+    }
+    const auto same_work = [&](std::size_t i, std::size_t j) {
+        const LanguageMeasurement &a = own[i]->row, &b = own[j]->row;
+        return std::tie(a.prompt, a.new_tokens, a.batch) == std::tie(b.prompt, b.new_tokens, b.batch);
+    };
+    return fmt::format("| {} | {} | {:.3f} | {:.3f} |\n", model, own.size(),
+                       kendall_tau(measured, predicted, [](std::size_t, std::size_t) { return true; }),
+                       kendall_tau(measured, predicted, same_work));
+}
+
 }  // namespace
 
 ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const std::string& source) {
@@ -162,6 +193,12 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
         if (runs.empty()) continue;
         std::map<std::string, FrameworkProfile> folds;  // by the model left out
         for (const Run& run : runs) folds.try_emplace(run.row->model);
+        if (std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.row->batch == 1; })) {
+            for (const auto& [name, fold] : folds)
+                predict_runs(runs, name, framework_profile(*model), nullptr, score.runs);
+            score.unfitted.push_back(framework);
+            continue;
+        }
         std::map<std::string, std::vector<double>> logs;
         for (auto& [name, profile] : folds) {
             profile = fit_without(framework, runs, name, source).profile;
@@ -192,22 +229,27 @@ std::string serving_markdown(const ServingScore& score) {
     std::string text =
         "# Errors of language models as they are served, the model left out\n\n"
         "Total time of a static batch: prompts, then all new tokens. Host costs are fitted on the other models; runs "
-        "whose "
-        "batch exceeds the memory are scored and not fitted.\n\n"
+        "whose batch exceeds the memory are scored and not fitted. At batch 1 nearly all of it is the time per token. "
+        "llama.cpp has runs of batch 1 only and is predicted with start values.\n\n"
         "| framework | runs | rows | MAPE | median | 90 % |\n|---|---|---|---|---|---|\n";
-    for (const FrameworkProfile& profile : score.profiles) {
-        const auto own = [&](const ScoredRun& run) { return framework_name(run.row.framework) == profile.framework; };
-        text += figures_line(profile.framework, "all", errors(score.runs, own));
-        text += figures_line(profile.framework, "batch fits",
+    std::vector<std::string> frameworks;
+    for (const FrameworkProfile& profile : score.profiles) frameworks.push_back(profile.framework);
+    frameworks.insert(frameworks.end(), score.unfitted.begin(), score.unfitted.end());
+    for (const std::string& framework : frameworks) {
+        const auto own = [&](const ScoredRun& run) { return framework_name(run.row.framework) == framework; };
+        text += figures_line(framework, "all", errors(score.runs, own));
+        text += figures_line(framework, "batch 1",
+                             errors(score.runs, [&](const ScoredRun& run) { return own(run) && run.row.batch == 1; }));
+        text += figures_line(framework, "batch fits",
                              errors(score.runs, [&](const ScoredRun& run) { return own(run) && !run.waits; }));
-        text += figures_line(profile.framework, "batch waits",
+        text += figures_line(framework, "batch waits",
                              errors(score.runs, [&](const ScoredRun& run) { return own(run) && run.waits; }));
         std::set<std::string> models;
         for (const ScoredRun& run : score.runs) {
             if (own(run)) models.insert(run.row.model);
         }
         for (const std::string& model : models) {
-            text += figures_line(profile.framework, model, errors(score.runs, [&](const ScoredRun& run) {
+            text += figures_line(framework, model, errors(score.runs, [&](const ScoredRun& run) {
                                      return own(run) && run.row.model == model;
                                  }));
         }
@@ -222,6 +264,12 @@ std::string serving_markdown(const ServingScore& score) {
         text += interval_line(profile.framework, "nothing", score.runs, score.anchored);
         text += interval_line(profile.framework, "one run", score.anchored, score.anchored);
     }
+    text +=
+        "\nRanking of the runs of one model by tokens per second (Kendall's τ): of all, and of frameworks that do the "
+        "same work.\n\n| model | runs | all | frameworks |\n|---|---|---|---|\n";
+    std::set<std::string> models;
+    for (const ScoredRun& run : score.runs) models.insert(run.row.model);
+    for (const std::string& model : models) text += ranking_line(model, score.runs);
     text += "\n| framework | once per pass | once per sequence |\n|---|---|---|\n";
     for (const FrameworkProfile& profile : score.profiles) {
         text +=

@@ -22,10 +22,12 @@ struct ServingScore {
     /// That run itself is left out.
     std::vector<ScoredRun> anchored;
     std::vector<FrameworkProfile> profiles;  ///< fitted on all rows, with the noise of the runs left out
+    std::vector<std::string> unfitted;       ///< frameworks whose `runs` are predicted with start values
 };
 
 /// Fits the hosts of the frameworks that serve language models, each model left out in turn, then on all rows.
-/// Rows of other frameworks and models are passed over.
+/// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
+/// of other frameworks and models are passed over.
 [[nodiscard]] ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const std::string& source);
 
 [[nodiscard]] std::string serving_markdown(const ServingScore& score);

@@ -37,7 +37,8 @@ struct Generation {
     double low_s = 0, high_s = 0;     ///< 90 % interval of total_s
     double tokens_per_s = 0;          ///< new tokens of all sequences over total_s
     std::int64_t prefill_passes = 1;  ///< the prompts are read in so many passes, the last token of each a result
-    Prediction prefill;               ///< of one of them
+    std::int64_t prompts_per_pass = 1, prompt_tokens_per_pass = 1;  ///< of one of them, at most
+    Prediction prefill;                                             ///< of the first of them
     Prediction decode;         ///< of the step in the middle; without one (new_tokens is 1) that behind the prompt
     MemoryUse memory;          ///< of all sequences at their longest
     std::int64_t at_once = 0;  ///< sequences that fit into the memory; 0: not even one
@@ -82,11 +83,15 @@ class Generator {
     /// Tokens of a prompt that are computed: the mean, or the longest where shorter ones are padded.
     [[nodiscard]] std::int64_t prompt_of(const GenerationRequest& request) const;
     [[nodiscard]] std::int64_t prompts_per_pass(const GenerationRequest& request) const;
+    /// Tokens of one of those that a pass takes in.
+    [[nodiscard]] std::int64_t longest_part(const GenerationRequest& request) const;
 
     Predictor predictor_;
     bool schedules_ = false;  ///< the framework takes sequences in as memory allows
     bool evicts_ = false;     ///< and out again, so that turns overlap
     bool skips_padding_ = false;
+    std::int64_t tokens_per_pass_ = 0;  ///< 0: all prompts at once
+    bool splits_prompts_ = false;
     bool has_fixed_cache_ = false;
     std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< the last one found
 };

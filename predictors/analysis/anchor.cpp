@@ -399,15 +399,15 @@ AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBi
 AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
     const GenerationRequest request{.batch = row.batch, .prompt = row.prompt, .new_tokens = row.new_tokens};
     const Generation generation = generator.generate(request);
-    const std::int64_t together = (row.batch + generation.prefill_passes - 1) / generation.prefill_passes;
+    const std::int64_t together = generation.prompts_per_pass, part = generation.prompt_tokens_per_pass;
     const Measurement measured{
         .gpu = row.gpu, .framework = row.framework, .model = row.model, .latency_s = row.latency_s, .line = row.line};
     struct Pass {
         double count;
         ShapeBindings bindings;
     };
-    const Pass passes[] = {{static_cast<double>(row.batch) / static_cast<double>(together),
-                            generator.pass(request, together, row.prompt, 0)},
+    const Pass passes[] = {{static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part),
+                            generator.pass(request, together, part, (row.prompt - part) / 2)},
                            {generation.waves * static_cast<double>(row.new_tokens - 1),
                             generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)),
                                            1, row.prompt + row.new_tokens / 2)}};

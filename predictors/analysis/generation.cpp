@@ -14,9 +14,6 @@ namespace ftax {
 namespace {
 
 constexpr std::int64_t no_limit = std::int64_t{1} << 20;
-/// Tokens of prompts that an engine takes into one pass unless a single prompt is longer.
-/// Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
-constexpr std::int64_t tokens_per_pass = 8192;
 
 bool has_symbol(const Graph& graph, std::string_view name) {
     const std::vector<std::string>& symbols = graph.expressions.symbols();
@@ -132,6 +129,8 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
     schedules_ = traits.serves_sequences;
     evicts_ = traits.evicts_sequences;
     skips_padding_ = traits.skips_padding;
+    tokens_per_pass_ = traits.tokens_per_pass;
+    splits_prompts_ = traits.splits_prompts;
     has_fixed_cache_ = has_symbol(graph, "cache");
 }
 
@@ -140,8 +139,13 @@ std::int64_t Generator::prompt_of(const GenerationRequest& request) const {
 }
 
 std::int64_t Generator::prompts_per_pass(const GenerationRequest& request) const {
-    if (!schedules_) return request.batch;
-    return std::clamp<std::int64_t>(tokens_per_pass / prompt_of(request), 1, request.batch);
+    if (tokens_per_pass_ == 0) return request.batch;
+    return std::clamp<std::int64_t>(tokens_per_pass_ / prompt_of(request), 1, request.batch);
+}
+
+std::int64_t Generator::longest_part(const GenerationRequest& request) const {
+    const std::int64_t prompt = prompt_of(request);
+    return splits_prompts_ ? std::min(prompt, tokens_per_pass_) : prompt;
 }
 
 ShapeBindings Generator::pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
@@ -154,7 +158,8 @@ ShapeBindings Generator::pass(const GenerationRequest& request, std::int64_t bat
 MemoryUse Generator::memory(const GenerationRequest& request) {
     check(request);
     const std::int64_t prompt = prompt_of(request);
-    const MemoryUse start = predictor_.memory(pass(request, prompts_per_pass(request), prompt, 0));
+    const std::int64_t part = longest_part(request);
+    const MemoryUse start = predictor_.memory(pass(request, prompts_per_pass(request), part, prompt - part));
     MemoryUse use = predictor_.memory(pass(request, request.batch, 1, prompt + request.new_tokens - 1));
     use.activations_bytes = std::max(use.activations_bytes, start.activations_bytes);
     return use;
@@ -193,10 +198,19 @@ std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
 void Generator::run_at_once(const GenerationRequest& request, Generation& result) {
     const std::int64_t prompt = prompt_of(request);
     const std::int64_t together = prompts_per_pass(request);
-    result.prefill_passes = (request.batch + together - 1) / together;
-    result.prefill = predictor_.predict(pass(request, together, prompt, 0));
+    const std::int64_t part = longest_part(request);
+    const std::int64_t whole_parts = prompt / part, rest = prompt % part;
+    const auto read = [&](std::int64_t tokens, std::int64_t past) {
+        return predictor_.predict(pass(request, together, tokens, past));
+    };
+    result.prompts_per_pass = together;
+    result.prompt_tokens_per_pass = part;
+    result.prefill_passes = (request.batch + together - 1) / together * (whole_parts + (rest > 0 ? 1 : 0));
+    result.prefill = read(part, 0);
+    Step prompts = Sum([&](std::int64_t i) { return Step(read(part, i * part)); }).over(0, whole_parts - 1);
+    if (rest > 0) prompts.add(Step(read(rest, prompt - rest)), 1);
     Step all;
-    all.add(Step(result.prefill), static_cast<double>(request.batch) / static_cast<double>(together));
+    all.add(prompts, static_cast<double>(request.batch) / static_cast<double>(together));
     result.ttft_s = all.latency_s;
 
     const auto step = [&](std::int64_t past) { return predictor_.predict(pass(request, request.batch, 1, past)); };

@@ -33,7 +33,8 @@ constexpr const FrameworkModel* models[] = {&pytorch_eager,
                                             &tensorrt,
                                             &tensorrt_onnx,
                                             &vllm,
-                                            &tensorrt_llm};
+                                            &tensorrt_llm,
+                                            &llama_cpp};
 
 /// The framework of that name, whatever its case and punctuation; nullptr where there is none.
 const FrameworkModel* model_called(std::string_view spelled) {

@@ -25,6 +25,7 @@ extern const FrameworkModel torch_tensorrt;
 extern const FrameworkModel tensorrt;
 extern const FrameworkModel vllm;
 extern const FrameworkModel tensorrt_llm;
+extern const FrameworkModel llama_cpp;
 extern const FrameworkModel tensorrt_onnx;
 extern const FrameworkModel onnxruntime_tensorrt;
 extern const FrameworkModel torch_compile_max_autotune;

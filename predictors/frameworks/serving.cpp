@@ -15,6 +15,8 @@ constexpr LoweringTraits serving{.views_cost_host = false,
                                  .skips_padding = true,
                                  .cublas_lt_limit = no_cublas_lt_limit,
                                  .batched_matmul_copies = false,
+                                 // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
+                                 .tokens_per_pass = 8192,
                                  .serves_sequences = true,
                                  .synchronizes_runs = true};
 
@@ -22,6 +24,7 @@ constexpr LoweringTraits vllm_traits = [] {
     LoweringTraits traits = serving;
     // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
     traits.captures_decoding_from = 3;
+    traits.most_captured_sequences = 256;  // Source: vLLM, _BATCH_SIZES_TO_CAPTURE
     traits.evicts_sequences = true;  // Source: vLLM, preemption by recomputation; TensorRT-LLM: GUARANTEED_NO_EVICT
     return traits;
 }();

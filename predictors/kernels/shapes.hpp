@@ -33,6 +33,7 @@ struct GemmShape {
     bool older_library = false;            ///< cuBLAS before 12
     bool engine = false;                   ///< see MemoryShape
     bool separate_bias = false;            ///< the bias is copied into the result first, which the product reads then
+    double row_bytes_per_cycle = 0;        ///< see LoweringTraits
     Precision operands = Precision::fp32;  ///< a precision that quantises layers: formats of x and weight are its own
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };

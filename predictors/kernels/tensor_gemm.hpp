@@ -267,6 +267,26 @@ double value_of(const T& x) {
     }
 }
 
+inline constexpr std::string_view streamed = "matrix-vector";
+
+/// Streams the weights once, in a framework's own kernel, through threads that have only so many loads in flight.
+template <class T>
+KernelPlan<T> plan_streamed(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
+    const Rates<T> r = rates_of(s, device, p);
+    const double weights = static_cast<double>(s.n) * static_cast<double>(s.k) * r.weight_bytes;
+    KernelPlan<T> plan;
+    plan.algorithm = streamed;
+    plan.blocks = static_cast<double>(s.n);
+    plan.blocks_per_sm = 8;
+    plan.waves = plan.blocks / (device.sms * plan.blocks_per_sm);
+    plan.floor_s = p.floor_s * r.cycle_scale;
+    plan.memory_s = overlap(T(weights / (s.row_bytes_per_cycle * device.sms * p.clock * device.boost_clock_hz)),
+                            memory_time(s, device, r, p));
+    plan.seconds = plan.floor_s + plan.memory_s;
+    plan.power_limited_s = plan.seconds;
+    return plan;
+}
+
 /// Is it a product of eight bits by an engine's own kernel?
 inline bool of_engine(const GemmShape& s) {
     return s.engine && (s.operands == Precision::int8 || s.operands == Precision::fp8);
@@ -304,7 +324,10 @@ bool runs_on_tensor_cores(const DeviceRates<T>& device) {
 /// Chooses and times the kernel of a matrix product on tensor cores, without host time.
 template <class T>
 KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
-    return tensor_gemm::plan_choice(s, tensor_gemm::choose(s, device, p), device, p);
+    const KernelPlan<T> tiled = tensor_gemm::plan_choice(s, tensor_gemm::choose(s, device, p), device, p);
+    if (s.row_bytes_per_cycle <= 0 || !s.linear) return tiled;
+    const KernelPlan<T> streamed = tensor_gemm::plan_streamed(s, device, p);
+    return tiled.seconds < streamed.seconds ? streamed : tiled;
 }
 
 }  // namespace ftax::kernels

@@ -252,6 +252,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.weight_reuse_bytes = schedule.weight_bytes;
     shape.older_library = kernel.older_blas;
     shape.operands = kernel.operands;
+    shape.row_bytes_per_cycle = kernel.row_bytes_per_cycle;
     shape.n = dim(c, bound, -1);
     shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
     const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);

@@ -12,6 +12,7 @@
 #include "predictors/lowering/autocast.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/operands.hpp"
+#include "src/core/quantized_weights.hpp"
 
 namespace ftax {
 namespace {
@@ -100,6 +101,8 @@ class Lowering {
           traits_(traits),
           is_quantized_by_file_(std::any_of(graph.ops.begin(), graph.ops.end(),
                                             [](const Op& op) { return !op.text(rewrites::operands).empty(); })),
+          names_quantized_layers_(std::any_of(graph.ops.begin(), graph.ops.end(),
+                                              [](const Op& op) { return !op.text(weights_attribute).empty(); })),
           has_narrow_activations_((traits.engine || traits.calls_engines) &&
                                   (options.precision == Precision::int8 || options.precision == Precision::fp8) &&
                                   !is_quantized_by_file_) {}
@@ -452,6 +455,7 @@ class Lowering {
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
                       .cublas_lt_limit = cublas_lt_limit(),
                       .older_blas = options_.libraries.cudnn < 9 && !traits_.engine,
+                      .row_bytes_per_cycle = traits_.row_bytes_per_cycle,
                       .operands = operands,
                       .op = id,
                       .reads = present_inputs(op),
@@ -475,6 +479,7 @@ class Lowering {
     /// "re:.*mlp.gate$"); TensorRT, developer guide, "Layer Support and Restrictions".
     bool is_quantized(const Op& op) const {
         if (!precision_.quantizes_weights() || op.inputs.size() < 2 || is_quantized_by_file_) return false;
+        if (names_quantized_layers_ && op.text(weights_attribute).empty()) return false;
         if (op.integer(experts_attribute, 0) > 0) return true;
         if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose)
             return has_narrow_activations_ && options_.precision == Precision::int8 &&
@@ -673,6 +678,7 @@ class Lowering {
     /// Does the file say which products are quantised? Then no others are. Source: TensorRT, developer guide, "Explicit
     /// Quantization".
     bool is_quantized_by_file_;
+    bool names_quantized_layers_;                      ///< the checkpoint's other layers are not quantised
     bool has_narrow_activations_;                      ///< layers of an engine hand int8 or fp8 to each other
     std::vector<OpId> last_reader_;                    ///< of each tensor
     std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast

@@ -40,9 +40,18 @@ struct LoweringTraits {
     std::int64_t cublas_lt_limit = 65535;
     bool batched_matmul_copies = true;   ///< operands whose leading dimensions do not merge are copied first
     bool persistent_recurrences = true;  ///< a small recurrent layer is one kernel (PyTorch with cuDNN 8.2 and later)
+    /// Bytes of the weights that an SM loads in a cycle in the framework's own kernels for products of few rows, and at
+    /// best in those of more; 0: the BLAS library has them all.
+    double row_bytes_per_cycle = 0;
     /// From this version on (LibraryVersions::vllm) steps of one token for each sequence are one CUDA graph, and sums
     /// over cards are kernels of the library's own; nullopt: kernels are launched one by one.
     std::optional<int> captures_decoding_from{};
+    std::int64_t most_captured_sequences = 0;  ///< that such a graph serves
+    int captures_from_capability_major = 0;    ///< devices below this compute capability are not captured
+    /// Tokens of prompts that one pass takes in; 0: all prompts at once.
+    std::int64_t tokens_per_pass = 0;
+    bool splits_prompts = false;         ///< also those that alone are longer than a pass
+    bool splits_tensors = true;          ///< cards of one machine can share each layer
     bool serves_sequences = false;       ///< each forward call takes sequences from a scheduler and samples tokens
     bool evicts_sequences = false;       ///< others run on while a sequence waits for memory, else all begin together
     bool synchronizes_runs = false;      ///< every run ends by waiting for the device

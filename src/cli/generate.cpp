@@ -23,8 +23,8 @@ int run_generate(const GenerateArguments& arguments) {
         const auto explain = [&](std::int64_t batch, std::int64_t seq, std::int64_t past) {
             return generator.predictor().explain(generator.pass(last.request, batch, seq, past));
         };
-        const std::int64_t together = (last.request.batch + last.prefill_passes - 1) / last.prefill_passes;
-        return generation_page(result.report, generator.predictor().graph(), explain(together, prompt, 0),
+        return generation_page(result.report, generator.predictor().graph(),
+                               explain(last.prompts_per_pass, last.prompt_tokens_per_pass, 0),
                                explain(last.request.batch, 1, prompt + last.request.new_tokens / 2));
     };
     write_result(arguments.output, {.table = [&] { return to_table(result.report, report::standard_output_style()); },

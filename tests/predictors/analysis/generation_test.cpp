@@ -268,6 +268,26 @@ TEST_CASE("vLLM before CUDA graphs launches a step kernel by kernel and sums ove
     CHECK(step(6).latency_s == captured.latency_s);
 }
 
+TEST_CASE("llama.cpp reads prompts 512 tokens at a time and captures steps of one sequence") {
+    const Graph graph = model();
+    Generator generate = generator(graph, "llama.cpp");
+    const auto pass_s = [&](std::int64_t batch, std::int64_t seq, std::int64_t past) {
+        return generate.predictor().predict(generate.pass({}, batch, seq, past)).latency_s;
+    };
+    const Generation two = generate.generate({.batch = 2, .prompt = 1100, .new_tokens = 2});
+    CHECK(two.prefill_passes == 6);
+    CHECK(two.ttft_s == approx(2 * (pass_s(1, 512, 0) + pass_s(1, 512, 512) + pass_s(1, 76, 1024))));
+    CHECK(generate.generate({.batch = 7, .prompt = 200, .new_tokens = 2}).prefill_passes == 4);
+
+    const auto host_s = [&](const char* device, std::int64_t batch) {
+        Predictor predictor(graph, device_profile(device), framework_profile("llama.cpp"),
+                            {.precision = Precision::fp16});
+        return predictor.predict({{"batch", batch}, {"seq", 1}, {"past", 64}}).host_s;
+    };
+    CHECK(host_s("a100-sxm4-40gb", 2) > host_s("a100-sxm4-40gb", 1) + 10 * layers * 4e-6);
+    CHECK(host_s("t4", 1) > host_s("a100-sxm4-40gb", 1) + 10 * layers * 4e-6);
+}
+
 TEST_CASE("the largest batch fits and one sequence more does not") {
     const Graph graph = model();
     Generator eager = generator(graph, "pytorch-eager", "t4");

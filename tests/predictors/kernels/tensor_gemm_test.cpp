@@ -30,6 +30,28 @@ constexpr const char* devices[] = {"v100-pcie-32gb", "t4",   "a100-sxm4-80gb",  
 
 }  // namespace
 
+TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring, and no less than the memory") {
+    GemmShape few = layer(1, 4096, 14336);
+    few.row_bytes_per_cycle = 8;
+    const double bytes = 4096.0 * 14336 * 2;
+    const auto share_of_bandwidth = [&](std::string_view device) {
+        const double seconds = unfitted(device).plan(few, MathPath::fp16_tensor).seconds;
+        return bytes / seconds / device_spec(device).memory_bandwidth_bytes_per_s;
+    };
+    CHECK(share_of_bandwidth("a100-sxm4-80gb") < 0.6);
+    CHECK(share_of_bandwidth("rtx-4090") > 0.75);
+    CHECK(share_of_bandwidth("rtx-4090") < 1);
+    CHECK(bytes / unfitted("a100-sxm4-80gb").plan(few, MathPath::fp16_tensor).seconds < 8 * 108 * 1.41e9);
+    double before = 0;
+    for (const std::int64_t m : {1, 8, 9, 64, 512, 4096}) {
+        few.m = m;
+        const double seconds = unfitted("a100-sxm4-80gb").plan(few, MathPath::fp16_tensor).seconds;
+        CHECK(seconds >= before);
+        before = seconds;
+    }
+    CHECK(before == unfitted("a100-sxm4-80gb").plan(layer(4096, 4096, 14336), MathPath::fp16_tensor).seconds);
+}
+
 TEST_CASE("tensor cores want rows of 16 bytes") {
     const auto models = unfitted("a100-sxm4-40gb");
     const auto aligned = models.plan(layer(4096, 4096, 4096), MathPath::fp16_tensor);
