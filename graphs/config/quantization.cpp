@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "src/core/quantized_weights.hpp"
 
@@ -58,6 +61,18 @@ std::optional<Precision> model_optimizer(const JsonField& quantization) {
     return std::nullopt;
 }
 
+/// Whether a module's path holds the parts of a pattern between its asterisks, one after the other.
+bool is_named(std::string_view module, std::string_view pattern) {
+    for (std::size_t from = 0; !pattern.empty();) {
+        const std::string_view part = pattern.substr(0, pattern.find('*'));
+        const std::size_t at = module.find(part, from);
+        if (at == std::string_view::npos) return false;
+        from = at + part.size();
+        pattern.remove_prefix(std::min(pattern.size(), part.size() + 1));
+    }
+    return true;
+}
+
 }  // namespace
 
 std::optional<Precision> read_quantization(const JsonField& quantization) {
@@ -66,6 +81,8 @@ std::optional<Precision> read_quantization(const JsonField& quantization) {
     if (method == "fp8") return quantization.find("weight_block_size") ? Precision::fp8_block : Precision::fp8;
     if (method == "fbgemm_fp8") return Precision::fp8;
     if (method == "compressed-tensors") return compressed_tensors(quantization);
+    // Blocks of 32 values with a scale of 8 bits: 4.25 bits a value, where groups of 128 with one of 16 have 4.125.
+    if (method == "mxfp4") return Precision::w4a16;
     if (method.starts_with("modelopt") || quantization.find("quant_algo")) return model_optimizer(quantization);
     return std::nullopt;
 }
@@ -81,10 +98,18 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
         return;
     }
     const std::string name(name_of(*precision));
+    std::vector<std::string> kept;
+    if (const auto listed = quantization.find("modules_to_not_convert")) kept = listed->texts();
+    const auto stays = [&](const Op& op) {
+        return std::any_of(kept.begin(), kept.end(),
+                           [&](const std::string& pattern) { return is_named(op.module, pattern); });
+    };
     for (Op& op : graph.ops) {
+        if (stays(op)) continue;
         const bool layer = (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&
                            op.inputs[1] != no_tensor && graph.tensors[op.inputs[1]].role == TensorRole::weight;
-        if (layer) op.attributes.push_back({std::string(weights_attribute), name});
+        if (layer || op.integer(experts_attribute, 0) > 0)
+            op.attributes.push_back({std::string(weights_attribute), name});
     }
     graph.warnings.push_back(
         fmt::format("the checkpoint's weights are {}: ftax generate predicts them so, other verbs with --precision {}",

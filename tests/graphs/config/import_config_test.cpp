@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ftax/import.hpp"
+#include "ftax/predict.hpp"
 #include "ftax/work.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
@@ -145,6 +146,34 @@ TEST_CASE("the language model of a model for text and images is built alone, and
     CHECK(graph.warnings[0].find("llava") != std::string::npos);
 }
 
+TEST_CASE("the language model of Qwen-VL is Qwen's, in text_config or beside the vision_config") {
+    const std::string old = with("model_type", R"("qwen2_5_vl","vision_config":{"depth":2})");
+    const std::string inner = with("model_type", R"("qwen2_5_vl_text")");
+    for (const std::string& text : {old, R"({"model_type":"qwen2_5_vl","text_config":)" + inner + "}"}) {
+        const Graph graph = import(text);
+        CHECK(parameters(graph) == parameters(import(with("model_type", R"("qwen2")"))));
+        REQUIRE(graph.warnings.size() == 1);
+        CHECK(graph.warnings[0].find("qwen2_5_vl: the graph is that of the language model") == 0);
+    }
+}
+
+TEST_CASE("the type of the weights comes from the whole model where its language model does not say") {
+    const std::string inner = with("torch_dtype", "");
+    const auto type = [](const std::string& text) {
+        const Graph graph = import(text);
+        return std::find_if(graph.tensors.begin(), graph.tensors.end(),
+                            [](const Tensor& tensor) { return tensor.role == TensorRole::weight; })
+            ->dtype;
+    };
+    CHECK(type(R"({"model_type":"llava","torch_dtype":"float16","text_config":)" + inner + "}") == DType::f16);
+    CHECK(type(R"({"model_type":"llava","torch_dtype":"float16","text_config":)" + std::string(llama) + "}") ==
+          DType::bf16);
+    CHECK(type(inner) == DType::f32);
+    std::string quantized = inner;
+    quantized.replace(quantized.rfind('}'), 1, R"(,"quantization_config":{"quant_method":"mxfp4"}})");
+    CHECK(type(quantized) == DType::bf16);
+}
+
 TEST_CASE("a model is loaded from a folder, a file, a zoo name and a name of the hub") {
     const TemporaryFolder folder;
     const std::string file = folder.write("config.json", llama);
@@ -196,12 +225,29 @@ TEST_CASE("quantization_config says which precision the weights have") {
     CHECK(weights(group(R"("num_bits":4,"type":"float")", R"({"num_bits":4})")) == "nvfp4");
     CHECK(weights(R"({"quant_method":"modelopt","quant_algo":"NVFP4"})") == "nvfp4");
     for (const char* unknown : {R"({"quant_method":"bitsandbytes","load_in_4bit":true})", R"({"bits":4})",
-                                R"({"quant_method":"gptq","bits":3})", R"({"quant_method":"mxfp4"})"}) {
+                                R"({"quant_method":"gptq","bits":3})", R"({"quant_method":"hqq"})"}) {
         CHECK_MESSAGE(weights(unknown).empty(), unknown);
     }
-    CHECK(
-        import(with("quantization_config", R"({"quant_method":"mxfp4"})")).warnings[0] ==
-        "quantization_config: ftax has no precision for the formats of 'mxfp4'; weights count in the precision of the "
-        "run");
+    CHECK(weights(R"({"quant_method":"mxfp4"})") == "w4a16");
+    CHECK(import(with("quantization_config", R"({"quant_method":"hqq"})")).warnings[0] ==
+          "quantization_config: ftax has no precision for the formats of 'hqq'; weights count in the precision of the "
+          "run");
     CHECK(failure(with("quantization_config", R"({"quant_method":4})")).code == ErrorCode::model);
+}
+
+TEST_CASE("layers that a quantised checkpoint leaves alone stay as they are") {
+    const Graph graph =
+        import(with("quantization_config",
+                    R"({"quant_method":"mxfp4","modules_to_not_convert":["model.layers.*.self_attn","lm_head"]})"));
+    for (const Op& op : graph.ops) {
+        if (op.kind != OpKind::linear) continue;
+        CHECK_MESSAGE(op.text("weights").empty() == (op.module.find(".mlp.") == std::string::npos), op.module);
+    }
+    const auto weights_bytes = [](const Graph& model) {
+        Predictor predictor(model, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                            {.precision = Precision::w4a16});
+        return predictor.memory({{"batch", 1}, {"seq", 1}, {"past", 1}}).weights_bytes;
+    };
+    const double attention = 2 * (64 * 64 * 2 + 64 * 32 * 2);
+    CHECK(weights_bytes(graph) - weights_bytes(import(llama)) == approx(attention * (2 - 4.125 / 8)));
 }
