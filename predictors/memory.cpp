@@ -27,7 +27,12 @@ bool shares_storage(const Op& op) {
 class Liveness {
   public:
     Liveness(const Graph& graph, const Schedule& schedule, const BoundShapes& bound)
-        : graph_(graph), schedule_(schedule), bound_(bound), root_(graph.tensors.size()), last_(graph.tensors.size()) {
+        : graph_(graph),
+          schedule_(schedule),
+          bound_(bound),
+          written_(written_weights(graph)),
+          root_(graph.tensors.size()),
+          last_(graph.tensors.size()) {
         std::iota(root_.begin(), root_.end(), TensorId{0});
         for (OpId id = 0; id < graph.ops.size(); ++id) visit(id);
         note_narrow_weights();
@@ -89,7 +94,7 @@ class Liveness {
         }
     }
 
-    bool is_cache(TensorId id) const { return is_cache_name(graph_.tensors[id].name); }
+    bool is_cache(TensorId id) const { return written_[id] || is_cache_name(graph_.tensors[id].name); }
 
     bool grows_cache(const Op& op) const {
         return op.kind == OpKind::concat && !op.inputs.empty() && op.inputs[0] != no_tensor &&
@@ -124,6 +129,7 @@ class Liveness {
     const Graph& graph_;
     const Schedule& schedule_;
     const BoundShapes& bound_;
+    const std::vector<bool> written_;                    ///< weights that the run writes into
     std::unordered_map<TensorId, double> narrow_bytes_;  ///< of one value of a quantised weight, its scale included
     std::vector<TensorId> root_;                         ///< the tensor in whose storage each lies
     std::vector<OpId> last_;                             ///< operator that reads a storage last

@@ -129,6 +129,22 @@ std::vector<TensorId> scattered(const Graph& graph, const Op& scatter) {
     return updates;
 }
 
+std::vector<bool> written_weights(const Graph& graph) {
+    std::vector<bool> written(graph.tensors.size());
+    for (const Op& op : graph.ops) {
+        if (op.kind != OpKind::scatter || scattered(graph, op).empty()) continue;
+        for (std::size_t i = 0; i < scatter_bases(op); ++i) {
+            TensorId base = op.inputs[i];
+            while (base != no_tensor && graph.tensors[base].producer != no_op) {
+                const Op& producer = graph.ops[graph.tensors[base].producer];
+                base = is_view(producer) && !producer.inputs.empty() ? producer.inputs[0] : no_tensor;
+            }
+            if (base != no_tensor && graph.tensors[base].role == TensorRole::weight) written[base] = true;
+        }
+    }
+    return written;
+}
+
 namespace {
 
 /// An operand that an operator may lack.

@@ -28,6 +28,9 @@ void check_operands(const Graph& graph);
 /// where it makes a new tensor, or writes a number everywhere.
 [[nodiscard]] std::vector<TensorId> scattered(const Graph& graph, const Op& scatter);
 
+/// Weights that a run writes into: the caches of fixed length of a step of decoding, which exporters keep as buffers.
+[[nodiscard]] std::vector<bool> written_weights(const Graph& graph);
+
 /// Attribute of an attention over a cache of latent vectors (inputs 1 and 2: [batch, 1, tokens, rank] and the rotated
 /// part of the keys) that all heads share. A single query is multiplied by the weights that expand them instead, so
 /// that it meets the latent vectors themselves; a prompt meets keys and values of each head, expanded from its own

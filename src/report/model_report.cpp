@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/core/checked_math.hpp"
+#include "src/core/operands.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
@@ -128,10 +129,14 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
     report.total.name = "total";
     for (const TensorId id : graph.inputs) report.inputs.push_back(typed_name(graph.tensors[id], bound));
     for (const TensorId id : graph.outputs) report.outputs.push_back(typed_name(graph.tensors[id], bound));
-    const std::vector<bool> tied = tied_weights(graph, bound);
+    const std::vector<bool> tied = tied_weights(graph, bound), written = written_weights(graph);
     for (TensorId id = 0; id < graph.tensors.size(); ++id) {
         const Tensor& tensor = graph.tensors[id];
         if (tensor.role != TensorRole::weight || !tensor.known_shape || tied[id]) continue;
+        if (written[id]) {
+            report.written_bytes = checked_add(report.written_bytes, byte_count(tensor, bound));
+            continue;
+        }
         report.parameters = checked_add(report.parameters, element_count(tensor, bound));
         report.parameter_bytes = checked_add(report.parameter_bytes, byte_count(tensor, bound));
     }
@@ -179,8 +184,13 @@ std::string to_table(const ModelReport& report, Style style) {
         fmt::format("{} operators, {} FLOPs, {} MACs (a multiply-add of a contraction counts once), {} moved\n",
                     report.total.operators, count(static_cast<double>(report.total.flops)),
                     count(static_cast<double>(report.total.macs)), byte_size(static_cast<double>(report.total.bytes)));
-    text += fmt::format("{} parameters, {}\n", count(static_cast<double>(report.parameters)),
+    text += fmt::format("{} parameters, {}", count(static_cast<double>(report.parameters)),
                         byte_size(static_cast<double>(report.parameter_bytes)));
+    if (report.written_bytes > 0) {
+        text += fmt::format("; {} of buffers that a run writes (caches)",
+                            byte_size(static_cast<double>(report.written_bytes)));
+    }
+    text += "\n";
     const double known = report.total.operators == 0 ? 1
                                                      : 1 - static_cast<double>(report.unknown_operators) /
                                                                static_cast<double>(report.total.operators);
@@ -202,6 +212,7 @@ std::string to_json(const ModelReport& report) {
                                           {"outputs", report.outputs},
                                           {"parameters", report.parameters},
                                           {"parameter_bytes", report.parameter_bytes},
+                                          {"written_bytes", report.written_bytes},
                                           {"total", group_json(report.total)},
                                           {"unknown_operators", report.unknown_operators},
                                           {"unknown", report.unknown},

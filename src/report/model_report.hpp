@@ -28,6 +28,7 @@ struct ModelReport {
     ShapeBindings bindings;
     std::vector<std::string> inputs, outputs;  ///< "x f32[8,3,224,224]"
     std::int64_t parameters = 0;
+    std::int64_t written_bytes = 0;  ///< of buffers that a run writes into, no parameters
     std::int64_t parameter_bytes = 0;
     WorkGroup total;
     std::vector<WorkGroup> by_kind;    ///< most FLOPs first

@@ -11,8 +11,11 @@
 
 #include "ftax/import.hpp"
 #include "ftax/memory.hpp"
+#include "ftax/predict.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
+#include "src/core/operands.hpp"
+#include "src/report/model_report.hpp"
 
 using namespace ftax;
 
@@ -94,6 +97,26 @@ TEST_CASE("exported steps of decoding have the work of the built-in families") {
         CHECK(count(graph, OpKind::custom) == 0);
         CHECK(count(graph, OpKind::scatter) == 4);
         CHECK(contraction_flops(graph, 128) == contraction_flops(family(model), 128));
+    }
+}
+
+TEST_CASE("caches of fixed length are no parameters of an exported step") {
+    constexpr std::int64_t layers = 2, tensors = 2, sequences = 2, tokens = 128, head = 32;
+    for (const auto& [model, heads] : {std::pair("llama", std::int64_t{2}), std::pair("gpt2", std::int64_t{8})}) {
+        CAPTURE(model);
+        const Graph graph = exported(std::string(model) + "-static.pt2");
+        const std::vector<bool> written = written_weights(graph);
+        const BoundShapes bound = ftax::bind(graph, {});
+        std::int64_t values = 0;
+        for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+            if (written[id]) values += element_count(graph.tensors[id], bound);
+        }
+        CHECK(values == layers * tensors * sequences * heads * tokens * head);
+        const report::ModelReport report = report::model_report(graph, {}, 1);
+        CHECK(report.written_bytes == 2 * values);
+        Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"),
+                            {.precision = Precision::fp16});
+        CHECK(predictor.memory({}).cache_bytes == 2 * values);
     }
 }
 
