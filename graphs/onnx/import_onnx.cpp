@@ -8,6 +8,7 @@
 #include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/module_paths.hpp"
+#include "graphs/onnx/shared_weights.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"
 
@@ -17,10 +18,12 @@ Graph import_onnx(std::string_view bytes, const std::string& path, const ImportO
                   const std::function<void()>& release) {
     try {
         const onnx_import::ModelRecord model = onnx_import::read_model({bytes, 0}, options.max_nodes, release);
-        Graph graph = onnx_import::Importer(model, options, std::filesystem::path(path).parent_path().string()).run();
+        const std::string directory = std::filesystem::path(path).parent_path().string();
+        Graph graph = onnx_import::Importer(model, options, directory).run();
         const onnx_import::ModuleTypes types = onnx_import::module_types(model.graph.nodes);
         canonicalize(graph);
         onnx_import::restore_folded_layers(graph, types);
+        onnx_import::share_embedding(graph, model.graph, directory);
         onnx_import::record_module_calls(graph, types);
         propagate_strides(graph);
         if (graph.name.empty()) graph.name = std::filesystem::path(path).stem().string();

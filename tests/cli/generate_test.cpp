@@ -114,6 +114,13 @@ TEST_CASE("ftax generate refuses what is no request and no model of text") {
     CHECK(exit_code(command(empty, {"--prompt", "8", "--new-tokens", "8"})) == 2);
     const std::string tokenizer = folder.write("tokenizer_config.json", R"({"tokenizer_class":"LlamaTokenizer"})");
     CHECK(exit_code(command(tokenizer, {"--prompt", "8", "--new-tokens", "8"})) == 3);
+    const auto uneven = run_ftax(command(model, {"--prompt", "8", "--new-tokens", "8", "--tp", "3"}));
+    CHECK(uneven.errors.find("config.json: num_attention_heads: 8 heads cannot be cut into equal parts for 3 cards") !=
+          std::string::npos);
+    const auto by_layers = run_ftax({"generate", model, "--device", "a100-sxm4-40gb", "--framework", "llama.cpp",
+                                     "--prompt", "8", "--new-tokens", "8", "--tp", "2"});
+    CHECK(by_layers.exit_code == 2);
+    CHECK(by_layers.errors.find("llama.cpp gives each card layers of its own") != std::string::npos);
     const auto beyond = run_ftax(command(model, {"--prompt", "4096", "--new-tokens", "8"}));
     CHECK(beyond.exit_code == 0);
     CHECK(beyond.errors.find("4096") != std::string::npos);
