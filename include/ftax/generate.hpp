@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,6 +73,8 @@ class Generator {
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
 
     [[nodiscard]] Predictor& predictor() { return predictor_; }
+    /// Of the passes behind the first, which find an encoder's results in the cache.
+    [[nodiscard]] Predictor& decoder() { return steps_ ? *steps_ : predictor_; }
     /// The symbols of a pass: `seq` new tokens of each sequence behind `past` cached ones.
     [[nodiscard]] ShapeBindings pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
                                      std::int64_t past) const;
@@ -87,6 +90,8 @@ class Generator {
     [[nodiscard]] std::int64_t longest_part(const GenerationRequest& request) const;
 
     Predictor predictor_;
+    std::unique_ptr<const Graph> steps_graph_;  ///< where it is not the whole graph
+    std::unique_ptr<Predictor> steps_;
     bool schedules_ = false;  ///< the framework takes sequences in as memory allows
     bool evicts_ = false;     ///< and out again, so that turns overlap
     bool skips_padding_ = false;

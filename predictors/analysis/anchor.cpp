@@ -404,17 +404,18 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
         .gpu = row.gpu, .framework = row.framework, .model = row.model, .latency_s = row.latency_s, .line = row.line};
     struct Pass {
         double count;
+        Predictor& predictor;
         ShapeBindings bindings;
     };
     const Pass passes[] = {{static_cast<double>(row.batch * row.prompt) / static_cast<double>(together * part),
-                            generator.pass(request, together, part, (row.prompt - part) / 2)},
-                           {generation.waves * static_cast<double>(row.new_tokens - 1),
+                            generator.predictor(), generator.pass(request, together, part, (row.prompt - part) / 2)},
+                           {generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
                             generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)),
                                            1, row.prompt + row.new_tokens / 2)}};
     Predictor& predictor = generator.predictor();
     AnchorRow sum;
     for (const Pass& pass : passes) {
-        const AnchorRow one = anchor_row(measured, predictor, pass.bindings);
+        const AnchorRow one = anchor_row(measured, pass.predictor, pass.bindings);
         if (&pass == passes) {
             sum = one;
             sum.host_s = sum.calls = sum.device_s = sum.forward_s = 0;

@@ -8,6 +8,7 @@
 #include "ftax/error.hpp"
 #include "ftax/generate.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/lowering/rewrites.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -125,6 +126,11 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
                         "batch, seq and past)",
                         graph.name, symbol));
     }
+    if (auto steps = rewrites::without_encoder(graph)) {
+        steps_graph_ = std::make_unique<const Graph>(std::move(*steps));
+        steps_ = std::make_unique<Predictor>(*steps_graph_, predictor_.device(), predictor_.framework(),
+                                             one_by_one(options));
+    }
     const LoweringTraits& traits = model_of(predictor_.framework()).traits;
     schedules_ = traits.serves_sequences;
     evicts_ = traits.evicts_sequences;
@@ -160,8 +166,9 @@ MemoryUse Generator::memory(const GenerationRequest& request) {
     const std::int64_t prompt = prompt_of(request);
     const std::int64_t part = longest_part(request);
     const MemoryUse start = predictor_.memory(pass(request, prompts_per_pass(request), part, prompt - part));
-    MemoryUse use = predictor_.memory(pass(request, request.batch, 1, prompt + request.new_tokens - 1));
+    MemoryUse use = decoder().memory(pass(request, request.batch, 1, prompt + request.new_tokens - 1));
     use.activations_bytes = std::max(use.activations_bytes, start.activations_bytes);
+    use.weights_bytes = std::max(use.weights_bytes, start.weights_bytes);
     return use;
 }
 
@@ -213,7 +220,7 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
     all.add(prompts, static_cast<double>(request.batch) / static_cast<double>(together));
     result.ttft_s = all.latency_s;
 
-    const auto step = [&](std::int64_t past) { return predictor_.predict(pass(request, request.batch, 1, past)); };
+    const auto step = [&](std::int64_t past) { return decoder().predict(pass(request, request.batch, 1, past)); };
     const std::int64_t last = prompt + std::max<std::int64_t>(0, request.new_tokens - 2);
     result.first_tpot_s = step(prompt).latency_s;
     result.decode = step(prompt + (last - prompt) / 2);
@@ -269,15 +276,15 @@ DecodeCrossover Generator::crossover(const GenerationRequest& request, const Dec
         result.context.reset();
     } else {
         const ShapeBindings one = pass(request, 1, 1, prompt_of(request));
-        result.batch = find_crossover(predictor_, one, result.largest_batch);
-        if (!result.batch) result.batch_bound = predictor_.predict(one).bound;
+        result.batch = find_crossover(decoder(), one, result.largest_batch);
+        if (!result.batch) result.batch_bound = decoder().predict(one).bound;
     }
     result.longest_context = no_limit;
     for (const SymbolRange& range : predictor_.graph().ranges) {
         if (range.symbol == "past+seq") result.longest_context = std::min(result.longest_context, range.greatest - 1);
     }
     // With a cache of fixed length a step takes as long at its beginning as at its end.
-    const auto at = [&](std::int64_t past) { return predictor_.predict(pass(request, request.batch, 1, past)); };
+    const auto at = [&](std::int64_t past) { return decoder().predict(pass(request, request.batch, 1, past)); };
     const auto waits = [](const Prediction& p) { return p.host_s > p.device_s; };
     const Prediction start = at(0);
     const Prediction end = at(result.longest_context);

@@ -261,6 +261,47 @@ void absorb_latent_expansion(Graph& graph) {
     remove_unread(graph, readers);
 }
 
+std::optional<Graph> without_encoder(const Graph& graph) {
+    const auto grows = [&](const Tensor& tensor) {
+        return std::any_of(tensor.shape.begin(), tensor.shape.end(), [&](Expression size) {
+            const std::vector<std::string> symbols = graph.expressions.symbols_of(size);
+            return std::any_of(symbols.begin(), symbols.end(),
+                               [](const std::string& symbol) { return symbol != "batch"; });
+        });
+    };
+    enum class Source : std::uint8_t { none, data, text };  // what a tensor depends on
+    std::vector<Source> source(graph.tensors.size(), Source::none);
+    for (const TensorId input : graph.inputs) {
+        const Tensor& tensor = graph.tensors[input];
+        source[input] = is_float(tensor.dtype) && !grows(tensor) ? Source::data : Source::text;
+    }
+    std::vector<bool> computed(graph.ops.size(), false), crosses(graph.tensors.size(), false);
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& op = graph.ops[id];
+        Source most = Source::none;
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) most = std::max(most, source[input]);
+        }
+        for (const TensorId output : op.outputs) source[output] = most;
+        computed[id] = most == Source::data;
+        if (computed[id]) continue;
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor && source[input] == Source::data) crosses[input] = true;
+        }
+    }
+    if (std::find(computed.begin(), computed.end(), true) == computed.end()) return std::nullopt;
+    Graph steps = graph;
+    std::erase_if(steps.inputs, [&](TensorId input) { return source[input] == Source::data; });
+    for (TensorId id = 0; id < graph.tensors.size(); ++id) {
+        if (!crosses[id]) continue;
+        steps.tensors[id].role = TensorRole::input;
+        steps.tensors[id].name = "past_key_values.encoder." + steps.tensors[id].name;
+        steps.inputs.push_back(id);
+    }
+    erase(steps, computed);
+    return steps;
+}
+
 void append_to_pages(Graph& graph) {
     assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);

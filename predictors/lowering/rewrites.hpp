@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "ftax/graph.hpp"
@@ -83,6 +84,10 @@ void eliminate_concatenations(Graph& graph);
 /// many operations, and reads as much, as expanding the new tokens alone.
 /// Source: DeepSeek-V2, arXiv 2405.04434, section 2.1.2; vLLM, MLACommonImpl (W_UK, W_UV).
 void absorb_latent_expansion(Graph& graph);
+/// The graph of the passes behind the first: what depends on data that is no text alone (an encoder of audio, the keys
+/// and values that a decoder's layers make of its result) has been computed, and is a cache. nullopt where there is no
+/// such part. Source: transformers, EncoderDecoderCache.
+[[nodiscard]] std::optional<Graph> without_encoder(const Graph& graph);
 /// Lets attention write new keys and values into the pages of a cache instead of joining them to the old ones.
 /// Source: vLLM, reshape_and_cache; TensorRT-LLM, paged KV cache of the attention plugin.
 void append_to_pages(Graph& graph);

@@ -20,12 +20,13 @@ int run_generate(const GenerateArguments& arguments) {
         Generator& generator = result.generators.back();
         const Generation& last = result.report.rows.back().generation;
         const std::int64_t prompt = last.request.prompt;
-        const auto explain = [&](std::int64_t batch, std::int64_t seq, std::int64_t past) {
-            return generator.predictor().explain(generator.pass(last.request, batch, seq, past));
+        const auto explain = [&](Predictor& predictor, std::int64_t batch, std::int64_t seq, std::int64_t past) {
+            return report::ExplainedPass{predictor.graph(),
+                                         predictor.explain(generator.pass(last.request, batch, seq, past))};
         };
-        return generation_page(result.report, generator.predictor().graph(),
-                               explain(last.prompts_per_pass, last.prompt_tokens_per_pass, 0),
-                               explain(last.request.batch, 1, prompt + last.request.new_tokens / 2));
+        return generation_page(
+            result.report, explain(generator.predictor(), last.prompts_per_pass, last.prompt_tokens_per_pass, 0),
+            explain(generator.decoder(), last.request.batch, 1, prompt + last.request.new_tokens / 2));
     };
     write_result(arguments.output, {.table = [&] { return to_table(result.report, report::standard_output_style()); },
                                     .json = [&] { return to_json(result.report); },

@@ -96,15 +96,17 @@ std::vector<std::string> warnings_of(const GenerationReport& report) {
 
 }  // namespace
 
-std::string generation_page(const GenerationReport& report, const Graph& graph, const Explanation& prefill,
-                            const Explanation& decode) {
+std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill, const ExplainedPass& decode) {
     const Chart chart = step_chart(report);
     const Generation& last = report.rows.back().generation;
-    std::string html =
-        facts_line(report.run) + to_figure(chart, "") + generations_section(report) + memory_section(last.memory) +
-        breakdown_section("operator kind, prompt", "prefill", breakdown(graph, prefill.launches, kind_of)) +
-        breakdown_section("operator kind, a step of decoding", "decode", breakdown(graph, decode.launches, kind_of)) +
-        section("Warnings", warning_list(warnings_of(report))) + provenance_section(report.run);
+    const auto kinds = [](const ExplainedPass& pass) {
+        return breakdown(pass.graph, pass.explanation.launches, kind_of);
+    };
+    std::string html = facts_line(report.run) + to_figure(chart, "") + generations_section(report) +
+                       memory_section(last.memory) +
+                       breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
+                       breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
+                       section("Warnings", warning_list(warnings_of(report))) + provenance_section(report.run);
     return page(chart.title, html);
 }
 

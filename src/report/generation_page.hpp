@@ -6,9 +6,14 @@
 
 namespace ftax::report {
 
-/// The page of `ftax generate`: times over batches, both phases of the last batch kind by kind, memory. `graph` is that
-/// in which the explanations count (Predictor::graph).
-[[nodiscard]] std::string generation_page(const GenerationReport& report, const Graph& graph,
-                                          const Explanation& prefill, const Explanation& decode);
+/// A pass and the graph in which its explanation counts (Predictor::graph).
+struct ExplainedPass {
+    const Graph& graph;
+    Explanation explanation;
+};
+
+/// The page of `ftax generate`: times over batches, both phases of the last batch kind by kind, memory.
+[[nodiscard]] std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill,
+                                          const ExplainedPass& decode);
 
 }  // namespace ftax::report

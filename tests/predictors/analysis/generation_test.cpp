@@ -383,3 +383,28 @@ TEST_CASE("a model without a cache generates nothing") {
     const Graph encoder = load_graph("bert");
     CHECK(failure_of([&] { return generator(encoder, "pytorch-eager"); }).code == ErrorCode::model);
 }
+
+TEST_CASE("the encoder of speech runs once, and its keys and values are part of the cache") {
+    constexpr std::int64_t width = 64, blocks = 2, frames = 100, types = 2;
+    const Graph graph = import_config(
+        R"({"model_type":"whisper","d_model":64,"encoder_layers":2,"decoder_layers":2,"encoder_attention_heads":4,
+            "decoder_attention_heads":4,"encoder_ffn_dim":128,"decoder_ffn_dim":128,"max_source_positions":100,
+            "max_target_positions":448,"num_mel_bins":80,"vocab_size":500,"torch_dtype":"float16"})",
+        "config.json", "speech");
+    Generator generate = generator(graph, "vllm");
+    const GenerationRequest request{.batch = 3, .prompt = 4, .new_tokens = 8};
+    const auto convolutions = [](const Graph& of) {
+        return std::count_if(of.ops.begin(), of.ops.end(), [](const Op& op) { return op.kind == OpKind::conv; });
+    };
+    CHECK(convolutions(generate.predictor().graph()) == 2);
+    CHECK(convolutions(generate.decoder().graph()) == 0);
+    const Generation g = generate.generate(request);
+    CHECK(g.tpot_s < 0.8 * g.ttft_s);
+    const MemoryUse whole = generate.predictor().memory(generate.pass(request, 3, 4, 0));
+    CHECK(g.memory.weights_bytes == whole.weights_bytes);
+    CHECK(g.memory.cache_bytes == types * blocks * 3 * (frames + 4 + 8) * width * 2);
+
+    const Graph text = model();
+    Generator decoder = generator(text, "vllm");
+    CHECK(&decoder.decoder() == &decoder.predictor());
+}
