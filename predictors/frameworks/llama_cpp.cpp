@@ -17,7 +17,8 @@ constexpr LoweringTraits traits{
     .cublas_lt_limit = 0,
     .batched_matmul_copies = false,
     // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
-    // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023).
+    // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
+    // with 17 figures of those tables and llm_static.csv in view.
     .row_bytes_per_cycle = 8,
     // Source: llama.cpp, pull request 6766 (May 2024): CUDA graphs for single sequences, from Ampere on.
     .captures_decoding_from = 0,
@@ -31,7 +32,8 @@ constexpr LoweringTraits traits{
     .host_kind = HostKind::engine,
 };
 
-// Orders of magnitude: a launch from C++; the graph's construction, the logits' way to the host; the sampler.
+// Orders of magnitude: a launch from C++; the graph's construction and the logits' way to the host, with the same
+// figures in view; the sampler.
 constexpr HostPrior priors[] = {{"host.engine", 4e-6}, {"host.forward", 5e-4}, {"host.sequence", 50e-6}};
 
 const FrameworkModel llama_cpp{
