@@ -37,14 +37,15 @@ void visit_parameters(MixtureParameters<T>& p, Visit&& visit) {
 
 namespace mixture {
 
-/// Expected number of experts that have a token. Source: each token leaves out a given expert with probability
-/// 1 - per_token / experts.
+/// Expected number of experts that have a token: no fewer than one token has, no more than all together can have.
+/// Source: each token leaves out a given expert with probability 1 - per_token / experts.
 template <class T>
 T touched_experts(double tokens, double per_token, double experts, const T& spread) {
     using std::exp;
     if (per_token >= experts) return T(experts);
     const T touched = experts * (1.0 - exp(std::log1p(-per_token / experts) * (spread * tokens)));
-    return touched < per_token ? T(per_token) : touched;
+    const double most = tokens * per_token;
+    return touched < per_token ? T(per_token) : touched < most ? touched : T(most);
 }
 
 /// Products of x · W with a weight for each expert that has rows; no floor. Seconds.
