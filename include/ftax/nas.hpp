@@ -59,6 +59,8 @@ class Space {
     virtual std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int> choices) const = 0;
     /// Appends one block. `live` holds the tensors that later blocks may read; live[0] is the output at the end.
     virtual void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const = 0;
+    /// Dimensions besides `batch` that the networks leave open, with what they are where a caller does not say.
+    virtual ShapeBindings usual_dims() const { return {}; }
     /// Whether the host waits for the device after each block in the runs that the space is known from.
     virtual bool waits_after_blocks() const { return false; }
 };
@@ -72,8 +74,12 @@ inline constexpr std::string_view measured_host = "help-pytorch-1.8";
 /// Throws Error{usage} listing the spaces when there is none of that name.
 [[nodiscard]] const Space& space(std::string_view name);
 
-/// The whole network of an architecture, symbolic in `batch`. Throws Error{limit} beyond a million operators,
-/// Error{model} when the architecture has none.
+/// The usual dimensions of a space with those that a caller gives in their place. Throws Error{usage} naming a
+/// dimension that the space does not leave open.
+[[nodiscard]] ShapeBindings dims_of(const Space& space, const ShapeBindings& given);
+
+/// The whole network of an architecture, symbolic in `batch` and the dimensions that the space leaves open. Throws
+/// Error{limit} beyond a million operators, Error{model} when the architecture has none.
 [[nodiscard]] Graph build_graph(const Space& space, std::span<const int> choices);
 
 /// What sets one measuring campaign apart from the profiles.
@@ -101,13 +107,13 @@ struct Calibration {
 
 /// Estimates the scalars of a campaign from a handful of samples; all batches share them. Robust: a few samples that
 /// something disturbed do not move them. `campaign` says whether the host waits; its scalars are ignored.
-/// Throws Error{usage} without samples or for a latency that is not positive.
+/// `dims` as CostFunction takes them. Throws Error{usage} without samples or for a latency that is not positive.
 /// Source: maximum of the posterior (predictors/analysis/log_posterior.hpp); log-normal priors keep a column that the
 /// device decides from moving the host, and samples from moving classes of kernels that they do not tell apart. The
 /// noise is what the samples themselves show.
 [[nodiscard]] Calibration calibrate(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
                                     const PredictOptions& options, std::span<const Sample> samples,
-                                    Campaign campaign = {});
+                                    Campaign campaign = {}, const ShapeBindings& dims = {});
 
 /// Latency of architectures of one space on one device under one framework, for fixed batches.
 /// The timeline of a block is a linear map in the (max, +) algebra: the state is (host clock, device clock), and blocks
@@ -118,11 +124,11 @@ struct Calibration {
 class CostFunction {
   public:
     /// Throws Error{usage} when the device lacks the precision, a batch is below 1 or the space has no choices.
-    /// `space` must outlive the cost function.
+    /// `space` must outlive the cost function. `dims` take the place of Space::usual_dims().
     CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
-                 std::vector<std::int64_t> batches, Campaign campaign = {});
+                 std::vector<std::int64_t> batches, Campaign campaign = {}, const ShapeBindings& dims = {});
     CostFunction(const Space&& temporary, DeviceProfile, FrameworkProfile, PredictOptions, std::vector<std::int64_t>,
-                 Campaign = {}) = delete;
+                 Campaign = {}, const ShapeBindings& = {}) = delete;
     ~CostFunction();
     CostFunction(CostFunction&&) noexcept;
     CostFunction& operator=(CostFunction&&) noexcept;
@@ -138,6 +144,7 @@ class CostFunction {
 
     [[nodiscard]] const Space& space() const;  ///< the caller's
     [[nodiscard]] const std::vector<std::int64_t>& batches() const;
+    [[nodiscard]] const ShapeBindings& dims() const;  ///< all but `batch`
 
   private:
     struct State;

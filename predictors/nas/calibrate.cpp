@@ -52,7 +52,8 @@ Campaign with(Campaign campaign, const VectorXd& at) {
 class Samples {
   public:
     Samples(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
-            const PredictOptions& options, std::span<const Sample> samples, const Campaign& campaign)
+            const PredictOptions& options, std::span<const Sample> samples, const Campaign& campaign,
+            const ShapeBindings& dims)
         : space_(space),
           costs_(host_costs(framework, options.precision)),
           campaign_(campaign),
@@ -63,7 +64,9 @@ class Samples {
             space.blocks(sample.choices, chain);
             const BuiltNetwork built = build_network(space, sample.choices, chain);
             Predictor predictor(built.graph, device, framework, options);
-            static_cast<void>(predictor.predict({{"batch", sample.batch}}, launches));
+            ShapeBindings bindings = dims;
+            bindings["batch"] = sample.batch;
+            static_cast<void>(predictor.predict(bindings, launches));
             networks_.push_back({timed_network(built, predictor.graph(), launches), std::log(sample.latency_s)});
         }
     }
@@ -146,12 +149,14 @@ double shown_noise(const PosteriorMaximum& maximum, double noise) {
 }  // namespace
 
 Calibration calibrate(const Space& space, const DeviceProfile& device, const FrameworkProfile& framework,
-                      const PredictOptions& options, std::span<const Sample> samples, Campaign campaign) {
+                      const PredictOptions& options, std::span<const Sample> samples, Campaign campaign,
+                      const ShapeBindings& dims) {
     if (samples.empty()) throw Error(ErrorCode::usage, "there are no samples to calibrate on");
     for (const Sample& sample : samples) {
         if (!(sample.latency_s > 0)) throw Error(ErrorCode::usage, "the latency of a sample must be positive");
     }
-    const Samples rows(space, device, framework, libraries_of(framework, options), samples, campaign);
+    const Samples rows(space, device, framework, libraries_of(framework, options), samples, campaign,
+                       dims_of(space, dims));
     const NormalBelief belief = prior();
     PosteriorMaximum best = find_valley(belief, rows);
     double noise = usual_noise;

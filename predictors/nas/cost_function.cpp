@@ -30,12 +30,13 @@ struct TimedBlock {
 
 struct CostFunction::State {
     State(const Space* s, DeviceProfile d, FrameworkProfile f, PredictOptions o, std::vector<std::int64_t> b,
-          const SegmentMaker& maker)
+          ShapeBindings sizes, const SegmentMaker& maker)
         : space(s),
           device(std::move(d)),
           framework(std::move(f)),
           options(libraries_of(framework, o)),
           batches(std::move(b)),
+          dims(std::move(sizes)),
           site_options(s->options()),
           sites(site_options.size()),
           segment_of(maker) {}
@@ -45,6 +46,7 @@ struct CostFunction::State {
     FrameworkProfile framework;
     PredictOptions options;
     std::vector<std::int64_t> batches;
+    ShapeBindings dims;
     std::vector<int> site_options;
     std::size_t sites;
     SegmentMaker segment_of;
@@ -63,7 +65,9 @@ struct CostFunction::State {
         beginnings.assign(batches.size(), {});
         std::vector<LaunchCosts> launches;
         for (std::size_t b = 0; b < batches.size(); ++b) {
-            static_cast<void>(predictor.predict({{"batch", batches[b]}}, launches));
+            ShapeBindings bindings = dims;
+            bindings["batch"] = batches[b];
+            static_cast<void>(predictor.predict(bindings, launches));
             const TimedNetwork network = timed_network(built, predictor.graph(), launches);
             beginnings[b] = segment_of.run(network.beginning, 0);
             for (std::size_t block = 0; block < chain.size(); ++block) {
@@ -148,7 +152,7 @@ struct CostFunction::State {
 };
 
 CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkProfile framework, PredictOptions options,
-                           std::vector<std::int64_t> batches, Campaign campaign) {
+                           std::vector<std::int64_t> batches, Campaign campaign, const ShapeBindings& dims) {
     for (const std::int64_t batch : batches) {
         if (batch < 1) throw Error(ErrorCode::usage, fmt::format("batch must be at least 1, not {}", batch));
     }
@@ -157,7 +161,7 @@ CostFunction::CostFunction(const Space& space, DeviceProfile device, FrameworkPr
     const SegmentMaker segment_of(host_costs(framework, options.precision), campaign, space,
                                   synchronizes_runs(model_of(framework), options));
     state_ = std::make_unique<State>(&space, std::move(device), std::move(framework), options, std::move(batches),
-                                     segment_of);
+                                     dims_of(space, dims), segment_of);
 }
 CostFunction::~CostFunction() = default;
 CostFunction::CostFunction(CostFunction&&) noexcept = default;
@@ -204,6 +208,9 @@ void CostFunction::marginal_cost(std::span<const int> choices, std::size_t site,
 
 const Space& CostFunction::space() const {
     return *state_->space;
+}
+const ShapeBindings& CostFunction::dims() const {
+    return state_->dims;
 }
 const std::vector<std::int64_t>& CostFunction::batches() const {
     return state_->batches;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -33,6 +34,24 @@ BuiltNetwork build_network(const Space& space, std::span<const int> choices, std
     if (net.graph().ops.empty()) throw Error(ErrorCode::model, fmt::format("{}: the network is empty", space.name()));
     built.graph = net.finish({live[0]});
     return built;
+}
+
+ShapeBindings dims_of(const Space& space, const ShapeBindings& given) {
+    ShapeBindings dims = space.usual_dims();
+    for (const auto& [name, value] : given) {
+        const auto usual = dims.find(name);
+        if (usual == dims.end()) {
+            std::vector<std::string> open;
+            for (const auto& [known, _] : dims) open.push_back(known);
+            throw Error(ErrorCode::usage,
+                        fmt::format("the space {} leaves no dimension '{}' open (those are: {})", space.name(),
+                                    excerpt(name), open.empty() ? "none" : fmt::format("{}", fmt::join(open, ", "))));
+        }
+        if (value < 1)
+            throw Error(ErrorCode::usage, fmt::format("dimension '{}' must be at least 1, not {}", name, value));
+        usual->second = value;
+    }
+    return dims;
 }
 
 Graph build_graph(const Space& space, std::span<const int> choices) {

@@ -9,7 +9,7 @@
 namespace ftax::nas {
 namespace {
 
-/// Encoders of a given width, depth, heads and feed-forward width over 128 tokens, heads of 64 channels whatever the
+/// Encoders of a given width, depth, heads and feed-forward width over `seq` tokens, heads of 64 channels whatever the
 /// width. Source: Devlin et al., "BERT", NAACL 2019, arXiv 1810.04805; the free choice of heads and feed-forward width
 /// of Chen et al., "AutoFormer", ICCV 2021, arXiv 2107.00651, section 3.
 struct Range {
@@ -21,7 +21,7 @@ constexpr std::array<Range, 4> ranges{
 enum Site : std::size_t { width, depth, heads, ffn };
 constexpr std::int64_t head_channels = 64;
 constexpr std::int64_t vocabulary = 30522;
-const std::string tokens = "128";
+const std::string tokens = "seq";
 
 enum Kind : std::int16_t { embedding, layer };
 
@@ -61,6 +61,8 @@ class Transformer final : public Space {
         chain.push_back({{embedding, value(width)}});
         for (int i = 0; i < value(depth); ++i) chain.push_back({{layer, value(width), value(heads), value(ffn)}});
     }
+
+    ShapeBindings usual_dims() const override { return {{tokens, 128}}; }
 
     std::vector<TensorId> inputs(GraphBuilder& net, std::span<const int>) const override {
         return {net.input("tokens", {"batch", tokens}, DType::i64)};

@@ -32,6 +32,7 @@ struct NasArguments {
     std::string architectures;
     RunArguments run;
     std::string batches = "1";
+    std::vector<std::string> dims;
     std::string output = "-";
     std::string score;
     std::size_t top = 0;
@@ -78,11 +79,11 @@ FrameworkProfile nas_framework_profile(const RunArguments& run, LibraryVersions&
 
 /// The campaign that the anchor rows show, or that of the profiles without any.
 nas::Campaign campaign_of(const NasArguments& arguments, const nas::Space& space, const DeviceProfile& device,
-                          const FrameworkProfile& framework, const PredictOptions& options) {
+                          const FrameworkProfile& framework, const PredictOptions& options, const ShapeBindings& dims) {
     const nas::Campaign campaign{.waits_after_blocks = arguments.waits};
     if (arguments.run.anchor.empty()) return campaign;
     const std::vector<nas::Sample> samples = read_samples(arguments.run.anchor, space);
-    const nas::Calibration fitted = nas::calibrate(space, device, framework, options, samples, campaign);
+    const nas::Calibration fitted = nas::calibrate(space, device, framework, options, samples, campaign, dims);
     fmt::print(notices(), "{} anchor rows: host time × {:.2f} (± {:.0f} %), device time × {:.2f} (± {:.0f} %)\n",
                samples.size(), fitted.campaign.host_scale, 100 * fitted.host_relative_stddev,
                fitted.campaign.device_scale, 100 * fitted.device_relative_stddev);
@@ -210,6 +211,8 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
 int run_nas(const NasArguments& arguments) {
     if (arguments.pareto && arguments.score.empty()) throw Error(ErrorCode::usage, "--pareto needs --score COLUMN");
     const nas::Space& space = nas::space(arguments.space);
+    ShapeBindings dims;
+    for (const std::string& dim : arguments.dims) parse_dimension(dim, dims);
     Architectures archs = read_architectures(arguments.architectures, space);
     const DeviceProfile device = device_profile(arguments.run.device, arguments.run.device_profile);
     PredictOptions options = arguments.run.options;
@@ -217,8 +220,8 @@ int run_nas(const NasArguments& arguments) {
     const FrameworkProfile framework = nas_framework_profile(arguments.run, options.libraries);
     print_warnings(device.warnings);
     print_warnings(framework.warnings);
-    const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options);
-    const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign);
+    const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options, dims);
+    const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign, dims);
     const auto& batches = cost.batches();
     // Rows that nothing selects go out as soon as they are there; a file appears whole, at the end.
     const bool streams = arguments.output == "-" && arguments.top == 0 && !arguments.pareto;
@@ -255,6 +258,9 @@ void setup_nas(CLI::App& app, Action& action) {
     verb->add_option("ARCHS", arguments->architectures, "CSV with a column arch")->required();
     add_run_options(*verb, arguments->run);
     add_batch_option(*verb, arguments->batches);
+    verb->add_option("--dim", arguments->dims, "value of a dimension that the space leaves open, e.g. seq=512")
+        ->allow_extra_args(false)
+        ->type_name("NAME=N");
     verb->add_option(
             "-o,--output", arguments->output,
             "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output")

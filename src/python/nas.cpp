@@ -20,7 +20,7 @@ class SharedCost {
     SharedCost(nb::object space, const std::string& device, const std::string& framework, const std::string& precision,
                const std::vector<std::int64_t>& batches, const std::string& host, const std::string& device_file,
                const std::string& framework_file, const nas::Campaign& campaign,
-               const std::vector<SampleTuple>& samples)
+               const std::vector<SampleTuple>& samples, const ShapeBindings& dims)
         : space_(std::move(space)), campaign_(campaign) {
         const nb::gil_scoped_release released;
         DeviceProfile on = device_profile(device, device_file);
@@ -32,12 +32,12 @@ class SharedCost {
         if (!samples.empty()) {
             std::vector<nas::Sample> known;
             for (const auto& [choices, batch, latency_s] : samples) known.push_back({choices, batch, latency_s});
-            campaign_ = nas::calibrate(space_.get(), on, under, options, known, campaign).campaign;
+            campaign_ = nas::calibrate(space_.get(), on, under, options, known, campaign, dims).campaign;
         }
         warnings_ = on.warnings;
         warnings_.insert(warnings_.end(), under.warnings.begin(), under.warnings.end());
         cost_ = std::make_unique<nas::CostFunction>(space_.get(), std::move(on), std::move(under), options, batches,
-                                                    campaign_);
+                                                    campaign_, dims);
     }
 
     [[nodiscard]] const nas::CostFunction& get() const { return *cost_; }
@@ -146,12 +146,13 @@ void bind_nas(nb::module_& module) {
     nb::class_<SharedCost>(module, "CostFunction")
         .def(nb::init<nb::object, const std::string&, const std::string&, const std::string&,
                       const std::vector<std::int64_t>&, const std::string&, const std::string&, const std::string&,
-                      const nas::Campaign&, const std::vector<SampleTuple>&>(),
+                      const nas::Campaign&, const std::vector<SampleTuple>&, const ShapeBindings&>(),
              "space"_a, "device"_a, "framework"_a, "precision"_a, "batches"_a, "host"_a, "device_profile"_a,
-             "framework_profile"_a, "campaign"_a, "samples"_a)
+             "framework_profile"_a, "campaign"_a, "samples"_a, "dims"_a)
         .def("cost", cost_of, "choices"_a, "threads"_a)
         .def("marginal_cost", marginal_cost, "choices"_a, "site"_a)
         .def_prop_ro("campaign", &SharedCost::campaign)
+        .def_prop_ro("dims", [](const SharedCost& cost) { return cost.get().dims(); })
         .def_prop_ro("warnings", &SharedCost::warnings);
 
     module.attr("measured_host") = std::string(nas::measured_host);

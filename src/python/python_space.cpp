@@ -54,6 +54,11 @@ class PythonSpace final : public nas::Space {
                        "build");
     }
 
+    ShapeBindings usual_dims() const override {
+        const nb::gil_scoped_acquire locked;
+        return nb::cast<ShapeBindings>(space_.attr("usual_dims"));
+    }
+
     bool waits_after_blocks() const override {
         const nb::gil_scoped_acquire locked;
         return nb::cast<bool>(space_.attr("waits_after_blocks"));

@@ -14,7 +14,20 @@ def test_the_cost_function_equals_the_predictor(space):
     fast = cost(archs)
     for arch, latencies in zip(archs, fast):
         predictor = ftax.Predictor(cost.build_graph(arch), "2080ti", host=ftax.nas.measured_host, cudnn=7)
-        assert latencies == pytest.approx(predictor.latency_s([1, 32]), rel=1e-3)
+        assert latencies == pytest.approx(predictor.latency_s([1, 32], **cost.dims), rel=1e-3)
+
+
+def test_a_space_takes_the_dimensions_that_it_leaves_open():
+    usual = ftax.nas.CostFunction("transformer", "t4", batches=[1, 64])
+    long = ftax.nas.CostFunction("transformer", "t4", batches=[1, 64], dims={"seq": 512})
+    archs = long.parse(["256-4-4-1024", "768-12-12-3072"])
+    assert usual.dims == {"seq": 128} and long.dims == {"seq": 512}
+    assert (long(archs)[:, 1] > 3 * usual(archs)[:, 1]).all()
+    assert np.array_equal(pickle.loads(pickle.dumps(long))(archs), long(archs))
+    for dims, what in (({"sequence": 64}, "no dimension 'sequence' open .those are: seq"), ({"seq": 64.0}, "seq must be a whole number"),
+                       ({"seq": 0}, "at least 1")):
+        with pytest.raises(ftax.UsageError, match=what):
+            ftax.nas.CostFunction("transformer", "t4", dims=dims)
 
 
 def test_texts_integers_and_layouts_give_the_same():

@@ -32,6 +32,7 @@ class Space(ABC):
 
     name: str
     options: Sequence[int]  # number of options of each choice
+    usual_dims: dict[str, int] = {}  # dimensions besides batch that the networks leave open, and what they usually are
     waits_after_blocks = False  # whether the host waits for the device after each block
 
     def parse(self, text: str) -> list[int]:
@@ -64,16 +65,17 @@ class CostFunction:
 
     Each distinct block is timed once; then a call only composes. Threads may share it, and it can be pickled (blocks are
     timed anew on the other side). `anchor`: measured architectures (arch, batch, seconds) that calibrate the campaign;
-    ten are enough. `host`: whose profile holds, by default that of the runs the built-in spaces are known from.
+    ten are enough. `dims`: dimensions that the space leaves open, {"seq": 512} for transformers. `host`: whose profile holds, by default that of the runs the built-in spaces are known from.
     """
 
     def __init__(self, space: str | Space, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,
                  batches: int | Iterable[int] = 1, anchor: Iterable[tuple[str | Sequence[int], int, float]] = (),
-                 campaign: Campaign | None = None, host: str = "", device_profile: str | os.PathLike[str] = "",
+                 campaign: Campaign | None = None, dims: dict[str, int] | None = None, host: str = "", device_profile: str | os.PathLike[str] = "",
                  framework_profile: str | os.PathLike[str] = "") -> None:
         self._arguments: dict[str, Any] = {
             "space": space, "device": device, "framework": framework, "precision": precision,
             "batches": wholes("batches", batches), "host": host,
+            "dims": {name: whole(name, value) for name, value in (dims or {}).items()},
             "device_profile": os.fspath(device_profile), "framework_profile": os.fspath(framework_profile)}
         self._space = _ftax.SpaceHandle(space)
         samples = [(self._choices([arch])[0].tolist(), whole("batch", batch), float(seconds)) for arch, batch, seconds in anchor]
@@ -85,6 +87,11 @@ class CostFunction:
     @property
     def batches(self) -> list[int]:
         return list(self._arguments["batches"])
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Sizes of the dimensions that the space leaves open, but for the batch."""
+        return self._cost.dims
 
     @property
     def options(self) -> list[int]:

@@ -119,7 +119,7 @@ TEST_CASE("the cost function slows networks under the power limit as the full pr
         double slowed = 1;
         for (std::size_t b = 0; b < batches.size(); ++b) {
             std::vector<LaunchCosts> launches;
-            const Prediction full = predictor.predict({{"batch", batches[b]}}, launches);
+            const Prediction full = predictor.predict({{"batch", batches[b]}, {"seq", 128}}, launches);
             CHECK(fast[b] == nearly(full.latency_s));
             slowed = std::max(slowed, full.device_s / sum(launches, &LaunchCosts::boost_s));
         }
@@ -143,7 +143,7 @@ TEST_CASE("blocks that the host waits for are slowed as their own timelines woul
     for (const std::int64_t batch : {2, 64}) {
         CAPTURE(batch);
         std::vector<LaunchCosts> launches;
-        static_cast<void>(predictor.predict({{"batch", batch}}, launches));
+        static_cast<void>(predictor.predict({{"batch", batch}, {"seq", 128}}, launches));
         const nas::TimedNetwork network = nas::timed_network(built, predictor.graph(), launches);
         PassPower power;
         for (const auto& block : network.blocks) power.add(maker.power(block));

@@ -118,11 +118,43 @@ TEST_CASE("the cost function equals the full predictor on random architectures o
             const Graph graph = nas::build_graph(space, choices);
             Predictor predictor(graph, test_device(), test_framework());
             for (std::size_t b = 0; b < batches.size(); ++b) {
-                const double full = predictor.predict({{"batch", batches[b]}}).latency_s;
-                CHECK(fast[b] == approx(full).epsilon(1e-3));
+                ShapeBindings bindings = cost.dims();
+                bindings["batch"] = batches[b];
+                CHECK(fast[b] == approx(predictor.predict(bindings).latency_s).epsilon(1e-3));
             }
         }
     }
+}
+
+TEST_CASE("the dimensions that a space leaves open are the caller's, and calibrating takes them too") {
+    const nas::Space& space = nas::space("transformer");
+    std::vector<int> choices;
+    space.parse("256-4-4-1024", choices);
+    const auto costed = [&](const ShapeBindings& dims, nas::Campaign campaign = {}) {
+        double latency_s = 0;
+        nas::CostFunction(space, test_device(), test_framework(), {}, {64}, campaign, dims)
+            .cost(choices, {&latency_s, 1});
+        return latency_s;
+    };
+    CHECK(costed({}) == costed({{"seq", 128}}));
+    CHECK(costed({{"seq", 512}}) > 4 * costed({{"seq", 128}}));  // attention grows with the square
+
+    const Graph graph = nas::build_graph(space, choices);
+    Predictor predictor(graph, test_device(), test_framework());
+    CHECK(costed({{"seq", 512}}) == approx(predictor.predict({{"batch", 64}, {"seq", 512}}).latency_s).epsilon(1e-3));
+
+    const std::vector<nas::Sample> samples(8, {choices, 64, 1.2 * costed({{"seq", 512}})});
+    const nas::Calibration found =
+        nas::calibrate(space, test_device(), test_framework(), {}, samples, {}, {{"seq", 512}});
+    CHECK(costed({{"seq", 512}}, found.campaign) == approx(samples[0].latency_s).epsilon(0.02));
+
+    CHECK(test::failure_of([&] {
+              costed({{"sequence", 64}});
+          }).message == "the space transformer leaves no dimension 'sequence' open (those are: seq)");
+    CHECK(test::failure_of([&] {
+              nas::dims_of(nas::space("fbnet"), {{"batch", 2}});
+          }).message == "the space fbnet leaves no dimension 'batch' open (those are: none)");
+    CHECK(test::failure_of([&] { costed({{"seq", 0}}); }).message == "dimension 'seq' must be at least 1, not 0");
 }
 
 TEST_CASE("the cost function synchronises runs where the full predictor does") {
