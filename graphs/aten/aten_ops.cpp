@@ -274,6 +274,11 @@ const AtenRow table[] = {
     {"baddbmm", OpKind::matmul, {}, no_attributes, batched_product_with_sum},
     {"_int_mm", OpKind::matmul},
     {"_grouped_mm", OpKind::matmul, {}, read_experts, "self mat2"},
+    {"grouped_mm_fallback",
+     OpKind::matmul,
+     {},
+     read_experts,
+     "input weight"},  // of transformers, where torch is exported
     {"scaled_dot_product_attention", OpKind::attention, {}, read_causal, "query key value attn_mask"},
     {"_scaled_dot_product_flash_attention", OpKind::attention, {}, read_causal, "query key value"},
     {"_scaled_dot_product_flash_attention_for_cpu", OpKind::attention, {}, read_causal, "query key value attn_mask"},
@@ -436,6 +441,7 @@ const AtenRow table[] = {
     {"bincount", OpKind::reduce, own_name},
     {"cosine_similarity", OpKind::reduce, own_name},
     {"frobenius_norm", OpKind::reduce, "norm", read_reduce},
+    {"histc", OpKind::reduce, own_name},
     {"linalg_vector_norm", OpKind::reduce, "norm", read_reduce},
     {"logsumexp", OpKind::reduce, own_name, read_reduce},
     {"max", OpKind::reduce, own_name, read_reduce},
@@ -913,6 +919,10 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
     if (name == "addmm" && inputs.size() == 3 && is_weight_matrix(graph, inputs[1]) && is_vector(graph, inputs[2]))
         return OpKind::linear;
     if ((name == "max" || name == "min") && inputs.size() == 2) return OpKind::pointwise;
+    // torch.export writes a number of Python that is assigned or computed with as a copy of a tensor without
+    // dimensions.
+    if (name == "lift_fresh_copy" && !call.outputs.empty() && graph.tensors[call.outputs[0]].shape.empty())
+        return OpKind::identity;
     if (row.kind == OpKind::pointwise && inputs.empty()) return OpKind::shape;  // numbers on the host
     if (row.kind == OpKind::identity && call.integer("train", 0) != 0) return OpKind::pointwise;
     if (row.kind == OpKind::to_host && inputs.empty()) return OpKind::shape;
@@ -985,7 +995,8 @@ std::span<const std::int64_t> AtenCall::integers(std::string_view argument) cons
 }
 
 bool is_of_known_library(std::string_view target) noexcept {
-    static constexpr std::string_view libraries[] = {"aten", "prims", "quantized_decomposed", "torchvision"};
+    static constexpr std::string_view libraries[] = {"aten", "prims", "quantized_decomposed", "torchvision",
+                                                     "transformers"};
     const std::size_t colons = target.find("::");
     return colons == std::string_view::npos ||
            std::find(std::begin(libraries), std::end(libraries), target.substr(0, colons)) != std::end(libraries);

@@ -77,6 +77,7 @@ Outputs any_reduce(const Call& c);
 Outputs extremum(const Call& c);
 Outputs moments(const Call& c);
 Outputs sort(const Call& c);
+Outputs histogram(const Call& c);
 Outputs topk(const Call& c);
 Outputs polar(const Call& c);
 Outputs outer(const Call& c);

@@ -302,6 +302,7 @@ const Row table[] = {
     {"sort", sort},
     {"argsort", arg_reduce},
     {"topk", topk},
+    {"histc", histogram},
     {"cumsum", same_cast},
     {"cumprod", same_cast},
     {"logcumsumexp", same},

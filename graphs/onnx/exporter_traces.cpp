@@ -116,6 +116,12 @@ class Restoration {
 
 }  // namespace
 
+bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types) {
+    if (kind == OpKind::attention) return last.name.find("scaled_dot_product_attention") != std::string::npos;
+    const auto type = types.find(last.module);
+    return type != types.end() && type->second == "torch.nn.modules.normalization.RMSNorm";
+}
+
 void restore_folded_layers(Graph& graph, const ModuleTypes& types) {
     Restoration restoration(graph, types);
     restoration.run();

@@ -21,7 +21,8 @@ Graph import_onnx(std::string_view bytes, const std::string& path, const ImportO
         const std::string directory = std::filesystem::path(path).parent_path().string();
         Graph graph = onnx_import::Importer(model, options, directory).run();
         const onnx_import::ModuleTypes types = onnx_import::module_types(model.graph.nodes);
-        canonicalize(graph);
+        canonicalize(graph, SpelledOut::keep,
+                     [&](const Op& last, OpKind kind) { return onnx_import::taken_apart(last, kind, types); });
         onnx_import::restore_folded_layers(graph, types);
         onnx_import::share_embedding(graph, model.graph, directory);
         onnx_import::record_module_calls(graph, types);

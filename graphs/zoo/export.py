@@ -366,6 +366,10 @@ def save_onnx(program, names, path):
             "weights-not-included", 0, value.const_value.nbytes, value.dtype, name=value.name, shape=value.shape
         )
     proto = onnx_ir.serde.serialize_model(model)
+    for node in proto.graph.node:
+        kept = [entry for entry in node.metadata_props if not entry.key.endswith("stack_trace")]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
     for value in [*proto.graph.input, *proto.graph.output, *proto.graph.value_info]:
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:

@@ -134,13 +134,34 @@ TEST_CASE("LayerNorm and RMSNorm are one operator with their parameters") {
                 squared_by_product ? p.apply("Mul", {d, p.apply("Reciprocal", {root})}) : p.apply("Div", {d, root});
             std::string y = p.apply("Mul", {"gamma", scaled});
             if (centred) y = p.apply("Add", {y, "beta"});
-            const Graph graph = p.finish(y);
+            Graph graph = p.finish(y);
+            if (!centred) {
+                // torch.nn.RMSNorm is the only one that an exporter takes apart; the others are spelled out by models.
+                CHECK(graph.ops.size() == 6);
+                canonicalize(graph, SpelledOut::recognise);
+            }
             const Op& op = only_op(graph);
             CHECK(op.kind == (centred ? OpKind::layer_norm : OpKind::rms_norm));
             CHECK(op.inputs.size() == (centred ? 3 : 2));
             CHECK(op.integer("axis", -1) == 2);
         }
     }
+}
+
+TEST_CASE("an RMSNorm is one operator where the exporter took it apart, and rsqrt is one function") {
+    Program p;
+    p.model.weight("gamma", {64});
+    const std::string mean = p.mean(p.apply("Pow", {"x", p.scalar(2)}));
+    const std::string root = p.apply("Sqrt", {p.apply("Add", {mean, p.scalar(1e-5F)})});
+    const std::string scaled = p.apply("Mul", {"x", p.apply("Reciprocal", {root})});
+    Graph graph = p.finish(p.apply("Mul", {scaled, "gamma"}));
+    REQUIRE(graph.ops.size() == 6);
+    CHECK(graph.ops[3].text("function") == "rsqrt");
+    canonicalize(graph, SpelledOut::keep, [](const Op& last, OpKind kind) {
+        CHECK(last.source == "Mul");
+        return kind == OpKind::rms_norm;
+    });
+    CHECK(only_op(graph).kind == OpKind::rms_norm);
 }
 
 TEST_CASE("a matrix product with a weight, and the bias added to it, are a linear layer") {
@@ -184,6 +205,35 @@ TEST_CASE("attention whose factors were scaled before the product is fused atten
     CHECK(fused.expressions.to_string(keys.shape[2]) == "seq");
     CHECK(fused.expressions.to_string(keys.shape[3]) == "16");
     CHECK(program(false).ops.size() == 5);
+}
+
+TEST_CASE(
+    "attention under a mask is one operator where the exporter's name for it says so, and reads the mask itself") {
+    for (const bool called : {true, false}) {
+        Program p;
+        p.model.input("q", {"batch", "4", "seq", "16"}).input("k", {"batch", "4", "seq", "16"});
+        p.model.input("v", {"batch", "4", "seq", "16"});
+        p.model.input("kept", {"batch", "1", "1", "seq"});
+        const std::string kept = p.apply("Cast", {"kept"});
+        OnnxModel::attribute(*p.last, "to", std::int64_t{::onnx::TensorProto::BOOL});
+        const std::string turned = p.apply("Transpose", {"k"});
+        OnnxModel::attribute(*p.last, "perm", std::vector<std::int64_t>{0, 1, 3, 2});
+        const std::string zero = p.scalar(0);
+        const std::string added = p.apply("Where", {kept, zero, p.scalar(-1e9F)});
+        const std::string scores = p.apply("Add", {p.apply("MatMul", {"q", turned}), added});
+        const std::string weights = p.apply("Softmax", {scores});
+        const std::string finite = p.apply("Where", {p.apply("IsNaN", {weights}), zero, weights});
+        const std::string y = p.apply("MatMul", {finite, "v"});
+        p.last->set_name(called ? "node_scaled_dot_product_attention" : "node_matmul_1");
+        const Graph graph = p.finish(y);
+        const auto fused =
+            std::find_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::attention; });
+        REQUIRE((fused != graph.ops.end()) == called);
+        if (!called) continue;
+        CHECK(graph.ops.size() == 2);  // the mask and the attention
+        REQUIRE(fused->inputs.size() == 4);
+        CHECK(graph.tensors[fused->inputs[3]].dtype == DType::boolean);
+    }
 }
 
 TEST_CASE(

@@ -85,6 +85,43 @@ TEST_CASE("a tensordot is one product of the dimensions that it sums") {
     CHECK(total_work(graph, bind(graph, {})).flops == 2 * 7 * 5 * 3 * 4);
 }
 
+TEST_CASE("a number that torch.export wraps into a tensor is no kernel, a tensor that it copies is one") {
+    Graph graph;
+    const auto tensor = [&](const std::vector<std::int64_t>& sizes) {
+        Tensor t;
+        for (const std::int64_t size : sizes) t.shape.push_back(graph.expressions.constant(size));
+        graph.tensors.push_back(std::move(t));
+        return static_cast<TensorId>(graph.tensors.size() - 1);
+    };
+    for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{}, {4}}) {
+        AtenCall call;
+        call.target = "aten::lift_fresh_copy";
+        call.arguments = {{.name = "self", .tensors = {tensor(sizes)}}};
+        call.outputs = {tensor(sizes)};
+        append_aten(graph, call);
+        CHECK(graph.ops.back().kind == (sizes.empty() ? OpKind::identity : OpKind::copy));
+    }
+}
+
+TEST_CASE("a product of rows sorted by expert is one, whether of torch or of transformers") {
+    for (const auto& [target, first, second] :
+         {std::tuple("aten::_grouped_mm", "self", "mat2"), {"transformers::grouped_mm_fallback", "input", "weight"}}) {
+        Graph graph = parse_text_graph(
+            "input %x f32[6,64]\nweight %w f32[8,64,128]\ninput %o i64[8]\n%y f32[6,128] = pointwise(%x)\noutput %y\n");
+        graph.ops.clear();
+        AtenCall call;
+        call.target = target;
+        call.arguments = {
+            {.name = first, .tensors = {0}}, {.name = second, .tensors = {1}}, {.name = "offs", .tensors = {2}}};
+        call.outputs = {3};
+        append_aten(graph, call);
+        REQUIRE(graph.ops.size() == 1);
+        CHECK(graph.ops[0].kind == OpKind::matmul);
+        CHECK(graph.ops[0].inputs == std::vector<TensorId>{0, 1});
+        CHECK(graph.ops[0].integer("experts", 0) == 8);
+    }
+}
+
 TEST_CASE("an operator without a rule that takes a weight counts as a product with it") {
     const auto flops = [](const char* operands) {
         const Graph graph =

@@ -105,6 +105,7 @@ TEST_CASE("ATen layers give the shapes that PyTorch's documentation states") {
               .tensor("batch1", {"4", "2", "3"})
               .tensor("batch2", {"4", "3", "9"})
               .infer() == "f32[4,2,9]");
+    CHECK(Call("aten::histc").tensor("self", {"pairs"}).sizes("bins", {"8"}).infer() == "f32[8]");
     CHECK(Call("aten::_grouped_mm")
               .tensor("self", {"pairs", "64"})
               .tensor("mat2", {"8", "64", "128"})

@@ -1,6 +1,7 @@
-"""Two small networks with the layers that exporters write differently; their files stand in tests/oracle/exported.
+"""Three small networks with the layers that exporters write differently; their files stand in tests/oracle/exported.
 
-    exporters.py write tests/oracle/exported tests/oracle/small_models.py:image tests/oracle/small_models.py:encoder
+    exporters.py write tests/oracle/exported tests/oracle/small_models.py:image tests/oracle/small_models.py:encoder \
+        tests/oracle/small_models.py:decoder
 """
 
 import torch
@@ -50,3 +51,34 @@ def image():
 
 def encoder():
     return Encoder(), {"x": torch.zeros(2, 16, 32, device="meta")}, {"x": {0: "batch"}}
+
+
+class Decoder(nn.Module):
+    """Attention under a mask; an RMSNorm of nn and one spelled out, as transformers has them."""
+
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.first, self.gain = nn.RMSNorm(width), nn.Parameter(torch.ones(width))
+        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.out, self.gate = nn.Linear(width, width, bias=False), nn.Linear(width, 2 * width)
+        self.wide, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def norm(self, x):
+        return self.gain * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+    def attend(self, x, mask):
+        batch, length, width = x.shape
+        query, key, value = (layer(x).view(batch, length, self.heads, -1).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        y = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None, :])
+        return self.out(y.transpose(1, 2).reshape(batch, length, width))
+
+    def forward(self, x, mask):
+        x = x + self.attend(self.first(x), mask > 0)
+        y = self.norm(x)
+        return x + self.narrow(nn.functional.silu(self.gate(y)) * self.wide(y))
+
+
+def decoder():
+    inputs = {"x": torch.zeros(2, 16, 64, device="meta"), "mask": torch.zeros(2, 16, device="meta")}
+    return Decoder(), inputs, {name: {0: "batch"} for name in inputs}

@@ -5,13 +5,14 @@
 
 namespace ftax {
 
-void canonicalize(Graph& graph, SpelledOut spelled_out) {
+void canonicalize(Graph& graph, SpelledOut spelled_out, const TakenApart& taken_apart) {
+    const TakenApart by_exporter = taken_apart ? taken_apart : [](const Op&, OpKind) { return false; };
     Rewriter rewriter(graph);
-    canonical::norms(rewriter);
+    canonical::norms(rewriter, spelled_out, by_exporter);
     canonical::activations(rewriter, spelled_out);
     canonical::linear_layers(rewriter);
     canonical::global_pools(rewriter);
-    canonical::attention(rewriter);
+    canonical::attention(rewriter, by_exporter);
     rewriter.finish();
 }
 

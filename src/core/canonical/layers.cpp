@@ -177,10 +177,26 @@ Scores scores_before(const Rewriter& r, OpId softmax, std::vector<OpId>& group) 
     return found;
 }
 
+/// Rows that a mask leaves nothing of are NaN and become 0: where(isnan(w), 0, w); no_op where that is not done.
+OpId zeros_for_nan(const Rewriter& r, TensorId weights, std::vector<OpId>& group) {
+    const std::vector<OpId>& readers = r.readers(weights);
+    const auto test = std::find_if(readers.begin(), readers.end(), [&](OpId id) { return r.is(id, "isnan"); });
+    if (test == readers.end() || readers.size() != 2) return no_op;
+    const OpId choice = readers[test == readers.begin() ? 1 : 0];
+    if (!r.is(choice, "where") || r.sole_reader(r.op(*test).outputs[0]) != choice) return no_op;
+    group.push_back(*test);
+    return choice;
+}
+
 /// Follows the weights of a softmax through casts and slices, which join the group, to the product that reads them.
 OpId product_behind(const Rewriter& r, OpId softmax, std::vector<OpId>& group) {
     for (OpId id = softmax;;) {
         const TensorId weights = r.op(id).outputs[0];
+        if (const OpId choice = zeros_for_nan(r, weights, group); choice != no_op) {
+            group.push_back(choice);
+            id = choice;
+            continue;
+        }
         const OpId reader = r.sole_reader(weights);
         if (r.is(reader, OpKind::matmul)) return r.op(reader).inputs[0] == weights ? reader : no_op;
         if (!r.is(reader, OpKind::cast) && !r.is(reader, OpKind::slice)) return no_op;
@@ -204,13 +220,24 @@ TensorId heads_before_copies(const Rewriter& r, TensorId copies) {
     return r.tensor(found).shape.size() == 4 ? found : copies;
 }
 
-/// softmax(scale · q × kᵀ [+ mask]) × v as models spell it out.
-bool match_spelled_out_attention(Rewriter& r, OpId softmax) {
+/// The mask itself where an exporter turned true and false into the numbers that are added.
+TensorId boolean_mask(const Rewriter& r, TensorId added, std::vector<OpId>& group) {
+    const OpId choice = r.producer(added);
+    if (!r.is(choice, "where") || r.sole_reader(added) == no_op) return added;
+    const TensorId condition = r.variable(choice);
+    if (condition == no_tensor || r.tensor(condition).dtype != DType::boolean) return added;
+    group.push_back(choice);
+    return condition;
+}
+
+/// softmax(scale · q × kᵀ [+ mask]) × v as a model spells it out; with `taken_apart`, as the exporter does.
+bool match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apart) {
     std::vector<OpId> group{softmax};
     const Scores scores = scores_before(r, softmax, group);
     if (scores.product == no_op || r.op(scores.product).integer("transpose_a", 0) != 0) return false;
     const OpId last = product_behind(r, softmax, group);
     if (last == no_op) return false;
+    if (taken_apart && !(*taken_apart)(r.op(last), OpKind::attention)) return false;
     group.insert(group.end(), {scores.product, last});
     const auto unscaled = [&](TensorId operand) {
         const TensorId before = scaled_operand(r, operand, group);
@@ -221,8 +248,15 @@ bool match_spelled_out_attention(Rewriter& r, OpId softmax) {
     if (r.tensor(q).shape.size() < 3) return false;
     if (r.op(scores.product).integer("transpose_b", 0) == 0) k = keys_before_turning(r, k, group);
     if (k == no_tensor || r.tensor(k).shape.size() != r.tensor(q).shape.size()) return false;
-    std::vector<TensorId> inputs{q, heads_before_copies(r, k), heads_before_copies(r, r.op(last).inputs[1])};
-    if (scores.mask != no_tensor) inputs.push_back(scores.mask);
+    TensorId v = r.op(last).inputs[1];
+    TensorId mask = scores.mask;
+    if (!taken_apart) {
+        k = heads_before_copies(r, k), v = heads_before_copies(r, v);
+    } else if (mask != no_tensor) {
+        mask = boolean_mask(r, mask, group);
+    }
+    std::vector<TensorId> inputs{q, k, v};
+    if (mask != no_tensor) inputs.push_back(mask);
     r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
     return true;
 }
@@ -231,13 +265,13 @@ bool match_spelled_out_attention(Rewriter& r, OpId softmax) {
 
 void spelled_out_attention(Rewriter& r) {
     for (OpId id = 0; id < r.op_count(); ++id) {
-        if (r.is(id, OpKind::softmax)) match_spelled_out_attention(r, id);
+        if (r.is(id, OpKind::softmax)) match_any_attention(r, id, nullptr);
     }
 }
 
-void attention(Rewriter& r) {
+void attention(Rewriter& r, const TakenApart& taken_apart) {
     for (OpId id = 0; id < r.op_count(); ++id) {
-        if (r.is(id, OpKind::softmax)) match_attention(r, id);
+        if (r.is(id, OpKind::softmax) && !match_attention(r, id)) match_any_attention(r, id, &taken_apart);
     }
 }
 

@@ -79,7 +79,7 @@ TensorId absorb(const Rewriter& r, std::string_view function, std::vector<OpId>&
     return parameter;
 }
 
-bool match_norm(Rewriter& r, OpId mean) {
+bool match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart& taken_apart) {
     const OpId square = r.producer(r.op(mean).inputs[0]);
     const TensorId base = squared(r, square);
     if (base == no_tensor || r.sole_reader(r.op(mean).inputs[0]) != mean) return false;
@@ -120,15 +120,24 @@ bool match_norm(Rewriter& r, OpId mean) {
             if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
         }
     }
-    r.replace(last, group, centred ? OpKind::layer_norm : OpKind::rms_norm, std::move(inputs), {{"axis", axis}});
+    const OpKind kind = centred ? OpKind::layer_norm : OpKind::rms_norm;
+    if (!centred && spelled_out == SpelledOut::keep && !taken_apart(r.op(last), kind)) return false;
+    r.replace(last, group, kind, std::move(inputs), {{"axis", axis}});
     return true;
 }
 
 }  // namespace
 
-void norms(Rewriter& r) {
+void norms(Rewriter& r, SpelledOut spelled_out, const TakenApart& taken_apart) {
     for (OpId id = 0; id < r.op_count(); ++id) {
-        if (r.is(id, OpKind::reduce) && mean_of_last_axes(r, r.op(id).outputs[0]) == id) match_norm(r, id);
+        const bool mean = r.is(id, OpKind::reduce) && mean_of_last_axes(r, r.op(id).outputs[0]) == id;
+        if (mean) match_norm(r, id, spelled_out, taken_apart);
+    }
+    for (OpId id = 0; id < r.op_count(); ++id) {  // ONNX has no rsqrt
+        if (!r.is(id, "sqrt")) continue;
+        const OpId inverse = r.sole_reader(r.op(id).outputs[0]);
+        if (!r.is(inverse, "reciprocal")) continue;
+        r.replace(inverse, {id, inverse}, OpKind::pointwise, r.op(id).inputs, {{"function", std::string("rsqrt")}});
     }
 }
 

@@ -9,12 +9,13 @@
 namespace ftax::canonical {
 
 void activations(Rewriter& r, SpelledOut spelled_out);
-void norms(Rewriter& r);
+void norms(Rewriter& r, SpelledOut spelled_out, const TakenApart& taken_apart);
 void linear_layers(Rewriter& r);
 void global_pools(Rewriter& r);
 /// softmax(s·q × (s·k)ᵀ [+ mask]) × v with both factors scaled beforehand: how PyTorch's exporter writes
-/// scaled_dot_product_attention. Attention that a model spells out itself scales the product and stays as it is.
-void attention(Rewriter& r);
+/// scaled_dot_product_attention. Attention that a model spells out itself scales the product and stays as it is, unless
+/// `taken_apart` knows better.
+void attention(Rewriter& r, const TakenApart& taken_apart);
 /// The same however it is scaled, capped and masked, with sinks and with keys and values copied for several heads.
 void spelled_out_attention(Rewriter& r);
 
