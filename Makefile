@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test wheel sanitized asan tsan fuzz instructions golden bench format coverage clean
+.PHONY: demo test wheel sanitized asan tsan fuzz instructions golden gallery bench format coverage clean
 
 # The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -68,6 +68,13 @@ golden:
 	$(RUN_CMAKE) -B $(BUILD)/test
 	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_tests
 	FTAX_UPDATE_GOLDEN=1 $(BUILD)/test/tests/ftax_tests --source-file='*/report/*'
+
+# Draws the pictures of docs/gallery.md anew, with a headless Chromium; look at them before committing them.
+gallery:
+	@cmake/packages.sh program tests
+	$(RUN_CMAKE) -B $(BUILD)/test
+	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_program
+	python3 tests/report/gallery.py $(BUILD)/test/ftax
 
 bench:
 	@cmake/packages.sh program benchmarks python

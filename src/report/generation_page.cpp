@@ -27,7 +27,7 @@ Chart step_chart(const GenerationReport& report) {
     Series host{.label = "host, a step of decoding", .look = SeriesLook::host, .points = {}};
     Series device{.label = "device, a step of decoding", .look = SeriesLook::device, .points = {}};
     Series step{.label = "per token", .look = SeriesLook::prediction, .points = {}};
-    Series first{.label = "first token", .look = SeriesLook::line, .points = {}};
+    Series first{.label = "first token", .look = SeriesLook::line, .points = {}, .category = 3};
     for (const GenerationRow& row : report.rows) {
         if (row.cards != cards) continue;
         const auto batch = static_cast<double>(row.generation.request.batch);
