@@ -72,8 +72,14 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
                                                   found == file_type::fifo ? "pipe" : "device"));
     }
     const std::vector<std::string> near = near_names(name, zoo_names());
-    throw Error(ErrorCode::usage, fmt::format("no file and no zoo model '{}'{}{} ('zoo:' lists all)", name,
-                                              near.empty() ? "" : "; did you mean ", fmt::join(near, " or ")));
+    constexpr std::array<std::string_view, 6> suffixes{".onnx", ".pt2", ".pt", ".pth", ".txt", ".json"};
+    const bool is_path =
+        std::any_of(suffixes.begin(), suffixes.end(), [&](auto suffix) { return name.ends_with(suffix); });
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("no file and no zoo model '{}'{}{} ('zoo:' lists all){}", name,
+                    near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
+                    is_path ? "" : "; of a model on Hugging Face, give its config.json or the folder that has it"));
 }
 
 Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {

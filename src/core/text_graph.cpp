@@ -271,7 +271,12 @@ class Parser {
         } else if (keyword == "warning") {
             graph_.warnings.emplace_back(quoted_text());
         } else {
-            fail_at(place, fmt::format("unknown statement {}", excerpt(keyword)));
+            // Python and notes are text as well.
+            fail_at(place,
+                    fmt::format("unknown statement {}{}", excerpt(keyword),
+                                line_ > 1 ? ""
+                                          : "; text is read as a graph of ftax (docs/formats.md), and a model in "
+                                            "Python is exported first (docs/exporting.md)"));
         }
     }
 

@@ -102,6 +102,8 @@ class SharedPredictor {
         FrameworkProfile under = scenario::versioned_profile(framework, host, framework_file, libraries);
         warnings_ = graph.warnings;
         if (!framework_given && graph.format == "onnx") warnings_.push_back(scenario::assumed_framework(framework));
+        for (std::string& warning : scenario::warnings_of_folding(graph, framework))
+            warnings_.push_back(std::move(warning));
         for (const auto* more : {&on.warnings, &under.warnings}) {
             warnings_.insert(warnings_.end(), more->begin(), more->end());
         }

@@ -105,7 +105,8 @@ std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view o
 std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option) {
     std::vector<std::int64_t> values;
     for (const std::string& part : split_list(text)) {
-        if (part.find(':') == std::string::npos) {
+        const std::size_t sign = part.starts_with('-') ? 1 : 0;
+        if (part.find_first_not_of("0123456789", sign) == std::string::npos) {
             append(values, positive(part, option), option);
         } else {
             append_range(values, part, option);

@@ -133,6 +133,24 @@ std::string assumed_framework(std::string_view framework) {
     return fmt::format("nobody said what runs the ONNX file: {} is assumed (--framework)", framework);
 }
 
+std::vector<std::string> warnings_of_folding(const Graph& graph, std::string_view framework) {
+    const bool exported = std::any_of(graph.module_calls.begin(), graph.module_calls.end(),
+                                      [](const ModuleCall& call) { return call.type.starts_with("torch."); });
+    if (graph.format != "onnx" || !exported || !framework.starts_with("pytorch-eager")) return {};
+    // Parameters are called by their module's path and what the exporter made up val_7; results keep the name of their
+    // node.
+    const auto folded = std::count_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
+        const bool given = tensor.role == TensorRole::weight || tensor.role == TensorRole::constant;
+        return given && tensor.shape.size() > 1 && tensor.name.find('.') == std::string::npos &&
+               !tensor.name.starts_with("val_");
+    });
+    if (folded == 0) return {};
+    return {fmt::format(
+        "torch.onnx.export computed {} once that eager PyTorch computes in each pass; a .pt2 file of the model "
+        "has what that takes",
+        folded == 1 ? "a tensor" : fmt::format("{} tensors", folded))};
+}
+
 std::optional<int> tensorrt_version(std::string_view text) {
     constexpr int oldest = 700;
     const auto version = version_number(text);
@@ -196,6 +214,7 @@ Predictor make_predictor(const Graph& graph, const ModelArguments& model, const 
     if (!arguments.framework_given && graph.format == "onnx") {
         print_warnings({assumed_framework(arguments.framework)});
     }
+    print_warnings(warnings_of_folding(graph, arguments.framework));
     Predictor predictor(graph, std::move(device), std::move(framework), options);
     print_warnings(predictor.device().warnings);
     print_warnings(predictor.framework().warnings);

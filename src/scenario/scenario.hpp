@@ -59,6 +59,10 @@ struct RunArguments {
 
 /// The warning that nobody said what runs an ONNX file, of which ONNX Runtime is the most likely.
 [[nodiscard]] std::string assumed_framework(std::string_view framework);
+
+/// The warning that torch.onnx.export has computed once what eager PyTorch computes in each pass: masks, position
+/// tables. Nothing for other files and frameworks.
+[[nodiscard]] std::vector<std::string> warnings_of_folding(const Graph& graph, std::string_view framework);
 /// A framework as users name it.
 struct FrameworkChoice {
     std::string name;

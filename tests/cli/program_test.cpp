@@ -32,13 +32,14 @@ TEST_CASE("the commands of the README run") {
     std::istringstream readme(read_text(std::string(FTAX_SOURCE_DIR) + "/README.md"));
     int commands = 0;
     for (std::string line; std::getline(readme, line);) {
-        if (!line.starts_with("ftax ")) continue;
-        const ProgramRun outcome = run_ftax(words_of(line.substr(5)));
+        const std::string indented = "      ftax ";
+        if (!line.starts_with(indented)) continue;
+        const ProgramRun outcome = run_ftax(words_of(line.substr(indented.size())));
         CHECK_MESSAGE(outcome.exit_code == 0, line, ": ", outcome.errors);
         CHECK_MESSAGE(!outcome.output.empty(), line);
         ++commands;
     }
-    CHECK(commands == 5);
+    CHECK(commands == 6);
 }
 
 TEST_CASE("the accuracy table of the README says what the ledger says") {
@@ -103,6 +104,15 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"predict", model, "--device", "t4", "--batch", "1", "--dim", "sequence=8"}, 2, "none is called sequence"},
         {{"inspect", "zoo:"}, 2, "the zoo holds albert, alexnet"},
         {{"predict", "resnet51", "--device", "t4", "--batch", "1"}, 2, "resnet50"},
+        {{"predict", "google/vit-base-patch16", "--device", "t4", "--batch", "1"},
+         2,
+         "('zoo:' lists all); of a model on Hugging Face, give its config.json or the folder that has it"},
+        {{"predict", "missing.onnx", "--device", "t4", "--batch", "1"},
+         2,
+         "no zoo model 'missing.onnx' ('zoo:' lists all)\n"},
+        {{"predict", model, "--device", "t4", "--batch", "1-8", "--dim", "seq=8"},
+         2,
+         "'1-8' is neither a number nor FIRST:LAST:xFACTOR"},
         {{"predict", model, "--device", "t5000", "--batch", "1", "--dim", "seq=8"}, 2, "t5000"},
         {{"predict", broken, "--device", "t4", "--batch", "1"}, 3, "broken.txt:2:15"},
         {with({"--dim", "height=3"}), 2, "height"},

@@ -110,6 +110,9 @@ def write(folder, names):
     for name in names or builders:
         model, x = builders[name]()
         model.eval()
+        for parameter in model.parameters():  # an exporter drops biases of zero, which only untrained models have
+            if not parameter.any():
+                torch.nn.init.normal_(parameter)
 
         def exported(path, shapes):
             torch.export.save(torch.export.export(model, (x,), dynamic_shapes=shapes), path)
@@ -154,8 +157,8 @@ def predicted(ftax, path):
     raise RuntimeError(done.stderr.strip().splitlines()[-1])
 
 
-def work(ftax, path):
-    """Seconds that DEVICE would take at its stated peak rates: no prediction may be shorter."""
+def flops_of(ftax, path):
+    """Of its contractions."""
     for flags in (["--batch", str(BATCH)], []):
         done = subprocess.run([ftax, "inspect", path, *flags, "--json", "-"], capture_output=True, text=True)
         if done.returncode == 0:
@@ -167,7 +170,7 @@ def table(ftax, folder):
     print("| architecture | GFLOP |", " | ".join(SUFFIXES.values()), "| apart | TFLOP/s |")
     print("|---|" + "---|" * (len(SUFFIXES) + 3))
     for path in sorted(folder.glob("*.pt2"), key=lambda path: path.name.lower()):
-        flops = work(ftax, path)
+        flops = flops_of(ftax, path)
         cells, latencies = [], []
         for suffix in SUFFIXES:
             file = path.with_suffix(suffix)

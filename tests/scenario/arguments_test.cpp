@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "ftax/text_graph.hpp"
+#include "src/scenario/scenario.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;
@@ -64,4 +66,22 @@ TEST_CASE("--dim and --shapes") {
     for (const char* text : {"in", ":1x2", "in:", "in:1xx2", "in:1x"}) {
         CHECK(code_of([&] { return parse_input_shape(text); }) == 2);
     }
+}
+
+TEST_CASE("what an exporter computed once is told of under eager PyTorch, and nowhere else") {
+    Graph graph = parse_text_graph(
+        "graph g\nmodule linear \"torch.nn.modules.linear.Linear\"\ninput %x f32[2,64]\nweight %linear.weight "
+        "f32[64,64]\n"
+        "weight %val_7 f32[64,64]\nconstant %mask f32[2,64]\nconstant %scale f32[]\n"
+        "%y f32[2,64] = pointwise(%x, %mask) {function=\"mul\"}\noutput %y\n");
+    CHECK(warnings_of_folding(graph, "pytorch-eager").empty());  // no ONNX file
+    graph.format = "onnx";
+    REQUIRE(warnings_of_folding(graph, "pytorch-eager@2.4").size() == 1);
+    CHECK(warnings_of_folding(graph, "pytorch-eager")[0] ==
+          "torch.onnx.export computed a tensor once that eager PyTorch computes in each pass; a .pt2 file of the model "
+          "has "
+          "what that takes");
+    CHECK(warnings_of_folding(graph, "onnxruntime-cuda").empty());
+    graph.module_calls.clear();  // of another exporter, whose names say nothing
+    CHECK(warnings_of_folding(graph, "pytorch-eager").empty());
 }
