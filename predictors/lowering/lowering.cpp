@@ -315,6 +315,7 @@ class Lowering {
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
                               !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
         if (!moves && !may_copy && !traits_.views_cost_host) return;
+        if (may_copy && is_generated(op.inputs[0])) return;
         begin_launch(id, moves || may_copy ? HostKind::elementwise : rule.host_kind);
         if (moves)
             add_kernel(
@@ -548,6 +549,13 @@ class Lowering {
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 
+    /// Whether a generated kernel writes what the tensor is a view of: as its readers want it.
+    bool is_generated(TensorId tensor) const {
+        OpId id = graph_.tensors[tensor].producer;
+        while (id != no_op && is_view(graph_.ops[id])) id = graph_.tensors[graph_.ops[id].inputs[0]].producer;
+        return id != no_op && graph_.ops[id].integer(rewrites::generated, 0) != 0;
+    }
+
     /// Whether the filter of a convolution is known to be 1 × 1.
     bool is_pointwise(const Op& conv) const {
         const std::vector<Expression>& filter = graph_.tensors[conv.inputs[1]].shape;
@@ -592,7 +600,7 @@ class Lowering {
     void copy_input_out_of_format(OpId id) {
         const Op& op = graph_.ops[id];
         const auto condition = demanded_format(op);
-        if (!condition || traits_.views_move_data || op.inputs[0] == no_tensor) return;
+        if (!condition || traits_.views_move_data || op.inputs[0] == no_tensor || is_generated(op.inputs[0])) return;
         const TensorId input = op.inputs[0];
         const bool in_order = graph_.tensors[input].strides.empty();
         const bool may_reorder = *condition == LaunchCondition::unless_in_format_of_result;
@@ -644,7 +652,7 @@ class Lowering {
         for (const TensorId input : graph_.ops[id].inputs) {
             if (input == no_tensor) continue;
             const Tensor& operand = graph_.tensors[input];
-            if (operand.shape.size() < 4 || operand.strides.empty()) continue;
+            if (operand.shape.size() < 4 || operand.strides.empty() || is_generated(input)) continue;
             begin_launch(id, HostKind::elementwise);
             add_kernel({.memory_class = MemoryClass::transpose,
                         .condition = LaunchCondition::unless_batch_merges,

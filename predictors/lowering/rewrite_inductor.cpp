@@ -30,10 +30,18 @@ bool may_be_generated(const Op& op) {
         case OpKind::pad:
         case OpKind::copy:
         case OpKind::concat:
+        case OpKind::pool:
             return true;
+        case OpKind::resize:
+            return op.source.find("_aa") == op.source.npos;  // no decomposition smooths
         default:
             return false;
     }
+}
+
+/// Windows read each value of their input several times, so that it is stored first.
+bool reads_stored_values(const Op& op) {
+    return op.kind == OpKind::pool || op.kind == OpKind::resize;
 }
 
 /// Groups of operators that one kernel does, each led by its last operator.
@@ -105,6 +113,7 @@ class Grouping {
     }
 
     void join_producers(OpId reader) {
+        if (reads_stored_values(graph_.ops[reader])) return;
         for (const TensorId input : graph_.ops[reader].inputs) {
             const OpId producer = source_of(input);
             if (producer == no_op || !may_be_generated(graph_.ops[producer]) || leader_[producer] == leader_[reader] ||
