@@ -16,7 +16,6 @@ struct DeviceCounts {
     double max_threads_per_sm = 0;
     double boost_clock_hz = 0;
     double peak_flops_per_s = 0;               ///< of `path`, datasheet
-    double half_sum_ratio = 1;                 ///< datasheet rate of f16 products summed in f16 against sums in f32
     double dram_bytes_per_s = 0;               ///< datasheet
     bool has_inline_ecc = false;               ///< ECC inside GDDR
     std::optional<double> l2_bytes_per_clock;  ///< read rate of the whole L2

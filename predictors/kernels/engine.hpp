@@ -47,11 +47,6 @@ inline constexpr double exponentials = 16;
 /// energies that do not depend on the clock an L40S (2.5 GHz, 350 W) comes out 23 % too fast.
 inline constexpr double reference_clock_hz = 1.5e9;
 
-/// What an engine gains of summing halves in f16 where the datasheet (GeForce) has that at twice the rate: not all
-/// kernels do. Source: framework_tax_more.csv, torch-tensorrt on an RTX 3090: convolutions run at 1.3 of the rate of
-/// cuDNN's, which sum in f32. BERT's products (kernl) follow.
-inline constexpr double half_sum_gain = 1.3;
-
 /// A product without a size, for rates: of narrow operands with the energy of its operations.
 inline GemmShape unit_product(MathPath path) {
     const Precision operands = path == MathPath::int8_tensor  ? Precision::int8
@@ -76,8 +71,6 @@ Products<T> products(const DeviceRates<T>& device, const EngineParameters<T>& p,
     using std::pow;
     Products<T> own{device, gemm};
     own.device.l2_bytes_per_clock.reset();
-    if (device.path == MathPath::fp16_tensor_fp16_accumulate && device.half_sum_ratio > half_sum_gain)
-        own.device.peak_flops_per_s *= half_sum_gain / device.half_sum_ratio;
     // Sums have 32 bits whatever the operands: an epilogue takes its time for the values of 16 bits, not for their
     // bytes.
     if (device.path == MathPath::int8_tensor || device.path == MathPath::fp8_tensor) own.gemm.epilogue *= 2;

@@ -82,8 +82,6 @@ DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const Susta
     rates.max_threads_per_sm = device.max_threads_per_sm;
     rates.boost_clock_hz = device.boost_clock_hz;
     rates.peak_flops_per_s = device.peak(path).value_or(fp32);
-    if (const auto whole = device.peak(MathPath::fp16_tensor))
-        rates.half_sum_ratio = device.peak(MathPath::fp16_tensor_fp16_accumulate).value_or(*whole) / *whole;
     rates.dram_bytes_per_s = device.memory_bandwidth_bytes_per_s;
     rates.has_inline_ecc = device.inline_ecc_share.has_value();
     rates.l2_bytes_per_clock = device.l2_bytes_per_clock;

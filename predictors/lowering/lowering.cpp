@@ -544,7 +544,7 @@ class Lowering {
 
     MathPath contraction_path(bool convolution) const {
         const MathPath path = math_path(device_, options_.precision, convolution);
-        const bool halves = traits_.half_accumulation && path == MathPath::fp16_tensor &&
+        const bool halves = convolution && traits_.half_accumulation && path == MathPath::fp16_tensor &&
                             device_.peak(MathPath::fp16_tensor_fp16_accumulate);
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
