@@ -114,7 +114,7 @@ class Lowering {
         }
         assign_storage();
         count_module_calls();
-        find_last_readers();
+        find_readers();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
         return std::move(schedule_);
     }
@@ -270,7 +270,7 @@ class Lowering {
         const auto bases = op.inputs.begin() + static_cast<std::ptrdiff_t>(scatter_bases(op));
         const bool in_place = op.source.ends_with('_');
         const bool kept = !in_place && std::any_of(op.inputs.begin(), bases, [&](TensorId base) {
-            return base != no_tensor && last_reader_[base] > id;
+            return base != no_tensor && !readers_[base].empty() && readers_[base].back() > id;
         });
         if (updates.empty() || kept) return;
         std::erase_if(kernel.reads, [&](TensorId read) { return std::find(op.inputs.begin(), bases, read) != bases; });
@@ -278,11 +278,11 @@ class Lowering {
         kernel.written_type = schedule_.storage[op.outputs[0]];
     }
 
-    void find_last_readers() {
-        last_reader_.assign(graph_.tensors.size(), 0);
+    void find_readers() {
+        readers_.resize(graph_.tensors.size());
         for (OpId id = 0; id < graph_.ops.size(); ++id) {
             for (const TensorId input : graph_.ops[id].inputs) {
-                if (input != no_tensor) last_reader_[input] = id;
+                if (input != no_tensor) readers_[input].push_back(id);
             }
         }
     }
@@ -315,7 +315,7 @@ class Lowering {
         const bool may_copy = op.kind == OpKind::reshape && !op.inputs.empty() &&
                               !graph_.tensors[op.inputs[0]].strides.empty() && !traits_.views_move_data;
         if (!moves && !may_copy && !traits_.views_cost_host) return;
-        if (may_copy && is_generated(op.inputs[0])) return;
+        if (may_copy && (is_generated(op.inputs[0]) || is_read_by_generated(op.outputs[0]))) return;
         begin_launch(id, moves || may_copy ? HostKind::elementwise : rule.host_kind);
         if (moves)
             add_kernel(
@@ -551,9 +551,19 @@ class Lowering {
 
     /// Whether a generated kernel writes what the tensor is a view of: as its readers want it.
     bool is_generated(TensorId tensor) const {
-        OpId id = graph_.tensors[tensor].producer;
-        while (id != no_op && is_view(graph_.ops[id])) id = graph_.tensors[graph_.ops[id].inputs[0]].producer;
-        return id != no_op && graph_.ops[id].integer(rewrites::generated, 0) != 0;
+        const OpId id = graph_.tensors[tensor].producer;
+        if (id == no_op) return false;
+        const Op& op = graph_.ops[id];
+        return is_view(op) && !op.inputs.empty() && op.inputs[0] != no_tensor ? is_generated(op.inputs[0])
+                                                                              : op.integer(rewrites::generated, 0) != 0;
+    }
+
+    /// Whether only generated kernels read the tensor and its views: where it lies.
+    bool is_read_by_generated(TensorId tensor) const {
+        return !readers_[tensor].empty() && std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [&](OpId id) {
+            const Op& op = graph_.ops[id];
+            return is_view(op) ? is_read_by_generated(op.outputs[0]) : op.integer(rewrites::generated, 0) != 0;
+        });
     }
 
     /// Whether the filter of a convolution is known to be 1 × 1.
@@ -688,7 +698,7 @@ class Lowering {
     bool is_quantized_by_file_;
     bool names_quantized_layers_;                      ///< the checkpoint's other layers are not quantised
     bool has_narrow_activations_;                      ///< layers of an engine hand int8 or fp8 to each other
-    std::vector<OpId> last_reader_;                    ///< of each tensor
+    std::vector<std::vector<OpId>> readers_;           ///< of each tensor, in order
     std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
     std::unordered_map<std::string, std::uint32_t> pending_calls_;
 };

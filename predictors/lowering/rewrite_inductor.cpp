@@ -164,7 +164,7 @@ class Grouping {
                 if (source != no_op && leader_[source] == leader) continue;
                 if (std::find(fused.inputs.begin(), fused.inputs.end(), input) == fused.inputs.end())
                     fused.inputs.push_back(input);
-                finish_convolution(source);
+                leave_bias(source);
             }
             for (const TensorId output : op.outputs) {
                 if (is_read_outside(output, leader)) {
@@ -178,14 +178,16 @@ class Grouping {
         return fused;
     }
 
-    /// The bias of a convolution that only generated kernels read is added there.
-    void finish_convolution(OpId id) {
+    /// The bias of a product that only generated kernels read is added there.
+    /// Source: torch/_inductor/kernel/conv.py ("peel off the bias"), fx_passes/post_grad.py (unfuse_bias_add).
+    void leave_bias(OpId id) {
         if (id == no_op) return;
         Op& op = graph_.ops[id];
-        if ((op.kind != OpKind::conv && op.kind != OpKind::conv_transpose) || !op.text(epilogue).empty()) return;
-        bool joins = true;
+        const bool has_bias = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose || op.kind == OpKind::linear;
+        if (!has_bias || op.inputs.size() < 3 || !op.text(epilogue).empty()) return;
+        bool joins = !is_output_[op.outputs[0]];
         each_reader(op.outputs[0], [&](OpId reader) { joins = joins && may_be_generated(graph_.ops[reader]); });
-        if (joins) op.attributes.push_back({std::string(epilogue), std::string("bias")});
+        if (joins) op.inputs.resize(2);
     }
 
     Graph& graph_;

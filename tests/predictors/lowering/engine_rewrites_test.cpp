@@ -8,6 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "src/core/strides.hpp"
 
 using namespace ftax;
 
@@ -173,6 +174,54 @@ TEST_CASE("views between joined operators go, views that others read stay") {
     rewrites::fuse_into_readers(graph);
     CHECK(count(graph, OpKind::reshape) == 1);
     CHECK(count(graph, OpKind::pointwise) == 1);
+}
+
+TEST_CASE("windows start a generated kernel, on values that are stored") {
+    GraphBuilder net("windows");
+    const TensorId x = net.input("x", {"batch", "8", "16", "16"});
+    Graph graph = net.finish({net.relu(net.max_pool(net.relu(x), {.kernel = 2, .stride = 2}))});
+    rewrites::fuse_into_readers(graph);
+    REQUIRE(graph.ops.size() == 2);
+    CHECK(graph.ops[0].source == "triton: aten::relu");
+    CHECK(graph.ops[1].source == "triton: aten::max_pool2d+aten::relu");
+
+    Graph resized = parse_text_graph(R"(graph resized
+input %x f32[batch,8,16,16]
+%y f32[batch,8,32,32] = resize(%x) {function="bilinear"}
+%z f32[batch,8,32,32] = pointwise(%y) {function="relu"}
+output %z
+)");
+    rewrites::fuse_into_readers(resized);
+    CHECK(resized.ops.size() == 1);
+}
+
+TEST_CASE("a product leaves its bias to generated kernels where nothing else reads it") {
+    const auto inputs_of_layer = [](bool read_by_another_layer) {
+        GraphBuilder net("bias");
+        const TensorId x = net.input("x", {"batch", "64"});
+        const TensorId y = net.linear(x, 64);
+        const TensorId z = net.relu(y);
+        Graph graph = net.finish({read_by_another_layer ? net.add(net.linear(y, 64), z) : z});
+        rewrites::fuse_into_readers(graph);
+        return graph.ops[0].inputs.size();
+    };
+    CHECK(inputs_of_layer(false) == 2);
+    CHECK(inputs_of_layer(true) == 3);
+}
+
+TEST_CASE("generated kernels write what a product reads in its order; another copies what a product wrote") {
+    const auto kernels = [](bool scaled) {
+        GraphBuilder net("heads");
+        const TensorId x = net.input("x", {"batch", "128", "4", "16"});
+        const TensorId y = net.input("y", {"batch", "4", "16", "128"});
+        const TensorId q = net.transpose(scaled ? net.relu(x) : x, {0, 2, 1, 3});
+        Graph graph = net.finish({net.matmul(q, y)});
+        propagate_strides(graph);
+        Predictor predictor(graph, device_profile("rtx-4090"), {.framework = "torch-compile"}, {});
+        return predictor.predict({{"batch", 8}}).kernels;
+    };
+    CHECK(kernels(false) == 2);  // copy, product
+    CHECK(kernels(true) == 2);   // relu, product
 }
 
 TEST_CASE("convolutions run on NHWC data where that pays") {
