@@ -34,6 +34,8 @@ struct LibraryVersions {
     int tensorrt = 1000;
     /// vLLM's, likewise: before 0.3 each step of decoding is launched kernel by kernel. From 0.2 on.
     int vllm = 6;
+    /// PyTorch's, likewise; 0: unsaid. From 2.5 on attention that it has no fused kernel for computes halves in f32.
+    int torch = 0;
 };
 
 struct PredictOptions {

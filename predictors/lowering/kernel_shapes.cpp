@@ -427,6 +427,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
         shape.whole_heads = kernel.whole_heads;
         return shape;
     }
+    if (kernel.written_type) shape.element_bytes = bits_of(*kernel.written_type) / 8;
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
     // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.

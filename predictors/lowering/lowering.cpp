@@ -439,6 +439,8 @@ class Lowering {
         cast_for_autocast(id);
         if (op.kind == OpKind::matmul && traits_.batched_matmul_copies) copy_unmergeable_operands(id);
         copy_input_out_of_format(id);
+        const bool widened = is_widened_attention(op);
+        if (widened) widen_operands(id);
         const Precision operands = operands_of(op);
         const PrecisionSpec& format = precision_spec(operands);
         if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !has_narrow_activations_)
@@ -450,7 +452,9 @@ class Lowering {
                              : op.kind == OpKind::attention         ? KernelClass::attention
                              : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
                                                                     : KernelClass::gemm,
-                      .path = format.quantizes_weights() ? format.path : contraction_path(convolution),
+                      .path = widened                      ? MathPath::fp32
+                              : format.quantizes_weights() ? format.path
+                                                           : contraction_path(convolution),
                       .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = conv_library(),
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
@@ -461,8 +465,25 @@ class Lowering {
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
+        if (widened) kernel.written_type = DType::f32;
         add_kernel(std::move(kernel));
         add_bias(id, convolution);
+    }
+
+    /// Source: PyTorch 2.5, aten/src/ATen/native/transformers/attention.cpp (_scaled_dot_product_attention_math,
+    /// allowFP16BF16ReductionMathSDP), which attention of other than four dimensions comes to (sdp_utils.cpp).
+    bool is_widened_attention(const Op& op) const {
+        constexpr int first_torch = 205;
+        return op.kind == OpKind::attention && options_.libraries.torch >= first_torch &&
+               graph_.tensors[op.inputs[0]].shape.size() != 4 && bits_of(schedule_.storage[op.outputs[0]]) == 16;
+    }
+
+    void widen_operands(OpId id) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            const TensorId input = graph_.ops[id].inputs[i];
+            begin_launch(id, HostKind::elementwise);
+            add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = DType::f32});
+        }
     }
 
     /// The format of a product's operands: what the file says, where the device has its arithmetic, or the run's

@@ -61,7 +61,7 @@ struct Kernel {
     bool lookup = false;       ///< reads[0] is a table of which only as much is read as is written
     OpId op = no_op;           ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
-    std::optional<DType> written_type{};  ///< of `writes`, where it is not the type the tensors are kept in: a cast
+    std::optional<DType> written_type{};  ///< of `writes`, where they are kept in another: a cast, or attention
 };
 
 /// Whether dispatching an operator goes through the BLAS library, whose heuristic query is slow on some hosts.

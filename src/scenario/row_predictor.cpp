@@ -95,6 +95,7 @@ LibraryVersions libraries_of(const Measurement& row) {
             tensorrt_version(row.version).value_or(row.framework == "tensorrt-onnx" ? 804 : libraries.tensorrt);
     } else if (const auto version = framework_version(row)) {
         libraries.cudnn = cudnn_of_torch(*version);
+        libraries.torch = *version;
     }
     return libraries;
 }

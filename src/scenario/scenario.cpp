@@ -186,7 +186,10 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     }
     if (!version || *version < oldest_torch)
         throw Error(ErrorCode::usage, fmt::format("{}: no version from 1.12 on, as in pytorch-eager@2.4", framework));
-    if (name == "pytorch-eager") libraries.cudnn = cudnn_of_torch(*version);
+    if (name == "pytorch-eager") {
+        libraries.cudnn = cudnn_of_torch(*version);
+        libraries.torch = *version;
+    }
     return {name, version};
 }
 

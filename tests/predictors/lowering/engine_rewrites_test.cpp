@@ -224,6 +224,21 @@ TEST_CASE("generated kernels write what a product reads in its order; another co
     CHECK(kernels(true) == 2);   // relu, product
 }
 
+TEST_CASE("attention without a fused kernel casts halves to f32 from PyTorch 2.5 on") {
+    const auto prediction = [](const std::string& batch, int torch) {
+        const std::string shape = "f16[" + batch + ",4,196,32]";
+        const Graph graph = parse_text_graph("graph blocks\ninput %q " + shape + "\ninput %k " + shape + "\ninput %v " +
+                                             shape + "\n%y " + shape + " = attention(%q,%k,%v)\noutput %y\n");
+        Predictor predictor(graph, device_profile("rtx-4090"), {.framework = "pytorch-eager"},
+                            {.precision = Precision::fp16, .libraries = {.torch = torch}});
+        return predictor.predict({{"batch", 64}});
+    };
+    const Prediction before = prediction("batch,16", 204), after = prediction("batch,16", 205);
+    CHECK(after.kernels == before.kernels + 3);
+    CHECK(after.device_s > 1.5 * before.device_s);
+    CHECK(prediction("batch", 205).device_s == prediction("batch", 204).device_s);
+}
+
 TEST_CASE("convolutions run on NHWC data where that pays") {
     const auto net = [](std::int64_t channels, std::int64_t groups) {
         GraphBuilder builder("convolutions");
