@@ -27,6 +27,30 @@ std::vector<std::vector<double>> log_values(const std::vector<LogFit::Block>& bl
     return logs;
 }
 
+/// Fits all unknowns of a block but those at these places.
+void hold(ceres::Problem& problem, std::vector<double>& block, const std::vector<int>& constant) {
+    double* values = block.data();
+    problem.SetManifold(values, nullptr);
+    problem.SetParameterBlockVariable(values);
+    if (constant.size() == block.size()) {
+        problem.SetParameterBlockConstant(values);
+    } else if (!constant.empty()) {
+        problem.SetManifold(values, new ceres::SubsetManifold(static_cast<int>(block.size()), constant));
+    }
+}
+
+/// Places of the unknowns that are fixed or have come to a bound.
+std::vector<int> fixed_or_at_bound(const LogFit::Block& unknowns, const std::vector<double>& logs) {
+    constexpr double at_bound = 1e-6;
+    std::vector<int> places;
+    for (std::size_t i = 0; i < unknowns.size(); ++i) {
+        const Unknown& u = unknowns[i];
+        if (u.fixed || logs[i] < std::log(u.lower) + at_bound || logs[i] > std::log(u.upper) - at_bound)
+            places.push_back(static_cast<int>(i));
+    }
+    return places;
+}
+
 void scatter(std::vector<std::vector<double>>& logs, const std::vector<LogFit::Block>& blocks, std::mt19937& random) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
         for (std::size_t i = 0; i < blocks[b].size(); ++i) {
@@ -66,14 +90,14 @@ FitSummary LogFit::solve() {
         }
         problem.AddResidualBlock(row.cost.get(), &robust, pointers);
     }
+    std::vector<std::vector<int>> fixed(blocks_.size());
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         if (!used[b]) continue;
-        std::vector<int> constant;
         for (std::size_t i = 0; i < blocks_[b].size(); ++i) {
             const Unknown& u = blocks_[b][i];
             const int index = static_cast<int>(i);
             if (u.fixed) {
-                constant.push_back(index);
+                fixed[b].push_back(index);
                 continue;
             }
             problem.SetParameterLowerBound(current[b].data(), index, std::log(u.lower));
@@ -86,13 +110,31 @@ FitSummary LogFit::solve() {
             problem.AddResidualBlock(prior.get(), nullptr, current[b].data());
             priors.push_back(std::move(prior));
         }
-        if (constant.size() == blocks_[b].size()) {
-            problem.SetParameterBlockConstant(current[b].data());
-        } else if (!constant.empty()) {
-            problem.SetManifold(current[b].data(),
-                                new ceres::SubsetManifold(static_cast<int>(blocks_[b].size()), constant));
-        }
+        hold(problem, current[b], fixed[b]);
     }
+    // Ceres cuts a step short that leads beyond a bound, in all unknowns alike, and may stop where the others could
+    // still gain: those go on without what is at a bound.
+    const auto solve_between_bounds = [&](const ceres::Solver::Options& options) {
+        ceres::Solver::Summary solved;
+        ceres::Solve(options, &problem, &solved);
+        auto held = fixed;
+        for (bool more = true; more;) {
+            more = false;
+            for (std::size_t b = 0; b < blocks_.size(); ++b) {
+                if (!used[b]) continue;
+                std::vector<int> constant = fixed_or_at_bound(blocks_[b], current[b]);
+                if (constant == held[b]) continue;
+                hold(problem, current[b], constant);
+                held[b] = std::move(constant);
+                more = true;
+            }
+            if (more) ceres::Solve(options, &problem, &solved);
+        }
+        for (std::size_t b = 0; b < blocks_.size(); ++b) {
+            if (used[b]) hold(problem, current[b], fixed[b]);
+        }
+        return solved;
+    };
 
     ceres::Solver::Options solver;
     solver.linear_solver_type = ceres::DENSE_NORMAL_CHOLESKY;
@@ -107,8 +149,7 @@ FitSummary LogFit::solve() {
         auto from = centre;
         if (start > 0) scatter(from, blocks_, random);
         for (std::size_t b = 0; b < current.size(); ++b) std::copy(from[b].begin(), from[b].end(), current[b].begin());
-        ceres::Solver::Summary solved;
-        ceres::Solve(solver, &problem, &solved);
+        const ceres::Solver::Summary solved = solve_between_bounds(solver);
         if (summary.costs.empty() || solved.final_cost < summary.cost) {
             summary.cost = solved.final_cost;
             summary.converged = solved.termination_type == ceres::CONVERGENCE;

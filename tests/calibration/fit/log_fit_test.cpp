@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "tests/approx.hpp"
 
 using namespace ftax::fit;
@@ -55,6 +57,31 @@ TEST_CASE("bounds hold, fixed unknowns stay, and a prior decides what the rows l
     CHECK(fit.block(index)[1].value == 1);
     CHECK(fit.block(unseen)[0].value == approx(5));
     CHECK(fit.block(unseen)[0].relative_stddev == approx(0.3).epsilon(0.01));
+}
+
+TEST_CASE("an unknown at its bound does not hold up the others") {
+    const auto rates_at = [](double bound, bool fixed) {
+        LogFit fit({.starts = 1, .iterations = 50, .row_log_stddev = 0.05});
+        const auto block = fit.add_block({{.name = "first",
+                                           .value = fixed ? bound : 0.9,
+                                           .lower = 0.2,
+                                           .upper = bound,
+                                           .prior_log_stddev = fixed ? 0 : 0.3,
+                                           .fixed = fixed},
+                                          {"second", 0.9, 0.2, 5, 0.3},
+                                          {"third", 0.9, 0.2, 5, 0.3}});
+        for (int i = 0; i < 30; ++i) {
+            const double a = 1 + i % 3, b = 1 + i / 3 % 2, c = 1 + i % 5;
+            const auto seconds = [=](auto const* const* p) { return a / p[0][0] + b / p[0][1] + c / p[0][2]; };
+            fit.add_row(seconds, a / 2 + b / 2 + c / 0.5, {block});
+        }
+        CHECK(fit.solve().converged);
+        return std::pair(fit.block(block)[1].value, fit.block(block)[2].value);
+    };
+    const auto [second, third] = rates_at(1.05, false);
+    const auto [best_second, best_third] = rates_at(1.05, true);
+    CHECK(second == approx(best_second).epsilon(1e-3));
+    CHECK(third == approx(best_third).epsilon(1e-3));
 }
 
 TEST_CASE("the standard deviation shrinks with the square root of the rows") {
