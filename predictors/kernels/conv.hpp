@@ -214,8 +214,21 @@ T activations_seconds(double bytes, const DeviceRates<T>& rates, const ConvParam
     return bytes * seconds_per_byte(bytes, rates, p.residency);
 }
 
-/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations are copied to NHWC and back, but
-/// TF32 kernels write NCHW themselves.
+/// Do tensor cores take the activations as they lie? NHWC they do, and halves in NCHW where that is the same or a
+/// matrix: with a 1x1 filter an image is the product of the weights and its channels, whose rows of pixels need 16
+/// bytes of alignment. TF32 kernels copy all the same. Source: framework_tax.csv, CNNs in fp16 on five cards: in a
+/// regression on all classes of kernels their factors come to 1 with this rule; with copies around every 1x1
+/// convolution, ReLU would take 0.35 of its traffic's time and batch norm 0.6. With the rule for TF32 too an RTX A6000
+/// has 9.0 instead of 7.9 % in fp32.
+inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) {
+    if (s.channels_last) return true;
+    if (c.taps > 1 || s.stride_h > 1 || s.stride_w > 1 || path == MathPath::tf32) return false;
+    const std::int64_t pixels = s.out_depth * s.out_height * s.out_width;
+    return pixels == 1 || is_aligned(pixels, s.element_bytes, 16);
+}
+
+/// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations that are no matrix are copied to
+/// NHWC and back, but TF32 kernels write NCHW themselves.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
 /// …_tf32f32_…_nhwckrsc_nchw; framework_tax.csv, RTX A6000 fp32: CNNs fit to 4 % with one copy, 8 % with two.
 template <class T>
@@ -234,7 +247,7 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     const T memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
                         c.weight_bytes * padding / rates.bandwidth_bytes_per_s) /
                        share;
-    if (s.channels_last) {
+    if (is_laid_out(s, c, rates.path)) {
         return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32;
@@ -245,13 +258,18 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
 }
 
+/// Are the values narrower than f32, on a device that has tensor cores for them?
+inline bool is_half(const ConvShape& s, MathPath path) {
+    return s.element_bytes < 4 && path != MathPath::fp32;
+}
+
 /// One narrow product per group; a group of few output channels leaves most of a tile empty.
 /// Source: fits on framework_tax.csv (resnext50) and timm_infer.csv (ResNeXt, RegNet).
 template <class T>
 KernelPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                            const ConvParameters<T>& p) {
     KernelPlan<T> plan;
-    const bool half = s.element_bytes < 4 && rates.path != MathPath::fp32;
+    const bool half = is_half(s, rates.path);
     const T& full = c.taps > 1 ? p.grouped_efficiency : p.core_efficiency;
     const T efficiency = half ? p.grouped_half_efficiency : full;
     const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
@@ -388,7 +406,14 @@ template <class T>
 KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
-    if (s.groups > 1) return convolution::plan_grouped(c, s, rates, p);
+    if (s.groups > 1) {
+        // Of f16, CUDA cores do 1x1 filters in groups: squeeze_bert in framework_tax.csv, on Volta and Turing 0.9
+        // to 1.05 of the cores' f32 rate, left out 54 % off with a rate that it shares with larger filters, 11 % with
+        // this.
+        if (c.taps == 1 && convolution::is_half(s, rates.path))
+            return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
+        return convolution::plan_grouped(c, s, rates, p);
+    }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
     // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
     // of framework_tax.csv, ONNX Runtime, fp16.

@@ -224,7 +224,7 @@ TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image"
 TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     const auto p = declared_parameters();
     const auto rates = rates_of(Architecture::ampere, MathPath::fp16_tensor);
-    auto nchw = square(64, 256, 256, 28, 1);
+    auto nchw = square(64, 256, 256, 28, 3);
     nchw.element_bytes = 2;
     auto nhwc = nchw;
     nhwc.channels_last = true;
@@ -243,6 +243,34 @@ TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
     padded.in_channels = 264;
     const auto fast = compute_only(Architecture::ampere, MathPath::fp16_tensor);
     CHECK(plan(odd, fast, p).seconds == plan(padded, fast, p).seconds);
+}
+
+TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels have 16 bytes of alignment") {
+    const auto p = declared_parameters();
+    const auto rates = rates_of(Architecture::volta, MathPath::fp16_tensor);
+    const auto is_copied = [&](ConvShape s) {
+        s.element_bytes = 2;
+        auto nhwc = s;
+        nhwc.channels_last = true;
+        return plan(s, rates, p).seconds > plan(nhwc, rates, p).seconds;
+    };
+    CHECK_FALSE(is_copied(square(64, 256, 256, 28, 1)));  // 784 pixels are 98 times 8
+    CHECK(is_copied(square(64, 256, 256, 14, 1)));        // 196 are not
+    CHECK_FALSE(is_copied(square(64, 256, 256, 1, 1)));   // one pixel: NCHW is NHWC
+    CHECK(is_copied(square(64, 256, 256, 56, 1, 2)));     // every second pixel is no matrix
+    CHECK(is_copied(square(64, 256, 256, 28, 3)));
+}
+
+TEST_CASE("CUDA cores do 1x1 filters in groups, of halves at the rate of implicit GEMM") {
+    const auto p = ideal_parameters();
+    auto rates = compute_only(Architecture::volta, MathPath::fp16_tensor);
+    auto s = square(64, 768, 768, 16, 1, 1, 4);
+    s.element_bytes = 2;
+    // 64 · 256 pixels × 192 channels from 192, four times, in tiles that cover 192 columns exactly.
+    CHECK(plan(s, rates, p).seconds == approx(2.0 * 64 * 256 * 192 * 192 * 4 / 14e12));
+    CHECK(plan(s, rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
+    s.element_bytes = 4;
+    CHECK(plan(s, compute_only(Architecture::volta), p).algorithm == name_of(ConvAlgorithm::grouped));
 }
 
 TEST_CASE("activations that the L2 holds do not come from memory, on tensor cores and in depthwise kernels") {
