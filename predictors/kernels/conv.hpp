@@ -410,7 +410,8 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
         // Of f16, CUDA cores do 1x1 filters in groups: squeeze_bert in framework_tax.csv, on Volta and Turing 0.9
         // to 1.05 of the cores' f32 rate, left out 54 % off with a rate that it shares with larger filters, 11 % with
         // this.
-        if (c.taps == 1 && convolution::is_half(s, rates.path))
+        const bool engine = s.library == ConvLibrary::tensorrt;  // of which no rows tell
+        if (c.taps == 1 && !engine && convolution::is_half(s, rates.path))
             return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
         return convolution::plan_grouped(c, s, rates, p);
     }
