@@ -9,16 +9,17 @@ constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::a
                                       rewrites::append_to_pages, rewrites::merge_sibling_layers,
                                       rewrites::fuse_between_contractions};
 
-constexpr LoweringTraits serving{.views_cost_host = false,
-                                 .module_calls = false,
-                                 .separate_conv_bias = false,
-                                 .skips_padding = true,
-                                 .cublas_lt_limit = no_cublas_lt_limit,
-                                 .batched_matmul_copies = false,
-                                 // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
-                                 .tokens_per_pass = 8192,
-                                 .serves_sequences = true,
-                                 .synchronizes_runs = true};
+constexpr LoweringTraits serving{
+    .views_cost_host = false,
+    .module_calls = false,
+    .separate_conv_bias = false,
+    .skips_padding = true,
+    .cublas_lt_limit = no_cublas_lt_limit,
+    .batched_matmul_copies = false,
+    // Source: TensorRT-LLM, max_num_tokens; vLLM, max_num_batched_tokens of the same order.
+    .tokens_per_pass = 8192,
+    .serves_sequences = true,
+    .synchronizes_runs = true};
 
 constexpr LoweringTraits vllm_traits = [] {
     LoweringTraits traits = serving;
