@@ -102,9 +102,10 @@ TEST_CASE("exported steps of decoding have the work of the built-in families") {
 
 TEST_CASE("caches of fixed length are no parameters of an exported step") {
     constexpr std::int64_t layers = 2, tensors = 2, sequences = 2, tokens = 128, head = 32;
-    for (const auto& [model, heads] : {std::pair("llama", std::int64_t{2}), std::pair("gpt2", std::int64_t{8})}) {
+    for (const auto& [name, heads] : {std::pair("llama", std::int64_t{2}), std::pair("gpt2", std::int64_t{8})}) {
+        const std::string model = name;
         CAPTURE(model);
-        const Graph graph = exported(std::string(model) + "-static.pt2");
+        const Graph graph = exported(model + "-static.pt2");
         const std::vector<bool> written = written_weights(graph);
         const BoundShapes bound = ftax::bind(graph, {});
         std::int64_t values = 0;
