@@ -26,13 +26,12 @@ enum class ConvAlgorithm : std::uint8_t {
     winograd_fused,     ///< F(2×2, 3×3) in one kernel behind a filter transform
     winograd_nonfused,  ///< F(4×4, 3×3): transforms of data, filter and output around 36 matrix products
     tensor_gemm,        ///< implicit GEMM on tensor cores in NHWC, between layout changes when activations are NCHW
-    grouped,            ///< CUDA cores, one narrow matrix product per group
     depthwise,          ///< one filter per channel
 };
 
 [[nodiscard]] constexpr std::string_view name_of(ConvAlgorithm algorithm) {
-    constexpr std::array<std::string_view, 6> names = {"implicit-gemm", "winograd-fused", "winograd-nonfused",
-                                                       "tensor-gemm",   "grouped",        "depthwise"};
+    constexpr std::array<std::string_view, 5> names = {"implicit-gemm", "winograd-fused", "winograd-nonfused",
+                                                       "tensor-gemm", "depthwise"};
     return names[static_cast<std::size_t>(algorithm)];
 }
 
@@ -227,6 +226,23 @@ inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) 
     return pixels == 1 || is_aligned(pixels, s.element_bytes, 16);
 }
 
+/// Groups that kernels of the tensor cores compute as one product, a block diagonal of 32 channels by 32: narrow ones
+/// whose widths are powers of two. Source: cuDNN's xmma kernels …_g4_, _g8_, _g16_ and _g32_; timm_infer.csv, NHWC:
+/// such convolutions take what their traffic takes, with groups of 24 and 48 channels three times that.
+inline double merged_groups(const ConvShape& s) {
+    constexpr std::int64_t channels = 32;
+    const std::int64_t in_width = s.in_channels / s.groups, out_width = s.out_channels / s.groups;
+    const auto is_power_of_two = [](std::int64_t width) { return width > 0 && (width & (width - 1)) == 0; };
+    if (!is_power_of_two(in_width) || !is_power_of_two(out_width)) return 1;
+    const std::int64_t merged = channels / std::min(channels, std::max(in_width, out_width));
+    return s.groups % merged == 0 ? static_cast<double>(merged) : 1;
+}
+
+/// Are the values narrower than f32, on a device that has tensor cores for them?
+inline bool is_half(const ConvShape& s, MathPath path) {
+    return s.element_bytes < 4 && path != MathPath::fp32;
+}
+
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations that are no matrix are copied to
 /// NHWC and back, but TF32 kernels write NCHW themselves.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
@@ -235,13 +251,15 @@ template <class T>
 KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                                const ConvParameters<T>& p) {
     const double align = 16.0 / s.element_bytes;
-    const auto groups = static_cast<double>(s.groups);
+    const double merged = merged_groups(s);
+    const auto products = static_cast<double>(s.groups) / merged;
     const double taps = s.transposed ? 1 : c.taps;
-    const double padded = round_up(c.reduction / taps, align);
-    const double padding = padded * taps / c.reduction;
+    const double padded = round_up(merged * c.reduction / taps, align);
+    const double padding = padded * taps / (merged * c.reduction);
     const bool engine = s.library == ConvLibrary::tensorrt;
-    const auto plan = cheapest_tile<T>(tensor_core_tiles(s), groups, c.rows, round_up(c.columns, align), padded * taps,
-                                       32, rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+    const auto plan =
+        cheapest_tile<T>(tensor_core_tiles(s), products, c.rows, round_up(merged * c.columns, align), padded * taps, 32,
+                         rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
     const T share = engine ? p.engine_bandwidth : p.stream_bandwidth;
     const double in_bytes = c.in_bytes * padding;
     const T memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
@@ -256,28 +274,6 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     layout_s /= p.layout_bandwidth;
     if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
     return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, layout_s, writes_nchw ? 2 : 3, rates, p);
-}
-
-/// Are the values narrower than f32, on a device that has tensor cores for them?
-inline bool is_half(const ConvShape& s, MathPath path) {
-    return s.element_bytes < 4 && path != MathPath::fp32;
-}
-
-/// One narrow product per group; a group of few output channels leaves most of a tile empty.
-/// Source: fits on framework_tax.csv (resnext50) and timm_infer.csv (ResNeXt, RegNet).
-template <class T>
-KernelPlan<T> plan_grouped(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                           const ConvParameters<T>& p) {
-    KernelPlan<T> plan;
-    const bool half = is_half(s, rates.path);
-    const T& full = c.taps > 1 ? p.grouped_efficiency : p.core_efficiency;
-    const T efficiency = half ? p.grouped_half_efficiency : full;
-    const double flops = 2 * c.rows * c.reduction * c.columns * static_cast<double>(s.groups);
-    plan.compute_s = flops * (p.grouped_width + c.columns) / c.columns / (rates.fp32_flops_per_s * efficiency);
-    const auto width = static_cast<std::int64_t>(c.columns);
-    if ((width & (width - 1)) != 0) plan.compute_s /= p.grouped_odd_efficiency;
-    const T memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * p.operand_bandwidth);
-    return finish(plan, ConvAlgorithm::grouped, memory_s, T(0.0), 1, rates.floor_s);
 }
 
 /// Does PyTorch give a depthwise convolution to cuDNN? Halves on tensor-core cards, any NHWC, in NCHW only
@@ -331,8 +327,6 @@ KernelPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const
             return plan_winograd_nonfused(c, s, rates, p);
         case ConvAlgorithm::tensor_gemm:
             return plan_tensor_gemm(c, s, rates, p);
-        case ConvAlgorithm::grouped:
-            return plan_grouped(c, s, rates, p);
         case ConvAlgorithm::depthwise:
             break;
     }
@@ -406,15 +400,13 @@ template <class T>
 KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
-    if (s.groups > 1) {
-        // Of f16, CUDA cores do 1x1 filters in groups: squeeze_bert in framework_tax.csv, on Volta and Turing 0.9
-        // to 1.05 of the cores' f32 rate, left out 54 % off with a rate that it shares with larger filters, 11 % with
-        // this.
-        const bool engine = s.library == ConvLibrary::tensorrt;  // of which no rows tell
-        if (c.taps == 1 && !engine && convolution::is_half(s, rates.path))
-            return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
-        return convolution::plan_grouped(c, s, rates, p);
-    }
+    // Tensor cores compute groups of halves, CUDA cores those of f32 and of TF32, and halves under 1x1 filters:
+    // squeeze_bert in framework_tax.csv, on Volta and Turing 0.9 to 1.05 of the cores' f32 rate. Of engines no rows
+    // tell.
+    const bool has_tensor_kernel =
+        convolution::is_half(s, rates.path) && (c.taps > 1 || s.library == ConvLibrary::tensorrt);
+    if (s.groups > 1 && !has_tensor_kernel)
+        return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
     // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
     // of framework_tax.csv, ONNX Runtime, fp16.

@@ -25,10 +25,6 @@ struct ConvParameters {
     T fused_layout_share{};
     T tensor_efficiency{};
     T tensor_narrow_efficiency{};
-    T grouped_efficiency{};
-    T grouped_half_efficiency{};
-    T grouped_width{};
-    T grouped_odd_efficiency{};
     T depthwise_rate{};
     T depthwise_steps{};
     T depthwise_half_rate{};
@@ -89,18 +85,6 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
                     "share of the tensor cores' sustained rate in the main loop, tile 128x128; framework_tax.csv"});
     f("conv.tensor_narrow_efficiency", p.tensor_narrow_efficiency,
       ParameterSpec{0.8, 0.2, 1.2, 0.3, shared, "rate of tile 128x64 against 128x128; framework_tax.csv fp16, tf32"});
-    f("conv.grouped_efficiency", p.grouped_efficiency,
-      ParameterSpec{0.43, 0.02, 2, 0.5, shared,
-                    "rate of grouped kernels, f32, wide groups; framework_tax.csv resnext50"});
-    f("conv.grouped_half_efficiency", p.grouped_half_efficiency,
-      ParameterSpec{1.2, 0.05, 6, 0.5, shared,
-                    "the same for f16 against the CUDA cores' f32 rate; framework_tax.csv resnext50, timm_infer.csv"});
-    f("conv.grouped_width", p.grouped_width,
-      ParameterSpec{8, 0.5, 100, 0.5, shared, "output channels per group at which half of that rate is reached"});
-    f("conv.grouped_odd_efficiency", p.grouped_odd_efficiency,
-      ParameterSpec{0.75, 0.2, 1.5, 0.3, shared,
-                    "factor when channels per group are no power of two: cuDNN has kernels of its own for 4, 8, 16 and "
-                    "32; timm_infer.csv RegNet"});
     f("conv.depthwise_rate", p.depthwise_rate,
       ParameterSpec{0.033, 0.004, 1, 0.5, architecture,
                     "share of the f32 rate of PyTorch's depthwise kernel (f32) with 3x3 filters: two loads per tap; "

@@ -20,7 +20,7 @@ ConvParameters<double> declared_parameters() {
 ConvParameters<double> ideal_parameters() {
     ConvParameters<double> p;
     visit_parameters(p, [](std::string_view, double& value, const ParameterSpec&) { value = 1; });
-    p.wave_sharpness = p.fill_steps = p.latency_256 = p.latency_128 = p.latency_64 = p.grouped_width = 0;
+    p.wave_sharpness = p.fill_steps = p.latency_256 = p.latency_128 = p.latency_64 = 0;
     return p;
 }
 
@@ -161,10 +161,10 @@ TEST_CASE("strided, dilated, grouped and transposed convolutions do not run as W
     CHECK_FALSE(is_winograd(s));
 }
 
-TEST_CASE("grouped and depthwise convolutions have their own kernels") {
+TEST_CASE("depthwise convolutions have their own kernels, groups are products side by side") {
     const auto p = declared_parameters();
     const auto rates = rates_of(Architecture::turing);
-    CHECK(plan(square(8, 128, 128, 56, 3, 1, 32), rates, p).algorithm == name_of(ConvAlgorithm::grouped));
+    CHECK(plan(square(8, 128, 128, 56, 3, 1, 32), rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
     const auto depthwise = plan(square(64, 96, 96, 112, 3, 1, 96), rates, p);
     CHECK(depthwise.algorithm == name_of(ConvAlgorithm::depthwise));
     // A channel multiplier is still one filter per channel.
@@ -269,8 +269,26 @@ TEST_CASE("CUDA cores do 1x1 filters in groups, of halves at the rate of implici
     // 64 · 256 pixels × 192 channels from 192, four times, in tiles that cover 192 columns exactly.
     CHECK(plan(s, rates, p).seconds == approx(2.0 * 64 * 256 * 192 * 192 * 4 / 14e12));
     CHECK(plan(s, rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
-    s.element_bytes = 4;
-    CHECK(plan(s, compute_only(Architecture::volta), p).algorithm == name_of(ConvAlgorithm::grouped));
+}
+
+TEST_CASE("tensor cores compute narrow groups of a power of two side by side") {
+    const auto p = ideal_parameters();
+    const auto rates = compute_only(Architecture::ampere, MathPath::fp16_tensor);
+    const auto seconds = [&](std::int64_t groups, std::int64_t width) {
+        auto s = square(64, groups * width, groups * width, 32, 3, 1, groups);
+        s.element_bytes = 2;
+        s.channels_last = true;
+        return plan(s, rates, p).seconds;
+    };
+    // 8 groups of 4 channels are one product of 32 from 32, in tiles of 32 columns.
+    const double block_diagonal = 2.0 * 64 * 1024 * 32 * 32 * 9 / 112e12;
+    CHECK(seconds(8, 4) == approx(block_diagonal));
+    CHECK(seconds(2, 16) == approx(block_diagonal));
+    CHECK(seconds(64, 4) == approx(8 * block_diagonal));
+    CHECK(seconds(8, 32) == approx(8 * block_diagonal));
+    // Other groups are products of their own; 24 · 9 and 16 · 9 values are summed in steps of 32.
+    CHECK(seconds(8, 24) == approx(8 * block_diagonal * 224 / 288));
+    CHECK(seconds(9, 16) == approx(9 * block_diagonal * 160 / 288));
 }
 
 TEST_CASE("activations that the L2 holds do not come from memory, on tensor cores and in depthwise kernels") {
