@@ -293,22 +293,25 @@ inline bool is_cudnn_depthwise(const ConvShape& s, MathPath path) {
 inline constexpr double depthwise_row_outputs = 16;
 
 /// One filter per channel: PyTorch's own kernel, which it runs for f32 and for what cuDNN is not asked to do, gives
-/// each thread an output, whose place it finds by integer divisions before it loads the taps; traffic bounds cuDNN's.
-/// Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet) and timm_infer.csv.
+/// each thread an output, whose place it finds by integer divisions before it loads the taps. cuDNN's NHWC kernel takes
+/// what its traffic takes. Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet); timm_infer.csv,
+/// NHWC: in a regression on the classes of kernels its arithmetic has no weight, its traffic 1.2, on both cards.
 template <class T>
 KernelPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
                              const ConvParameters<T>& p) {
     KernelPlan<T> plan;
     const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
-    const T& rate = own ? p.depthwise_rate : s.channels_last ? p.depthwise_nhwc_rate : p.depthwise_half_rate;
-    const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
     double outputs = c.rows * c.columns * static_cast<double>(s.groups);
-    if (!own && !s.channels_last) {
+    if (!own && s.channels_last) {
+        plan.compute_s = T(2 * outputs * c.reduction / rates.fp32_flops_per_s);
+    } else {
+        const T& rate = own ? p.depthwise_rate : p.depthwise_half_rate;
+        const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
         const auto width = static_cast<double>(s.out_width);
-        outputs *= round_up(width, depthwise_row_outputs) / width;
+        if (!own) outputs *= round_up(width, depthwise_row_outputs) / width;
+        const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
+        plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     }
-    const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
-    plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     const T& share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
     const T memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
     return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);

@@ -28,7 +28,6 @@ struct ConvParameters {
     T depthwise_rate{};
     T depthwise_steps{};
     T depthwise_half_rate{};
-    T depthwise_nhwc_rate{};
     T depthwise_cudnn_steps{};
     T engine_rate{};
     T engine_bandwidth{};
@@ -96,8 +95,6 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
     f("conv.depthwise_half_rate", p.depthwise_half_rate,
       ParameterSpec{0.16, 0.01, 2, 0.5, shared,
                     "the same for cuDNN's f16 depthwise kernels, NCHW; framework_tax.csv, timm_infer.csv"});
-    f("conv.depthwise_nhwc_rate", p.depthwise_nhwc_rate,
-      ParameterSpec{0.08, 0.01, 2, 0.5, shared, "the same, NHWC; timm_infer.csv"});
     f("conv.depthwise_cudnn_steps", p.depthwise_cudnn_steps,
       ParameterSpec{20, 0.5, 200, 0.7, shared,
                     "what an output of cuDNN's depthwise kernels costs besides its taps, in taps; timm_infer.csv"});
