@@ -572,11 +572,8 @@ class Lowering {
 
     /// Whether a generated kernel writes what the tensor is a view of: as its readers want it.
     bool is_generated(TensorId tensor) const {
-        const OpId id = graph_.tensors[tensor].producer;
-        if (id == no_op) return false;
-        const Op& op = graph_.ops[id];
-        return is_view(op) && !op.inputs.empty() && op.inputs[0] != no_tensor ? is_generated(op.inputs[0])
-                                                                              : op.integer(rewrites::generated, 0) != 0;
+        const OpId id = graph_.tensors[viewed(graph_, tensor)].producer;
+        return id != no_op && graph_.ops[id].integer(rewrites::generated, 0) != 0;
     }
 
     /// Whether only generated kernels read the tensor and its views: where it lies.

@@ -78,12 +78,7 @@ class Grouping {
   private:
     /// The operator that computes what a tensor is a view of; no_op for inputs and weights.
     OpId source_of(TensorId tensor) const {
-        while (tensor != no_tensor) {
-            const OpId id = graph_.tensors[tensor].producer;
-            if (id == no_op || !is_view(graph_.ops[id])) return id;
-            tensor = graph_.ops[id].inputs.empty() ? no_tensor : graph_.ops[id].inputs[0];
-        }
-        return no_op;
+        return tensor == no_tensor ? no_op : graph_.tensors[viewed(graph_, tensor)].producer;
     }
 
     /// Calls visit(reader) for each operator that reads a tensor or a view of it.

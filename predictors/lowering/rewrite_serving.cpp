@@ -227,8 +227,7 @@ OpId appended_through(const Graph& graph, TensorId tensor) {
 
 /// The linear layer that expands a latent cache to what attention reads, behind views.
 OpId expansion_of(const Graph& graph, TensorId tensor) {
-    OpId id = graph.tensors[tensor].producer;
-    while (id != no_op && is_view(graph.ops[id])) id = graph.tensors[graph.ops[id].inputs[0]].producer;
+    const OpId id = graph.tensors[viewed(graph, tensor)].producer;
     const bool expands = id != no_op && graph.ops[id].kind == OpKind::linear;
     return expands && appended_through(graph, graph.ops[id].inputs[0]) != no_op ? id : no_op;
 }

@@ -107,6 +107,16 @@ bool is_view(const Op& op) {
     }
 }
 
+TensorId viewed(const Graph& graph, TensorId tensor) {
+    for (;;) {
+        const OpId producer = graph.tensors[tensor].producer;
+        if (producer == no_op || !is_view(graph.ops[producer])) return tensor;
+        const std::vector<TensorId>& inputs = graph.ops[producer].inputs;
+        if (inputs.empty() || inputs[0] == no_tensor) return tensor;
+        tensor = inputs[0];
+    }
+}
+
 bool differs_between_queries(const Graph& graph, TensorId mask) {
     const std::vector<Expression>& shape = graph.tensors[mask].shape;
     return shape.size() >= 2 && graph.expressions.constant_value(shape[shape.size() - 2]) != 1;
@@ -134,12 +144,9 @@ std::vector<bool> written_weights(const Graph& graph) {
     for (const Op& op : graph.ops) {
         if (op.kind != OpKind::scatter || scattered(graph, op).empty()) continue;
         for (std::size_t i = 0; i < scatter_bases(op); ++i) {
-            TensorId base = op.inputs[i];
-            while (base != no_tensor && graph.tensors[base].producer != no_op) {
-                const Op& producer = graph.ops[graph.tensors[base].producer];
-                base = is_view(producer) && !producer.inputs.empty() ? producer.inputs[0] : no_tensor;
-            }
-            if (base != no_tensor && graph.tensors[base].role == TensorRole::weight) written[base] = true;
+            if (op.inputs[i] == no_tensor) continue;
+            const TensorId base = viewed(graph, op.inputs[i]);
+            if (graph.tensors[base].role == TensorRole::weight) written[base] = true;
         }
     }
     return written;

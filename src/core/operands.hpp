@@ -18,6 +18,8 @@ void check_operands(const Graph& graph);
 
 /// Whether the operator only tells where its result lies: a framework that works with strides launches nothing for it.
 [[nodiscard]] bool is_view(const Op& op);
+/// The tensor that a chain of views up to this one begins with; itself where it is no view.
+[[nodiscard]] TensorId viewed(const Graph& graph, TensorId tensor);
 
 /// Whether a mask of scores has a row for each query, not one for all, as causal masks do.
 [[nodiscard]] bool differs_between_queries(const Graph& graph, TensorId mask);
