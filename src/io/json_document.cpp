@@ -189,6 +189,11 @@ bool JsonField::flag() const {
     return value_->get<bool>();
 }
 
+void check_kind(const JsonField& root, std::string_view kind) {
+    const JsonField field = root["kind"];
+    if (field.text() != kind) field.fail(fmt::format("is not \"{}\"", kind));
+}
+
 void migrate_schema(json& document, const std::string& origin, std::span<const SchemaStep> steps) {
     const JsonField field = JsonField(document, origin)["schema_version"];
     const auto version = static_cast<std::size_t>(field.positive_count());

@@ -60,6 +60,9 @@ class JsonField {
     std::string key_;
 };
 
+/// Refuses a document whose field `kind` says something else.
+void check_kind(const JsonField& root, std::string_view kind);
+
 /// Turns a document of one schema version into the next one, in memory.
 using SchemaStep = void (*)(nlohmann::json& document);
 

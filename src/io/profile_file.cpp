@@ -9,6 +9,7 @@
 
 #include "src/io/architecture_file.hpp"
 #include "src/io/json_document.hpp"
+#include "src/io/uncertainty_file.hpp"
 
 namespace ftax {
 namespace {
@@ -90,11 +91,6 @@ std::vector<JsonField> parameter_fields(const JsonField& root) {
     return fields;
 }
 
-void check_kind(const JsonField& root, std::string_view kind) {
-    const JsonField field = root["kind"];
-    if (field.text() != kind) field.fail(fmt::format("is not \"{}\"", kind));
-}
-
 ordered_json to_json(const Parameter& parameter) {
     ordered_json json = ordered_json::object();
     json["name"] = parameter.name;
@@ -152,9 +148,7 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
             PartlyFittedDevice& device = profile.partly_fitted_on.emplace_back();
             device.slug = field["device"].text();
             for (const JsonField& kernels : field["kernels"].elements()) {
-                const auto factor = factor_from_name(kernels.text());
-                if (!factor) kernels.fail("is not a class of kernels");
-                device.kernels[static_cast<std::size_t>(*factor)] = true;
+                device.kernels[static_cast<std::size_t>(factor_named(kernels))] = true;
             }
         }
     }

@@ -12,19 +12,19 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kind = "uncertainty";
 
+}  // namespace
+
 Factor factor_named(const JsonField& field) {
     if (const auto factor = factor_from_name(field.text())) return *factor;
     field.fail("is not a class of kernels");
 }
-
-}  // namespace
 
 VarianceComponents parse_variance_components(std::string_view text, const std::string& origin) {
     nlohmann::json document = parse_json(text, origin);
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     root.allow({"schema_version", "kind", "source", "factors"});
-    if (root["kind"].text() != kind) root["kind"].fail("is not \"uncertainty\"");
+    check_kind(root, kind);
     VarianceComponents components{.of = {}, .source = root["source"].text()};
     std::array<bool, factor_count> seen{};
     for (const JsonField& field : root["factors"].elements()) {

@@ -8,6 +8,11 @@
 
 namespace ftax {
 
+class JsonField;
+
+/// The class of kernels that a field names. Throws Error{profile} where there is none of that name.
+[[nodiscard]] Factor factor_named(const JsonField& field);
+
 /// How far the kernel models are off per class of kernels, as standard deviations of a log-factor, by what went into
 /// their parameters (data/profiles/uncertainty.json; `ftax_folds uncertainty` estimates them from rows left out).
 struct VarianceComponents {

@@ -48,7 +48,7 @@ std::vector<VersionRatios> parse_versions(std::string_view text, const std::stri
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     root.allow({"schema_version", "kind", "versions"});
-    if (root["kind"].text() != "versions") root["kind"].fail("is not \"versions\"");
+    check_kind(root, "versions");
     std::vector<VersionRatios> versions;
     for (const JsonField& field : root["versions"].elements()) {
         field.allow({"framework", "version", "shared_log_stddev", "model_log_stddev", "ratios"});
