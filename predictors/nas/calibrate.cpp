@@ -58,16 +58,12 @@ class Samples {
           costs_(host_costs(framework, options.precision)),
           campaign_(campaign),
           synchronized_(synchronizes_runs(model_of(framework), options)) {
-        std::vector<LaunchCosts> launches;
         for (const Sample& sample : samples) {
             std::vector<Block> chain;
             space.blocks(sample.choices, chain);
             const BuiltNetwork built = build_network(space, sample.choices, chain);
             Predictor predictor(built.graph, device, framework, options);
-            ShapeBindings bindings = dims;
-            bindings["batch"] = sample.batch;
-            static_cast<void>(predictor.predict(bindings, launches));
-            networks_.push_back({timed_network(built, predictor.graph(), launches), std::log(sample.latency_s)});
+            networks_.push_back({timed_network(built, predictor, dims, sample.batch), std::log(sample.latency_s)});
         }
     }
 

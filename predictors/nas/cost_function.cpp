@@ -63,12 +63,8 @@ struct CostFunction::State {
         Predictor predictor(built.graph, device, framework, options);
         std::vector<TimedBlock> timed(chain.size() * batches.size());
         beginnings.assign(batches.size(), {});
-        std::vector<LaunchCosts> launches;
         for (std::size_t b = 0; b < batches.size(); ++b) {
-            ShapeBindings bindings = dims;
-            bindings["batch"] = batches[b];
-            static_cast<void>(predictor.predict(bindings, launches));
-            const TimedNetwork network = timed_network(built, predictor.graph(), launches);
+            const TimedNetwork network = timed_network(built, predictor, dims, batches[b]);
             beginnings[b] = segment_of.run(network.beginning, 0);
             for (std::size_t block = 0; block < chain.size(); ++block) {
                 const std::span<const TimedOperation> operations = network.blocks[block];

@@ -60,7 +60,10 @@ Graph build_graph(const Space& space, std::span<const int> choices) {
     return build_network(space, choices, chain).graph;
 }
 
-TimedNetwork timed_network(const BuiltNetwork& built, const Graph& ran, std::span<const LaunchCosts> launches) {
+TimedNetwork timed_network(const BuiltNetwork& built, Predictor& predictor, ShapeBindings dims, std::int64_t batch) {
+    dims["batch"] = batch;
+    std::vector<LaunchCosts> launches;
+    static_cast<void>(predictor.predict(dims, launches));
     TimedNetwork timed;
     timed.blocks.resize(built.ends.size());
     std::size_t block = 0;
@@ -71,7 +74,7 @@ TimedNetwork timed_network(const BuiltNetwork& built, const Graph& ran, std::spa
             continue;
         }
         // A framework that rewrites the graph keeps its tensors: who wrote one in the built graph tells the block.
-        const Op& launched = ran.ops[op.op];
+        const Op& launched = predictor.graph().ops[op.op];
         const TensorId result = launched.outputs.empty() ? no_tensor : launched.outputs[0];
         const OpId as_built = result < built.graph.tensors.size() ? built.graph.tensors[result].producer : no_op;
         operation.factor = op.factor;

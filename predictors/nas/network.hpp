@@ -37,10 +37,9 @@ struct TimedNetwork {
     std::vector<std::vector<TimedOperation>> blocks;
 };
 
-/// Sorts the launches of a prediction into the blocks they belong to; `ran` is the graph that they count in
-/// (Predictor::graph).
-[[nodiscard]] TimedNetwork timed_network(const BuiltNetwork& built, const Graph& ran,
-                                         std::span<const LaunchCosts> launches);
+/// Predicts a network and sorts its launches into the blocks they belong to; `predictor` is of the built graph.
+[[nodiscard]] TimedNetwork timed_network(const BuiltNetwork& built, Predictor& predictor, ShapeBindings dims,
+                                         std::int64_t batch);
 
 /// Turns timed operations into segments as one campaign runs them.
 struct SegmentMaker {

@@ -142,9 +142,7 @@ TEST_CASE("blocks that the host waits for are slowed as their own timelines woul
     Predictor predictor(built.graph, device, framework, options);
     for (const std::int64_t batch : {2, 64}) {
         CAPTURE(batch);
-        std::vector<LaunchCosts> launches;
-        static_cast<void>(predictor.predict({{"batch", batch}, {"seq", 128}}, launches));
-        const nas::TimedNetwork network = nas::timed_network(built, predictor.graph(), launches);
+        const nas::TimedNetwork network = nas::timed_network(built, predictor, {{"seq", 128}}, batch);
         PassPower power;
         for (const auto& block : network.blocks) power.add(maker.power(block));
         Segment exact = maker.run(network.beginning, 0);
