@@ -13,6 +13,8 @@
 
 namespace ftax {
 
+struct LoweringTraits;  // predictors/lowering/lowering.hpp
+
 /// Whether a graph has the symbols of a decoder: batch, seq and past.
 [[nodiscard]] bool is_decoder(const Graph& graph);
 
@@ -92,12 +94,8 @@ class Generator {
     Predictor predictor_;
     std::unique_ptr<const Graph> steps_graph_;  ///< where it is not the whole graph
     std::unique_ptr<Predictor> steps_;
-    bool schedules_ = false;  ///< the framework takes sequences in as memory allows
-    bool evicts_ = false;     ///< and out again, so that turns overlap
-    bool skips_padding_ = false;
-    std::int64_t tokens_per_pass_ = 0;  ///< 0: all prompts at once
-    bool splits_prompts_ = false;
-    bool has_fixed_cache_ = false;
+    const LoweringTraits* traits_;  ///< of the framework
+    bool has_fixed_cache_;
     std::optional<std::pair<GenerationRequest, std::int64_t>> largest_batch_;  ///< the last one found
 };
 

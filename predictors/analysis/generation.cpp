@@ -117,7 +117,9 @@ bool is_decoder(const Graph& graph) {
 }
 
 Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile framework, PredictOptions options)
-    : predictor_(graph, std::move(device), std::move(framework), one_by_one(options)) {
+    : predictor_(graph, std::move(device), std::move(framework), one_by_one(options)),
+      traits_(&model_of(predictor_.framework()).traits),
+      has_fixed_cache_(has_symbol(graph, "cache")) {
     for (const std::string_view symbol : decoder_symbols) {
         if (has_symbol(graph, symbol)) continue;
         throw Error(
@@ -131,27 +133,20 @@ Generator::Generator(const Graph& graph, DeviceProfile device, FrameworkProfile 
         steps_ = std::make_unique<Predictor>(*steps_graph_, predictor_.device(), predictor_.framework(),
                                              one_by_one(options));
     }
-    const LoweringTraits& traits = model_of(predictor_.framework()).traits;
-    schedules_ = traits.serves_sequences;
-    evicts_ = traits.evicts_sequences;
-    skips_padding_ = traits.skips_padding;
-    tokens_per_pass_ = traits.tokens_per_pass;
-    splits_prompts_ = traits.splits_prompts;
-    has_fixed_cache_ = has_symbol(graph, "cache");
 }
 
 std::int64_t Generator::prompt_of(const GenerationRequest& request) const {
-    return skips_padding_ ? request.prompt : std::max(request.prompt, request.longest_prompt);
+    return traits_->skips_padding ? request.prompt : std::max(request.prompt, request.longest_prompt);
 }
 
 std::int64_t Generator::prompts_per_pass(const GenerationRequest& request) const {
-    if (tokens_per_pass_ == 0) return request.batch;
-    return std::clamp<std::int64_t>(tokens_per_pass_ / prompt_of(request), 1, request.batch);
+    if (traits_->tokens_per_pass == 0) return request.batch;
+    return std::clamp<std::int64_t>(traits_->tokens_per_pass / prompt_of(request), 1, request.batch);
 }
 
 std::int64_t Generator::longest_part(const GenerationRequest& request) const {
     const std::int64_t prompt = prompt_of(request);
-    return splits_prompts_ ? std::min(prompt, tokens_per_pass_) : prompt;
+    return traits_->splits_prompts ? std::min(prompt, traits_->tokens_per_pass) : prompt;
 }
 
 ShapeBindings Generator::pass(const GenerationRequest& request, std::int64_t batch, std::int64_t seq,
@@ -186,7 +181,7 @@ std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
         const MemoryUse use = memory(other);
         // Engines leave a tenth of the memory alone. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
         // kv_cache_free_gpu_mem_fraction.
-        return use.total_bytes() <= (schedules_ ? 0.9 : 1.0) * use.capacity_bytes;
+        return use.total_bytes() <= (traits_->serves_sequences ? 0.9 : 1.0) * use.capacity_bytes;
     };
     if (!fits(1)) return 0;
     std::int64_t below = 1;
@@ -244,7 +239,7 @@ Generation Generator::generate(const GenerationRequest& request) {
     check(request);
     Generation result{.request = request, .memory = memory(request), .at_once = largest_batch(request)};
     // What does not fit is predicted as if it did, unless the framework itself makes sequences wait.
-    const bool waits = schedules_ && result.at_once > 0 && result.at_once < request.batch;
+    const bool waits = traits_->serves_sequences && result.at_once > 0 && result.at_once < request.batch;
     GenerationRequest turn = request;
     if (waits) turn.batch = result.at_once;
     run_at_once(turn, result);
@@ -252,8 +247,8 @@ Generation Generator::generate(const GenerationRequest& request) {
         result.waves = static_cast<double>(request.batch) / static_cast<double>(result.at_once);
         result.warnings.push_back(fmt::format("{} of {} sequences fit into the memory at once: they take {:.1f} turns",
                                               result.at_once, request.batch, result.waves));
-        double factor = evicts_ ? result.waves : std::floor(result.waves);
-        if (const std::int64_t rest = request.batch % result.at_once; !evicts_ && rest > 0) {
+        double factor = traits_->evicts_sequences ? result.waves : std::floor(result.waves);
+        if (const std::int64_t rest = request.batch % result.at_once; !traits_->evicts_sequences && rest > 0) {
             Generation last_turn;
             turn.batch = rest;
             run_at_once(turn, last_turn);
