@@ -209,7 +209,8 @@ void Generator::run_at_once(const GenerationRequest& request, Generation& result
     result.prompt_tokens_per_pass = part;
     result.prefill_passes = (request.batch + together - 1) / together * (whole_parts + (rest > 0 ? 1 : 0));
     result.prefill = read(part, 0);
-    Step prompts = Sum([&](std::int64_t i) { return Step(read(part, i * part)); }).over(0, whole_parts - 1);
+    const auto read_part = [&](std::int64_t i) { return Step(i == 0 ? result.prefill : read(part, i * part)); };
+    Step prompts = Sum(read_part).over(0, whole_parts - 1);
     if (rest > 0) prompts.add(Step(read(rest, prompt - rest)), 1);
     Step all;
     all.add(prompts, static_cast<double>(request.batch) / static_cast<double>(together));
