@@ -412,7 +412,6 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
                            {generation.waves * static_cast<double>(row.new_tokens - 1), generator.decoder(),
                             generator.pass(request, std::min(row.batch, std::max<std::int64_t>(1, generation.at_once)),
                                            1, row.prompt + row.new_tokens / 2)}};
-    Predictor& predictor = generator.predictor();
     AnchorRow sum;
     for (const Pass& pass : passes) {
         const AnchorRow one = anchor_row(measured, pass.predictor, pass.bindings);
@@ -427,8 +426,9 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
         sum.forward_s += pass.count * one.forward_s;
         for (std::size_t f = 0; f < factor_count; ++f) sum.class_s[f] += pass.count * one.class_s[f];
     }
-    const double scale = host_parameter(predictor.framework(), "host.scale");
-    const double host_s = scale * sum.host_s + sum.calls * host_parameter(predictor.framework(), sum.call);
+    const FrameworkProfile& framework = generator.predictor().framework();
+    const double scale = host_parameter(framework, "host.scale");
+    const double host_s = scale * sum.host_s + sum.calls * host_parameter(framework, sum.call);
     sum.waiting = generation.total_s / std::max(host_s, scale * sum.forward_s + sum.device_s);
     sum.label = fmt::format("line {}: {}, batch {}, {} + {} tokens", row.line, row.model, row.batch, row.prompt,
                             row.new_tokens);
