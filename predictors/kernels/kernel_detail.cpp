@@ -26,8 +26,8 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& m
                       const KernelPlan<double>& plan) {
     const auto& rates = models.at(path);
     const bool tensor = kernels::tensor_gemm::runs_on_tensor_cores(rates);
-    if (plan.algorithm == kernels::tensor_gemm::streamed) return "few rows: the weights stream past them once";
-    if (!tensor && kernels::gemm::is_gemv(s, *rates.chip)) return "few rows: the weights stream past them once";
+    if (plan.algorithm == kernels::tensor_gemm::streamed || (!tensor && kernels::gemm::is_gemv(s, *rates.chip)))
+        return "few rows: the weights stream past them once";
     const auto& candidates =
         (tensor ? kernels::tensor_gemm::catalogue(s, *rates.chip) : kernels::gemm::catalogue(s, *rates.chip))
             .candidates;
