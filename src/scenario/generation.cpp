@@ -87,14 +87,12 @@ GenerationResult generate(const GenerationArguments& arguments) {
         if (run.precision.empty()) {
             run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
         }
-        LibraryVersions ignored;
-        const FrameworkModel& framework_model = ftax::framework_model(take_version(run.framework, ignored).name);
-        if (cards > 1 && !framework_model.traits.splits_tensors) {
+        const Predictor built = make_predictor(graph, arguments.model, run);
+        if (cards > 1 && !model_of(built.framework()).traits.splits_tensors) {
             throw Error(ErrorCode::usage, fmt::format("--tp {}: {} gives each card layers of its own instead of a part "
                                                       "of every layer; there is no prediction for that",
-                                                      cards, framework_model.name));
+                                                      cards, built.framework().framework));
         }
-        const Predictor built = make_predictor(graph, arguments.model, run);
         if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
             throw Error(ErrorCode::usage, fmt::format("--tp {}: nobody knows how fast the cards of a machine with {} "
                                                       "reach each other",
