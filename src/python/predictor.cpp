@@ -101,16 +101,13 @@ class SharedPredictor {
         LibraryVersions libraries{.cudnn = cudnn};
         FrameworkProfile under = scenario::versioned_profile(framework, host, framework_file, libraries);
         warnings_ = graph.warnings;
-        if (!framework_given && graph.format == "onnx") warnings_.push_back(scenario::assumed_framework(framework));
-        for (std::string& warning : scenario::warnings_of_folding(graph, framework))
-            warnings_.push_back(std::move(warning));
-        for (const auto* more : {&on.warnings, &under.warnings}) {
-            warnings_.insert(warnings_.end(), more->begin(), more->end());
-        }
+        const auto warn = [&](const std::vector<std::string>& more) {
+            warnings_.insert(warnings_.end(), more.begin(), more.end());
+        };
+        warn(scenario::onnx_warnings(graph, framework, framework_given));
+        warn(on.warnings);
+        warn(under.warnings);
         if (!anchor.empty()) {
-            const auto warn = [&](const std::vector<std::string>& more) {
-                warnings_.insert(warnings_.end(), more.begin(), more.end());
-            };
             const auto rows = scenario::usable_rows(read_model_measurements(read_csv(anchor)), warn);
             const std::size_t before = under.warnings.size();
             scenario::anchor_on(under, on, rows, {graph.name, {}, {}});

@@ -129,14 +129,14 @@ Precision parse_precision(const std::string& name) {
     return *precision;
 }
 
-std::string assumed_framework(std::string_view framework) {
-    return fmt::format("nobody said what runs the ONNX file: {} is assumed (--framework)", framework);
-}
-
-std::vector<std::string> warnings_of_folding(const Graph& graph, std::string_view framework) {
+std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view framework, bool framework_given) {
+    if (graph.format != "onnx") return {};
+    std::vector<std::string> warnings;
+    if (!framework_given)
+        warnings.push_back(fmt::format("nobody said what runs the ONNX file: {} is assumed (--framework)", framework));
     const bool exported = std::any_of(graph.module_calls.begin(), graph.module_calls.end(),
                                       [](const ModuleCall& call) { return call.type.starts_with("torch."); });
-    if (graph.format != "onnx" || !exported || !framework.starts_with("pytorch-eager")) return {};
+    if (!exported || !framework.starts_with("pytorch-eager")) return warnings;
     // Parameters are called by their module's path and what the exporter made up val_7; results keep the name of their
     // node.
     const auto folded = std::count_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
@@ -144,11 +144,12 @@ std::vector<std::string> warnings_of_folding(const Graph& graph, std::string_vie
         return given && tensor.shape.size() > 1 && tensor.name.find('.') == std::string::npos &&
                !tensor.name.starts_with("val_");
     });
-    if (folded == 0) return {};
-    return {fmt::format(
-        "torch.onnx.export computed {} once that eager PyTorch computes in each pass; a .pt2 file of the model "
-        "has what that takes",
-        folded == 1 ? "a tensor" : fmt::format("{} tensors", folded))};
+    if (folded > 0)
+        warnings.push_back(fmt::format(
+            "torch.onnx.export computed {} once that eager PyTorch computes in each pass; a .pt2 file of the model "
+            "has what that takes",
+            folded == 1 ? "a tensor" : fmt::format("{} tensors", folded)));
+    return warnings;
 }
 
 std::optional<int> tensorrt_version(std::string_view text) {
@@ -214,10 +215,7 @@ Predictor make_predictor(const Graph& graph, const ModelArguments& model, const 
         const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
         anchor_on(framework, device, rows, {model.model, arguments.models, dimension_bindings(model)});
     }
-    if (!arguments.framework_given && graph.format == "onnx") {
-        print_warnings({assumed_framework(arguments.framework)});
-    }
-    print_warnings(warnings_of_folding(graph, arguments.framework));
+    print_warnings(onnx_warnings(graph, arguments.framework, arguments.framework_given));
     Predictor predictor(graph, std::move(device), std::move(framework), options);
     print_warnings(predictor.device().warnings);
     print_warnings(predictor.framework().warnings);

@@ -57,12 +57,10 @@ struct RunArguments {
 [[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
-/// The warning that nobody said what runs an ONNX file, of which ONNX Runtime is the most likely.
-[[nodiscard]] std::string assumed_framework(std::string_view framework);
-
-/// The warning that torch.onnx.export has computed once what eager PyTorch computes in each pass: masks, position
-/// tables. Nothing for other files and frameworks.
-[[nodiscard]] std::vector<std::string> warnings_of_folding(const Graph& graph, std::string_view framework);
+/// The warnings of an ONNX file: that nobody said what runs it, of which ONNX Runtime is the most likely, and that
+/// torch.onnx.export has computed once what eager PyTorch computes in each pass: masks, position tables.
+[[nodiscard]] std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view framework,
+                                                     bool framework_given);
 /// A framework as users name it.
 struct FrameworkChoice {
     std::string name;

@@ -74,14 +74,14 @@ TEST_CASE("what an exporter computed once is told of under eager PyTorch, and no
         "f32[64,64]\n"
         "weight %val_7 f32[64,64]\nconstant %mask f32[2,64]\nconstant %scale f32[]\n"
         "%y f32[2,64] = pointwise(%x, %mask) {function=\"mul\"}\noutput %y\n");
-    CHECK(warnings_of_folding(graph, "pytorch-eager").empty());  // no ONNX file
+    CHECK(onnx_warnings(graph, "pytorch-eager", true).empty());  // no ONNX file
     graph.format = "onnx";
-    REQUIRE(warnings_of_folding(graph, "pytorch-eager@2.4").size() == 1);
-    CHECK(warnings_of_folding(graph, "pytorch-eager")[0] ==
+    REQUIRE(onnx_warnings(graph, "pytorch-eager@2.4", true).size() == 1);
+    CHECK(onnx_warnings(graph, "pytorch-eager", true)[0] ==
           "torch.onnx.export computed a tensor once that eager PyTorch computes in each pass; a .pt2 file of the model "
           "has "
           "what that takes");
-    CHECK(warnings_of_folding(graph, "onnxruntime-cuda").empty());
+    CHECK(onnx_warnings(graph, "onnxruntime-cuda", true).empty());
     graph.module_calls.clear();  // of another exporter, whose names say nothing
-    CHECK(warnings_of_folding(graph, "pytorch-eager").empty());
+    CHECK(onnx_warnings(graph, "pytorch-eager", true).empty());
 }
