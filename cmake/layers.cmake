@@ -107,7 +107,7 @@ ftax_sources(predictors_sources
         timeline.cpp
     predictors/frameworks/
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
-        llama_cpp.cpp pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
+        pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
         anchor.cpp components.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
     predictors/nas/

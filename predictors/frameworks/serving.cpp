@@ -8,6 +8,9 @@ namespace ftax {
 constexpr void (*passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
                                       rewrites::append_to_pages, rewrites::merge_sibling_layers,
                                       rewrites::fuse_between_contractions};
+// llama.cpp leaves the layers of queries, keys and values apart.
+constexpr void (*unmerged_passes[])(Graph&) = {rewrites::recognise_attention, rewrites::absorb_latent_expansion,
+                                               rewrites::append_to_pages, rewrites::fuse_between_contractions};
 
 constexpr LoweringTraits serving{
     .views_cost_host = false,
@@ -34,12 +37,34 @@ constexpr LoweringTraits tensorrt_llm_traits = [] {
     traits.host_kind = HostKind::engine;
     return traits;
 }();
+// ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, are kernels of its own, the rest
+// is cuBLAS. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE and mmq.cu; for f16 pull request 14262.
+constexpr LoweringTraits llama_cpp_traits = [] {
+    LoweringTraits traits = serving;
+    traits.cublas_lt_limit = 0;
+    // Source: Llama-2-7B in f16 decodes 74 tokens/s on an A100 80GB, half of its bandwidth, 83 on an H100 PCIe, 55 %,
+    // but 52 on an RTX 3090, 73 % (github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference, snapshots of December 2023);
+    // with 17 figures of those tables and llm_static.csv in view.
+    traits.row_bytes_per_cycle = 8;
+    // Source: llama.cpp, pull request 6766 (May 2024): CUDA graphs for single sequences, from Ampere on.
+    traits.captures_decoding_from = 0;
+    traits.most_captured_sequences = 1;
+    traits.captures_from_capability_major = 8;
+    traits.tokens_per_pass = 512;  // Source: llama.cpp, --ubatch-size
+    traits.splits_prompts = true;
+    traits.splits_tensors = false;
+    traits.host_kind = HostKind::engine;
+    return traits;
+}();
 
 // Order of magnitude: PyTorch's dispatcher under inference mode, custom operators bound to Python; prompts only.
 constexpr HostPrior vllm_priors[] = {{"host.gemm", 15e-6},     {"host.bmm", 30e-6},         {"host.fused", 10e-6},
                                      {"host.blas_call", 2e-6}, {"host.elementwise", 10e-6}, {"host.forward", 2.1e-3},
                                      {"host.sequence", 67e-6}};
 constexpr HostPrior tensorrt_llm_priors[] = {{"host.engine", 4e-6}, {"host.forward", 1.1e-3}, {"host.sequence", 16e-6}};
+// Orders of magnitude: a launch from C++; the graph's construction and the logits' way to the host, with the figures
+// above in view; the sampler.
+constexpr HostPrior llama_cpp_priors[] = {{"host.engine", 4e-6}, {"host.forward", 5e-4}, {"host.sequence", 50e-6}};
 
 const FrameworkModel vllm{
     .name = "vllm",
@@ -58,6 +83,14 @@ const FrameworkModel tensorrt_llm{
     .priors = tensorrt_llm_priors,
     // An engine's buffers for as many tokens as it was built for among it. Order of magnitude.
     .context_bytes = 2e9,
+};
+const FrameworkModel llama_cpp{
+    .name = "llama.cpp",
+    .description =
+        "llama.cpp on CUDA (versions of 2024): matrix-vector kernels of its own, CUDA graphs for one sequence",
+    .traits = llama_cpp_traits,
+    .rewrites = unmerged_passes,
+    .priors = llama_cpp_priors,
 };
 
 }  // namespace ftax
