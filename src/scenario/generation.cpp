@@ -1,6 +1,7 @@
 #include "src/scenario/generation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/near_names.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/scenario/arguments.hpp"
 #include "src/scenario/language_rows.hpp"
@@ -72,6 +74,19 @@ Graph load_shard(const GenerationArguments& arguments, std::int64_t cards) {
     return ftax::load_graph(arguments.model.model, options);
 }
 
+/// Refuses a model that generates no tokens where the zoo has one of a similar name that does: gpt2, which lacks the
+/// cache that gpt2-small has. Of others the Generator says what is missing.
+void suggest_decoders(const Graph& graph) {
+    if (is_decoder(graph)) return;
+    std::vector<std::string> decoders = zoo_names();
+    std::erase_if(decoders, [](const std::string& model) { return !is_decoder(ftax::load_graph("zoo:" + model)); });
+    const std::vector<std::string> near = near_names(graph.name, decoders);
+    if (near.empty()) return;
+    throw Error(ErrorCode::model,
+                fmt::format("{} generates no tokens: it has no cache of earlier ones; did you mean {}?", graph.name,
+                            fmt::join(near, " or ")));
+}
+
 }  // namespace
 
 GenerationResult generate(const GenerationArguments& arguments) {
@@ -83,6 +98,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
     const std::vector<LanguageMeasurement> anchors = take_language_rows(run);
     for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
         const Graph& graph = result.graphs.emplace_back(load_shard(arguments, cards));
+        suggest_decoders(graph);
         print_warnings(graph.warnings);
         if (run.precision.empty()) {
             run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);

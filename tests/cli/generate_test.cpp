@@ -108,7 +108,12 @@ TEST_CASE("ftax generate refuses what is no request and no model of text") {
     CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--tp", "3"})) == 3);
     CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-cache", "lazy"})) == 2);
     CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-precision", "int3"})) == 2);
-    CHECK(exit_code(command("bert", {"--prompt", "8", "--new-tokens", "8"})) == 3);
+    const auto encoder = run_ftax(command("bert", {"--prompt", "8", "--new-tokens", "8"}));
+    CHECK(encoder.exit_code == 3);
+    CHECK(encoder.errors.find("bert generates no tokens: it has no dimension past") != std::string::npos);
+    const auto without_cache = run_ftax(command("gpt2", {"--prompt", "8", "--new-tokens", "8"}));
+    CHECK(without_cache.exit_code == 3);
+    CHECK(without_cache.errors.find("it has no cache of earlier ones; did you mean gpt2-small?") != std::string::npos);
     const std::string empty = folder.file("empty");
     std::filesystem::create_directory(empty);
     CHECK(exit_code(command(empty, {"--prompt", "8", "--new-tokens", "8"})) == 2);
