@@ -23,7 +23,7 @@ function(ftax_layer name)
     if(FTAX_UNITY)
         set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
         set_source_files_properties(${layer_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-        # Of classes in headers that hold types of one source; here a source's own look like those.
+        # GCC takes sources that another includes for headers, and warns of classes there that hold types of one source.
         target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
