@@ -274,11 +274,8 @@ const AtenRow table[] = {
     {"baddbmm", OpKind::matmul, {}, no_attributes, batched_product_with_sum},
     {"_int_mm", OpKind::matmul},
     {"_grouped_mm", OpKind::matmul, {}, read_experts, "self mat2"},
-    {"grouped_mm_fallback",
-     OpKind::matmul,
-     {},
-     read_experts,
-     "input weight"},  // of transformers, where torch is exported
+    // Of transformers, in exported models.
+    {"grouped_mm_fallback", OpKind::matmul, {}, read_experts, "input weight"},
     {"scaled_dot_product_attention", OpKind::attention, {}, read_causal, "query key value attn_mask"},
     {"_scaled_dot_product_flash_attention", OpKind::attention, {}, read_causal, "query key value"},
     {"_scaled_dot_product_flash_attention_for_cpu", OpKind::attention, {}, read_causal, "query key value attn_mask"},
