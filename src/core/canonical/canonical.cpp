@@ -6,13 +6,12 @@
 namespace ftax {
 
 void canonicalize(Graph& graph, SpelledOut spelled_out, const TakenApart& taken_apart) {
-    const TakenApart by_exporter = taken_apart ? taken_apart : [](const Op&, OpKind) { return false; };
     Rewriter rewriter(graph);
-    canonical::norms(rewriter, spelled_out, by_exporter);
+    canonical::norms(rewriter, spelled_out, taken_apart);
     canonical::activations(rewriter, spelled_out);
     canonical::linear_layers(rewriter);
     canonical::global_pools(rewriter);
-    canonical::attention(rewriter, by_exporter);
+    canonical::attention(rewriter, taken_apart);
     rewriter.finish();
 }
 

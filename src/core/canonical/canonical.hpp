@@ -18,7 +18,9 @@ using TakenApart = std::function<bool(const Op& last, OpKind kind)>;
 /// Erf or Tanh), SiLU, HardSwish, LayerNorm, linear layers, global pooling, scaled dot-product attention, and RMSNorm
 /// where `taken_apart` says so or what is spelled out is recognised. Op::source of the result lists the operators it
 /// replaces ("Sigmoid+Mul").
-void canonicalize(Graph& graph, SpelledOut spelled_out = SpelledOut::keep, const TakenApart& taken_apart = {});
+void canonicalize(
+    Graph& graph, SpelledOut spelled_out = SpelledOut::keep,
+    const TakenApart& taken_apart = [](const Op&, OpKind) { return false; });
 
 /// Recognises attention that a model spells out itself, which only engines with a kernel for it undo.
 void recognise_attention(Graph& graph);
