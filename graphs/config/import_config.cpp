@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "graphs/config/networks.hpp"
 #include "graphs/config/quantization.hpp"
@@ -167,29 +168,23 @@ Graph import_config(std::string_view text, const std::string& origin, const std:
     const JsonField document(parsed, origin, ErrorCode::model);
     const auto type = document.find("model_type");
     if (!type) fail_without_type(document);
-    const auto inner = document.find("text_config");
     const Alias* alias = find_alias(type->text());
-    const bool inside = inner && (find_family(type->text()) == nullptr || alias != nullptr);
-    if (!inside) {
-        const Family* family = family_of(type->text());
-        if (family == nullptr) fail_unknown(*type);
-        Graph graph = build(document, *family, name, options);
-        if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
-        if (alias != nullptr && alias->is_part) {
-            graph.warnings.push_back(fmt::format("{}: the graph is that of the language model alone", type->text()));
-        }
-        return graph;
+    // The language model of a model for text and images has a config of its own inside.
+    std::vector<JsonField> configs{document};
+    const auto inner = document.find("text_config");
+    if (inner && (alias != nullptr || find_family(type->text()) == nullptr)) configs.push_back(*inner);
+    const bool inside = configs.size() > 1;
+    const auto own_type = configs.back().find("model_type");
+    const Family* family = own_type ? family_of(own_type->text()) : nullptr;
+    if (family == nullptr || (inside && family->form != Form::decoder)) fail_unknown(*type);
+    Graph graph = build(configs.back(), *family, name, options);
+    for (const JsonField& config : configs) {
+        if (const auto quantization = config.find("quantization_config")) note_quantization(graph, *quantization);
     }
-    // A model for text and images: its language model has a config of its own inside.
-    const auto inner_type = inner->find("model_type");
-    const Family* family = inner_type ? family_of(inner_type->text()) : nullptr;
-    if (family == nullptr || family->form != Form::decoder) fail_unknown(*type);
-    Graph graph = build(*inner, *family, name, options);
-    for (const JsonField& part : {document, *inner}) {
-        if (const auto quantization = part.find("quantization_config")) note_quantization(graph, *quantization);
+    if (inside || (alias != nullptr && alias->is_part)) {
+        graph.warnings.push_back(fmt::format("{}: the graph is that of the language model{} alone", type->text(),
+                                             inside ? " in text_config" : ""));
     }
-    graph.warnings.push_back(
-        fmt::format("{}: the graph is that of the language model in text_config alone", type->text()));
     return graph;
 }
 
