@@ -65,13 +65,14 @@ class CostFunction:
 
     Each distinct block is timed once; then a call only composes. Threads may share it, and it can be pickled (blocks are
     timed anew on the other side). `anchor`: measured architectures (arch, batch, seconds) that calibrate the campaign;
-    ten are enough. `dims`: dimensions that the space leaves open, {"seq": 512} for transformers. `host`: whose profile holds, by default that of the runs the built-in spaces are known from.
+    ten are enough. `dims`: dimensions that the space leaves open, {"seq": 512} for transformers. `host`: whose profile
+    holds, by default that of the runs the built-in spaces are known from.
     """
 
     def __init__(self, space: str | Space, device: str, framework: str = "pytorch-eager", precision: str = "fp32", *,
                  batches: int | Iterable[int] = 1, anchor: Iterable[tuple[str | Sequence[int], int, float]] = (),
-                 campaign: Campaign | None = None, dims: dict[str, int] | None = None, host: str = "", device_profile: str | os.PathLike[str] = "",
-                 framework_profile: str | os.PathLike[str] = "") -> None:
+                 campaign: Campaign | None = None, dims: dict[str, int] | None = None, host: str = "",
+                 device_profile: str | os.PathLike[str] = "", framework_profile: str | os.PathLike[str] = "") -> None:
         self._arguments: dict[str, Any] = {
             "space": space, "device": device, "framework": framework, "precision": precision,
             "batches": wholes("batches", batches), "host": host,
