@@ -48,10 +48,7 @@ def architectures():
     def tokens(length=128):
         return torch.randint(0, 100, (BATCH, length))
 
-    def vision(name, size=224):
-        return lambda: (torchvision.models.get_model(name, weights=None, weights_backbone=None), image(size))
-
-    def plain(name):
+    def of_torchvision(name):
         return lambda: (torchvision.models.get_model(name, weights=None), image(224))
 
     def of_timm(name):
@@ -75,9 +72,9 @@ def architectures():
     small = {"num_hidden_layers": 2, "vocab_size": 3000}
     grouped = {"num_attention_heads": 8, "num_key_value_heads": 4}
     return {
-        **{name: plain(name) for name in ("resnet50", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "vit_b_16", "swin_t")},
-        **{name: plain(name) for name in ("densenet121", "regnet_y_400mf", "shufflenet_v2_x1_0")},
-        "deeplabv3_resnet50": lambda: (lambda built: (FirstOutput(built[0]), built[1]))(vision("deeplabv3_resnet50", 256)()),
+        **{name: of_torchvision(name) for name in ("resnet50", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "vit_b_16",
+                                                   "swin_t", "densenet121", "regnet_y_400mf", "shufflenet_v2_x1_0")},
+        "deeplabv3_resnet50": lambda: (FirstOutput(torchvision.models.segmentation.deeplabv3_resnet50(weights_backbone=None)), image(256)),
         "r3d_18": lambda: (torchvision.models.video.r3d_18(), torch.randn(BATCH, 3, 8, 112, 112)),
         "raft_small": lambda: (FirstOutput(torchvision.models.optical_flow.raft_small(),
                                            lambda model, x: model(x, x, num_flow_updates=3)[-1]), image(128)),
@@ -143,34 +140,27 @@ def write(folder, names):
 # ---- table -------------------------------------------------------------------------------------------------------------
 
 
+def reported(ftax, verb, path, *flags):
+    """What a verb of ftax says of a file; RuntimeError where it refuses it."""
+    for batch in (["--batch", str(BATCH)], []):  # a fixed batch takes no flag
+        done = subprocess.run([ftax, verb, path, *flags, *batch, "--json", "-"], capture_output=True, text=True)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+    raise RuntimeError(done.stderr.strip().splitlines()[-1])
+
+
 def predicted(ftax, path):
-    """The smallest of the shares of nodes, FLOPs and time with a rule, and the latency; or why there is none."""
-    command = [ftax, "predict", path, "--device", DEVICE, "--framework", "pytorch-eager", "--json", "-"]
-    if path.suffix == ".pt":
-        command += ["--input", path.with_suffix(".input").read_text()]
-    for flags in (["--batch", str(BATCH)], []):  # a fixed batch takes no flag
-        done = subprocess.run([*command, *flags], capture_output=True, text=True)
-        if done.returncode == 0:
-            report = json.loads(done.stdout)
-            prediction = report["predictions"][0]
-            return min(prediction["coverage"].values()), prediction["latency_s"]
-    raise RuntimeError(done.stderr.strip().splitlines()[-1])
-
-
-def flops_of(ftax, path):
-    """Of its contractions."""
-    for flags in (["--batch", str(BATCH)], []):
-        done = subprocess.run([ftax, "inspect", path, *flags, "--json", "-"], capture_output=True, text=True)
-        if done.returncode == 0:
-            return 2 * json.loads(done.stdout)["total"]["macs"]
-    raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    """The smallest of the shares of nodes, FLOPs and time with a rule, and the latency."""
+    shape = ["--input", path.with_suffix(".input").read_text()] if path.suffix == ".pt" else []
+    prediction = reported(ftax, "predict", path, "--device", DEVICE, "--framework", "pytorch-eager", *shape)["predictions"][0]
+    return min(prediction["coverage"].values()), prediction["latency_s"]
 
 
 def table(ftax, folder):
     print("| architecture | GFLOP |", " | ".join(SUFFIXES.values()), "| apart | TFLOP/s |")
     print("|---|" + "---|" * (len(SUFFIXES) + 3))
     for path in sorted(folder.glob("*.pt2"), key=lambda path: path.name.lower()):
-        flops = flops_of(ftax, path)
+        flops = 2 * reported(ftax, "inspect", path)["total"]["macs"]  # of its contractions
         cells, latencies = [], []
         for suffix in SUFFIXES:
             file = path.with_suffix(suffix)
