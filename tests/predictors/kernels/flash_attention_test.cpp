@@ -5,20 +5,14 @@
 #include <algorithm>
 #include <string_view>
 
-#include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
+#include "tests/card_models.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
+using namespace ftax::test;
 
 namespace {
-
-/// A card with the start values of its models: what its datasheet alone says.
-KernelModels<double> unfitted(std::string_view device) {
-    DeviceProfile profile;
-    profile.device = device_spec(device);
-    return {profile.device, kernel_parameters(profile)};
-}
 
 double seconds(const KernelModels<double>& models, const AttentionShape& s) {
     return within_power<double>(models.plan(s, MathPath::bf16_tensor));

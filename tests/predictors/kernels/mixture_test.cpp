@@ -3,23 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <string_view>
 
-#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
+#include "tests/card_models.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
-
-namespace {
-
-KernelModels<double> fitted(std::string_view device) {
-    const DeviceProfile profile = device_profile(device);
-    return {profile.device, kernel_parameters(profile)};
-}
-
-}  // namespace
+using namespace ftax::test;
 
 TEST_CASE("tokens touch their own experts first, all of them in the end") {
     CHECK(mixture::touched_experts(1, 8, 128, 1.0) == approx(8));

@@ -5,21 +5,16 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <string_view>
 
-#include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
+#include "tests/card_models.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
+using namespace ftax::test;
 
 namespace {
-
-KernelModels<double> fitted(std::string_view device) {
-    const DeviceProfile profile = device_profile(device);
-    return {profile.device, kernel_parameters(profile)};
-}
 
 GemmShape layer(std::int64_t m, std::int64_t n, std::int64_t k, Precision operands) {
     return {.m = m, .n = n, .k = k, .element_bytes = 2, .linear = true, .operands = operands};

@@ -6,20 +6,14 @@
 #include <limits>
 #include <string_view>
 
-#include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
+#include "tests/card_models.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
+using namespace ftax::test;
 
 namespace {
-
-/// A card with the start values of its models: what its datasheet alone says.
-KernelModels<double> unfitted(std::string_view device) {
-    DeviceProfile profile;
-    profile.device = device_spec(device);
-    return {profile.device, kernel_parameters(profile)};
-}
 
 GemmShape layer(std::int64_t m, std::int64_t n, std::int64_t k) {
     return {.m = m, .n = n, .k = k, .element_bytes = 2, .linear = true};

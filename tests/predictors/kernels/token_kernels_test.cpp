@@ -2,21 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <string_view>
 
-#include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
+#include "tests/card_models.hpp"
 
 using namespace ftax;
 using namespace ftax::kernels;
+using namespace ftax::test;
 
 namespace {
-
-KernelModels<double> unfitted(std::string_view device) {
-    DeviceProfile profile;
-    profile.device = device_spec(device);
-    return {profile.device, kernel_parameters(profile)};
-}
 
 MemoryShape token(TokenKernel kernel, std::int64_t rows, std::int64_t width, bool vectorized) {
     const std::int64_t bytes = 2 * rows * width;
