@@ -231,8 +231,7 @@ std::string serving_markdown(const ServingScore& score) {
         "Total time of a static batch: prompts, then all new tokens. Host costs are fitted on the other models; runs "
         "whose batch exceeds the memory are scored and not fitted. At batch 1 nearly all of it is the time per token. "
         "llama.cpp has runs of batch 1 only and is predicted with start values, two of which were chosen with these "
-        "and "
-        "published runs in view.\n\n"
+        "and published runs in view.\n\n"
         "| framework | runs | rows | MAPE | median | 90 % |\n|---|---|---|---|---|---|\n";
     std::vector<std::string> frameworks;
     for (const FrameworkProfile& profile : score.profiles) frameworks.push_back(profile.framework);

@@ -79,8 +79,7 @@ TEST_CASE("what an exporter computed once is told of under eager PyTorch, and no
     REQUIRE(onnx_warnings(graph, "pytorch-eager@2.4", true).size() == 1);
     CHECK(onnx_warnings(graph, "pytorch-eager", true)[0] ==
           "torch.onnx.export computed a tensor once that eager PyTorch computes in each pass; a .pt2 file of the model "
-          "has "
-          "what that takes");
+          "has what that takes");
     CHECK(onnx_warnings(graph, "onnxruntime-cuda", true).empty());
     graph.module_calls.clear();  // of another exporter, whose names say nothing
     CHECK(onnx_warnings(graph, "pytorch-eager", true).empty());
