@@ -52,8 +52,7 @@ int measure_kernels(const MeasureArguments& arguments, bench::Mode mode) {
 }
 
 int measure_models(const MeasureArguments& arguments) {
-    ShapeBindings dims;
-    for (const std::string& text : arguments.dims) parse_dimension(text, dims);
+    const ShapeBindings dims = parse_dimensions(arguments.dims);
     const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
     // A CPU runs what it is told at once: its host and device time are the same.
     std::vector<bench::Mode> modes{bench::Mode::end_to_end};

@@ -211,8 +211,7 @@ std::vector<std::size_t> select(const NasArguments& arguments, const Architectur
 int run_nas(const NasArguments& arguments) {
     if (arguments.pareto && arguments.score.empty()) throw Error(ErrorCode::usage, "--pareto needs --score COLUMN");
     const nas::Space& space = nas::space(arguments.space);
-    ShapeBindings dims;
-    for (const std::string& dim : arguments.dims) parse_dimension(dim, dims);
+    const ShapeBindings dims = parse_dimensions(arguments.dims);
     Architectures archs = read_architectures(arguments.architectures, space);
     const DeviceProfile device = device_profile(arguments.run.device, arguments.run.device_profile);
     PredictOptions options = arguments.run.options;

@@ -115,19 +115,23 @@ std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view 
     return values;
 }
 
-void parse_dimension(std::string_view text, ShapeBindings& bindings) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
-        throw Error(ErrorCode::usage, fmt::format("--dim '{}' is not of the form NAME=NUMBER", text));
+ShapeBindings parse_dimensions(const std::vector<std::string>& texts) {
+    ShapeBindings bindings;
+    for (const std::string& text : texts) {
+        const std::size_t equals = text.find('=');
+        if (equals == std::string::npos || equals == 0) {
+            throw Error(ErrorCode::usage, fmt::format("--dim '{}' is not of the form NAME=NUMBER", text));
+        }
+        const std::string name = text.substr(0, equals);
+        const std::int64_t least = name == cached_tokens ? 0 : 1;
+        const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("--dim {}", name));
+        const auto [position, added] = bindings.emplace(name, value);
+        if (!added && position->second != value) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("--dim {} is given twice, as {} and {}", name, position->second, value));
+        }
     }
-    const std::string_view name = text.substr(0, equals);
-    const std::int64_t least = name == cached_tokens ? 0 : 1;
-    const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("--dim {}", name));
-    const auto [position, added] = bindings.emplace(name, value);
-    if (!added && position->second != value) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("--dim {} is given twice, as {} and {}", name, position->second, value));
-    }
+    return bindings;
 }
 
 std::pair<std::string, bool> parse_branch(std::string_view text) {

@@ -21,9 +21,9 @@ namespace ftax::scenario {
 /// Parses a list of whole numbers from 1 on: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
 [[nodiscard]] std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option);
 
-/// Parses "seq=128" and adds it to `bindings`.
+/// Parses texts like "seq=128".
 /// Throws Error{usage} for another form, a value below 1 or a second value of one symbol, Error{limit} beyond int64.
-void parse_dimension(std::string_view text, ShapeBindings& bindings);
+[[nodiscard]] ShapeBindings parse_dimensions(const std::vector<std::string>& texts);
 
 /// Parses "in:4x3x224x224"; dimensions may be symbols or sums, products and quotients of them ("batchx3x224x224"), the
 /// input's name may hold colons. Throws Error{usage}.

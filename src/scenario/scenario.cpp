@@ -68,8 +68,7 @@ ImportOptions import_options(const ModelArguments& arguments) {
         for (const std::string& input : split_list(arguments.inputs))
             options.input_shapes.push_back(parse_input_type(input));
     }
-    ShapeBindings trips;
-    for (const std::string& trip : arguments.trips) parse_dimension(trip, trips);
+    const ShapeBindings trips = parse_dimensions(arguments.trips);
     options.trip_counts.insert(trips.begin(), trips.end());
     for (const std::string& branch : arguments.branches) options.branches.insert(parse_branch(branch));
     options.strict = arguments.strict;
@@ -86,9 +85,7 @@ Graph load_graph(const ModelArguments& arguments) {
 }
 
 ShapeBindings dimension_bindings(const ModelArguments& arguments) {
-    ShapeBindings bindings;
-    for (const std::string& dim : arguments.dims) parse_dimension(dim, bindings);
-    return bindings;
+    return parse_dimensions(arguments.dims);
 }
 
 bool has_batch(const Graph& graph) {

@@ -51,14 +51,11 @@ TEST_CASE("BAD_INPUTS 50: batch 0, negative, 2^63, and lists without an end") {
 }
 
 TEST_CASE("--dim and --shapes") {
-    ShapeBindings bindings;
-    parse_dimension("seq=128", bindings);
-    parse_dimension("seq=128", bindings);
-    CHECK(bindings == ShapeBindings{{"seq", 128}});
+    CHECK(parse_dimensions({"seq=128", "seq=128"}) == ShapeBindings{{"seq", 128}});
     for (const char* text : {"seq", "=1", "seq=", "seq=0", "seq=-3", "seq=x", "seq=256"}) {
-        CHECK(code_of([&] { parse_dimension(text, bindings); }) == 2);
+        CHECK(code_of([&] { return parse_dimensions({"seq=128", text}); }) == 2);
     }
-    CHECK(code_of([&] { parse_dimension("n=9223372036854775808", bindings); }) == 4);
+    CHECK(code_of([&] { return parse_dimensions({"n=9223372036854775808"}); }) == 4);
 
     const InputShape shape = parse_input_shape("onnx::in:0:batchx3x224x2*w");
     CHECK(shape.input == "onnx::in:0");
