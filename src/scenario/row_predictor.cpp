@@ -94,8 +94,7 @@ LibraryVersions libraries_of(const Measurement& row) {
         libraries.tensorrt =
             tensorrt_version(row.version).value_or(row.framework == "tensorrt-onnx" ? 804 : libraries.tensorrt);
     } else if (const auto version = framework_version(row)) {
-        libraries.cudnn = cudnn_of_torch(*version);
-        libraries.torch = *version;
+        set_torch(libraries, *version);
     }
     return libraries;
 }

@@ -155,8 +155,9 @@ std::optional<int> tensorrt_version(std::string_view text) {
     return version && *version >= oldest ? version : std::nullopt;
 }
 
-int cudnn_of_torch(int version) {
-    return version >= 204 ? 9 : 8;
+void set_torch(LibraryVersions& libraries, int version) {
+    libraries.torch = version;
+    libraries.cudnn = version >= 204 ? 9 : 8;
 }
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
@@ -184,10 +185,7 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     }
     if (!version || *version < oldest_torch)
         throw Error(ErrorCode::usage, fmt::format("{}: no version from 1.12 on, as in pytorch-eager@2.4", framework));
-    if (name == "pytorch-eager") {
-        libraries.cudnn = cudnn_of_torch(*version);
-        libraries.torch = *version;
-    }
+    if (name == "pytorch-eager") set_torch(libraries, *version);
     return {name, version};
 }
 
