@@ -14,8 +14,8 @@ struct DeviceCounts {
     double l2_bytes = 0;
     double shared_memory_per_sm_bytes = 0;
     double max_threads_per_sm = 0;
-    double boost_clock_hz = 0;
-    double peak_flops_per_s = 0;               ///< of `path`, datasheet
+    double boost_clock_hz = 0;                 ///< that the card holds while power allows
+    double peak_flops_per_s = 0;               ///< of `path`, at that clock
     double dram_bytes_per_s = 0;               ///< datasheet
     bool has_inline_ecc = false;               ///< ECC inside GDDR
     std::optional<double> l2_bytes_per_clock;  ///< read rate of the whole L2

@@ -32,9 +32,8 @@ struct TensorGemmParameters {
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all seven cards.
 template <class T, class Visit>
-void visit_parameters(TensorGemmParameters<T>& p, const DeviceSpec& datasheet, Visit&& visit) {
+void visit_parameters(TensorGemmParameters<T>& p, const DeviceSpec& /*datasheet*/, Visit&& visit) {
     using enum ParameterScope;
-    const bool consumer = datasheet.name.find("GeForce") != std::string::npos;
     visit("tensor_gemm.floor_s", p.floor_s,
           ParameterSpec{0.87e-6, 0.2e-6, 4e-6, 0.2, architecture,
                         "start to end of an empty kernel; a CUDA graph's gap apart"});
@@ -66,10 +65,7 @@ void visit_parameters(TensorGemmParameters<T>& p, const DeviceSpec& datasheet, V
     visit("tensor_gemm.older_library", p.older_library,
           ParameterSpec{0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
     visit("tensor_gemm.clock", p.clock,
-          ParameterSpec{
-              consumer ? 1.11 : 1.0, 0.5, 1.3, 0.03, device,
-              "sustained clock against the datasheet's boost; an RTX 4090 holds 2.70 of 2.52 GHz, an RTX 2080 Ti "
-              "1.8 of 1.55"});
+          ParameterSpec{1.0, 0.5, 1.3, 0.03, device, "sustained clock against DeviceRates::boost_clock_hz"});
 }
 
 namespace tensor_gemm {
