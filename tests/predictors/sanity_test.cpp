@@ -167,6 +167,8 @@ bool is_named(const DeviceSpec& device, std::string_view name) {
 constexpr Exception exceptions[] = {
     {"a100-sxm4-40gb", "a100-pcie-40gb", "", 0.045,
      "its tensor cores were measured at 0.96 of the boost clock, the other's are expected to hold it"},
+    {"a100-sxm4-80gb", "a100-sxm4-40gb", "resnet18", 0.03,
+     "the other's tensor cores were measured at 0.98 of the boost clock, 0.95 are expected of this one"},
     {"quadro-rtx-8000", "rtx-2080-ti", "", 0.06,
      "both are measured: a GeForce card's tensor cores hold 1.16 of its boost clock, this one's 0.91"},
     {"titan-xp", "gtx-1080-ti", "", 0.045, "the other was measured at 1.12 of its boost clock, 1.04 are expected"},
