@@ -155,13 +155,19 @@ KernelPlan<T> finish_product(const KernelPlan<T>& product, ConvAlgorithm algorit
 
 template <class T>
 KernelPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                 const ConvParameters<T>& p) {
-    const auto plan = cheapest_tile<T>(core_tiles(s), static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8,
-                                       rates, core_efficiency(s, p), p, T(1.0), most_parts(s));
+                                 const ConvParameters<T>& p, std::span<const Tile> tiles) {
+    const auto plan = cheapest_tile<T>(tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8, rates,
+                                       core_efficiency(s, p), p, T(1.0), most_parts(s));
     const bool engine = s.library == ConvLibrary::tensorrt;
     const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
     const T memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
     return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates, p);
+}
+
+template <class T>
+KernelPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
+                                 const ConvParameters<T>& p) {
+    return plan_implicit_gemm(c, s, rates, p, core_tiles(s));
 }
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
@@ -406,10 +412,15 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
     // Tensor cores compute groups of halves, CUDA cores those of f32 and of TF32, and halves under 1x1 filters:
     // squeeze_bert in framework_tax.csv, on Volta and Turing 0.9 to 1.05 of the cores' f32 rate. Of engines no rows
     // tell.
-    const bool has_tensor_kernel =
-        convolution::is_half(s, rates.path) && (c.taps > 1 || s.library == ConvLibrary::tensorrt);
-    if (s.groups > 1 && !has_tensor_kernel)
-        return convolution::plan_implicit_gemm(c, s, convolution::core_rates(rates), p);
+    const bool is_half = convolution::is_half(s, rates.path);
+    if (s.groups > 1 && !(is_half && (c.taps > 1 || s.library == ConvLibrary::tensorrt))) {
+        // Kernels of f32 for 1x1 filters in groups have 128 columns: squeeze_bert, on five cards within 5 %, with
+        // narrower ones 5 to 12 % too fast.
+        const auto cores = convolution::core_rates(rates);
+        const bool wide = c.taps == 1 && !is_half && !convolution::is_timed(s);
+        return wide ? convolution::plan_implicit_gemm(c, s, cores, p, std::span(implicit_tiles).first(1))
+                    : convolution::plan_implicit_gemm(c, s, cores, p);
+    }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
     // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows
     // of framework_tax.csv, ONNX Runtime, fp16.

@@ -261,14 +261,20 @@ TEST_CASE("halves under a 1x1 filter stay in NCHW where its rows of pixels have 
     CHECK(is_copied(square(64, 256, 256, 28, 3)));
 }
 
-TEST_CASE("CUDA cores do 1x1 filters in groups, of halves at the rate of implicit GEMM") {
+TEST_CASE("CUDA cores do 1x1 filters in groups, of f32 with tiles of 128 columns") {
     const auto p = ideal_parameters();
-    auto rates = compute_only(Architecture::volta, MathPath::fp16_tensor);
+    const auto rates = compute_only(Architecture::volta, MathPath::fp16_tensor);
     auto s = square(64, 768, 768, 16, 1, 1, 4);
     s.element_bytes = 2;
-    // 64 · 256 pixels × 192 channels from 192, four times, in tiles that cover 192 columns exactly.
-    CHECK(plan(s, rates, p).seconds == approx(2.0 * 64 * 256 * 192 * 192 * 4 / 14e12));
+    // 64 · 256 pixels × 192 channels from 192, four times: three tiles of 64 columns, or two of 128.
+    const double full = 2.0 * 64 * 256 * 192 * 192 * 4 / 14e12;
+    CHECK(plan(s, rates, p).seconds == approx(full));
     CHECK(plan(s, rates, p).algorithm == name_of(ConvAlgorithm::implicit_gemm));
+    CHECK(plan(s, compute_only(Architecture::pascal), p).seconds == approx(full * 256 / 192));
+    s.element_bytes = 4;
+    CHECK(plan(s, compute_only(Architecture::volta), p).seconds == approx(full * 256 / 192));
+    s.library = ConvLibrary::cudnn_timed;
+    CHECK(plan(s, compute_only(Architecture::volta), p).seconds == approx(full));
 }
 
 TEST_CASE("tensor cores compute narrow groups of a power of two side by side") {
