@@ -135,7 +135,7 @@ double bytes_of(const kernels::MixtureShape& s) {
                static_cast<double>(s.hidden) * weight;
 }
 double bytes_of(const kernels::RecurrentShape& s) {
-    return kernels::recurrent::value_bytes *
+    return s.element_bytes *
            (static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden) +
             static_cast<double>(s.steps) * static_cast<double>(s.batch) * static_cast<double>(s.gates + 1) *
                 static_cast<double>(s.hidden));

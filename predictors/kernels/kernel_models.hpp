@@ -115,8 +115,8 @@ struct KernelModels {
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MixtureShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.tensor_gemm, parameters.mixture);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::RecurrentShape& shape, MathPath) const {
-        return kernels::plan(shape, at(MathPath::fp32));
+    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::RecurrentShape& shape, MathPath path) const {
+        return kernels::plan(shape, at(path));
     }
 };
 

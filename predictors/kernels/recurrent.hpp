@@ -9,7 +9,7 @@
 
 /// A layer of a recurrent network in one kernel, which keeps the weights of the state on the chip (cuDNN's
 /// CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H).
-/// Source of the form and of all numbers: 75 runs of LSTM and RNN with 1,109 to 5,895 steps, batch 1 to 62 and states
+/// Source of the form and of the numbers: 75 runs of LSTM and RNN with 1,109 to 5,895 steps, batch 1 to 62 and states
 /// of 32 to 360 values in f32 and f16, which take alike (github.com/xwang233/code-snippet,
 /// cudnn-rnn-bench-62143/forward, PyTorch 1.11, one card of 2021); median error 22 %.
 namespace ftax::kernels {
@@ -18,33 +18,45 @@ namespace recurrent {
 /// Bytes of weights up to which they stay in the registers of one SM; each value takes four whatever its type.
 inline constexpr double register_bytes = 256 << 10;
 inline constexpr double value_bytes = 4;
-/// A step's latency, at 1.5 GHz; the sequences that a block does one after the other beyond a full card.
-inline constexpr double step_cycles = 525, block_sequences = 16;
+/// A step's latency, at 1.5 GHz; the sequences of which a step takes as long again, up to the most that the runs have.
+inline constexpr double step_cycles = 525, block_sequences = 16, most_sequences = 62;
+/// Sequences of a block on tensor cores: rows of their instruction (RNN_blockPersist_fp_LSTM_HMMA). In f32 a block has
+/// one sequence and fills an SM: nsys of RNN_blockPersist_fp_GRU on an A100, 16 blocks of 384 threads at batch 16.
+inline constexpr double tensor_rows = 16;
 /// Where the weights do not fit, one SM reads them at every step, once for so many sequences: bytes per clock.
 inline constexpr double stream_bytes_per_clock = 37, stream_sequences = 8;
 
 }  // namespace recurrent
 
-/// Plans the steps of one layer and direction; the products with the layer's input are a kernel of their own.
+/// Plans the steps of one layer and direction; the products with the layer's input are a kernel of their own. Beyond
+/// the sequences that the runs have, whole SMs take blocks of them, in waves.
 template <class T>
 KernelPlan<T> plan(const RecurrentShape& s, const DeviceRates<T>& device) {
     const auto batch = static_cast<double>(s.batch), steps = static_cast<double>(s.steps);
     const double weights = static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden);
     const double bytes = recurrent::value_bytes * weights;
+    const bool tensor = device.path == MathPath::fp16_tensor;
+    const double shared = std::min(batch, recurrent::most_sequences), of_an_sm = batch / device.sms;
     KernelPlan<T> plan;
     plan.algorithm = "recurrence";
-    plan.blocks = std::max(1.0, batch / recurrent::block_sequences);
+    plan.blocks = std::max(1.0, batch / (tensor ? recurrent::tensor_rows : 1));
     plan.waves = plan.blocks / device.sms;
     plan.floor_s = device.floor_s;
     if (bytes <= recurrent::register_bytes) {
         const double elementwise = 1 + static_cast<double>(s.gates) / 4;
-        const T product_s = plan.blocks * 2 * weights * device.sms / device.fp32_flops_per_s;
-        plan.compute_s = steps * elementwise * (recurrent::step_cycles / device.boost_clock_hz + product_s);
+        const T flop_s = device.sms / device.fp32_flops_per_s;
+        const T shared_s = std::max(1.0, shared / recurrent::block_sequences) * flop_s;
+        const T spread_s = of_an_sm * (tensor ? T(device.sms / device.flops_per_s) : flop_s);
+        const T product_s = 2 * weights * (shared_s < spread_s ? spread_s : shared_s);
+        plan.compute_s = steps * elementwise *
+                         (std::max(1.0, plan.waves) * recurrent::step_cycles / device.boost_clock_hz + product_s);
+        const double gates = steps * batch * static_cast<double>(s.gates + 1) * static_cast<double>(s.hidden);
+        plan.memory_s = gates * s.element_bytes / device.bandwidth_bytes_per_s;
     } else {
-        plan.memory_s = steps * std::max(1.0, batch / recurrent::stream_sequences) * bytes /
+        plan.memory_s = steps * std::max({1.0, shared / recurrent::stream_sequences, of_an_sm}) * bytes /
                         T(recurrent::stream_bytes_per_clock * device.boost_clock_hz);
     }
-    plan.seconds = plan.floor_s + plan.compute_s + plan.memory_s;
+    plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
     return plan;
 }

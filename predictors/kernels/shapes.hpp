@@ -149,6 +149,7 @@ struct MixtureShape {
 /// The steps of one recurrent layer and direction in one kernel.
 struct RecurrentShape {
     std::int64_t steps = 1, batch = 1, hidden = 1, gates = 1;
+    int element_bytes = 4;
     friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
 };
 

@@ -234,9 +234,15 @@ kernels::MemoryShape update_of_recurrence(const Graph& graph, const Schedule& sc
     return shape;
 }
 
-kernels::RecurrentShape recurrent_shape(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
-    const RecurrentDimensions d = recurrent_dimensions(graph, graph.ops[kernel.op], bound);
-    return {.steps = d.steps, .batch = d.batch, .hidden = d.hidden, .gates = d.gates};
+kernels::RecurrentShape recurrent_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
+                                        const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    const RecurrentDimensions d = recurrent_dimensions(graph, op, bound);
+    return {.steps = d.steps,
+            .batch = d.batch,
+            .hidden = d.hidden,
+            .gates = d.gates,
+            .element_bytes = element_bytes(schedule, op.outputs[0])};
 }
 
 kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
@@ -487,7 +493,7 @@ KernelShape kernel_shape(const Graph& graph, const Schedule& schedule, const Ker
         case KernelClass::grouped_gemm:
             return grouped_shape(graph, schedule, kernel, bound);
         case KernelClass::recurrent:
-            return recurrent_shape(graph, kernel, bound);
+            return recurrent_shape(graph, schedule, kernel, bound);
         case KernelClass::memory:
             break;
     }

@@ -8,6 +8,7 @@
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
+#include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;
@@ -81,6 +82,24 @@ TEST_CASE("steps take what cuDNN's take") {
     CHECK(ms("5895,1,288", "lstm", 152, 4, "pytorch-eager") == approx(129.5).epsilon(0.5));
     CHECK(ms("5654,5,232", "rnn", 320, 4, "pytorch-eager") == approx(156.2).epsilon(0.5));
     CHECK(ms("4936,7,216", "rnn", 208, 4, "pytorch-eager") == approx(18.2).epsilon(0.5));
+}
+
+// timm_infer.csv, sequencer2d_s under amp, 1,024 images: 28 layers like this one and 8 others in both directions,
+// beside what takes most of the 563 ms of an RTX 3090 (NHWC).
+TEST_CASE("many sequences spread over the card, in halves over its tensor cores") {
+    const DeviceProfile card = device_profile("rtx-3090");
+    const KernelModels<double> models(card.device, kernel_parameters(card));
+    kernels::RecurrentShape layer{.steps = 16, .batch = 16384, .hidden = 96, .gates = 4};
+    const double full_s = models.plan(layer, MathPath::fp32).seconds;
+    layer.element_bytes = 2;
+    const double half_s = models.plan(layer, MathPath::fp16_tensor).seconds;
+    CHECK(72 * half_s < 0.1);
+    CHECK(full_s > 2 * half_s);
+    layer.batch *= 2;
+    CHECK(models.plan(layer, MathPath::fp16_tensor).seconds == approx(2 * half_s).epsilon(0.05));
+    // As few as the runs that taught the model take alike in both types.
+    layer = {.steps = 2000, .batch = 47, .hidden = 88, .gates = 4};
+    CHECK(models.plan(layer, MathPath::fp16_tensor).seconds == models.plan(layer, MathPath::fp32).seconds);
 }
 
 TEST_CASE("an LSTM of two layers takes as long through .pt2 as through ONNX") {
