@@ -104,7 +104,7 @@ struct ArchitectureSpec {
     Architecture architecture = Architecture::turing;
     std::vector<Architecture> kin;  ///< whose fitted values stand in where it has none, nearest first
     int schedulers_per_sm = 4;
-    bool asynchronous_copies = false;     ///< cp.async: operands of 8 bytes' alignment keep the main loop fed
+    bool asynchronous_copies = false;     ///< cp.async: operands of 4 bytes' alignment keep the main loop fed
     int main_loop_stages = 1;             ///< steps that tensor-core kernels load ahead, against Ampere and before
     bool integer_shares_lanes = false;    ///< half of the f32 lanes also do integer and address arithmetic
     double integer_product_ratio = 1;     ///< time of integer arithmetic with 32-bit products, Volta's and later: 1

@@ -24,7 +24,7 @@ std::string slower_by(std::string_view name, double seconds, double chosen_s) {
 /// Why a kernel was chosen, and what the next best one would have cost.
 std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& models, MathPath path,
                       const KernelPlan<double>& plan) {
-    const auto& rates = models.at(path);
+    const auto& rates = models.at(models.path_of(s, path));
     const bool tensor = kernels::tensor_gemm::runs_on_tensor_cores(rates);
     if (plan.algorithm == kernels::tensor_gemm::streamed || (!tensor && kernels::gemm::is_gemv(s, *rates.chip)))
         return "few rows: the weights stream past them once";

@@ -71,8 +71,17 @@ struct KernelModels {
         return kernels::engine::products(device, parameters.engine, parameters.tensor_gemm);
     }
 
+    /// Where a product runs. Older cuBLAS gives halves to the tensor cores of chips before Ampere only where rows are
+    /// aligned. Source: NVIDIA, "Matrix Multiplication Background User's Guide", of versions before 11; under PyTorch
+    /// 1.12 vit32 of framework_tax.csv, 50 × 50 × 64, takes Volta and Turing no less than their CUDA cores would.
+    [[nodiscard]] MathPath path_of(const kernels::GemmShape& shape, MathPath path) const {
+        const ArchitectureSpec& chip = *at(path).chip;
+        const bool on_cores = kernels::is_tensor(path) && shape.older_library && !chip.asynchronous_copies &&
+                              !kernels::tensor_gemm::rows_are_aligned(shape, chip);
+        return on_cores ? MathPath::fp32 : path;
+    }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GemmShape& shape, MathPath path) const {
-        const auto& device = at(path);
+        const auto& device = at(path_of(shape, path));
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);
             return kernels::plan(shape, own.device,

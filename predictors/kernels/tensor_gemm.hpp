@@ -57,11 +57,11 @@ void visit_parameters(TensorGemmParameters<T>& p, const DeviceSpec& /*datasheet*
           ParameterSpec{1, 0.4, 2.5, 0.15, architecture, "energy per operation against tensor_energy_per_flop_j"});
     visit("tensor_gemm.wave_sharpness", p.wave_sharpness,
           ParameterSpec{0.19, 0.01, 1, 0.5, architecture, "share of the blocks that start in whole waves"});
-    visit(
-        "tensor_gemm.misaligned", p.misaligned,
-        ParameterSpec{0.4, 0.05, 1, 0.5, shared,
-                      "rate when n or k is no multiple of 16 bytes (8 with asynchronous copies); prior: cuBLAS kernels "
-                      "for 2-byte alignment"});
+    visit("tensor_gemm.misaligned", p.misaligned,
+          ParameterSpec{
+              0.4, 0.05, 1, 0.5, shared,
+              "rate when n or k is odd; prior: cuBLAS has Turing's kernels for that, without asynchronous copies "
+              "(cutlass_75_tensorop_f16_s1688gemm_f16_..._align1)"});
     visit("tensor_gemm.older_library", p.older_library,
           ParameterSpec{0.86, 0.6, 1, 0.1, shared, "rate of cuBLAS before 12: layer_ops.csv, library sarathi"});
     visit("tensor_gemm.clock", p.clock,
@@ -103,6 +103,15 @@ struct Rates {
     bool loads_whole_steps = true;                      ///< of the reduction; not where its rows are not aligned
 };
 
+/// Do rows of operands and result start where the chip's kernels load them at once? Libraries pad quantised layers.
+/// Source: cp.async copies 4, 8 or 16 bytes (PTX), and kernels called …_align2 serve halves then (PyTorch's profiles of
+/// an A100); kernels of earlier chips load 16 bytes.
+inline bool rows_are_aligned(const GemmShape& s, const ArchitectureSpec& chip) {
+    const std::int64_t bytes = chip.asynchronous_copies ? 4 : 16;
+    return precision_spec(s.operands).quantizes_weights() ||
+           (is_aligned(s.n, s.element_bytes, bytes) && is_aligned(s.k, s.element_bytes, bytes));
+}
+
 /// What times of a card at 2 GHz take on this one.
 template <class T>
 T cycle_scale(const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
@@ -118,9 +127,7 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     const T peak = device.peak_flops_per_s * p.clock;
     const PrecisionSpec& operands = precision_spec(s.operands);
     const bool quantized = operands.quantizes_weights();  // layers whose sizes libraries pad
-    const std::int64_t copy_bytes = device.chip->asynchronous_copies ? 8 : 16;
-    const bool aligned =
-        quantized || (is_aligned(s.n, s.element_bytes, copy_bytes) && is_aligned(s.k, s.element_bytes, copy_bytes));
+    const bool aligned = rows_are_aligned(s, *device.chip);
     r.loads_whole_steps = aligned;
     T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
     if (s.older_library) share *= p.older_library;

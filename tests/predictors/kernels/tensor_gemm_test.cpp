@@ -46,12 +46,19 @@ TEST_CASE("a kernel of its own for few rows takes what its loads in flight bring
     CHECK(before == unfitted("a100-sxm4-80gb").plan(layer(4096, 4096, 14336), MathPath::fp16_tensor).seconds);
 }
 
-TEST_CASE("tensor cores want rows of 16 bytes") {
+TEST_CASE("tensor cores want rows of 16 bytes, with asynchronous copies of 4") {
     const auto models = unfitted("a100-sxm4-40gb");
     const auto aligned = models.plan(layer(4096, 4096, 4096), MathPath::fp16_tensor);
     const auto odd = models.plan(layer(4096, 4096, 4095), MathPath::fp16_tensor);
     CHECK(odd.seconds > 1.5 * aligned.seconds);
+    CHECK(models.plan(layer(4096, 4096, 4094), MathPath::fp16_tensor).seconds < 1.05 * aligned.seconds);
     CHECK(aligned.bound() == Bound::compute);
+    // Older libraries do without the tensor cores of earlier chips then.
+    const auto turing = unfitted("rtx-2080-ti");
+    auto even = layer(4096, 4096, 4094);
+    CHECK(turing.plan(even, MathPath::fp16_tensor).seconds < turing.plan(even, MathPath::fp32).seconds);
+    even.older_library = true;
+    CHECK(turing.plan(even, MathPath::fp16_tensor).seconds == turing.plan(even, MathPath::fp32).seconds);
 }
 
 TEST_CASE("layers of a few values cost the traffic of their rows, not that of whole tiles") {
