@@ -87,9 +87,10 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || !is_float(storage[input])) continue;
             const Tensor& tensor = graph.tensors[input];
-            // Neither the parameters of a batch norm or of a generated kernel nor scalars widen a result.
-            const bool parameter = tensor.role == TensorRole::weight &&
-                                   (op.kind == OpKind::batch_norm || op.integer(rewrites::generated, 0) != 0);
+            // Neither the parameters of norms nor scalars widen a result.
+            const bool of_norms =
+                op.integer(rewrites::generated, 0) != 0 && op.integer(rewrites::parameter_operand, 0) == 0;
+            const bool parameter = tensor.role == TensorRole::weight && (op.kind == OpKind::batch_norm || of_norms);
             if (parameter || tensor.shape.empty()) continue;
             any_float = true;
             if (storage[input] == DType::f32) type = DType::f32;

@@ -141,8 +141,18 @@ class Lowering {
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
         }
         if (has_narrow_activations_) store_narrow_activations();
+        store_full_outputs();
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
+        }
+    }
+
+    /// What generated kernels hand to each other in f32.
+    void store_full_outputs() {
+        for (const Op& op : graph_.ops) {
+            for (const std::int64_t output : op.integers(rewrites::full_outputs)) {
+                schedule_.storage[op.outputs[static_cast<std::size_t>(output)]] = DType::f32;
+            }
         }
     }
 
@@ -701,7 +711,9 @@ class Lowering {
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || schedule_.storage[input] != other) continue;
             begin_launch(id, HostKind::elementwise);
-            add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = wanted});
+            // A generated kernel writes both types.
+            const std::vector<TensorId> reads = is_generated(input) ? std::vector<TensorId>{} : std::vector{input};
+            add_kernel({.op = id, .reads = reads, .writes = {input}, .written_type = wanted});
         }
     }
 

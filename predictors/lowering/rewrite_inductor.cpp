@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,20 @@ bool may_be_generated(const Op& op) {
 /// Windows read each value of their input several times, so that it is stored first.
 bool reads_stored_values(const Op& op) {
     return op.kind == OpKind::pool || op.kind == OpKind::resize;
+}
+
+/// Few parts are chosen from by those that read them, more are joined first.
+/// Source: torch/_inductor/lowering.py, cat (MAX_COMPLEX_POINTWISE_CAT).
+bool is_stored_concatenation(const Op& op) {
+    return op.kind == OpKind::concat && op.inputs.size() > 8;
+}
+
+/// Activations that decompose into several operators of their operand, which they widen to f32 first.
+/// Source: torch/_refs/nn/functional, torch/_decomp/decompositions.py (pw_cast_for_opmath).
+bool reads_operand_twice(const Op& op) {
+    constexpr std::array<std::string_view, 5> functions{"silu", "gelu", "gelu_tanh", "hardswish", "mish"};
+    return op.kind == OpKind::pointwise &&
+           std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
 }
 
 /// Groups of operators that one kernel does, each led by its last operator.
@@ -100,17 +116,43 @@ class Grouping {
             for (const TensorId output : graph_.ops[member].outputs) {
                 each_reader(output, [&](OpId id) {
                     const bool inside = leader_[id] == leader_[producer] || leader_[id] == leader_[reader];
-                    can = can && (inside || id > reader);
+                    can = can && (inside ? !reads_stored_values(graph_.ops[id]) : id > reader);
                 });
             }
         }
         return can;
     }
 
+    /// Whether a parameter is an operand like others (layer scale, position embedding), which types follow.
+    bool reads_parameter(const Op& op) const {
+        return (op.kind == OpKind::pointwise || op.kind == OpKind::concat) &&
+               std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
+                   while (input != no_tensor && graph_.tensors[input].producer != no_op &&
+                          is_view(graph_.ops[graph_.tensors[input].producer]))
+                       input = graph_.ops[graph_.tensors[input].producer].inputs[0];
+                   return input != no_tensor && graph_.tensors[input].role == TensorRole::weight &&
+                          !graph_.tensors[input].shape.empty();
+               });
+    }
+
+    /// Whether the operator is an activation whose operand is a value to store, in f32, when two kernels need it: a
+    /// norm reads five. Source: torch/_inductor/ir.py, should_realize_on_reuse (realize_reads_threshold is 4).
+    bool stores_operand(OpId id) const {
+        const Op& op = graph_.ops[id];
+        if (!reads_operand_twice(op)) return false;
+        const OpId producer = source_of(op.inputs[0]);
+        return producer != no_op &&
+               (graph_.ops[producer].kind == OpKind::batch_norm || graph_.ops[producer].kind == OpKind::layer_norm ||
+                graph_.ops[producer].kind == OpKind::group_norm);
+    }
+
     void join_producers(OpId reader) {
         if (reads_stored_values(graph_.ops[reader])) return;
         for (const TensorId input : graph_.ops[reader].inputs) {
             const OpId producer = source_of(input);
+            // Padding iterates over other elements than a kernel that stores its operand.
+            if (producer != no_op && graph_.ops[reader].kind == OpKind::pad && stores_operand(producer)) continue;
+            if (producer != no_op && is_stored_concatenation(graph_.ops[producer])) continue;
             if (producer == no_op || !may_be_generated(graph_.ops[producer]) || leader_[producer] == leader_[reader] ||
                 !can_wait(producer, reader))
                 continue;
@@ -133,6 +175,13 @@ class Grouping {
         return outside;
     }
 
+    /// Whether generated kernels alone read the tensor.
+    bool is_read_by_generated(TensorId tensor) const {
+        bool by_generated = !is_output_[tensor];
+        each_reader(tensor, [&](OpId reader) { by_generated = by_generated && may_be_generated(graph_.ops[reader]); });
+        return by_generated;
+    }
+
     void remove_views(TensorId tensor, std::vector<bool>& removed) const {
         for (const OpId id : readers_[tensor]) {
             if (!is_view(graph_.ops[id])) continue;
@@ -150,8 +199,11 @@ class Grouping {
                  .inputs = {},
                  .outputs = {},
                  .attributes = {{"function", std::string(fused_function)}, {std::string(generated), std::int64_t{1}}}};
+        std::vector<std::int64_t> full;
+        bool by_parameter = false;
         for (const OpId member : members_[leader]) {
             const Op& op = graph_.ops[member];
+            by_parameter = by_parameter || reads_parameter(op);
             fused.source += (fused.source.empty() ? "triton: " : "+") + op.source;
             for (const TensorId input : op.inputs) {
                 if (input == no_tensor) continue;
@@ -163,6 +215,8 @@ class Grouping {
             }
             for (const TensorId output : op.outputs) {
                 if (is_read_outside(output, leader)) {
+                    if (stores_operand(member) && is_read_by_generated(output))
+                        full.push_back(static_cast<std::int64_t>(fused.outputs.size()));
                     fused.outputs.push_back(output);
                 } else {
                     remove_views(output, removed);
@@ -170,6 +224,8 @@ class Grouping {
             }
         }
         if (fused.outputs.empty()) fused.outputs = last.outputs;
+        if (by_parameter) fused.attributes.push_back({std::string(parameter_operand), std::int64_t{1}});
+        if (!full.empty()) fused.attributes.push_back({std::string(full_outputs), std::move(full)});
         return fused;
     }
 
@@ -180,9 +236,7 @@ class Grouping {
         Op& op = graph_.ops[id];
         const bool has_bias = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose || op.kind == OpKind::linear;
         if (!has_bias || op.inputs.size() < 3 || !op.text(epilogue).empty()) return;
-        bool joins = !is_output_[op.outputs[0]];
-        each_reader(op.outputs[0], [&](OpId reader) { joins = joins && may_be_generated(graph_.ops[reader]); });
-        if (joins) op.inputs.resize(2);
+        if (is_read_by_generated(op.outputs[0])) op.inputs.resize(2);
     }
 
     Graph& graph_;

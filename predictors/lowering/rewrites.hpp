@@ -23,6 +23,10 @@ inline constexpr std::string_view token_kernel = "token_kernel";
 
 /// Attribute of a fused operator whose kernel a compiler generated: it casts what it reads and writes.
 inline constexpr std::string_view generated = "generated";
+/// Attribute of such an operator that takes a parameter as an operand like others: under autocast its results are f32.
+inline constexpr std::string_view parameter_operand = "parameter_operand";
+/// Attribute of such an operator: which of its outputs are stored in f32 whatever the precision.
+inline constexpr std::string_view full_outputs = "full_outputs";
 
 /// Removes what no input reaches and whose shape is fixed: its results become weights.
 /// Source: ONNX Runtime, ConstantFolding.

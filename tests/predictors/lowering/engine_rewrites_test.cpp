@@ -195,6 +195,71 @@ output %z
     CHECK(resized.ops.size() == 1);
 }
 
+TEST_CASE("an activation of a norm that two kernels need is stored before it, in f32") {
+    const auto first = [](const char* function) {
+        GraphBuilder net("gate");
+        const TensorId x = net.input("x", {"batch", "8", "16", "16"});
+        const TensorId y = net.pointwise(function, {net.batch_norm(net.conv(x, 8))});
+        const TensorId gate = net.conv(net.global_average_pool(y), 8);
+        Graph graph = net.finish({net.conv(net.pointwise("mul", {y, gate}), 8)});
+        rewrites::fuse_into_readers(graph);
+        REQUIRE(graph.ops.size() == 5);
+        return graph.ops[1];
+    };
+    CHECK(first("silu").outputs.size() == 2);
+    CHECK(first("silu").integers(rewrites::full_outputs).size() == 1);
+    CHECK(first("relu").integers(rewrites::full_outputs).empty());
+
+    const auto padded = [](const std::string& function) {
+        Graph graph = parse_text_graph(
+            "graph padded\ninput %x f32[batch,8,16,16]\nweight %w f32[8]\n"
+            "%n f32[batch,8,16,16] = batch_norm(%x,%w,%w,%w,%w)\n"
+            "%y f32[batch,8,16,16] = pointwise(%n) {function=\"" +
+            function + "\"}\n%z f32[batch,8,17,17] = pad(%y)\noutput %z\n");
+        rewrites::fuse_into_readers(graph);
+        return graph.ops.size();
+    };
+    CHECK(padded("silu") == 2);
+    CHECK(padded("relu") == 1);
+}
+
+TEST_CASE("what a window reads is stored though its kernel reads it a second time") {
+    GraphBuilder net("mixer");
+    const TensorId x = net.relu(net.input("x", {"batch", "8", "16", "16"}));
+    const TensorId mean = net.max_pool(x, {.kernel = 3, .stride = 1, .pad = 1});
+    Graph graph = net.finish({net.pointwise("sub", {mean, x})});
+    rewrites::fuse_into_readers(graph);
+    REQUIRE(graph.ops.size() == 2);
+    CHECK(graph.ops[1].source == "triton: aten::max_pool2d+aten::sub");
+}
+
+TEST_CASE("a parameter among its operands makes a generated kernel write f32 under autocast") {
+    const auto seconds = [](bool scaled) {
+        GraphBuilder net("scale");
+        const TensorId x = net.linear(net.input("x", {"batch", "64"}), 768);
+        const TensorId y = scaled ? net.pointwise("mul", {x, net.weight("gamma", {"768"})}) : net.relu(x);
+        const Graph graph = net.finish({y});
+        Predictor predictor(graph, device_profile("rtx-4090"), {.framework = "torch-compile"},
+                            {.precision = Precision::amp});
+        return predictor.predict({{"batch", 1 << 18}}).device_s;
+    };
+    CHECK(seconds(true) > 1.2 * seconds(false));
+}
+
+TEST_CASE("few parts are chosen from where they are read, many are joined first") {
+    const auto kernels = [](std::size_t parts) {
+        GraphBuilder net("parts");
+        const TensorId x = net.input("x", {"batch", "8", "16", "16"});
+        std::vector<TensorId> convolved;
+        for (std::size_t i = 0; i < parts; ++i) convolved.push_back(net.conv(x, 8));
+        Graph graph = net.finish({net.relu(net.concat(convolved, 1))});
+        rewrites::fuse_into_readers(graph);
+        return graph.ops.size() - parts;
+    };
+    CHECK(kernels(8) == 1);
+    CHECK(kernels(9) == 2);
+}
+
 TEST_CASE("a product leaves its bias to generated kernels where nothing else reads it") {
     const auto inputs_of_layer = [](bool read_by_another_layer) {
         GraphBuilder net("bias");
