@@ -96,6 +96,7 @@ def quoted(l):
     engines = [r for r in l.rows("framework_tax", fold=MODELS, framework="torch-tensorrt")
                if r["precision"] != "all" and r["gpu"] not in ("all", "V100")]
     squeezed = l.row("framework_tax", fold=MODELS, framework="all", gpu="model squeeze_bert")
+    timm = l.row("timm", fold="gpu", by="all")
     cards = ("a100-sxm4-80gb", "a40", "l40s", "rtx-4090", "h100-sxm5-80gb", "b200", "rtx-pro-6000-blackwell-server")
     gemm = {fold: [percent(l.row("layer_kernels", fold=fold, gpu=gpu, **{"class": "gemm"})["mape"]) for gpu in cards] +
                   kernels(fold, "gemm") for fold in (SHAPES, CARD)}
@@ -106,6 +107,8 @@ def quoted(l):
         frameworks("TorchScript", "the model", "torchscript"),
         frameworks("ONNX Runtime (CUDA)", "the model", "onnxruntime-cuda"),
         frameworks("Torch-TensorRT", "the model", "torch-tensorrt"),
+        ("README.md", "| timm's 304 architectures, eager with amp, RTX 3090 and 4090 | the card | {} | {} % | {} % | |",
+         [timm[k] for k in ("rows", "mape_percent", "median_percent")]),
         ("README.md", "| bf16 and fp16 GEMMs, 7 cards from A100 to B200 | a fifth of the shapes | {} | {} % | | |",
          [rows_of(SHAPES)] + kernels(SHAPES, "gemm")),
         ("README.md", "| – | the card: datasheet only | {} | {} % | | |", [rows_of(CARD)] + kernels(CARD, "gemm")),
