@@ -29,14 +29,22 @@ GENERATION = {"a100-sxm4-40gb": "ampere", "a30": "ampere", "t4": "turing"}
 # Turing's neighbour of the same process, of which no row is here.
 SAME_PROCESS = {"turing": "volta"}
 ROW_LOG_STDDEV = 0.05
-# Times of kernl's PyTorch and ONNX Runtime that are those of another sequence (384), to the last of six digits.
-COPIED = ("kernl", "256", "1")
-COPIED_FRAMEWORKS = ("pytorch-eager", "cuda-graph", "onnxruntime-cuda")
+KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
+# Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
+COPIED = {"pytorch-eager": [("256", "1")], "cuda-graph": [("256", "1")], "onnxruntime-cuda": [("256", "1")],
+          "tensorrt": [("384", "1"), ("384", "8")]}
 GROUP = ("framework", "precision", "gpu", "model", "version")
 
 
 def is_copied(row):
-    return (row["run"], row["input"], row["batch"]) == COPIED and row["framework"] in COPIED_FRAMEWORKS
+    return row["run"] == "kernl" and (row["input"], row["batch"]) in COPIED.get(row["framework"], [])
+
+
+def as_run(row):
+    """The row in the precision that was run: kernl's PyTorch ran f32 models under one autocast context around all runs
+    (its test/test_torchdynamo_bert.py and experimental/benchmarks/inductor.py)."""
+    is_autocast = row["run"] == "kernl" and row["framework"] in KERNL_PYTORCH
+    return dict(row, precision="amp_cached") if is_autocast else row
 
 
 def entry(name, value, rows, architecture=None, source=None):
@@ -181,7 +189,7 @@ def main():
     parser.add_argument("--models")
     parser.add_argument("--timm", nargs="*", default=[])
     arguments = parser.parse_args()
-    measured = [r for r in read(arguments.rows) if not is_copied(r)]
+    measured = [as_run(r) for r in read(arguments.rows) if not is_copied(r)]
     tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT")]
     fitted = [r for r in tables if r["precision"] == "fp16"]
     others = [r for r in measured if not r["run"].startswith("TensorRT demo/BERT")]

@@ -25,8 +25,10 @@ struct PrecisionSpec {
     DType sum = DType::f32;          ///< type of the accumulators
     MathPath path = MathPath::fp32;  ///< units that multiply layers with weights: the rate is the datasheet's for them
     MathPath rest = MathPath::fp32;  ///< of the other contractions
-    bool falls_back = false;         ///< devices without these units run it on their CUDA cores
-    double energy_ratio = 1;         ///< energy of an operation against one of f16
+    bool autocast = false;           ///< of an f32 graph each operator chooses f16 or f32, as under torch.autocast
+    bool keeps_casts = false;  ///< the autocast context stays open over all runs: the first of them casts the weights
+    bool falls_back = false;   ///< devices without these units run it on their CUDA cores
+    double energy_ratio = 1;   ///< energy of an operation against one of f16
     QuantizedKernels kernels = QuantizedKernels::none;
 
     [[nodiscard]] bool quantizes_weights() const noexcept { return bits_of(weight) < bits_of(storage); }

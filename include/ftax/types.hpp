@@ -45,12 +45,13 @@ enum class DType : std::uint8_t {
 
 /// Numeric precision of a run: what the user casts weights and activations to.
 enum class Precision : std::uint8_t {
-    fp32,  ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by
-           ///< default
-    tf32,  ///< f32 storage; matrix products and convolutions on TF32 tensor cores
-    fp16,  ///< weights and activations stored as f16 (`.half()`)
-    bf16,  ///< weights and activations stored as bf16
-    amp,   ///< autocast: f32 weights, matrix products and convolutions in f16, reductions and norms in f32
+    fp32,        ///< f32 storage; matrix products on CUDA cores; convolutions may use TF32 where the framework does by
+                 ///< default
+    tf32,        ///< f32 storage; matrix products and convolutions on TF32 tensor cores
+    fp16,        ///< weights and activations stored as f16 (`.half()`)
+    bf16,        ///< weights and activations stored as bf16
+    amp,         ///< autocast: f32 weights, matrix products and convolutions in f16, reductions and norms in f32
+    amp_cached,  ///< the same in a context that stays open over all runs, whose first casts the weights
     // Linear layers and experts alone; what else there is stays f16 or bf16 (precision.hpp).
     fp8,        ///< weights and activations, a scale per row and column
     fp8_block,  ///< the same with a scale per 1 x 128 activations and 128 x 128 weights
@@ -59,7 +60,7 @@ enum class Precision : std::uint8_t {
     w8a16,      ///< int8 weights
     w4a16,      ///< int4 weights, a scale per 128
 };
-inline constexpr int precision_count = 11;
+inline constexpr int precision_count = 12;
 
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
 /// Parses what name_of prints, in upper or lower case.

@@ -136,7 +136,7 @@ class Lowering {
             const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
             schedule_.storage.push_back(replaced ? storage : tensor.dtype);
         }
-        if (options_.precision == Precision::amp) {
+        if (precision_.autocast) {
             autocast_policies_ = autocast::policies(graph_);
             autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
         }
@@ -700,7 +700,9 @@ class Lowering {
         }
     }
 
-    /// Under autocast operands of another type than the operator's are cast first, weights on every forward pass.
+    /// Under autocast operands of another type than the operator's are cast first, weights on every forward pass unless
+    /// the context stays open. Source: aten/src/ATen/autocast_mode.cpp, cached_cast; leaving the context clears its
+    /// cache.
     void cast_for_autocast(OpId id) {
         if (autocast_policies_.empty()) return;
         const Op& op = graph_.ops[id];
@@ -710,6 +712,7 @@ class Lowering {
         const DType other = policy == autocast::Policy::lower ? DType::f32 : DType::f16;
         for (const TensorId input : op.inputs) {
             if (input == no_tensor || schedule_.storage[input] != other) continue;
+            if (precision_.keeps_casts && graph_.tensors[input].role == TensorRole::weight) continue;
             begin_launch(id, HostKind::elementwise);
             // A generated kernel writes both types.
             const std::vector<TensorId> reads = is_generated(input) ? std::vector<TensorId>{} : std::vector{input};

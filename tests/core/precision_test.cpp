@@ -32,7 +32,7 @@ TEST_CASE("bytes of operands count their scales") {
 TEST_CASE("some precisions quantise weights, some of them activations") {
     for (const PrecisionSpec& spec : precision_specs()) {
         CAPTURE(spec.name);
-        const bool quantized = spec.precision > Precision::amp;
+        const bool quantized = spec.precision > Precision::amp_cached;
         const bool weights_alone = spec.precision == Precision::w8a16 || spec.precision == Precision::w4a16;
         CHECK(spec.quantizes_weights() == quantized);
         CHECK(spec.quantizes_activations() == (quantized && !weights_alone));

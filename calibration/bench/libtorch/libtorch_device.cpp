@@ -16,6 +16,7 @@
 #include "calibration/bench/libtorch/network.hpp"
 #include "calibration/bench/libtorch_plugin.hpp"
 #include "ftax/error.hpp"
+#include "ftax/precision.hpp"
 #ifdef FTAX_WITH_CUPTI
 #include "calibration/bench/cuda/cupti_trace.hpp"
 #endif
@@ -143,7 +144,7 @@ std::optional<Failure> LibtorchDevice::prepare(const BenchCase& bench_case) {
     state_->mode = bench_case.mode;
     state_->calls = bench_case.calls;
     state_->queueing_s = 2e-4;
-    if (state_->precision == Precision::amp)
+    if (precision_spec(state_->precision).autocast)
         return Failure{FailureKind::unsupported, "amp is measured through Python (--framework pytorch-eager)"};
     // Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
     const bool tf32 = state_->precision == Precision::tf32;

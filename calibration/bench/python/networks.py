@@ -46,20 +46,20 @@ def settle(module, inputs):
 def _kept_module(key, make, example, precision, device):
     """Builds a module once, in fp32, and readies it."""
     import torch
-    from text_graph import PRECISIONS
+    from text_graph import float_type
     if key not in _kept:
         _kept.clear()
         with torch.device(device):
             module = make().eval()
         settle(module, example)
-        _kept[key] = module.to(PRECISIONS[precision])
+        _kept[key] = module.to(float_type(precision))
     return _kept[key]
 
 
 def _images(batch, precision, device):
     import torch
-    from text_graph import PRECISIONS
-    return (torch.randn(batch, 3, 224, 224, device=device).to(PRECISIONS[precision]),)
+    from text_graph import float_type
+    return (torch.randn(batch, 3, 224, 224, device=device).to(float_type(precision)),)
 
 
 def _from_torchvision(name, bindings, precision, device):

@@ -22,6 +22,12 @@ class Unsupported(Exception):
     """An operator or a statement this reader cannot run."""
 
 
+def float_type(precision):
+    if precision not in PRECISIONS:
+        raise Unsupported(f"networks in {precision} are predicted, not measured")
+    return PRECISIONS[precision]
+
+
 @dataclass
 class Tensor:
     dtype: str
@@ -286,7 +292,7 @@ class Network(torch.nn.Module):
     def __init__(self, text, bindings, precision="fp32", device="cpu", weight_sets=1):
         super().__init__()
         self.graph = parse(text, bindings)
-        self.float_type = PRECISIONS[precision]
+        self.float_type = float_type(precision)
         self.device = device
         self.slots = {name: at for at, name in enumerate(self.graph.tensors)}
         self.uses = self._uses()

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "ftax/device.hpp"
 #include "ftax/text_graph.hpp"
+#include "predictors/lowering/lowering.hpp"
 
 using namespace ftax;
 
@@ -57,4 +59,17 @@ TEST_CASE("timm's own norms stay in f16") {
     CHECK(type_of(graph, storage_of(graph), "n") == DType::f16);
     graph.module_calls = {{"norm", "torch.nn.modules.normalization.LayerNorm"}};
     CHECK(type_of(graph, storage_of(graph), "n") == DType::f32);
+}
+
+TEST_CASE("a context that stays open casts activations on every run, weights on the first alone") {
+    const Graph graph = stream();
+    const auto casts = [&](Precision precision) {
+        std::size_t count = 0;
+        for (const Kernel& kernel : lower(graph, device_spec("t4"), {.precision = precision}, {}).kernels) {
+            count += kernel.written_type.has_value();
+        }
+        return count;
+    };
+    CHECK(casts(Precision::amp) == 4);         // %x, %n and %w twice
+    CHECK(casts(Precision::amp_cached) == 2);  // %x and %n
 }

@@ -30,7 +30,7 @@ std::vector<std::uint32_t> first_equal(const std::string& text) {
 TEST_CASE("kernels that are called equal have one shape at every binding, and a network has many") {
     for (const char* model : {"resnet50", "bert", "efficientnet"}) {
         const Graph graph = load_graph(model);
-        for (const Precision precision : {Precision::fp32, Precision::amp}) {
+        for (const Precision precision : {Precision::fp32, Precision::amp, Precision::amp_cached}) {
             const Schedule schedule = lowered(graph, precision);
             const auto first = first_equal_kernels(graph, schedule);
             REQUIRE(first.size() == schedule.kernels.size());

@@ -86,7 +86,7 @@ TEST_CASE("a precision that a device lacks is an error that names both and what 
         const std::string message = error.what();
         CHECK(message.find("A100") != std::string::npos);
         CHECK(message.find("nvfp4") != std::string::npos);
-        CHECK(message.find("bf16, amp, int8, w8a16, w4a16") != std::string::npos);
+        CHECK(message.find("bf16, amp, amp_cached, int8, w8a16, w4a16") != std::string::npos);
         CHECK(error.code() == ErrorCode::usage);
     }
 }
