@@ -233,8 +233,9 @@ inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) 
 }
 
 /// Groups that kernels of the tensor cores compute as one product, a block diagonal of 32 channels by 32: narrow ones
-/// whose widths are powers of two. Source: cuDNN's xmma kernels …_g4_, _g8_, _g16_ and _g32_; timm_infer.csv, NHWC:
-/// such convolutions take what their traffic takes, with groups of 24 and 48 channels three times that.
+/// whose widths are powers of two. Source: cuDNN's kernels sm86_xmma_fprop_implicit_gemm_…_tilesize64x64x64_…_g8_…;
+/// timm_infer.csv, NHWC: convolutions in groups of 4 to 32 take what their traffic takes, in groups of 24 and 48
+/// channels three times that.
 inline double merged_groups(const ConvShape& s) {
     constexpr std::int64_t channels = 32;
     const std::int64_t in_width = s.in_channels / s.groups, out_width = s.out_channels / s.groups;
