@@ -33,11 +33,11 @@ struct Known {
     [[nodiscard]] TensorGemmParameters<T> gemm() const {
         std::vector<double> values;
         auto own = parameters.tensor_gemm;
-        visit_parameters(own, *device,
+        visit_parameters(own,
                          [&](std::string_view, const double& value, const ParameterSpec&) { values.push_back(value); });
         TensorGemmParameters<T> p;
         std::size_t i = 0;
-        visit_parameters(p, *device, [&](std::string_view, T& value, const ParameterSpec&) { value = T(values[i++]); });
+        visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { value = T(values[i++]); });
         return p;
     }
     /// With the floor of a CUDA graph's nodes.

@@ -30,13 +30,13 @@ DeviceRates<T> frozen(const DeviceRates<double>& rates) {
 }
 
 template <class T>
-TensorGemmParameters<T> frozen(const TensorGemmParameters<double>& p, const DeviceSpec& device) {
+TensorGemmParameters<T> frozen(const TensorGemmParameters<double>& p) {
     std::vector<double> in_order;
     TensorGemmParameters<double> copy = p;
-    visit_parameters(copy, device, [&](auto&&, double& value, const ParameterSpec&) { in_order.push_back(value); });
+    visit_parameters(copy, [&](auto&&, double& value, const ParameterSpec&) { in_order.push_back(value); });
     TensorGemmParameters<T> result;
     auto next = in_order.begin();
-    visit_parameters(result, device, [&](auto&&, T& value, const ParameterSpec&) { value = T(*next++); });
+    visit_parameters(result, [&](auto&&, T& value, const ParameterSpec&) { value = T(*next++); });
     return result;
 }
 
@@ -49,7 +49,7 @@ struct QuantizedProblem {
     static T latency_s(const Row& row, const Parameters<T>& p) {
         const PrecisionSpec& precision = precision_spec(row.shape.operands);
         const auto rates = frozen<T>(row.models->at(precision.path));
-        const auto half = frozen<T>(row.models->parameters.tensor_gemm, *row.device);
+        const auto half = frozen<T>(row.models->parameters.tensor_gemm);
         const auto product = plan(row.shape, rates, kernels::quantized::parameters(precision, half, p));
         const kernels::QuantizeShape operands{row.shape.m, row.shape.k, row.shape.operands};
         return kernels::within_power<T>(product) + plan(operands, rates, half, p).seconds + 2 * graph_gap_s;
@@ -70,8 +70,7 @@ struct MixtureProblem {
         const bool quantized = row.shape.operands != Precision::fp32;
         const auto rates =
             frozen<T>(row.models->at(quantized ? precision_spec(row.shape.operands).path : MathPath::bf16_tensor));
-        return plan(row.shape, rates, frozen<T>(row.models->parameters.tensor_gemm, *row.device), p).seconds +
-               graph_gap_s;
+        return plan(row.shape, rates, frozen<T>(row.models->parameters.tensor_gemm), p).seconds + graph_gap_s;
     }
     static std::uint64_t shape_of(const Row& row) {
         const kernels::MixtureShape& s = row.shape;

@@ -30,9 +30,9 @@ DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path) {
 
 /// Blocks: shared, generation. Sustained clocks are facts of a card here.
 template <class T>
-TensorGemmParameters<T> parameters_of(const DeviceSpec& device, const T* shared, const T* generation) {
+TensorGemmParameters<T> parameters_of(const T* shared, const T* generation) {
     TensorGemmParameters<T> p;
-    visit_parameters(p, device, [&](std::string_view, T& value, const ParameterSpec& spec) {
+    visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec& spec) {
         switch (spec.scope) {
             case ParameterScope::shared:
                 value = *shared++;
@@ -60,14 +60,14 @@ struct Model {
 
     template <class T>
     T operator()(T const* const* blocks) const {
-        return latency_s(*row, choice, parameters_of(*row->device, blocks[0], blocks[1]));
+        return latency_s(*row, choice, parameters_of(blocks[0], blocks[1]));
     }
 };
 
-LogFit::Block declared(const DeviceSpec& device, ParameterScope scope) {
+LogFit::Block declared(ParameterScope scope) {
     LogFit::Block block;
     TensorGemmParameters<double> p;
-    visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
+    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
         if (spec.scope == scope) block.push_back(unknown(std::string(name), spec));
     });
     return block;
@@ -79,7 +79,7 @@ struct Unknowns {
 
     [[nodiscard]] TensorGemmParameters<double> of(const DeviceSpec& device) const {
         const auto common = values(shared), own = values(generations.at(device.architecture));
-        return parameters_of(device, common.data(), own.data());
+        return parameters_of(common.data(), own.data());
     }
 };
 
@@ -95,10 +95,10 @@ void centre_on_mean(std::map<Architecture, LogFit::Block>& centres,
 
 /// Fits the rows of several devices: kernels as the last values choose them, again and again.
 Unknowns fit_rows(const Rows& rows, const TensorGemmFitOptions& options, bool& converged) {
-    Unknowns unknowns{declared(*rows.begin()->second.front()->device, ParameterScope::shared), {}};
+    Unknowns unknowns{declared(ParameterScope::shared), {}};
     for (const auto& [_, of_device] : rows) {
         const DeviceSpec& device = *of_device.front()->device;
-        unknowns.generations[device.architecture] = declared(device, ParameterScope::architecture);
+        unknowns.generations[device.architecture] = declared(ParameterScope::architecture);
     }
     Unknowns centres = unknowns;
     for (int round = 0; round < options.rounds; ++round) {
@@ -189,8 +189,7 @@ std::optional<TensorGemmRow> tensor_gemm_row(const OperatorMeasurement& measured
     const auto shape = operator_shape(measured);
     if (!shape) return std::nullopt;
     const MathPath path = measured.precision == Precision::fp16 ? MathPath::fp16_tensor : MathPath::bf16_tensor;
-    return TensorGemmRow{&device, std::get<kernels::GemmShape>(*shape), path,
-                         measured.latency_s};
+    return TensorGemmRow{&device, std::get<kernels::GemmShape>(*shape), path, measured.latency_s};
 }
 
 FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const TensorGemmFitOptions& options) {
@@ -203,7 +202,8 @@ FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const TensorGemmF
     const auto add = [&](const LogFit::Block& block, ParameterScope scope, const std::string& key) {
         const std::string source = "fitted: gemm rows, " + std::to_string(rows.size());
         for (const Unknown& u : block) {
-            if (!u.fixed && !is_unseen(u)) report.parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
+            if (!u.fixed && !is_unseen(u))
+                report.parameters.push_back({{u.name, u.value, u.relative_stddev, source}, scope, key});
         }
     };
     add(unknowns.shared, ParameterScope::shared, "");

@@ -237,6 +237,7 @@ inline bool is_laid_out(const ConvShape& s, const ConvCounts& c, MathPath path) 
 /// timm_infer.csv, NHWC: convolutions in groups of 4 to 32 take what their traffic takes, in groups of 24 and 48
 /// channels three times that.
 inline double merged_groups(const ConvShape& s) {
+    if (s.groups == 1) return 1;
     constexpr std::int64_t channels = 32;
     const std::int64_t in_width = s.in_channels / s.groups, out_width = s.out_channels / s.groups;
     const auto is_power_of_two = [](std::int64_t width) { return width > 0 && (width & (width - 1)) == 0; };
@@ -419,8 +420,8 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
         // narrower ones 5 to 12 % too fast.
         const auto cores = convolution::core_rates(rates);
         const bool wide = c.taps == 1 && !is_half && !convolution::is_timed(s);
-        return wide ? convolution::plan_implicit_gemm(c, s, cores, p, std::span(implicit_tiles).first(1))
-                    : convolution::plan_implicit_gemm(c, s, cores, p);
+        const std::span<const Tile> tiles = wide ? std::span(implicit_tiles).first(1) : convolution::core_tiles(s);
+        return convolution::plan_implicit_gemm(c, s, cores, p, tiles);
     }
     if (rates.path == MathPath::fp32) return convolution::plan_on_cores(c, s, rates, p);
     // Without room for the copies to NHWC and back, CUDA cores do the work, halves without Winograd's algorithm: rows

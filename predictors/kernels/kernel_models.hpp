@@ -41,7 +41,7 @@ template <class T, class Visit>
 void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& visit) {
     visit_parameters(p.sustained, device, visit);
     visit_parameters(p.gemm, visit);
-    visit_parameters(p.tensor_gemm, device, visit);
+    visit_parameters(p.tensor_gemm, visit);
     visit_parameters(p.quantized, visit);
     visit_parameters(p.mixture, visit);
     visit_parameters(p.conv, visit);

@@ -32,7 +32,7 @@ struct TensorGemmParameters {
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all seven cards.
 template <class T, class Visit>
-void visit_parameters(TensorGemmParameters<T>& p, const DeviceSpec& /*datasheet*/, Visit&& visit) {
+void visit_parameters(TensorGemmParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     visit("tensor_gemm.floor_s", p.floor_s,
           ParameterSpec{0.87e-6, 0.2e-6, 4e-6, 0.2, architecture,
@@ -126,7 +126,7 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     r.sms = device.sms;
     const T peak = device.peak_flops_per_s * p.clock;
     const PrecisionSpec& operands = precision_spec(s.operands);
-    const bool quantized = operands.quantizes_weights();  // layers whose sizes libraries pad
+    const bool quantized = operands.quantizes_weights();
     const bool aligned = rows_are_aligned(s, *device.chip);
     r.loads_whole_steps = aligned;
     T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);

@@ -127,11 +127,9 @@ class Grouping {
     bool reads_parameter(const Op& op) const {
         return (op.kind == OpKind::pointwise || op.kind == OpKind::concat) &&
                std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
-                   while (input != no_tensor && graph_.tensors[input].producer != no_op &&
-                          is_view(graph_.ops[graph_.tensors[input].producer]))
-                       input = graph_.ops[graph_.tensors[input].producer].inputs[0];
-                   return input != no_tensor && graph_.tensors[input].role == TensorRole::weight &&
-                          !graph_.tensors[input].shape.empty();
+                   if (input == no_tensor) return false;
+                   const Tensor& tensor = graph_.tensors[viewed(graph_, input)];
+                   return tensor.role == TensorRole::weight && !tensor.shape.empty();
                });
     }
 
