@@ -307,12 +307,12 @@ class Lowering {
     }
 
     MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {
-        if (op.kind == OpKind::pool && traits_.pools_stream) return MemoryClass::pointwise;
+        if ((op.kind == OpKind::pool || op.kind == OpKind::resize) && traits_.windows_stream) {
+            return MemoryClass::pointwise;
+        }
         // A scale of int8 streams; batch norms were fitted to kernels of wider types.
         if (op.kind == OpKind::batch_norm && has_narrow_activations_) return MemoryClass::pointwise;
         if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
-        // Only the bilinear kernel walks over the planes in sequence; the others gather.
-        if (op.kind == OpKind::resize && op.text("function") == "nearest") return MemoryClass::gather;
         if (op.kind == OpKind::pointwise && is_transcendental(op.text("function"))) return MemoryClass::transcendental;
         return rule.memory_class;
     }
