@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "calibration/fit/log_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/device_model.hpp"
