@@ -9,7 +9,8 @@
 #include "calibration/fit/fit_report.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
-#include "predictors/lowering/kernel_shapes.hpp"
+#include "ftax/graph.hpp"
+#include "predictors/kernels/shapes.hpp"
 
 namespace ftax::fit {
 
