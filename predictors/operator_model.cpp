@@ -222,7 +222,8 @@ kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
 
 std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     if (const auto shape = attention_shape(row)) return *shape;
-    if (row.mode == "device_hot" && !row.shape.contains("b") && row.op != "gemm") {
+    const bool product = is_product(row.op) || row.op == "gemm";
+    if (row.mode == "device_hot" && !row.shape.contains("b") && !product) {
         if (const auto shape = mixture_shape(row)) return *shape;
         if (const auto shape = token_shape(row)) return *shape;
         return std::nullopt;
@@ -232,7 +233,7 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
         if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
         return conv_shape(row);
     }
-    if (is_product(row.op) || row.op == "gemm") {
+    if (product) {
         if (!has_dimensions(row, {"m", "n", "k"})) return std::nullopt;
         return gemm_shape(row);
     }

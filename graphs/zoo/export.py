@@ -168,8 +168,7 @@ def build(spec):
             model, inputs, dims = builder(spec)
     except RuntimeError:  # a model that runs parts of itself while it is built needs real numbers
         model, inputs, dims = builder(spec)
-        inputs = {name: value.to("meta") for name, value in inputs.items()}
-    return model.to("meta").eval(), inputs, dims
+    return model.to("meta").eval(), {name: value.to("meta") for name, value in inputs.items()}, dims
 
 
 # ---- export ------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ constexpr HostPrior captured_priors[] = {{"host.forward", 1e-3}};
 
 constexpr LoweringTraits compiled{.views_cost_host = false,
                                   .module_calls = false,
-                                  .pools_stream = true,
+                                  .windows_stream = true,
                                   .cublas_lt_limit = no_cublas_lt_limit,
                                   .lays_out_convolutions = true};
 constexpr LoweringTraits captured = [] {

@@ -89,7 +89,8 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
     visit("memory.concat_efficiency", p.concat_efficiency,
           ParameterSpec{0.75, 0.1, 1, 0.3, shared, "prior: batched copies of unequal length"});
     visit("memory.resize_efficiency", p.resize_efficiency,
-          ParameterSpec{0.5, 0.05, 1, 0.5, shared, "prior: four reads and index arithmetic per output"});
+          ParameterSpec{0.5, 0.05, 1, 0.5, shared,
+                        "kernels that give each output a thread; prior: four reads and index arithmetic per output"});
     visit("memory.resize_plane_cycles", p.resize_plane_cycles,
           ParameterSpec{540, 100, 2000, 0.3, shared,
                         "cycles per plane, in sequence; timm_infer.csv efficientformer_v2: 285 ns on an RTX 3090, 240 "

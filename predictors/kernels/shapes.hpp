@@ -87,7 +87,7 @@ enum class TokenKernel : std::uint8_t { none, norm, rope, gated, gelu, add, embe
 struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
     std::int64_t elements = 0;    ///< of the largest operand
-    std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions); planes (resize)
+    std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions); planes a thread walks over (resize)
     std::int64_t row_length = 1;  ///< elements of one row; of one window (pool); output pixels of one plane (resize)
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;

@@ -346,10 +346,6 @@ kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, 
                 if (differ_in_order(graph.tensors[input], out, bound)) return MemoryClass::transpose;
             }
             break;
-        case MemoryClass::resize:
-            // Channels-last kernels give each output a thread (upsample_bilinear2d_nhwc_out_frame).
-            if (is_channels_last(out, bound)) return MemoryClass::gather;
-            break;
         default:
             break;
     }
@@ -407,9 +403,13 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
             }
         }
     } else if (shape.cls == kernels::MemoryClass::resize) {
-        const auto plane = spatial(graph.tensors[kernel.writes[0]], bound);
+        const Tensor& out = graph.tensors[kernel.writes[0]];
+        const auto plane = spatial(out, bound);
         shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
-        shape.rows = output_elements / shape.row_length;
+        // Kernels of channels-last maps give each output a thread (upsample_bilinear2d_nhwc_out_frame), and that of the
+        // nearest neighbour divides the planes among threads as well (upsample_nearest2d_out_frame).
+        const bool walks = op.text("function") != "nearest" && !is_channels_last(out, bound);
+        shape.rows = walks ? output_elements / shape.row_length : 0;
     } else {
         const int axis = static_cast<int>(
             op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);

@@ -82,8 +82,6 @@ const LaunchRule& launch_rule(OpKind kind) noexcept {
 MemoryClass memory_class(const Op& op) {
     const std::string_view function = op.text("function");
     if (op.kind == OpKind::pointwise && function == "pow") return MemoryClass::power;
-    // Only the bilinear kernel walks over the planes in sequence; the others gather.
-    if (op.kind == OpKind::resize && function == "nearest") return MemoryClass::gather;
     if (op.kind == OpKind::pointwise && is_transcendental(function)) return MemoryClass::transcendental;
     return launch_rule(op.kind).memory_class;
 }

@@ -163,7 +163,8 @@ class Lowering {
     }
 
     MemoryClass memory_class(const Op& op) const {
-        if (op.kind == OpKind::pool && traits_.pools_stream) return MemoryClass::pointwise;
+        const bool has_window = op.kind == OpKind::pool || op.kind == OpKind::resize;
+        if (has_window && traits_.windows_stream) return MemoryClass::pointwise;
         // A scale of int8 streams; batch norms were fitted to kernels of wider types.
         if (op.kind == OpKind::batch_norm && types_.has_narrow_activations()) return MemoryClass::pointwise;
         return ftax::memory_class(op);

@@ -34,9 +34,9 @@ struct LoweringTraits {
     /// framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090; kernl's BERT on a
     /// 3090.
     bool half_accumulation = false;
-    bool calls_engines = false;  ///< a run calls an engine, and another behind each split, which runs outside
-    bool channels_last = false;  ///< the engine keeps half-precision activations in NHWC
-    bool pools_stream = false;   ///< pooling kernels run at memory speed and keep no indices
+    bool calls_engines = false;   ///< a run calls an engine, and another behind each split, which runs outside
+    bool channels_last = false;   ///< the engine keeps half-precision activations in NHWC
+    bool windows_stream = false;  ///< kernels that pool or resize run at memory speed; pooling keeps no indices
     std::int64_t conv_workspace_bytes = 0;  ///< what a convolution may allocate; 0: any
     /// A layer with a bias and smaller dimensions goes through cublasLt; 0: none does. Source: PyTorch 1.12,
     /// aten/src/ATen/native/cuda/Blas.cpp (addmm_out_cuda_impl), built for CUDA 11.4 or later.

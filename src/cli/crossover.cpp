@@ -35,7 +35,7 @@ int run_crossover(const CrossoverArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     const ShapeBindings dims = dimension_bindings(arguments.model);
     // Without a batch to vary there is no crossover; the message says how to give the model one.
-    static_cast<void>(batches_for(graph, "1"));
+    require_batch(graph);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);

@@ -58,7 +58,7 @@ int run_explore(const ExploreArguments& arguments) {
         throw Error(ErrorCode::limit, fmt::format("more than {} predictions for one page", most_predictions));
     }
     const Graph graph = load_graph(arguments.model);
-    static_cast<void>(batches_for(graph, arguments.batches));  // says how a fixed batch can vary
+    require_batch(graph);
     report::ExplorerReport report{.model = arguments.model.model,
                                   .precision = parse_precision(arguments.run.precision),
                                   .dims = dimension_bindings(arguments.model),

@@ -46,15 +46,17 @@ struct RunArguments {
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
 /// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
+[[nodiscard]] bool has_batch(const Graph& graph);
+/// Throws Error{usage} for a model whose batch is fixed; the message says how to make it vary.
+void require_batch(const Graph& graph);
 /// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.
-/// Throws Error{usage} when a list is missing, or given for a fixed batch; the message says how to make it vary.
+/// Throws Error{usage} when a list is missing, or names others than the fixed batch (require_batch).
 [[nodiscard]] std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list);
 /// The same where one batch is looked at. Throws Error{usage} for a list; `what` begins the message.
 [[nodiscard]] std::optional<std::int64_t> one_batch_for(const Graph& graph, const std::string& list,
                                                         std::string_view what);
 /// `dims` with a batch, where there is one.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
-[[nodiscard]] bool has_batch(const Graph& graph);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
 /// The warnings of an ONNX file: that nobody said what runs it, of which ONNX Runtime is the most likely, and that

@@ -159,11 +159,12 @@ TEST_CASE("exit codes and messages of wrong usage") {
     CHECK(run_ftax({"--version"}).exit_code == 0);
 }
 
-TEST_CASE("a model whose batch is fixed takes no --batch") {
+TEST_CASE("a model whose batch is fixed takes no other --batch") {
     const TemporaryFolder folder;
     const std::string model =
         folder.write("fixed.txt", "graph fixed\ninput %x f32[4,64]\n%y f32[4,64] = pointwise(%x)\n");
-    CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "4"}).exit_code == 2);
+    CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "1,4"}).exit_code == 2);
+    CHECK(run_ftax({"predict", model, "--device", "t4", "--batch", "4"}).exit_code == 0);
     const ProgramRun outcome = run_ftax({"predict", model, "--device", "t4", "--json", "-"});
     REQUIRE(outcome.exit_code == 0);
     const auto json = nlohmann::json::parse(outcome.output);

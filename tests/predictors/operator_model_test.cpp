@@ -76,6 +76,17 @@ TEST_CASE("a short kernel hides in the host's time, a long product adds to what 
     CHECK(bmm(1024).latency_s == approx(before_s + bmm(1024).kernel_s));
 }
 
+TEST_CASE("products timed alone are named linear and bmm as well as gemm") {
+    const OperatorModel model(device_profile("t4"), machine());
+    const auto alone_s = [&](const char* op) {
+        auto measured = row(op, {{"m", 1024}, {"n", 1024}, {"k", 1024}});
+        measured.mode = "device_hot";
+        return model.predict(measured)->latency_s;
+    };
+    CHECK(alone_s("linear") == alone_s("gemm"));
+    CHECK(alone_s("bmm") == approx(alone_s("gemm")).epsilon(0.3));
+}
+
 TEST_CASE("a layer's shape or its kernel tells that it has no bias") {
     const auto layer = [&](const char* kernel, std::int64_t bias = 1) {
         auto measured = row("linear", {{"b", 1}, {"m", 4096}, {"n", 4096}, {"k", 1024}, {"bias", bias}});

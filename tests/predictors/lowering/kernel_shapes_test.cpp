@@ -80,6 +80,28 @@ output %without
     CHECK_FALSE(layer("onnxruntime-cuda", true, 65535).separate_bias);
 }
 
+TEST_CASE("only the interpolating kernel of contiguous maps walks over planes, and engines resize at memory speed") {
+    const Graph graph = parse_text_graph(R"(graph pyramid
+input %x f32[batch,64,20,20]
+%y f32[batch,64,40,40] = resize(%x) {function="nearest"}
+%z f32[batch,64,80,80] = resize(%y) {function="bilinear"}
+output %z
+)");
+    const BoundShapes bound = bind(graph, {{"batch", 2}});
+    const auto resized = [&](std::string_view framework, std::size_t index) {
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model(framework).traits);
+        REQUIRE(schedule.kernels.size() == 2);
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels[index], bound, false));
+    };
+    using enum kernels::MemoryClass;
+    CHECK(resized("pytorch-eager", 0).cls == resize);
+    CHECK(resized("pytorch-eager", 0).rows == 0);
+    CHECK(resized("pytorch-eager", 1).rows == 2 * 64);
+    CHECK(resized("pytorch-eager", 1).row_length == 80 * 80);
+    CHECK(resized("tensorrt", 0).cls == pointwise);
+    CHECK(resized("tensorrt", 1).cls == pointwise);
+}
+
 TEST_CASE("attention carries its lengths, mask and heads to the kernel, and a single new token gets decode's") {
     const Graph graph = parse_text_graph(R"(graph layer
 input %q f16[batch,32,new,128]
