@@ -37,7 +37,7 @@ include(cmake/embed.cmake)
 
 ftax_sources(core_sources
     src/core/
-        embedded.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
+        expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
         operands.cpp precision.cpp strides.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
@@ -68,8 +68,8 @@ ftax_sources(graphs_sources
     graphs/
         file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
     graphs/aten/
-        aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
-        aten_shapes_movement.cpp
+        aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
+        aten_shapes_movement.cpp aten_table.cpp
     graphs/config/
         attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
         transformer.cpp
@@ -96,9 +96,9 @@ ftax_sources(predictors_sources
     predictors/
         memory.cpp operator_model.cpp predictor.cpp
     predictors/lowering/
-        autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp lowering.cpp rewrite_eliminations.cpp
-        rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp rewrite_quantization.cpp
-        rewrite_serving.cpp
+        autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
+        rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp
+        rewrite_quantization.cpp rewrite_serving.cpp type_assignment.cpp
     predictors/kernels/
         device_model.cpp kernel_detail.cpp kernel_factor.cpp kernel_models.cpp kernel_plan.cpp profile_parameters.cpp
     predictors/host/

@@ -10,7 +10,7 @@
 
 #include "ftax/precision.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
-#include "predictors/lowering/lowering.hpp"
+#include "predictors/lowering/math_path.hpp"
 #include "src/core/statistics.hpp"
 
 namespace ftax {

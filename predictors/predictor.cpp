@@ -21,6 +21,7 @@
 #include "predictors/lowering/equal_kernels.hpp"
 #include "predictors/lowering/kernel_shapes.hpp"
 #include "predictors/lowering/lowering.hpp"
+#include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/memory.hpp"
 #include "predictors/timeline/launch_costs.hpp"
@@ -376,8 +377,7 @@ struct Predictor::State {
                    built && options.precision == Precision::fp8) {
             result.warnings.push_back(
                 "fp8: linear layers, norms and what they hand on, attention where the version and card have a kernel "
-                "of "
-                "fp8 (10.6 and later, Ada and newer); the rest stays bf16; no rows stand behind it");
+                "of fp8 (10.6 and later, Ada and newer); the rest stays bf16; no rows stand behind it");
         } else if (built && options.precision == Precision::int8) {
             result.warnings.push_back(
                 "int8: convolutions, linear layers, norms, pooling and what they hand on, attention with heads of 64 "

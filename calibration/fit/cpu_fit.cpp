@@ -6,9 +6,11 @@
 #include <cmath>
 #include <map>
 
+#include "calibration/fit/log_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "predictors/kernels/device_model.hpp"
+#include "predictors/kernels/cpu.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
 
 namespace ftax::fit {
 namespace {

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/fit_options.hpp"
 #include "calibration/fit/fit_report.hpp"
-#include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
-#include "predictors/lowering/kernel_shapes.hpp"
+#include "ftax/graph.hpp"
+#include "predictors/kernels/shapes.hpp"
 
 namespace ftax::fit {
 

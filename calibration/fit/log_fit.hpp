@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/fit_options.hpp"
 #include "ftax/parameter.hpp"
 
 /// Least squares over positive unknowns in log space, with a robust loss, bounds, priors and several starts.
@@ -36,19 +37,6 @@ inline bool is_unseen(const Unknown& u) {
 inline Unknown unknown(std::string name, const ParameterSpec& spec) {
     return {std::move(name), spec.initial, spec.lower, spec.upper, spec.prior_log_stddev};
 }
-
-struct FitOptions {
-    int starts = 3;               ///< the first from the priors' centres, the others scattered within the priors
-    int iterations = 60;          ///< per start
-    double row_log_stddev = 0.1;  ///< residual of one row that counts as usual; beyond it the loss grows linearly
-    unsigned seed = 1;            ///< of the scattered starts
-};
-
-struct FitSummary {
-    bool converged = false;
-    double cost = 0;            ///< of the best start
-    std::vector<double> costs;  ///< of every start: how far they agree tells whether the minimum is global
-};
 
 /// A fit under construction: blocks of unknowns, then rows that depend on some of the blocks.
 class LogFit {

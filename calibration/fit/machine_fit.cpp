@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "calibration/fit/log_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/host/host_costs.hpp"
 

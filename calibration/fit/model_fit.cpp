@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/fit/log_fit.hpp"
+
 namespace ftax::fit {
 namespace {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/fit_options.hpp"
 #include "calibration/fit/fit_report.hpp"
-#include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "predictors/lowering/kernel_list.hpp"
 #include "src/io/profile_file.hpp"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
+#include "calibration/fit/fit_options.hpp"
 #include "calibration/fit/fit_report.hpp"
-#include "calibration/fit/log_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/measurement.hpp"
 #include "predictors/kernels/shapes.hpp"

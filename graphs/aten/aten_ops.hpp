@@ -1,49 +1,15 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "ftax/graph.hpp"
+#include "graphs/aten/aten_call.hpp"
 
 namespace ftax {
-
-/// One argument of an ATen call as a PyTorch file states it: a tensor, several tensors, or numbers. Arguments that keep
-/// their default are absent. Shapes are known from the tensors, so that numbers that are symbolic may be left out.
-struct AtenArgument {
-    std::string name;
-    std::vector<TensorId> tensors;       ///< no_tensor where an optional tensor is None
-    std::vector<std::int64_t> integers;  ///< empty when one of them is symbolic
-    std::vector<Expression> sizes;       ///< the same as expressions, where the importer gives them
-    std::optional<double> number;
-    std::string text;
-};
-
-/// One call of an ATen operator, free of the file format it was read from.
-struct AtenCall {
-    std::string target;  ///< "aten::conv2d"; the overload is left out
-    std::string name;
-    std::string module;
-    std::vector<AtenArgument> arguments;
-    std::vector<TensorId> outputs;
-
-    [[nodiscard]] const AtenArgument* find(std::string_view argument) const;
-    [[nodiscard]] TensorId tensor(std::string_view argument) const;  ///< no_tensor when absent
-    [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t fallback) const;
-    [[nodiscard]] std::span<const std::int64_t> integers(std::string_view argument) const;
-};
 
 /// Appends the canonical operators of one ATen call to `graph`; outputs must be tensors of the graph already. An
 /// operator without a row in the table becomes OpKind::custom. Throws Error{model} when a required argument is missing
 /// or wrong.
 void append_aten(Graph& graph, const AtenCall& call);
-
-/// Whether an operator is of a library that the tables are about: of any other, a name that they have ("my::add")
-/// may stand for something else.
-[[nodiscard]] bool is_of_known_library(std::string_view target) noexcept;
 
 /// Whether the table has a row for an operator, given as "aten::conv2d".
 [[nodiscard]] bool is_known_aten(std::string_view target) noexcept;

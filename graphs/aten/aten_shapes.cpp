@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "ftax/error.hpp"
 #include "graphs/aten/aten_shape_rules.hpp"
-#include "src/core/excerpt.hpp"
+#include "graphs/aten/aten_table.hpp"
 
 namespace ftax {
 namespace aten_shapes {
@@ -18,7 +17,7 @@ std::string_view Call::name() const {
 }
 
 void Call::fail(std::string_view what) const {
-    throw Error(ErrorCode::model, fmt::format("{} ({}): {}", excerpt(call_.name), excerpt(call_.target), what));
+    call_.fail(what);
 }
 
 std::vector<const Tensor*> Call::tensors() const {
@@ -66,9 +65,7 @@ Shape Call::sizes(std::string_view argument) const {
 }
 
 std::size_t Call::axis(std::int64_t axis, std::size_t rank) const {
-    const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(rank));
-    if (axis < -count || axis >= count) fail(fmt::format("dimension {} of {}", axis, rank));
-    return static_cast<std::size_t>(axis < 0 ? axis + count : axis);
+    return static_cast<std::size_t>(call_.axis(axis, rank));
 }
 
 /// Source: c10/core/ScalarType.h, the numbers that TorchScript programs hold.

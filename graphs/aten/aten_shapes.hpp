@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "graphs/aten/aten_ops.hpp"
+#include "graphs/aten/aten_call.hpp"
 
 namespace ftax {
 

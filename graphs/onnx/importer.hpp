@@ -86,7 +86,6 @@ class Importer {
     std::vector<std::unique_ptr<Scope>> scopes_;
     std::unordered_map<const FunctionRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> function_orders_;
     std::unordered_set<std::string> op_names_;
-    std::vector<std::string_view> current_outputs_;
     std::uint64_t nodes_seen_ = 0;
     std::uint64_t unnamed_ = 0;
 };

@@ -240,9 +240,6 @@ AttributeRecord read_attribute(const Bytes& message) {
             case 9:
                 attribute.texts.push_back(field.text());
                 break;
-            case 14:
-                attribute.has_type_proto = true;
-                break;
             case 20:
                 attribute.type = field.integer();
                 break;
@@ -359,9 +356,6 @@ ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::functi
                 break;
             case 2:
                 model.producer_name = field.text();
-                break;
-            case 3:
-                model.producer_version = field.text();
                 break;
             case 7:
                 model.has_graph = true;

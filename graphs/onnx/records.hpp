@@ -73,7 +73,6 @@ struct AttributeRecord {
     std::vector<std::string_view> texts;
     std::vector<Bytes> tensor, graph;  ///< parts of one message, to be merged; empty when absent
     bool sparse = false;               ///< `tensor` holds a SparseTensorProto
-    bool has_type_proto = false;
 };
 
 struct OpsetRecord {
@@ -91,7 +90,7 @@ struct FunctionRecord {
 
 struct ModelRecord {
     std::optional<std::int64_t> ir_version;
-    std::string_view producer_name, producer_version;
+    std::string_view producer_name;
     std::vector<OpsetRecord> opsets;
     bool has_graph = false;
     GraphRecord graph;

@@ -28,7 +28,7 @@ enum class Bound : std::uint8_t {
 /// Versions of the libraries whose kernels run, where they decide which.
 struct LibraryVersions {
     /// cuDNN 9 has half-precision convolutions that read and write NCHW without copies; PyTorch brings it from 2.4 on
-    /// and then also adds the bias of layers of 65,535 rows and more in the product. Version 8 or 9.
+    /// and then also adds the bias of layers of 65,535 rows and more in the product. Version 7, 8 or 9.
     int cudnn = 8;
     /// TensorRT's, 100 · major + minor: 806 is 8.6. Decides what its builder fuses. From 7.0 on.
     int tensorrt = 1000;
@@ -133,7 +133,7 @@ class Predictor {
     /// Predicts and fills in what the launches cost, as explain() lists them. Throws what bind() throws.
     [[nodiscard]] Prediction predict(const ShapeBindings& bindings, std::vector<LaunchCosts>& launches);
 
-    /// Sums up the device memory that a run takes at its peak (predictors/memory/memory.hpp). Throws what bind()
+    /// Sums up the device memory that a run takes at its peak (predictors/memory.hpp). Throws what bind()
     /// throws.
     [[nodiscard]] MemoryUse memory(const ShapeBindings& bindings);
 

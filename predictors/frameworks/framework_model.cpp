@@ -10,6 +10,7 @@
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/frameworks.hpp"
+#include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/strides.hpp"

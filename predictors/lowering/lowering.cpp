@@ -10,86 +10,16 @@
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/lowering/autocast.hpp"
+#include "predictors/lowering/launch_rules.hpp"
+#include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
+#include "predictors/lowering/type_assignment.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/quantized_weights.hpp"
 
 namespace ftax {
 namespace {
 
 using kernels::MemoryClass;
-
-/// What an eager framework launches for an operator of each kind.
-struct LaunchRule {
-    OpKind kind;
-    enum class Action : std::uint8_t { contract, move, view, wait, nothing } action;
-    HostKind host_kind = HostKind::elementwise;
-    MemoryClass memory_class = MemoryClass::pointwise;
-};
-
-using Action = LaunchRule::Action;
-constexpr std::array<LaunchRule, op_kind_count> rules{{
-    {OpKind::conv, Action::contract, HostKind::conv},
-    {OpKind::conv_transpose, Action::contract, HostKind::conv},
-    {OpKind::linear, Action::contract, HostKind::gemm},
-    {OpKind::matmul, Action::contract, HostKind::bmm},
-    {OpKind::attention, Action::contract, HostKind::bmm},
-    {OpKind::recurrent, Action::contract, HostKind::conv},
-    {OpKind::batch_norm, Action::move, HostKind::batch_norm, MemoryClass::batch_norm},
-    {OpKind::layer_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
-    {OpKind::group_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
-    {OpKind::instance_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
-    {OpKind::rms_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
-    {OpKind::local_response_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
-    {OpKind::softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
-    {OpKind::log_softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
-    {OpKind::pointwise, Action::move},
-    {OpKind::cast, Action::move},
-    {OpKind::reduce, Action::move, HostKind::elementwise, MemoryClass::reduce},
-    {OpKind::cumulative, Action::move, HostKind::elementwise, MemoryClass::sort},
-    {OpKind::sort, Action::move, HostKind::elementwise, MemoryClass::sort},
-    {OpKind::pool, Action::move, HostKind::elementwise, MemoryClass::pool},
-    {OpKind::global_pool, Action::move, HostKind::elementwise, MemoryClass::reduce},
-    {OpKind::resize, Action::move, HostKind::elementwise, MemoryClass::resize},
-    {OpKind::embedding, Action::move, HostKind::elementwise, MemoryClass::gather},
-    {OpKind::gather, Action::move, HostKind::elementwise, MemoryClass::gather},
-    {OpKind::scatter, Action::move, HostKind::elementwise, MemoryClass::gather},
-    {OpKind::reshape, Action::view, HostKind::view},
-    {OpKind::transpose, Action::view, HostKind::view, MemoryClass::transpose},
-    {OpKind::slice, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::split, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::expand, Action::view, HostKind::view, MemoryClass::copy},
-    {OpKind::concat, Action::move, HostKind::elementwise, MemoryClass::concat},
-    {OpKind::pad, Action::move, HostKind::elementwise, MemoryClass::transpose},
-    {OpKind::copy, Action::move, HostKind::elementwise, MemoryClass::transpose},
-    {OpKind::fill, Action::move, HostKind::elementwise, MemoryClass::copy},
-    {OpKind::fft, Action::move, HostKind::gemm, MemoryClass::transpose},
-    {OpKind::quantize, Action::move},
-    {OpKind::dequantize, Action::move},
-    {OpKind::nonzero, Action::wait, HostKind::synchronize, MemoryClass::reduce},
-    {OpKind::to_host, Action::wait, HostKind::synchronize, MemoryClass::copy},
-    {OpKind::shape, Action::nothing},
-    {OpKind::identity, Action::view, HostKind::view},
-    {OpKind::all_reduce, Action::move, HostKind::elementwise, MemoryClass::copy},
-    {OpKind::control, Action::nothing},
-    {OpKind::custom, Action::move},
-}};
-
-constexpr bool rules_follow_op_kinds() {
-    for (int i = 0; i < op_kind_count; ++i) {
-        if (static_cast<int>(rules[i].kind) != i) return false;
-    }
-    return true;
-}
-static_assert(rules_follow_op_kinds());
-
-/// Elementwise functions whose arithmetic is long enough to matter beside their traffic.
-bool is_transcendental(std::string_view function) {
-    static constexpr std::array<std::string_view, 19> names{
-        "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",
-        "mish", "softplus", "elu",  "selu",    "sin",  "cos", "atan", "hardsigmoid", "log1p"};
-    return std::find(names.begin(), names.end(), function) != names.end();
-}
 
 class Lowering {
   public:
@@ -99,20 +29,15 @@ class Lowering {
           options_(options),
           precision_(precision_spec(options.precision)),
           traits_(traits),
-          is_quantized_by_file_(std::any_of(graph.ops.begin(), graph.ops.end(),
-                                            [](const Op& op) { return !op.text(rewrites::operands).empty(); })),
-          names_quantized_layers_(std::any_of(graph.ops.begin(), graph.ops.end(),
-                                              [](const Op& op) { return !op.text(weights_attribute).empty(); })),
-          has_narrow_activations_((traits.engine || traits.calls_engines) &&
-                                  (options.precision == Precision::int8 || options.precision == Precision::fp8) &&
-                                  !is_quantized_by_file_) {}
+          types_(graph, device, options, traits) {}
 
     Schedule run() {
         if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
             throw Error(ErrorCode::usage,
                         fmt::format("cuDNN {} is not modelled; there are 7, 8 and 9", options_.libraries.cudnn));
         }
-        assign_storage();
+        schedule_.storage = types_.storage();
+        sum_weights();
         count_module_calls();
         find_readers();
         for (OpId id = 0; id < graph_.ops.size(); ++id) lower_op(id);
@@ -129,77 +54,9 @@ class Lowering {
         return bytes;
     }
 
-    void assign_storage() {
-        const DType storage = storage_type(options_.precision);
-        schedule_.storage.reserve(graph_.tensors.size());
-        for (const Tensor& tensor : graph_.tensors) {
-            const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
-            schedule_.storage.push_back(replaced ? storage : tensor.dtype);
-        }
-        if (precision_.autocast) {
-            autocast_policies_ = autocast::policies(graph_);
-            autocast::assign_storage(graph_, autocast_policies_, schedule_.storage);
-        }
-        if (has_narrow_activations_) store_narrow_activations();
-        store_full_outputs();
+    void sum_weights() {
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
             if (graph_.tensors[i].role == TensorRole::weight) schedule_.weight_bytes += known_bytes(i);
-        }
-    }
-
-    /// What generated kernels hand to each other in f32.
-    void store_full_outputs() {
-        for (const Op& op : graph_.ops) {
-            for (const std::int64_t output : op.integers(rewrites::full_outputs)) {
-                schedule_.storage[op.outputs[static_cast<std::size_t>(output)]] = DType::f32;
-            }
-        }
-    }
-
-    /// Layers of an engine with kernels that read and write int8 (fp8: those of transformers alone): products with
-    /// weights, attention where it is one kernel of int8, residual and norm, scales, pooling, joining and resizing, and
-    /// what is left of pointwise operators. Source: TensorRT, demo/BERT (builder.py, options -imh and -iln); developer
-    /// guide, "Working with Quantized Types" and "Layer Support and Restrictions".
-    bool has_narrow_kernel(const Op& op) const {
-        switch (op.kind) {
-            case OpKind::layer_norm:
-            case OpKind::pointwise:
-                return true;
-            case OpKind::batch_norm:
-            case OpKind::pool:
-            case OpKind::global_pool:
-            case OpKind::concat:
-            case OpKind::copy:
-            case OpKind::resize:
-                return options_.precision == Precision::int8;
-            case OpKind::attention:
-                return fused_attention(op, precision_.activation) != nullptr;
-            default:
-                return is_quantized(op);
-        }
-    }
-
-    /// What goes from such layers to such layers alone is int8, moved about too; the rest stays as stored.
-    void store_narrow_activations() {
-        std::vector<bool> written(graph_.tensors.size()), narrow(graph_.tensors.size(), true);
-        // Where the parts of a concatenation lie has no producer, and nothing reads them.
-        for (std::size_t i = 0; i < written.size(); ++i) written[i] = graph_.tensors[i].role == TensorRole::activation;
-        for (const TensorId output : graph_.outputs) narrow[output] = false;
-        for (const Op& op : graph_.ops) {
-            const bool on = is_view(op) ? written[op.inputs[0]] : has_narrow_kernel(op);
-            for (const TensorId output : op.outputs) written[output] = on;
-        }
-        for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
-            const bool on = is_view(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
-                                                       [&](TensorId output) { return narrow[output]; })
-                                         : has_narrow_kernel(*op);
-            for (const TensorId input : op->inputs) {
-                if (input != no_tensor) narrow[input] = narrow[input] && on;
-            }
-        }
-        for (std::size_t i = 0; i < schedule_.storage.size(); ++i) {
-            if (written[i] && narrow[i] && bits_of(schedule_.storage[i]) == 16)
-                schedule_.storage[i] = precision_.activation;
         }
     }
 
@@ -247,16 +104,16 @@ class Lowering {
 
     void lower_op(OpId id) {
         const Op& op = graph_.ops[id];
-        const LaunchRule& rule = rules[static_cast<std::size_t>(op.kind)];
+        const LaunchRule& rule = launch_rule(op.kind);
         switch (rule.action) {
-            case Action::nothing:
+            case LaunchRule::Action::nothing:
                 return;
-            case Action::view:
+            case LaunchRule::Action::view:
                 return lower_view(id, rule);
-            case Action::contract:
+            case LaunchRule::Action::contract:
                 return lower_contraction(id, rule);
-            case Action::wait:
-            case Action::move:
+            case LaunchRule::Action::wait:
+            case LaunchRule::Action::move:
                 break;
         }
         if (is_stored_alike(op)) return begin_launch(id, HostKind::view);
@@ -266,8 +123,7 @@ class Lowering {
         begin_launch(id, host_kind(op, rule));
         if (op.kind == OpKind::concat && !traits_.host_kind)
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());
-        Kernel kernel{
-            .memory_class = memory_class(op, rule), .op = id, .reads = present_inputs(op), .writes = op.outputs};
+        Kernel kernel{.memory_class = memory_class(op), .op = id, .reads = present_inputs(op), .writes = op.outputs};
         kernel.lookup = op.kind == OpKind::embedding || op.kind == OpKind::gather;
         if (op.kind == OpKind::scatter) write_updates_alone(op, id, kernel);
         add_kernel(std::move(kernel));
@@ -300,21 +156,18 @@ class Lowering {
     /// A cast between types that a run in f32 stores alike returns its input.
     bool is_stored_alike(const Op& op) const {
         if (op.kind != OpKind::cast || op.inputs.empty() || op.inputs[0] == no_tensor) return false;
-        if (storage_type(options_.precision) != DType::f32 || !autocast_policies_.empty()) return false;
+        if (storage_type(options_.precision) != DType::f32 || !types_.autocast_policies().empty()) return false;
         const DType from = graph_.tensors[op.inputs[0]].dtype;
         const DType to = graph_.tensors[op.outputs[0]].dtype;
         return is_float(from) && is_float(to) && schedule_.storage[op.inputs[0]] == schedule_.storage[op.outputs[0]];
     }
 
-    MemoryClass memory_class(const Op& op, const LaunchRule& rule) const {
-        if ((op.kind == OpKind::pool || op.kind == OpKind::resize) && traits_.windows_stream) {
-            return MemoryClass::pointwise;
-        }
+    MemoryClass memory_class(const Op& op) const {
+        const bool has_window = op.kind == OpKind::pool || op.kind == OpKind::resize;
+        if (has_window && traits_.windows_stream) return MemoryClass::pointwise;
         // A scale of int8 streams; batch norms were fitted to kernels of wider types.
-        if (op.kind == OpKind::batch_norm && has_narrow_activations_) return MemoryClass::pointwise;
-        if (op.kind == OpKind::pointwise && op.text("function") == "pow") return MemoryClass::power;
-        if (op.kind == OpKind::pointwise && is_transcendental(op.text("function"))) return MemoryClass::transcendental;
-        return rule.memory_class;
+        if (op.kind == OpKind::batch_norm && types_.has_narrow_activations()) return MemoryClass::pointwise;
+        return ftax::memory_class(op);
     }
 
     void lower_view(OpId id, const LaunchRule& rule) {
@@ -358,30 +211,13 @@ class Lowering {
         }
     }
 
-    /// The first fused kernel that the engine has for these heads of this type (f16: also bf16) on this chip; nullptr:
-    /// none.
-    const FusedAttention* fused_attention(const Op& op, DType type) const {
-        const Tensor& q = graph_.tensors[op.inputs[0]];
-        const auto head = q.shape.empty() ? std::nullopt : graph_.expressions.constant_value(q.shape.back());
-        const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
-        const int version = options_.libraries.tensorrt;
-        if (!head) return nullptr;
-        const auto exists = [&](const FusedAttention& k) {
-            return k.type == type && version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
-                   chip >= k.least_chip && (k.greatest_chip == 0 || chip <= k.greatest_chip) && *head >= k.least_head &&
-                   *head <= k.greatest_head && *head % k.step == 0;
-        };
-        const auto found = std::find_if(traits_.fused_attention.begin(), traits_.fused_attention.end(), exists);
-        return found == traits_.fused_attention.end() ? nullptr : &*found;
-    }
-
     /// One kernel where the engine has one for the sequence, else both products and the softmax, which scales and
     /// masks.
     void lower_engine_attention(OpId id) {
         const Op& op = graph_.ops[id];
         const DType stored = schedule_.storage[op.outputs[0]];
         const bool narrow = bits_of(stored) == 8;
-        const FusedAttention* fused = fused_attention(op, stored == DType::bf16 ? DType::f16 : stored);
+        const FusedAttention* fused = types_.fused_attention(op, stored == DType::bf16 ? DType::f16 : stored);
         const MathPath path = contraction_path(false);
         Kernel kernel{
             .cls = KernelClass::attention, .path = path, .op = id, .reads = present_inputs(op), .writes = op.outputs};
@@ -451,9 +287,9 @@ class Lowering {
         copy_input_out_of_format(id);
         const bool widened = is_widened_attention(op);
         if (widened) widen_operands(id);
-        const Precision operands = operands_of(op);
+        const Precision operands = types_.operands_of(op);
         const PrecisionSpec& format = precision_spec(operands);
-        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !has_narrow_activations_)
+        if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
             quantize_input(id);
         if (convolution && operands == Precision::int8) reformat_input(id);
         begin_launch(id, host_kind(op, rule));
@@ -494,35 +330,6 @@ class Lowering {
             begin_launch(id, HostKind::elementwise);
             add_kernel({.op = id, .reads = {input}, .writes = {input}, .written_type = DType::f32});
         }
-    }
-
-    /// The format of a product's operands: what the file says, where the device has its arithmetic, or the run's
-    /// precision; fp32 where they are not quantised.
-    Precision operands_of(const Op& op) const {
-        if (const std::string_view name = op.text(rewrites::operands); !name.empty()) {
-            const Precision stated = name == "fp8" ? Precision::fp8 : Precision::int8;
-            return device_.peak(precision_spec(stated).path) ? stated : Precision::fp32;
-        }
-        return is_quantized(op) ? options_.precision : Precision::fp32;
-    }
-
-    /// Layers that a precision quantises: linear ones and experts, but neither heads nor routers, and under an engine
-    /// convolutions to int8. Source: the lists `ignore` of quantised checkpoints (llm-compressor, ModelOpt: "lm_head",
-    /// "re:.*mlp.gate$"); TensorRT, developer guide, "Layer Support and Restrictions".
-    bool is_quantized(const Op& op) const {
-        if (!precision_.quantizes_weights() || op.inputs.size() < 2 || is_quantized_by_file_) return false;
-        if (names_quantized_layers_ && op.text(weights_attribute).empty()) return false;
-        if (op.integer(experts_attribute, 0) > 0) return true;
-        if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose)
-            return has_narrow_activations_ && options_.precision == Precision::int8 &&
-                   graph_.tensors[op.inputs[1]].role == TensorRole::weight;
-        const bool layer = op.kind == OpKind::linear || op.kind == OpKind::matmul;
-        if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
-        const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
-        static constexpr std::array<std::string_view, 4> kept{"lm_head", "gate", "router", "shared_expert_gate"};
-        const bool head =
-            std::find(graph_.outputs.begin(), graph_.outputs.end(), op.outputs[0]) != graph_.outputs.end();
-        return !head && std::find(kept.begin(), kept.end(), module) == kept.end();
     }
 
     /// A convolution reads int8; what comes in another type, as the network's input does, is written anew first.
@@ -704,9 +511,9 @@ class Lowering {
     /// the context stays open. Source: aten/src/ATen/autocast_mode.cpp, cached_cast; leaving the context clears its
     /// cache.
     void cast_for_autocast(OpId id) {
-        if (autocast_policies_.empty()) return;
+        if (types_.autocast_policies().empty()) return;
         const Op& op = graph_.ops[id];
-        const autocast::Policy policy = autocast_policies_[id];
+        const autocast::Policy policy = types_.autocast_policies()[id];
         if (policy != autocast::Policy::lower && policy != autocast::Policy::full) return;
         const DType wanted = policy == autocast::Policy::lower ? DType::f16 : DType::f32;
         const DType other = policy == autocast::Policy::lower ? DType::f32 : DType::f16;
@@ -725,14 +532,9 @@ class Lowering {
     const PredictOptions& options_;
     const PrecisionSpec& precision_;
     const LoweringTraits& traits_;
+    TypeAssignment types_;
     Schedule schedule_;
-    /// Does the file say which products are quantised? Then no others are. Source: TensorRT, developer guide, "Explicit
-    /// Quantization".
-    bool is_quantized_by_file_;
-    bool names_quantized_layers_;                      ///< the checkpoint's other layers are not quantised
-    bool has_narrow_activations_;                      ///< layers of an engine hand int8 or fp8 to each other
-    std::vector<std::vector<OpId>> readers_;           ///< of each tensor, in order
-    std::vector<autocast::Policy> autocast_policies_;  ///< of each operator; empty without autocast
+    std::vector<std::vector<OpId>> readers_;  ///< of each tensor, in order
     std::unordered_map<std::string, std::uint32_t> pending_calls_;
 };
 
@@ -740,31 +542,6 @@ class Lowering {
 
 bool is_channels_last(const LoweringTraits& traits, Precision precision) noexcept {
     return traits.channels_last && storage_type(precision) != DType::f32;
-}
-
-DType storage_type(Precision precision) noexcept {
-    return precision_spec(precision).storage;
-}
-
-MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution) {
-    const PrecisionSpec& spec = precision_spec(precision);
-    if (!runs(device, spec)) {
-        std::vector<std::string_view> others;
-        for (const PrecisionSpec& other : precision_specs()) {
-            if (runs(device, other)) others.push_back(other.name);
-        }
-        throw Error(ErrorCode::usage, fmt::format("{} has no {} arithmetic; it runs {}", device.name, spec.name,
-                                                  fmt::join(others, ", ")));
-    }
-    const MathPath path = precision == Precision::fp32 && convolution ? MathPath::tf32 : spec.rest;
-    // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in framework_tax.csv).
-    return device.peak(path) ? path : MathPath::fp32;
-}
-
-MathPath layer_path(const DeviceSpec& device, Precision precision) {
-    const PrecisionSpec& spec = precision_spec(precision);
-    const MathPath others = math_path(device, precision, false);
-    return spec.quantizes_weights() ? spec.path : others;
 }
 
 LoweringTraits traits_on(const DeviceSpec& device, LoweringTraits traits) {

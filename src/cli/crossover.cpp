@@ -6,7 +6,6 @@
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/crossover_page.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

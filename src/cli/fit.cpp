@@ -23,7 +23,6 @@
 #include "src/scenario/machine_rows.hpp"
 #include "src/scenario/model_rows.hpp"
 #include "src/scenario/notices.hpp"
-#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 using namespace scenario;

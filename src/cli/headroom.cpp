@@ -14,7 +14,6 @@
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
 #include "src/report/headroom_report.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

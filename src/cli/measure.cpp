@@ -1,7 +1,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "src/cli/bench_session.hpp"

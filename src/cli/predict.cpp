@@ -14,7 +14,6 @@
 #include "src/report/prediction_report.hpp"
 #include "src/report/timeline_trace.hpp"
 #include "src/scenario/branches.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

@@ -9,7 +9,6 @@
 #include "src/cli/verbs.hpp"
 #include "src/report/validation_page.hpp"
 #include "src/scenario/notices.hpp"
-#include "src/scenario/scenario.hpp"
 #include "src/scenario/validation.hpp"
 
 namespace ftax::cli {

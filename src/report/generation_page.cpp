@@ -9,7 +9,6 @@
 
 #include "src/report/breakdown.hpp"
 #include "src/report/chart.hpp"
-#include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/prediction_sections.hpp"
 #include "src/report/units.hpp"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "ftax/text_graph.hpp"
-#include "ftax/work.hpp"
 #include "tests/approx.hpp"
 
 namespace {

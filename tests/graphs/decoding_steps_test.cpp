@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ftax/import.hpp"
-#include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"

@@ -4,7 +4,6 @@
 
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
-#include "ftax/work.hpp"
 #include "tests/failure.hpp"
 
 using namespace ftax;

@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ftax/error.hpp"
 #include "ftax/framework.hpp"
-#include "src/io/device_file.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 

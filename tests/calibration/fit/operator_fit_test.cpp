@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 
-#include "ftax/framework.hpp"
 #include "src/io/file.hpp"
 #include "tests/cli/command.hpp"
 

@@ -10,7 +10,6 @@
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
-#include "ftax/work.hpp"
 #include "tests/graphs/pt2/archives.hpp"
 #include "tests/graphs/torchscript/scripts.hpp"
 

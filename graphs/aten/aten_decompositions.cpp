@@ -1,0 +1,211 @@
+#include "graphs/aten/aten_decompositions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace ftax {
+namespace {
+
+/// Appends a tensor that the file does not name, e.g. between the steps of an einsum.
+TensorId intermediate(Graph& graph, const AtenCall& call, DType dtype, std::vector<Expression> shape,
+                      std::vector<Expression> strides = {}) {
+    graph.tensors.push_back({fmt::format("{}.{}", call.name, graph.tensors.size()), dtype, TensorRole::activation, true,
+                             std::move(shape), std::move(strides), no_op});
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+}
+
+/// Strides of a tensor in elements, spelled out.
+std::vector<Expression> strides_of(ExpressionPool& pool, const Tensor& tensor) {
+    if (!tensor.strides.empty()) return tensor.strides;
+    std::vector<Expression> strides(tensor.shape.size());
+    Expression step = pool.constant(1);
+    for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+        strides[i] = step;
+        step = pool.multiply(step, tensor.shape[i]);
+    }
+    return strides;
+}
+
+/// torch.einsum on two operands: each is permuted to [shared…, own…, summed…], folded to a batch of matrices,
+/// multiplied, unfolded and permuted to the order asked for. Source: aten/src/ATen/native/Linear.cpp, einsum and
+/// sumproduct_pair.
+class Einsum {
+  public:
+    Einsum(Graph& graph, const AtenCall& call) : graph_(graph), call_(call), pool_(graph.expressions) {}
+
+    /// Returns false for equations outside this form (one operand, ellipsis, repeated or summed-away letters).
+    bool append_product() {
+        const AtenArgument* equation = call_.find("equation");
+        const AtenArgument* tensors = call_.find("tensors");
+        if (!equation || !tensors || tensors->tensors.size() != 2) return false;
+        return append_product(tensors->tensors[0], tensors->tensors[1], equation->text);
+    }
+
+    /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
+    bool append_tensordot() {
+        const TensorId a = call_.tensor("self"), b = call_.tensor("other");
+        const auto dims_a = call_.integers("dims_self"), dims_b = call_.integers("dims_other");
+        if (a == no_tensor || b == no_tensor || dims_a.size() != dims_b.size()) return false;
+        const auto rank = [&](TensorId id) { return graph_.tensors[id].shape.size(); };
+        if (rank(a) + rank(b) > 26) return false;
+        std::string left(rank(a), ' '), right(rank(b), ' ');
+        char next = 'a';
+        for (std::size_t i = 0; i < dims_a.size(); ++i) {
+            left.at(call_.axis(dims_a[i], rank(a))) = right.at(call_.axis(dims_b[i], rank(b))) = next++;
+        }
+        std::string kept;
+        for (std::string* letters : {&left, &right}) {
+            for (char& letter : *letters) {
+                if (letter == ' ') kept += letter = next++;
+            }
+        }
+        return append_product(a, b, left + ',' + right + "->" + kept);
+    }
+
+  private:
+    bool append_product(TensorId a, TensorId b, std::string text) {
+        if (call_.outputs.size() != 1) return false;
+        std::erase(text, ' ');
+        const std::size_t comma = text.find(','), arrow = text.find("->");
+        if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
+        a_ = text.substr(0, comma), b_ = text.substr(comma + 1, arrow - comma - 1), out_ = text.substr(arrow + 2);
+        a_id_ = a, b_id_ = b;
+        if (!read_letters(a_, a_id_) || !read_letters(b_, b_id_)) return false;
+        std::string shared, own_a, own_b, summed;
+        for (const char letter : a_) (has(b_, letter) ? has(out_, letter) ? shared : summed : own_a) += letter;
+        for (const char letter : b_) own_b += has(a_, letter) ? "" : std::string(1, letter);
+        std::string result = shared + own_a + own_b;
+        if (!std::is_permutation(result.begin(), result.end(), out_.begin(), out_.end())) return false;
+
+        const TensorId left = fold(permute(a_id_, a_, shared + own_a + summed), {shared, own_a, summed});
+        const TensorId right = fold(permute(b_id_, b_, shared + summed + own_b), {shared, summed, own_b});
+        const DType dtype = graph_.tensors[call_.outputs[0]].dtype;
+        const TensorId product = intermediate(graph_, call_, dtype, {size(shared), size(own_a), size(own_b)});
+        append_op(graph_, call_, OpKind::matmul, {left, right}, {product});
+        if (result == out_) {
+            append_op(graph_, call_, OpKind::reshape, {product}, {call_.outputs[0]});
+            return true;
+        }
+        const TensorId unfolded = intermediate(graph_, call_, dtype, sizes(result));
+        append_op(graph_, call_, OpKind::reshape, {product}, {unfolded});
+        append_op(graph_, call_, OpKind::transpose, {unfolded}, {call_.outputs[0]}, {{"perm", order(result, out_)}});
+        return true;
+    }
+
+    static bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
+
+    bool read_letters(const std::string& letters, TensorId id) {
+        if (id == no_tensor || letters.size() != graph_.tensors[id].shape.size()) return false;
+        for (std::size_t i = 0; i < letters.size(); ++i) {
+            if (letters[i] == '.' || letters.find(letters[i], i + 1) != std::string::npos) return false;
+            sizes_[letters[i]] = graph_.tensors[id].shape[i];
+        }
+        return true;
+    }
+
+    std::vector<Expression> sizes(const std::string& letters) const {
+        std::vector<Expression> result;
+        for (const char letter : letters) result.push_back(sizes_.at(letter));
+        return result;
+    }
+
+    Expression size(const std::string& letters) {
+        Expression product = pool_.constant(1);
+        for (const char letter : letters) product = pool_.multiply(product, sizes_.at(letter));
+        return product;
+    }
+
+    static std::vector<std::int64_t> order(const std::string& from, const std::string& to) {
+        std::vector<std::int64_t> perm;
+        for (const char letter : to) perm.push_back(static_cast<std::int64_t>(from.find(letter)));
+        return perm;
+    }
+
+    TensorId permute(TensorId id, const std::string& from, const std::string& to) {
+        if (from == to) return id;
+        const std::vector<std::int64_t> perm = order(from, to);
+        const std::vector<Expression> old_strides = strides_of(pool_, graph_.tensors[id]);
+        std::vector<Expression> strides;
+        for (const std::int64_t axis : perm) strides.push_back(old_strides[static_cast<std::size_t>(axis)]);
+        const TensorId result = intermediate(graph_, call_, graph_.tensors[id].dtype, sizes(to), std::move(strides));
+        append_op(graph_, call_, OpKind::transpose, {id}, {result}, {{"perm", perm}});
+        return result;
+    }
+
+    TensorId fold(TensorId id, const std::array<std::string, 3>& parts) {
+        const TensorId result =
+            intermediate(graph_, call_, graph_.tensors[id].dtype, {size(parts[0]), size(parts[1]), size(parts[2])});
+        append_op(graph_, call_, OpKind::reshape, {id}, {result});
+        return result;
+    }
+
+    Graph& graph_;
+    const AtenCall& call_;
+    ExpressionPool& pool_;
+    std::string a_, b_, out_;
+    TensorId a_id_ = no_tensor, b_id_ = no_tensor;
+    std::map<char, Expression> sizes_;
+};
+
+}  // namespace
+
+void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<TensorId> inputs,
+               std::vector<TensorId> outputs, std::vector<Attribute> attributes) {
+    const auto id = static_cast<OpId>(graph.ops.size());
+    for (const TensorId output : outputs) graph.tensors[output].producer = id;
+    const bool continues = !graph.ops.empty() && (graph.ops.back().name + '.').starts_with(call.name + '.');
+    std::string name = continues ? fmt::format("{}.{}", call.name, id) : call.name;
+    graph.ops.push_back({kind, std::move(name), call.target, call.module, std::move(inputs), std::move(outputs),
+                         std::move(attributes)});
+}
+
+bool append_einsum(Graph& graph, const AtenCall& call) {
+    return Einsum(graph, call).append_product();
+}
+
+bool append_tensordot(Graph& graph, const AtenCall& call) {
+    return Einsum(graph, call).append_tensordot();
+}
+
+bool append_native_attention(Graph& graph, const AtenCall& call) {
+    const TensorId query = call.tensor("query"), qkv_weight = call.tensor("qkv_weight");
+    const TensorId qkv_bias = call.tensor("qkv_bias"), weight = call.tensor("proj_weight");
+    const std::int64_t heads = call.integer("num_head", 0), width = call.integer("embed_dim", 0);
+    if (query == no_tensor || qkv_weight == no_tensor || weight == no_tensor || heads < 1 || width < heads)
+        return false;
+    if (call.outputs.empty() || query != call.tensor("key") || query != call.tensor("value")) return false;
+    const std::vector<Expression> shape = graph.tensors[query].shape;
+    if (!graph.tensors[query].known_shape || shape.size() != 3) return false;
+    ExpressionPool& pool = graph.expressions;
+    const DType dtype = graph.tensors[query].dtype;
+    const Expression h = pool.constant(heads), d = pool.constant(width / heads),
+                     packed_width = pool.constant(3 * width);
+    const TensorId packed = intermediate(graph, call, dtype, {shape[0], shape[1], packed_width});
+    append_op(graph, call, OpKind::linear, {query, qkv_weight, qkv_bias}, {packed});
+    std::vector<TensorId> parts;
+    const std::vector<Expression> strides = {pool.multiply(shape[1], packed_width), d, packed_width, pool.constant(1)};
+    for (int i = 0; i < 3; ++i) parts.push_back(intermediate(graph, call, dtype, {shape[0], h, shape[1], d}, strides));
+    append_op(graph, call, OpKind::split, {packed}, parts, {{"axis", std::int64_t{2}}});
+    const TensorId context = intermediate(graph, call, dtype, {shape[0], h, shape[1], d});
+    append_op(graph, call, OpKind::attention, parts, {context}, {{"causal", std::int64_t{0}}});
+    const TensorId joined = intermediate(graph, call, dtype, shape);
+    append_op(graph, call, OpKind::reshape, {context}, {joined});
+    append_op(graph, call, OpKind::linear, {joined, weight, call.tensor("proj_bias")}, {call.outputs[0]});
+    return true;
+}
+
+void append_mask_lookup(Graph& graph, const AtenCall& call) {
+    const AtenArgument* indices = call.find("indices");
+    if (!indices) return;
+    for (const TensorId index : indices->tensors) {
+        if (index == no_tensor || graph.tensors[index].dtype != DType::boolean) continue;
+        const Tensor& mask = graph.tensors[index];
+        const TensorId positions = intermediate(graph, call, DType::i64, mask.shape);
+        append_op(graph, call, OpKind::nonzero, {index}, {positions});
+    }
+}
+
+}  // namespace ftax

@@ -1,0 +1,89 @@
+#include "predictors/lowering/launch_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace ftax {
+namespace {
+
+using kernels::MemoryClass;
+
+using Action = LaunchRule::Action;
+constexpr std::array<LaunchRule, op_kind_count> rules{{
+    {OpKind::conv, Action::contract, HostKind::conv},
+    {OpKind::conv_transpose, Action::contract, HostKind::conv},
+    {OpKind::linear, Action::contract, HostKind::gemm},
+    {OpKind::matmul, Action::contract, HostKind::bmm},
+    {OpKind::attention, Action::contract, HostKind::bmm},
+    {OpKind::recurrent, Action::contract, HostKind::conv},
+    {OpKind::batch_norm, Action::move, HostKind::batch_norm, MemoryClass::batch_norm},
+    {OpKind::layer_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
+    {OpKind::group_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
+    {OpKind::instance_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
+    {OpKind::rms_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
+    {OpKind::local_response_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
+    {OpKind::softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
+    {OpKind::log_softmax, Action::move, HostKind::elementwise, MemoryClass::softmax},
+    {OpKind::pointwise, Action::move},
+    {OpKind::cast, Action::move},
+    {OpKind::reduce, Action::move, HostKind::elementwise, MemoryClass::reduce},
+    {OpKind::cumulative, Action::move, HostKind::elementwise, MemoryClass::sort},
+    {OpKind::sort, Action::move, HostKind::elementwise, MemoryClass::sort},
+    {OpKind::pool, Action::move, HostKind::elementwise, MemoryClass::pool},
+    {OpKind::global_pool, Action::move, HostKind::elementwise, MemoryClass::reduce},
+    {OpKind::resize, Action::move, HostKind::elementwise, MemoryClass::resize},
+    {OpKind::embedding, Action::move, HostKind::elementwise, MemoryClass::gather},
+    {OpKind::gather, Action::move, HostKind::elementwise, MemoryClass::gather},
+    {OpKind::scatter, Action::move, HostKind::elementwise, MemoryClass::gather},
+    {OpKind::reshape, Action::view, HostKind::view},
+    {OpKind::transpose, Action::view, HostKind::view, MemoryClass::transpose},
+    {OpKind::slice, Action::view, HostKind::view, MemoryClass::copy},
+    {OpKind::split, Action::view, HostKind::view, MemoryClass::copy},
+    {OpKind::expand, Action::view, HostKind::view, MemoryClass::copy},
+    {OpKind::concat, Action::move, HostKind::elementwise, MemoryClass::concat},
+    {OpKind::pad, Action::move, HostKind::elementwise, MemoryClass::transpose},
+    {OpKind::copy, Action::move, HostKind::elementwise, MemoryClass::transpose},
+    {OpKind::fill, Action::move, HostKind::elementwise, MemoryClass::copy},
+    {OpKind::fft, Action::move, HostKind::gemm, MemoryClass::transpose},
+    {OpKind::quantize, Action::move},
+    {OpKind::dequantize, Action::move},
+    {OpKind::nonzero, Action::wait, HostKind::synchronize, MemoryClass::reduce},
+    {OpKind::to_host, Action::wait, HostKind::synchronize, MemoryClass::copy},
+    {OpKind::shape, Action::nothing},
+    {OpKind::identity, Action::view, HostKind::view},
+    {OpKind::all_reduce, Action::move, HostKind::elementwise, MemoryClass::copy},
+    {OpKind::control, Action::nothing},
+    {OpKind::custom, Action::move},
+}};
+
+constexpr bool rules_follow_op_kinds() {
+    for (int i = 0; i < op_kind_count; ++i) {
+        if (static_cast<int>(rules[i].kind) != i) return false;
+    }
+    return true;
+}
+static_assert(rules_follow_op_kinds());
+
+/// Elementwise functions whose arithmetic is long enough to matter beside their traffic.
+bool is_transcendental(std::string_view function) {
+    static constexpr std::array<std::string_view, 19> names{
+        "exp",  "log",      "tanh", "sigmoid", "gelu", "erf", "div",  "sqrt",        "rsqrt", "silu",
+        "mish", "softplus", "elu",  "selu",    "sin",  "cos", "atan", "hardsigmoid", "log1p"};
+    return std::find(names.begin(), names.end(), function) != names.end();
+}
+
+}  // namespace
+
+const LaunchRule& launch_rule(OpKind kind) noexcept {
+    return rules[static_cast<std::size_t>(kind)];
+}
+
+MemoryClass memory_class(const Op& op) {
+    const std::string_view function = op.text("function");
+    if (op.kind == OpKind::pointwise && function == "pow") return MemoryClass::power;
+    if (op.kind == OpKind::pointwise && is_transcendental(function)) return MemoryClass::transcendental;
+    return launch_rule(op.kind).memory_class;
+}
+
+}  // namespace ftax

@@ -1,0 +1,38 @@
+#include "predictors/lowering/math_path.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "ftax/error.hpp"
+#include "ftax/precision.hpp"
+
+namespace ftax {
+
+DType storage_type(Precision precision) noexcept {
+    return precision_spec(precision).storage;
+}
+
+MathPath math_path(const DeviceSpec& device, Precision precision, bool convolution) {
+    const PrecisionSpec& spec = precision_spec(precision);
+    if (!runs(device, spec)) {
+        std::vector<std::string_view> others;
+        for (const PrecisionSpec& other : precision_specs()) {
+            if (runs(device, other)) others.push_back(other.name);
+        }
+        throw Error(ErrorCode::usage, fmt::format("{} has no {} arithmetic; it runs {}", device.name, spec.name,
+                                                  fmt::join(others, ", ")));
+    }
+    const MathPath path = precision == Precision::fp32 && convolution ? MathPath::tf32 : spec.rest;
+    // Without tensor cores frameworks store half and compute at the fp32 rate (Pascal in framework_tax.csv).
+    return device.peak(path) ? path : MathPath::fp32;
+}
+
+MathPath layer_path(const DeviceSpec& device, Precision precision) {
+    const PrecisionSpec& spec = precision_spec(precision);
+    const MathPath others = math_path(device, precision, false);
+    return spec.quantizes_weights() ? spec.path : others;
+}
+
+}  // namespace ftax

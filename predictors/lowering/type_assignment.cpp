@@ -1,0 +1,133 @@
+#include "predictors/lowering/type_assignment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "predictors/lowering/math_path.hpp"
+#include "predictors/lowering/rewrites.hpp"
+#include "src/core/operands.hpp"
+#include "src/core/quantized_weights.hpp"
+
+namespace ftax {
+
+TypeAssignment::TypeAssignment(const Graph& graph, const DeviceSpec& device, const PredictOptions& options,
+                               const LoweringTraits& traits)
+    : graph_(graph),
+      device_(device),
+      options_(options),
+      precision_(precision_spec(options.precision)),
+      traits_(traits),
+      is_quantized_by_file_(std::any_of(graph.ops.begin(), graph.ops.end(),
+                                        [](const Op& op) { return !op.text(rewrites::operands).empty(); })),
+      names_quantized_layers_(std::any_of(graph.ops.begin(), graph.ops.end(),
+                                          [](const Op& op) { return !op.text(weights_attribute).empty(); })),
+      has_narrow_activations_((traits.engine || traits.calls_engines) &&
+                              (options.precision == Precision::int8 || options.precision == Precision::fp8) &&
+                              !is_quantized_by_file_) {
+    assign_storage();
+}
+
+void TypeAssignment::assign_storage() {
+    const DType storage = storage_type(options_.precision);
+    storage_.reserve(graph_.tensors.size());
+    for (const Tensor& tensor : graph_.tensors) {
+        const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
+        storage_.push_back(replaced ? storage : tensor.dtype);
+    }
+    if (precision_.autocast) {
+        autocast_policies_ = autocast::policies(graph_);
+        autocast::assign_storage(graph_, autocast_policies_, storage_);
+    }
+    if (has_narrow_activations_) store_narrow_activations();
+    store_full_outputs();
+}
+
+void TypeAssignment::store_full_outputs() {
+    for (const Op& op : graph_.ops) {
+        for (const std::int64_t output : op.integers(rewrites::full_outputs)) {
+            storage_[op.outputs[static_cast<std::size_t>(output)]] = DType::f32;
+        }
+    }
+}
+
+bool TypeAssignment::has_narrow_kernel(const Op& op) const {
+    switch (op.kind) {
+        case OpKind::layer_norm:
+        case OpKind::pointwise:
+            return true;
+        case OpKind::batch_norm:
+        case OpKind::pool:
+        case OpKind::global_pool:
+        case OpKind::concat:
+        case OpKind::copy:
+        case OpKind::resize:
+            return options_.precision == Precision::int8;
+        case OpKind::attention:
+            return fused_attention(op, precision_.activation) != nullptr;
+        default:
+            return is_quantized(op);
+    }
+}
+
+void TypeAssignment::store_narrow_activations() {
+    std::vector<bool> written(graph_.tensors.size()), narrow(graph_.tensors.size(), true);
+    // Where the parts of a concatenation lie has no producer, and nothing reads them.
+    for (std::size_t i = 0; i < written.size(); ++i) written[i] = graph_.tensors[i].role == TensorRole::activation;
+    for (const TensorId output : graph_.outputs) narrow[output] = false;
+    for (const Op& op : graph_.ops) {
+        const bool on = is_view(op) ? written[op.inputs[0]] : has_narrow_kernel(op);
+        for (const TensorId output : op.outputs) written[output] = on;
+    }
+    for (auto op = graph_.ops.rbegin(); op != graph_.ops.rend(); ++op) {
+        const bool on = is_view(*op) ? std::all_of(op->outputs.begin(), op->outputs.end(),
+                                                   [&](TensorId output) { return narrow[output]; })
+                                     : has_narrow_kernel(*op);
+        for (const TensorId input : op->inputs) {
+            if (input != no_tensor) narrow[input] = narrow[input] && on;
+        }
+    }
+    for (std::size_t i = 0; i < storage_.size(); ++i) {
+        if (written[i] && narrow[i] && bits_of(storage_[i]) == 16) storage_[i] = precision_.activation;
+    }
+}
+
+Precision TypeAssignment::operands_of(const Op& op) const {
+    if (const std::string_view name = op.text(rewrites::operands); !name.empty()) {
+        const Precision stated = name == "fp8" ? Precision::fp8 : Precision::int8;
+        return device_.peak(precision_spec(stated).path) ? stated : Precision::fp32;
+    }
+    return is_quantized(op) ? options_.precision : Precision::fp32;
+}
+
+bool TypeAssignment::is_quantized(const Op& op) const {
+    if (!precision_.quantizes_weights() || op.inputs.size() < 2 || is_quantized_by_file_) return false;
+    if (names_quantized_layers_ && op.text(weights_attribute).empty()) return false;
+    if (op.integer(experts_attribute, 0) > 0) return true;
+    if (op.kind == OpKind::conv || op.kind == OpKind::conv_transpose)
+        return has_narrow_activations_ && options_.precision == Precision::int8 &&
+               graph_.tensors[op.inputs[1]].role == TensorRole::weight;
+    const bool layer = op.kind == OpKind::linear || op.kind == OpKind::matmul;
+    if (!layer || graph_.tensors[op.inputs[1]].role != TensorRole::weight) return false;
+    const std::string_view module = std::string_view(op.module).substr(op.module.rfind('.') + 1);
+    static constexpr std::array<std::string_view, 4> kept{"lm_head", "gate", "router", "shared_expert_gate"};
+    const bool head = std::find(graph_.outputs.begin(), graph_.outputs.end(), op.outputs[0]) != graph_.outputs.end();
+    return !head && std::find(kept.begin(), kept.end(), module) == kept.end();
+}
+
+const FusedAttention* TypeAssignment::fused_attention(const Op& op, DType type) const {
+    const Tensor& q = graph_.tensors[op.inputs[0]];
+    const auto head = q.shape.empty() ? std::nullopt : graph_.expressions.constant_value(q.shape.back());
+    const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
+    const int version = options_.libraries.tensorrt;
+    if (!head) return nullptr;
+    const auto exists = [&](const FusedAttention& k) {
+        return k.type == type && version >= k.from_version && (k.below_version == 0 || version < k.below_version) &&
+               chip >= k.least_chip && (k.greatest_chip == 0 || chip <= k.greatest_chip) && *head >= k.least_head &&
+               *head <= k.greatest_head && *head % k.step == 0;
+    };
+    const auto found = std::find_if(traits_.fused_attention.begin(), traits_.fused_attention.end(), exists);
+    return found == traits_.fused_attention.end() ? nullptr : &*found;
+}
+
+}  // namespace ftax
