@@ -65,6 +65,7 @@ class Importer {
     bool import_if(Scope& scope, Call& call);
     bool import_loop(Scope& scope, Call& call);
     bool import_scan(Scope& scope, Call& call);
+    void warn_of_passes(const Iteration& state);
     void next_iteration(const std::shared_ptr<Iteration>& state);
     void finish_iterations(Iteration& state);
     std::shared_ptr<const GraphRecord> body_of(const Call& call, std::string_view attribute) const;
