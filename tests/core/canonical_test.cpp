@@ -148,6 +148,24 @@ TEST_CASE("LayerNorm and RMSNorm are one operator with their parameters") {
     }
 }
 
+TEST_CASE("a group norm that the exporter wrote as an instance norm of its groups is one operator") {
+    for (const bool affine : {true, false}) {
+        Program p;
+        p.model.weight("ones", {4}).weight("zeros", {4}).weight("gamma", {16, 1}).weight("beta", {16, 1});
+        p.model.integers("grouped", {0, 4, -1});
+        const std::string grouped = p.apply("Reshape", {"x", "grouped"});
+        const std::string normed = p.apply("InstanceNormalization", {grouped, "ones", "zeros"});
+        std::string y = p.apply("Reshape", {normed, p.apply("Shape", {"x"})});
+        if (affine) y = p.apply("Add", {p.apply("Mul", {y, "gamma"}), "beta"});
+        const Graph graph = p.finish(y);
+        const Op& op = only_op(graph);
+        CHECK(op.kind == OpKind::group_norm);
+        CHECK(op.integer("groups", 0) == 4);
+        CHECK(op.inputs.size() == (affine ? 3 : 1));
+        CHECK(graph.tensors[op.inputs[0]].name == "x");
+    }
+}
+
 TEST_CASE("an RMSNorm is one operator where the exporter took it apart, and rsqrt is one function") {
     Program p;
     p.model.weight("gamma", {64});
