@@ -59,6 +59,7 @@ std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const 
     scope->prefix = std::move(prefix);
     scope->module = outer.module;
     scope->body_depth = outer.body_depth + 1;
+    scope->repeated = outer.repeated;
     for (const TensorRecord& record : body->initializers) {
         scope->names.emplace(record.name, construction_.add_record(tensor_name(*scope, record.name), record));
     }
@@ -91,9 +92,11 @@ bool Importer::import_if(Scope& scope, Call& call) {
         // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
         taken = then_body->nodes.size() > else_body->nodes.size();
         construction_.graph.undecided.push_back({call.name, taken});
-        construction_.warn(
-            fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})", call.name,
-                        taken ? "then" : "else", call.name, taken ? "else" : "then"));
+        if (!scope.repeated) {
+            construction_.warn(
+                fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
+                            call.name, taken ? "then" : "else", call.name, taken ? "else" : "then"));
+        }
     }
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
@@ -268,6 +271,7 @@ TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>&
 void Importer::next_iteration(const std::shared_ptr<Iteration>& state) {
     if (state->done == state->passes || state->stopped) return finish_iterations(*state);
     auto inner = body_scope(*state->scope, state->body, fmt::format("{}/{}", state->name, state->done));
+    if (state->done > 0) inner->repeated = true;
     const GraphRecord& body = *state->body;
     std::size_t at = 0;
     if (state->is_loop) {

@@ -28,6 +28,7 @@ struct Scope {
     std::string prefix;                            ///< path of calling nodes, for unique names
     std::string module;                            ///< module of the calling node, where the body says none
     int body_depth = 0;
+    bool repeated = false;               ///< in a later pass of a loop: the first has warned of what depends on data
     std::function<void(Scope&)> finish;  ///< hands the results to the scope below
 };
 
