@@ -410,6 +410,12 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const auto plane = spatial(graph.tensors[kernel.writes[0]], bound);
         shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
         shape.rows = output_elements / shape.row_length;
+        if (op.text("function") == "grid_sample") {
+            // A thread owns a pixel of any image and walks over its channels (grid_sampler_2d_kernel, GridSampler.cu).
+            const std::int64_t images = std::max<std::int64_t>(1, dim(graph.tensors[kernel.writes[0]], bound, 0));
+            shape.row_length = checked_multiply(shape.row_length, images);
+            shape.rows = std::max<std::int64_t>(1, shape.rows / images);
+        }
     } else {
         const int axis = static_cast<int>(
             op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <variant>
 
 #include "ftax/device.hpp"
@@ -78,6 +79,22 @@ output %without
     CHECK_FALSE(layer("pytorch-eager", false, 65535).separate_bias);
     CHECK(layer("onnxruntime-cuda", true, 8, 9).library == kernels::BlasLibrary::cublas);
     CHECK_FALSE(layer("onnxruntime-cuda", true, 65535).separate_bias);
+}
+
+TEST_CASE("resizing walks over the planes of all images, sampling over a grid over the channels of one") {
+    const auto shape = [](const std::string& function) {
+        const Graph graph = parse_text_graph(
+            "graph sampled\ninput %x f32[16,32,10,10]\n%y f32[16,32,30,4] = resize(%x) "
+            "{function=\"" +
+            function + "\"}\noutput %y\n");
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+        return std::get<kernels::MemoryShape>(
+            kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {}), false));
+    };
+    CHECK(shape("bilinear").rows == 16 * 32);
+    CHECK(shape("bilinear").row_length == 30 * 4);
+    CHECK(shape("grid_sample").rows == 32);
+    CHECK(shape("grid_sample").row_length == 16 * 30 * 4);
 }
 
 TEST_CASE("attention carries its lengths, mask and heads to the kernel, and a single new token gets decode's") {
