@@ -377,7 +377,9 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const TensorId id = kernel.reads[i];
         std::int64_t bytes = read_bytes(graph, schedule, bound, id);
         if (kernel.lookup && i == 0) {
-            bytes = std::min(bytes, shape.write_bytes);
+            const std::int64_t read = looked_up_elements(graph, graph.ops[kernel.op], bound);
+            bytes =
+                std::min(bytes, checked_multiply(shape.write_bytes, read) / std::max<std::int64_t>(1, output_elements));
         } else if (graph.tensors[id].known_shape &&
                    (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // else too small
             const std::int64_t elements = element_count(graph.tensors[id], bound);

@@ -10,6 +10,7 @@
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/lowering/lowering.hpp"
@@ -95,6 +96,23 @@ TEST_CASE("resizing walks over the planes of all images, sampling over a grid ov
     CHECK(shape("bilinear").row_length == 30 * 4);
     CHECK(shape("grid_sample").rows == 32);
     CHECK(shape("grid_sample").row_length == 16 * 30 * 4);
+}
+
+TEST_CASE("an embedding bag reads a row for each index, of which it writes one sum per bag") {
+    const auto read = [](const std::string& rows, const std::string& bag) {
+        const Graph graph = parse_text_graph("graph bags\nweight %w f32[" + rows + ",64]\ninput %i i64[10" + bag +
+                                             "]\n%y f32[10,64] = embedding(%w,%i)\noutput %y\n");
+        const BoundShapes bound = bind(graph, {});
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+        const auto shape =
+            std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.back(), bound, false));
+        CHECK(shape.write_bytes == 10 * 64 * 4);
+        CHECK(work_of(graph, graph.ops[0], bound).read_bytes == shape.read_bytes);
+        return shape.read_bytes;
+    };
+    CHECK(read("1000", "") == 10 * 64 * 4 + 10 * 8);
+    CHECK(read("1000", ",20") == 200 * 64 * 4 + 200 * 8);
+    CHECK(read("30", ",20") == 30 * 64 * 4 + 200 * 8);  // each row is fetched once
 }
 
 TEST_CASE("attention carries its lengths, mask and heads to the kernel, and a single new token gets decode's") {
