@@ -404,26 +404,46 @@ struct Predictor::State {
         result.high_s = scale * quantile_of_maximum(host_time, device_time, equations::normal_90);
     }
 
+    /// Whether the work of an operator is a guess: it has no rule, or the shape of what it reads or writes is not
+    /// known.
+    bool is_guess(const Op& op) const {
+        const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
+        return op.kind == OpKind::custom || std::any_of(op.inputs.begin(), op.inputs.end(), shapeless) ||
+               std::any_of(op.outputs.begin(), op.outputs.end(), shapeless);
+    }
+
     void set_coverage(Prediction& result) const {
-        const auto custom =
-            std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::custom; });
-        if (custom == 0) return;
-        double flops = 0, custom_flops = 0;
-        for (const Op& op : graph.ops) {
-            const auto of_op = static_cast<double>(work_of(graph, op, bound).flops);
-            flops += of_op;
-            if (op.kind == OpKind::custom) custom_flops += of_op;
+        std::vector<bool> guessed(graph.ops.size());
+        std::size_t custom = 0, shapeless = 0;
+        for (OpId id = 0; id < graph.ops.size(); ++id) {
+            const Op& op = graph.ops[id];
+            guessed[id] = is_guess(op);
+            if (guessed[id]) ++(op.kind == OpKind::custom ? custom : shapeless);
         }
-        double custom_s = 0;
+        if (custom + shapeless == 0) return;
+        double flops = 0, guessed_flops = 0;
+        for (OpId id = 0; id < graph.ops.size(); ++id) {
+            const auto of_op = static_cast<double>(work_of(graph, graph.ops[id], bound).flops);
+            flops += of_op;
+            if (guessed[id]) guessed_flops += of_op;
+        }
+        double guessed_s = 0;
         for (const LaunchCosts& op : operators) {
-            if (op.op != no_op && graph.ops[op.op].kind == OpKind::custom) custom_s += op.host_s + op.device_s;
+            if (op.op != no_op && guessed[op.op]) guessed_s += op.host_s + op.device_s;
         }
         const double total_s = result.host_s + result.device_s;
-        result.coverage.nodes = 1 - static_cast<double>(custom) / static_cast<double>(graph.ops.size());
-        result.coverage.flops = flops > 0 ? 1 - custom_flops / flops : 1;
-        result.coverage.time = total_s > 0 ? 1 - custom_s / total_s : 1;
-        result.warnings.push_back(
-            fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom, graph.ops.size()));
+        result.coverage.nodes = 1 - static_cast<double>(custom + shapeless) / static_cast<double>(graph.ops.size());
+        result.coverage.flops = flops > 0 ? 1 - guessed_flops / flops : 1;
+        result.coverage.time = total_s > 0 ? 1 - guessed_s / total_s : 1;
+        if (custom > 0) {
+            result.warnings.push_back(fmt::format("{} of {} operators have no rule and are modelled as memory-bound",
+                                                  custom, graph.ops.size()));
+        }
+        if (shapeless > 0) {
+            result.warnings.push_back(
+                fmt::format("{} of {} operators have tensors of unknown shape, whose work and bytes are not counted",
+                            shapeless, graph.ops.size()));
+        }
     }
 };
 

@@ -29,19 +29,23 @@ std::vector<Expression> strides_of(ExpressionPool& pool, const Tensor& tensor) {
     return strides;
 }
 
-/// torch.einsum on two operands: each is permuted to [shared…, own…, summed…], folded to a batch of matrices,
-/// multiplied, unfolded and permuted to the order asked for. Source: aten/src/ATen/native/Linear.cpp, einsum and
-/// sumproduct_pair.
+/// torch.einsum: of one operand, what the result leaves out is summed and the rest permuted. Two are permuted to
+/// [shared…, own…, summed…], folded to batches of matrices, multiplied, unfolded and permuted to the order asked for.
+/// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 class Einsum {
   public:
     Einsum(Graph& graph, const AtenCall& call) : graph_(graph), call_(call), pool_(graph.expressions) {}
 
-    /// Returns false for equations outside this form (one operand, ellipsis, repeated or summed-away letters).
-    bool append_product() {
+    /// Returns false for equations outside this form (three operands, no arrow, a letter twice in one operand).
+    bool append() {
         const AtenArgument* equation = call_.find("equation");
         const AtenArgument* tensors = call_.find("tensors");
-        if (!equation || !tensors || tensors->tensors.size() != 2) return false;
-        return append_product(tensors->tensors[0], tensors->tensors[1], equation->text);
+        if (!equation || !tensors || call_.outputs.size() != 1) return false;
+        std::string text = equation->text;
+        std::erase(text, ' ');
+        if (!spell_out_ellipsis(text, tensors->tensors)) return false;
+        if (tensors->tensors.size() == 1) return append_permutation(tensors->tensors[0], text);
+        return tensors->tensors.size() == 2 && append_product(tensors->tensors[0], tensors->tensors[1], text);
     }
 
     /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
@@ -66,9 +70,60 @@ class Einsum {
     }
 
   private:
+    /// "..." stands for as many dimensions as its operand has beyond its letters: A, B, … where none of these is in
+    /// use.
+    bool spell_out_ellipsis(std::string& text, const std::vector<TensorId>& operands) const {
+        if (text.find("...") == std::string::npos) return true;
+        std::size_t start = 0, covered = 0;
+        for (const TensorId operand : operands) {
+            const std::string term = text.substr(start, text.find_first_of(",-", start) - start);
+            start += term.size() + 1;
+            if (term.find("...") == std::string::npos) continue;
+            const std::size_t rank = operand == no_tensor ? 0 : graph_.tensors[operand].shape.size();
+            const std::size_t beyond = rank + 3 < term.size() ? 0 : rank + 3 - term.size();
+            if (covered != 0 && covered != beyond) return false;  // broadcast over different ranks
+            covered = beyond;
+        }
+        std::string letters;
+        for (char letter = 'A'; letters.size() < covered; ++letter) {
+            if (letter > 'Z' || has(text, letter)) return false;
+            letters += letter;
+        }
+        for (std::size_t at = 0; (at = text.find("...", at)) != std::string::npos;) text.replace(at, 3, letters);
+        return true;
+    }
+
+    bool append_permutation(TensorId operand, const std::string& text) {
+        const std::size_t arrow = text.find("->");
+        if (arrow == std::string::npos) return false;
+        std::string from = text.substr(0, arrow);
+        const std::string to = text.substr(arrow + 2);
+        if (!read_letters(from, operand)) return false;
+        std::vector<std::int64_t> summed;
+        std::string kept;
+        for (std::size_t i = 0; i < from.size(); ++i) {
+            if (has(to, from[i])) {
+                kept += from[i];
+            } else {
+                summed.push_back(static_cast<std::int64_t>(i));
+            }
+        }
+        if (kept.size() != to.size() || !std::is_permutation(kept.begin(), kept.end(), to.begin())) return false;
+        if (!summed.empty()) {
+            const DType dtype = graph_.tensors[operand].dtype;
+            const TensorId sum = kept == to ? call_.outputs[0] : intermediate(graph_, call_, dtype, sizes(kept));
+            append_op(graph_, call_, OpKind::reduce, {operand}, {sum},
+                      {{"function", std::string("sum")}, {"axes", summed}, {"keepdims", std::int64_t{0}}});
+            operand = sum;
+        }
+        if (summed.empty() || kept != to) {
+            append_op(graph_, call_, OpKind::transpose, {operand}, {call_.outputs[0]}, {{"perm", order(kept, to)}});
+        }
+        return true;
+    }
+
     bool append_product(TensorId a, TensorId b, std::string text) {
         if (call_.outputs.size() != 1) return false;
-        std::erase(text, ' ');
         const std::size_t comma = text.find(','), arrow = text.find("->");
         if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
         a_ = text.substr(0, comma), b_ = text.substr(comma + 1, arrow - comma - 1), out_ = text.substr(arrow + 2);
@@ -163,7 +218,7 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 }
 
 bool append_einsum(Graph& graph, const AtenCall& call) {
-    return Einsum(graph, call).append_product();
+    return Einsum(graph, call).append();
 }
 
 bool append_tensordot(Graph& graph, const AtenCall& call) {

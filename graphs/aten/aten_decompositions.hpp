@@ -13,9 +13,8 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 // ATen operators that are several canonical ones. Each returns false, and appends nothing, where the call does not have
 // the form that it knows.
 
-/// torch.einsum on two operands: each is permuted to [shared…, own…, summed…], folded to a batch of matrices,
-/// multiplied, unfolded and permuted to the order asked for. Not: one operand, ellipsis, repeated or summed-away
-/// letters. Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
+/// torch.einsum of one operand or two. Not: three operands, no arrow, a letter twice in one operand.
+/// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 [[nodiscard]] bool append_einsum(Graph& graph, const AtenCall& call);
 
 /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.

@@ -8,6 +8,12 @@
 #include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
+namespace {
+
+/// Passes that a loop without a trip count is followed for while its condition holds.
+constexpr std::int64_t max_passes = 1 << 16;
+
+}  // namespace
 
 /// A Loop or Scan while its passes are inlined one after another.
 struct Importer::Iteration {
@@ -23,7 +29,8 @@ struct Importer::Iteration {
     std::vector<std::size_t> output_axes;
     // of a Loop
     bool is_loop = false;
-    bool stopped = false;  ///< the body's condition is known to be false
+    bool stopped = false;       ///< the body's condition is known to be false
+    bool by_condition = false;  ///< no trip count: passes follow while the condition is known to hold
     // of a Scan
     std::vector<TensorId> sources;
     std::vector<std::size_t> source_axes;
@@ -52,6 +59,7 @@ std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const 
     scope->prefix = std::move(prefix);
     scope->module = outer.module;
     scope->body_depth = outer.body_depth + 1;
+    scope->repeated = outer.repeated;
     for (const TensorRecord& record : body->initializers) {
         scope->names.emplace(record.name, construction_.add_record(tensor_name(*scope, record.name), record));
     }
@@ -84,9 +92,11 @@ bool Importer::import_if(Scope& scope, Call& call) {
         // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
         taken = then_body->nodes.size() > else_body->nodes.size();
         construction_.graph.undecided.push_back({call.name, taken});
-        construction_.warn(
-            fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})", call.name,
-                        taken ? "then" : "else", call.name, taken ? "else" : "then"));
+        if (!scope.repeated) {
+            construction_.warn(
+                fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
+                            call.name, taken ? "then" : "else", call.name, taken ? "else" : "then"));
+        }
     }
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
@@ -142,15 +152,23 @@ bool Importer::import_loop(Scope& scope, Call& call) {
         state->count = construction_.math.constant(0);
     } else if (limit && static_cast<std::uint64_t>(std::max<std::int64_t>(*limit, 0)) <= options_.max_nodes) {
         state->passes = std::max<std::int64_t>(*limit, 0);
+    } else if (has_condition && (limit || inputs == 0 || call.inputs[0] == no_tensor)) {
+        state->by_condition = true;
+        state->passes = max_passes;
+        state->count = unknown_dim;
     } else {
         state->passes = 1;
-        construction_.warn(
-            fmt::format("node '{}': the number of passes depends on data; one pass is counted (--trip {}=N)", call.name,
-                        call.name));
+        warn_of_passes(*state);
         if (limit) state->count = unknown_dim;
     }
     next_iteration(state);
     return true;
+}
+
+void Importer::warn_of_passes(const Iteration& state) {
+    construction_.warn(
+        fmt::format("node '{}': the number of passes depends on data; {} counted (--trip {}=N)", state.name,
+                    state.passes == 1 ? "one pass is" : fmt::format("{} passes are", state.passes), state.name));
 }
 
 bool Importer::import_scan(Scope& scope, Call& call) {
@@ -253,6 +271,7 @@ TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>&
 void Importer::next_iteration(const std::shared_ptr<Iteration>& state) {
     if (state->done == state->passes || state->stopped) return finish_iterations(*state);
     auto inner = body_scope(*state->scope, state->body, fmt::format("{}/{}", state->name, state->done));
+    if (state->done > 0) inner->repeated = true;
     const GraphRecord& body = *state->body;
     std::size_t at = 0;
     if (state->is_loop) {
@@ -281,11 +300,13 @@ void Importer::next_iteration(const std::shared_ptr<Iteration>& state) {
             const auto condition =
                 value && value->size() == 1 ? construction_.math.number(value->front()) : std::nullopt;
             state->stopped = condition && *condition == 0;
+            if (state->by_condition && !condition) state->passes = state->done + 1;
         }
         for (TensorId& carried : state->carried) carried = next_output();
         for (auto& parts : state->scanned) parts.push_back(next_output());
         ++state->done;
         if (state->stopped) state->count = construction_.math.constant(state->done);
+        if (state->by_condition && !state->stopped && state->done == state->passes) warn_of_passes(*state);
         next_iteration(state);
     };
     scopes_.push_back(std::move(inner));

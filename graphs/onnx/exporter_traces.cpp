@@ -44,7 +44,7 @@ class Restoration {
         const std::string& weight = graph_.tensors[op.inputs[1]].name;
         const bool biased = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
         // A weight norm is folded too, but leaves the convolution its own bias.
-        if (biased && weight.starts_with("onnx::Conv")) return owner_of(graph_.tensors[op.inputs[2]].name) != op.module;
+        if (biased && weight.starts_with("onnx::Conv")) return is_generated(graph_.tensors[op.inputs[2]].name);
         return is_batch_norm(op.module) && owner_of(weight) != op.module;
     }
 

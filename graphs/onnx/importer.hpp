@@ -28,6 +28,7 @@ struct Scope {
     std::string prefix;                            ///< path of calling nodes, for unique names
     std::string module;                            ///< module of the calling node, where the body says none
     int body_depth = 0;
+    bool repeated = false;               ///< in a later pass of a loop: the first has warned of what depends on data
     std::function<void(Scope&)> finish;  ///< hands the results to the scope below
 };
 
@@ -65,6 +66,7 @@ class Importer {
     bool import_if(Scope& scope, Call& call);
     bool import_loop(Scope& scope, Call& call);
     bool import_scan(Scope& scope, Call& call);
+    void warn_of_passes(const Iteration& state);
     void next_iteration(const std::shared_ptr<Iteration>& state);
     void finish_iterations(Iteration& state);
     std::shared_ptr<const GraphRecord> body_of(const Call& call, std::string_view attribute) const;

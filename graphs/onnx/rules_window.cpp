@@ -143,8 +143,6 @@ void grid_sample(Node& n) {
     if (input.size() < 3 || grid.size() != input.size()) n.fail("ranks of input and grid do not fit");
     Dims result{input[0], input[1]};
     result.insert(result.end(), grid.begin() + 1, grid.end() - 1);
-    const std::string_view mode = n.text("mode", "bilinear");
-    n.function = mode == "nearest" ? "nearest" : mode == "bicubic" || mode == "cubic" ? "bicubic" : "bilinear";
     n.output(0, n.dtype(0), std::move(result));
 }
 

@@ -34,6 +34,7 @@ struct AnchorRow {
     /// Spread of log(measured / predicted) between models, of rows that the host or the device decides, once the
     /// factors are known: noise.host and noise.device of the profile.
     double host_log_stddev = 0.08, device_log_stddev = 0.1;
+    double predicted_s = 0;  ///< what measured_s is without any anchor; 0: nobody asked
 };
 
 /// What anchor rows say of one host.

@@ -290,6 +290,20 @@ void set(FrameworkProfile& profile, std::string_view name, double value, double 
     }
 }
 
+/// Names rows that no host and no card explains: in other units, of another card or model than they say.
+void warn_of_outlandish(std::span<const AnchorRow> rows, HostScalars& host) {
+    constexpr double outlandish = 10;  // the measured hosts are within a factor of 3 of each other
+    for (const AnchorRow& row : rows) {
+        if (row.predicted_s <= 0) continue;
+        const double ratio = row.measured_s / row.predicted_s;
+        if (ratio <= outlandish && ratio >= 1 / outlandish) continue;
+        host.warnings.push_back(
+            fmt::format("anchor {}: {:.4g} ms where {:.4g} ms is predicted without it; are all its cells right, and is "
+                        "latency_ms in milliseconds?",
+                        row.label, 1e3 * row.measured_s, 1e3 * row.predicted_s));
+    }
+}
+
 }  // namespace
 
 Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model) {
@@ -303,6 +317,7 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     for (const auto& [name, own] : by_host) {
         HostScalars& host = result.hosts[std::string(name)];
         host.call = own.front().call;
+        warn_of_outlandish(own, host);
         const std::vector<AnchorRow> agreeing = agreeing_rows(own, host);
         starts[name] = start_of(agreeing);
         modes[name] = starts[name].mode;
@@ -376,7 +391,10 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
 AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings) {
     std::vector<LaunchCosts> launches;
     const Prediction prediction = predictor.predict(bindings, launches);
-    AnchorRow result{.measured_s = row.latency_s, .device_s = prediction.device_s, .model = row.model};
+    AnchorRow result{.measured_s = row.latency_s,
+                     .device_s = prediction.device_s,
+                     .model = row.model,
+                     .predicted_s = prediction.latency_s};
     result.call = second_scalar(model_of(predictor.framework()));
     for (const LaunchCosts& op : launches) {
         result.calls += pays_second_scalar(op) ? 1 : 0;
@@ -429,6 +447,7 @@ AnchorRow anchor_row(const LanguageMeasurement& row, Generator& generator) {
     const FrameworkProfile& framework = generator.predictor().framework();
     const double scale = host_parameter(framework, "host.scale");
     const double host_s = scale * sum.host_s + sum.calls * host_parameter(framework, sum.call);
+    sum.predicted_s = generation.total_s;
     sum.waiting = generation.total_s / std::max(host_s, scale * sum.forward_s + sum.device_s);
     sum.label = fmt::format("line {}: {}, batch {}, {} + {} tokens", row.line, row.model, row.batch, row.prompt,
                             row.new_tokens);

@@ -7,15 +7,16 @@ namespace ftax {
 // constants and batch norms folded, layers recognised, FusedConv with relu (f32 only), SkipLayerNormalization; nodes
 // that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph Optimizations in ONNX Runtime";
 // cuda_execution_provider.cc registers FusedConv for float alone.
-constexpr void (*passes[])(Graph&) = {rewrites::remove_copies,       rewrites::write_out_movement,
-                                      rewrites::fold_constants,      rewrites::recognise_layers,
-                                      rewrites::write_out_attention, rewrites::write_out_gates,
-                                      rewrites::merge_transposes,    rewrites::fold_batch_norm,
-                                      rewrites::fuse_conv_relu,      rewrites::fuse_skip_layer_norm};
-constexpr void (*half_passes[])(Graph&) = {
-    rewrites::remove_copies,    rewrites::write_out_movement,  rewrites::fold_constants,
-    rewrites::recognise_layers, rewrites::write_out_attention, rewrites::write_out_gates,
-    rewrites::merge_transposes, rewrites::fold_batch_norm,     rewrites::fuse_skip_layer_norm};
+constexpr void (*passes[])(Graph&) = {
+    rewrites::remove_copies,        rewrites::write_out_movement,  rewrites::fold_constants,
+    rewrites::recognise_layers,     rewrites::write_out_attention, rewrites::write_out_gates,
+    rewrites::write_out_group_norm, rewrites::merge_transposes,    rewrites::fold_batch_norm,
+    rewrites::fuse_conv_relu,       rewrites::fuse_skip_layer_norm};
+constexpr void (*half_passes[])(Graph&) = {rewrites::remove_copies,        rewrites::write_out_movement,
+                                           rewrites::fold_constants,       rewrites::recognise_layers,
+                                           rewrites::write_out_attention,  rewrites::write_out_gates,
+                                           rewrites::write_out_group_norm, rewrites::merge_transposes,
+                                           rewrites::fold_batch_norm,      rewrites::fuse_skip_layer_norm};
 
 // Source: flat rows of framework_tax.csv, onnxruntime-cuda (0.95 ms for the 100 nodes of mobilenet_v2).
 constexpr HostPrior priors[] = {{"host.engine", 8e-6}, {"host.forward", 100e-6}};

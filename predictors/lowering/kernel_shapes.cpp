@@ -373,7 +373,9 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         const TensorId id = kernel.reads[i];
         std::int64_t bytes = read_bytes(graph, schedule, bound, id);
         if (kernel.lookup && i == 0) {
-            bytes = std::min(bytes, shape.write_bytes);
+            const std::int64_t read = looked_up_elements(graph, graph.ops[kernel.op], bound);
+            bytes =
+                std::min(bytes, checked_multiply(shape.write_bytes, read) / std::max<std::int64_t>(1, output_elements));
         } else if (graph.tensors[id].known_shape &&
                    (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // else too small
             const std::int64_t elements = element_count(graph.tensors[id], bound);
@@ -408,8 +410,15 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
         shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
         // Kernels of channels-last maps give each output a thread (upsample_bilinear2d_nhwc_out_frame), and that of the
         // nearest neighbour divides the planes among threads as well (upsample_nearest2d_out_frame).
-        const bool walks = op.text("function") != "nearest" && !is_channels_last(out, bound);
+        const bool samples = op.text("function") == "grid_sample";
+        const bool walks = samples || (op.text("function") != "nearest" && !is_channels_last(out, bound));
         shape.rows = walks ? output_elements / shape.row_length : 0;
+        if (samples) {
+            // A thread owns a pixel of any image and walks over its channels (grid_sampler_2d_kernel, GridSampler.cu).
+            const std::int64_t images = std::max<std::int64_t>(1, dim(out, bound, 0));
+            shape.row_length = checked_multiply(shape.row_length, images);
+            shape.rows = std::max<std::int64_t>(1, shape.rows / images);
+        }
     } else {
         const int axis = static_cast<int>(
             op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);

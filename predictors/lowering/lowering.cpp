@@ -163,7 +163,8 @@ class Lowering {
     }
 
     MemoryClass memory_class(const Op& op) const {
-        const bool has_window = op.kind == OpKind::pool || op.kind == OpKind::resize;
+        const bool samples = op.text("function") == "grid_sample";
+        const bool has_window = op.kind == OpKind::pool || (op.kind == OpKind::resize && !samples);
         if (has_window && traits_.windows_stream) return MemoryClass::pointwise;
         // A scale of int8 streams; batch norms were fitted to kernels of wider types.
         if (op.kind == OpKind::batch_norm && types_.has_narrow_activations()) return MemoryClass::pointwise;

@@ -89,6 +89,33 @@ void append_gate(Spelling out) {
     out.apply(OpKind::pointwise, {x, share}, out.replaced.outputs[0], {{"function", "mul"}});
 }
 
+/// False for the operators of their own that ONNX files have for it.
+bool is_grouped_norm(const Graph& graph, const Op& op) {
+    const Tensor& x = graph.tensors[op.inputs[0]];
+    return op.kind == OpKind::group_norm && op.source.find("GroupNorm") == std::string::npos && x.known_shape &&
+           x.shape.size() >= 2 && op.integer("groups", 0) > 0;
+}
+
+void append_grouped_norm(Spelling out) {
+    Graph& graph = out.graph;
+    const Op& op = out.replaced;
+    const Tensor x = graph.tensors[op.inputs[0]];
+    const Expression groups = graph.expressions.constant(op.integer("groups", 0));
+    Expression values = graph.expressions.constant(1);
+    for (std::size_t i = 1; i < x.shape.size(); ++i) values = graph.expressions.multiply(values, x.shape[i]);
+    const std::vector<Expression> grouped{x.shape[0], groups, graph.expressions.floor_divide(values, groups)};
+    TensorId result = out.apply(OpKind::reshape, {op.inputs[0]}, out.tensor(x.dtype, grouped));
+    result = out.apply(OpKind::instance_norm, {result}, out.tensor(x.dtype, grouped));
+    std::vector<std::pair<TensorId, std::string>> steps;
+    if (op.inputs.size() > 1 && op.inputs[1] != no_tensor) steps.emplace_back(op.inputs[1], "mul");
+    if (op.inputs.size() > 2 && op.inputs[2] != no_tensor) steps.emplace_back(op.inputs[2], "add");
+    result = out.apply(OpKind::reshape, {result}, steps.empty() ? op.outputs[0] : out.tensor(x.dtype, x.shape));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const TensorId to = i + 1 == steps.size() ? op.outputs[0] : out.tensor(x.dtype, x.shape);
+        result = out.apply(OpKind::pointwise, {result, steps[i].first}, to, {{"function", steps[i].second}});
+    }
+}
+
 bool is_chunk(const Graph&, const Op& op) {
     return op.kind == OpKind::split && op.source.ends_with("chunk");
 }
@@ -153,6 +180,10 @@ void write_out_attention(Graph& graph) {
 
 void write_out_gates(Graph& graph) {
     write_out(graph, is_gate, append_gate);
+}
+
+void write_out_group_norm(Graph& graph) {
+    write_out(graph, is_grouped_norm, append_grouped_norm);
 }
 
 void write_out_movement(Graph& graph) {

@@ -48,6 +48,9 @@ void write_out_attention(Graph& graph);
 /// Writes swish and hard swish as the sigmoid and the product that run one after the other.
 /// Source: torch.onnx, symbolic_opset9.py (silu); ONNX, HardSwish, a function that ONNX Runtime 1.12 expands on CUDA.
 void write_out_gates(Graph& graph);
+/// Writes a group norm as an instance norm of its groups and what scales and shifts the channels.
+/// Source: torch.onnx, symbolic_opset9.py and torch_lib (group_norm).
+void write_out_group_norm(Graph& graph);
 
 /// Folds a batch norm into the convolution or linear layer that feeds it alone: a bias remains.
 /// Source: ONNX Runtime, ConvBNFusion; TensorRT, layer fusion "convolution and scale".

@@ -58,7 +58,7 @@ struct Kernel {
     bool whole_heads = false;              ///< see kernels::AttentionShape
     OperatorPart part = OperatorPart::whole;
     std::int64_t longest = 0;  ///< see LaunchCondition
-    bool lookup = false;       ///< reads[0] is a table of which only as much is read as is written
+    bool lookup = false;       ///< reads[0] is a table of which looked_up_elements() are read
     OpId op = no_op;           ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
     std::optional<DType> written_type{};  ///< of `writes`, where they are kept in another: a cast, or attention

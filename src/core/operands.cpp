@@ -122,6 +122,18 @@ bool differs_between_queries(const Graph& graph, TensorId mask) {
     return shape.size() >= 2 && graph.expressions.constant_value(shape[shape.size() - 2]) != 1;
 }
 
+std::int64_t looked_up_elements(const Graph& graph, const Op& lookup, const BoundShapes& bound) {
+    const auto elements = [&](TensorId id) {
+        return id != no_tensor && graph.tensors[id].known_shape ? element_count(graph.tensors[id], bound) : 0;
+    };
+    const std::int64_t written = lookup.outputs.empty() ? 0 : elements(lookup.outputs[0]);
+    if (lookup.kind != OpKind::embedding || lookup.inputs.size() < 2) return written;
+    const std::int64_t table = elements(lookup.inputs[0]), indices = elements(lookup.inputs[1]);
+    if (table == 0 || indices == 0 || is_float(graph.tensors[lookup.inputs[1]].dtype)) return written;
+    const std::int64_t rows = std::max<std::int64_t>(1, bound[graph.tensors[lookup.inputs[0]].shape[0]]);
+    return std::max(written, checked_multiply(indices, table / rows));
+}
+
 std::size_t scatter_bases(const Op& scatter) {
     return std::min(scatter.inputs.size(),
                     static_cast<std::size_t>(std::max<std::int64_t>(1, scatter.integer("bases", 1))));

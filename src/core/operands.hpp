@@ -24,6 +24,10 @@ void check_operands(const Graph& graph);
 /// Whether a mask of scores has a row for each query, not one for all, as causal masks do.
 [[nodiscard]] bool differs_between_queries(const Graph& graph, TensorId mask);
 
+/// Elements of its table, input 0, that an embedding or a gather reads: a row for each index, of which an embedding bag
+/// sums several to one of its results.
+[[nodiscard]] std::int64_t looked_up_elements(const Graph& graph, const Op& lookup, const BoundShapes& bound);
+
 /// How many of its first inputs a scatter (index_copy, slice_scatter …) writes into: one, or its attribute `bases`.
 [[nodiscard]] std::size_t scatter_bases(const Op& scatter);
 /// The operands of a scatter whose elements it writes into others, one for each that it writes into: its last. Empty

@@ -208,8 +208,13 @@ std::int64_t read_bytes(const OpView& v, Traffic traffic) {
     for (std::size_t i = 0; i < v.op.inputs.size(); ++i) {
         const Tensor* tensor = v.input(i);
         if (!tensor || i < untouched) continue;
-        const bool table = traffic == Traffic::lookup && i == 0;
-        total = checked_add(total, table ? std::min(v.bytes(tensor), v.bytes(v.output(0))) : v.bytes(tensor));
+        std::int64_t bytes = v.bytes(tensor);
+        if (traffic == Traffic::lookup && i == 0) {
+            const std::int64_t read = looked_up_elements(v.graph, v.op, v.bound);
+            const std::int64_t written = std::max<std::int64_t>(1, v.elements(v.output(0)));
+            bytes = std::min(bytes, checked_multiply(v.bytes(v.output(0)), read) / written);
+        }
+        total = checked_add(total, bytes);
     }
     return total;
 }

@@ -232,7 +232,8 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
         if (is_part_of_latency(row.mode)) continue;
         any = true;
         try {
-            anchors[device_spec(row.gpu).slug].push_back(anchor_row_of(row));
+            AnchorRow anchor = anchor_row_of(row);
+            anchors[device_spec(row.gpu).slug].push_back(std::move(anchor));
         } catch (const Error& error) {
             warnings.push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
         }
@@ -260,7 +261,11 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         const bool unsaid = row.version.empty() && row.torch.empty();
         if (unsaid && row.framework == framework.framework && has_versions(framework.framework))
             row.version = framework.version;
-        if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));
+        try {
+            if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));
+        } catch (const Error& error) {
+            framework.warnings.push_back(fmt::format("anchor line {}: {}", measured.line, error.what()));
+        }
     }
     if (own.empty()) {
         framework.warnings.push_back(fmt::format("no anchor row was measured on {}: it is predicted without", slug));
@@ -269,7 +274,9 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     RowPredictor predictor(context.models_folder, {}, context.dims);
     std::vector<std::string> warnings = predictor.anchor(own);
     const Conditioned* known = predictor.conditioned(slug, context.model);
-    if (!known) throw Error(ErrorCode::usage, "no anchor row could be predicted; see ftax validate for why");
+    if (!known)
+        throw Error(ErrorCode::usage,
+                    fmt::format("no anchor row could be predicted{}", warnings.empty() ? "" : "; " + warnings.front()));
     device.factors = known->device;
     const auto host = known->hosts.find(host_name(framework.framework, ""));
     if (host != known->hosts.end()) {
@@ -279,9 +286,10 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
             fmt::format("no anchor row was measured with {} on {}: they tell of the card, not of its host",
                         framework.framework, slug));
     }
-    for (std::string& warning : warnings) {
-        if (std::find(framework.warnings.begin(), framework.warnings.end(), warning) == framework.warnings.end())
-            framework.warnings.push_back(std::move(warning));
+    for (std::string& warning : warnings) {  // those of its host stand there without the host's name
+        const bool told = std::any_of(framework.warnings.begin(), framework.warnings.end(),
+                                      [&](const std::string& known) { return warning.ends_with(known); });
+        if (!told) framework.warnings.push_back(std::move(warning));
     }
 }
 

@@ -83,6 +83,25 @@ TEST_CASE(
     CHECK(other["warnings"].dump().find("no anchor row was measured on t4") != std::string::npos);
 }
 
+TEST_CASE("an anchor row that cannot be right is named with its line") {
+    const TemporaryFolder folder;
+    const auto run = [&](const std::string& rows) {
+        const std::string file = folder.write("rows.csv", "gpu,framework,precision,model,batch,latency_ms\n" + rows);
+        return run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1", "--anchor", file});
+    };
+    const std::string good = "t4,pytorch-eager,fp32,resnet18,1,4\n";
+    CHECK(run(good).errors.empty());
+    // microseconds
+    CHECK(run("t4,pytorch-eager,fp32,resnet50,1,9000\n").errors.find("anchor line 2: resnet50, batch 1: 9000 ms") !=
+          std::string::npos);
+    const ProgramRun card = run(good + "teslax,pytorch-eager,fp32,resnet18,1,4\n");
+    CHECK(card.exit_code == 0);
+    CHECK(card.errors.find("anchor line 3: no device is called 'teslax'") != std::string::npos);
+    const ProgramRun model = run("t4,pytorch-eager,fp32,resnet51,1,4\n");
+    CHECK(model.exit_code == 2);
+    CHECK(model.errors.find("anchor line 2: no file and no zoo model 'resnet51'") != std::string::npos);
+}
+
 TEST_CASE("predict names the runs that are worth measuring") {
     const ProgramRun run =
         run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1,64", "--suggest-anchors", "--json", "-"});

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "ftax/text_graph.hpp"
 #include "src/core/strides.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
@@ -148,6 +150,24 @@ TEST_CASE("LayerNorm and RMSNorm are one operator with their parameters") {
     }
 }
 
+TEST_CASE("a group norm that the exporter wrote as an instance norm of its groups is one operator") {
+    for (const bool affine : {true, false}) {
+        Program p;
+        p.model.weight("ones", {4}).weight("zeros", {4}).weight("gamma", {16, 1}).weight("beta", {16, 1});
+        p.model.integers("grouped", {0, 4, -1});
+        const std::string grouped = p.apply("Reshape", {"x", "grouped"});
+        const std::string normed = p.apply("InstanceNormalization", {grouped, "ones", "zeros"});
+        std::string y = p.apply("Reshape", {normed, p.apply("Shape", {"x"})});
+        if (affine) y = p.apply("Add", {p.apply("Mul", {y, "gamma"}), "beta"});
+        const Graph graph = p.finish(y);
+        const Op& op = only_op(graph);
+        CHECK(op.kind == OpKind::group_norm);
+        CHECK(op.integer("groups", 0) == 4);
+        CHECK(op.inputs.size() == (affine ? 3 : 1));
+        CHECK(graph.tensors[op.inputs[0]].name == "x");
+    }
+}
+
 TEST_CASE("an RMSNorm is one operator where the exporter took it apart, and rsqrt is one function") {
     Program p;
     p.model.weight("gamma", {64});
@@ -183,20 +203,28 @@ TEST_CASE("a mean over height and width is global pooling") {
 }
 
 TEST_CASE("attention whose factors were scaled before the product is fused attention, other attention stays") {
-    const auto program = [](bool scaled_before) {
+    // Under a mask of true and false the exporter adds 0 or -inf and turns rows of nothing, which are NaN, to 0.
+    const auto program = [](bool scaled_before, bool masked = false) {
         Program p;
+        if (masked) p.model.input("allowed", {"batch", "1", "seq", "seq"}, ::onnx::TensorProto::BOOL);
         p.model.input("q", {"batch", "4", "seq", "16"})
             .input("kt", {"batch", "seq", "4", "16"})
             .input("v", {"batch", "4", "seq", "16"});
         const std::string k = p.apply("Transpose", {"kt"});
         OnnxModel::attribute(*p.last, "perm", std::vector<std::int64_t>{0, 2, 3, 1});
-        const std::string scores =
+        std::string scores =
             scaled_before
                 ? p.apply("MatMul", {p.apply("Mul", {"q", p.scalar(0.5F)}), p.apply("Mul", {k, p.scalar(0.5F)})})
                 : p.apply("Div", {p.apply("MatMul", {"q", k}), p.scalar(4)});
-        const std::string weights = p.apply("Softmax", {scores});
+        if (masked) scores = p.apply("Add", {scores, p.apply("Where", {"allowed", p.scalar(0), p.scalar(-INFINITY)})});
+        std::string weights = p.apply("Softmax", {scores});
+        if (masked) weights = p.apply("Where", {p.apply("IsNaN", {weights}), p.scalar(0), weights});
         return p.finish(p.apply("MatMul", {weights, "v"}));
     };
+    const Graph masked = program(true, true);
+    REQUIRE_MESSAGE(masked.ops.size() == 2, to_text(masked));
+    CHECK(masked.ops[1].kind == OpKind::attention);
+    CHECK(masked.tensors[masked.ops[1].inputs.at(3)].name == "allowed");
     const Graph fused = program(true);
     REQUIRE(fused.ops.size() == 2);
     CHECK(fused.ops[0].kind == OpKind::transpose);

@@ -95,6 +95,10 @@ TEST_CASE("a framework's newest measured version that is not newer than the one 
     CHECK(at_version(fitted, 112).version == "1.12");
     CHECK(at_version(fitted, 203).version == "2.2");
     CHECK(at_version(fitted, 299).version == "2.11");
+    CHECK(at_version(fitted, 203).warnings == fitted.warnings);
+    CHECK(at_version(fitted, 211).warnings == fitted.warnings);
+    REQUIRE(at_version(fitted, 212).warnings.size() == fitted.warnings.size() + 1);
+    CHECK(at_version(fitted, 212).warnings.back().find("pytorch-eager 2.11") != std::string::npos);
     CHECK(at_version(framework_profile("onnxruntime-cuda"), 121).version == "1.20");
     CHECK(at_version(framework_profile("torchscript"), 211).version == "1.12");
     CHECK(has_versions("onnxruntime-cuda"));

@@ -40,7 +40,6 @@ OTHER_KINDS = {
         **dict.fromkeys(("identity", "copy"), EAGER_ONLY),
         **dict.fromkeys(("fill", "gather", "embedding", "cast", "expand", "reshape", "transpose", "pointwise"), FOLDED),
         **dict.fromkeys(("slice", "split", "concat"), SPELLED),
-        **dict.fromkeys(("group_norm", "instance_norm"), "GroupNorm is InstanceNormalization, Mul and Add before opset 21"),
         **dict.fromkeys(("reduce", "global_pool"), "a mean over both image axes is recognised as global pooling; weight norms are folded"),
     },
     ".pt": {

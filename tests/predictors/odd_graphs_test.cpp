@@ -78,6 +78,17 @@ TEST_CASE("an operator without a rule lowers the coverage by what it is taken fo
     CHECK(coverage.flops == approx(1 - 512.0 / (2 * 8 * 64 * 64 + 512)));
     CHECK(coverage.time > 0);
     CHECK(coverage.time < 1);
+
+    // Work on a tensor of unknown shape is not counted: no full coverage of a model whose layers are all missing.
+    const Prediction shapeless =
+        predict(parse_text_graph("graph odd\ninput %x f32[8,64]\nweight %w f32[64,64]\n"
+                                 "%1 f32[8,64] = linear(%x, %w)\n"
+                                 "%2 f32? = reduce(%1) {function=\"sum\" axes=[0]}\noutput %2\n"),
+                "pytorch-eager");
+    CHECK(shapeless.coverage.nodes == 0.5);
+    REQUIRE(shapeless.warnings.size() == 1);
+    CHECK(shapeless.warnings[0] ==
+          "1 of 2 operators have tensors of unknown shape, whose work and bytes are not counted");
 }
 
 TEST_CASE("an operator without the inputs that its kind needs is refused by name, not read beyond them") {

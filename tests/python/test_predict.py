@@ -76,6 +76,10 @@ def test_compare_skips_what_a_device_lacks(tiny):
     assert any(row["device"] == "p100" and row["precision"] == "bf16" and "skipped" in row for row in rows)
     with pytest.raises(ftax.UsageError):
         ftax.compare(tiny, "p100", precisions="bf16")
+    with pytest.raises(ftax.UsageError, match="bf16"):
+        ftax.compare(tiny, ["p100", "p4"], precisions="bf16")
+    with pytest.raises(ftax.UsageError, match="'framework' is neither an argument nor an open dimension"):
+        ftax.compare(tiny, ["t4", "p100"], framework="pytorch-eager", batch=1)
 
 
 def test_a_graph_survives_the_round_trip_through_text(tiny):

@@ -97,36 +97,6 @@ TensorId keys_before_turning(Rewriter& r, TensorId turned, std::vector<OpId>& gr
     return turned;
 }
 
-bool match_attention(Rewriter& r, OpId softmax) {
-    std::vector<OpId> group{softmax};
-    TensorId scores = r.op(softmax).inputs[0];
-    TensorId mask = no_tensor;
-    const OpId sum = r.producer(scores);
-    // An added number is no operand, but an attribute.
-    if (r.is(sum, "add") && r.op(sum).inputs.size() == 2 && r.sole_reader(scores) == softmax) {
-        const auto& terms = r.op(sum).inputs;
-        const bool first = r.is(r.producer(terms[0]), OpKind::matmul);
-        scores = terms[first ? 0 : 1];
-        mask = terms[first ? 1 : 0];
-        group.push_back(sum);
-    }
-    const OpId product = r.producer(scores);
-    if (!r.is(product, OpKind::matmul) || r.readers(scores).size() != 1) return false;
-    group.push_back(product);
-    const OpId last = r.sole_reader(r.op(softmax).outputs[0]);
-    if (!r.is(last, OpKind::matmul) || r.op(last).inputs[0] != r.op(softmax).outputs[0]) return false;
-    group.push_back(last);
-    const TensorId q = scaled_operand(r, r.op(product).inputs[0], group);
-    const TensorId turned = scaled_operand(r, r.op(product).inputs[1], group);
-    if (q == no_tensor || turned == no_tensor || r.tensor(q).shape.size() < 3) return false;
-    const TensorId k = keys_before_turning(r, turned, group);
-    if (k == no_tensor) return false;
-    std::vector<TensorId> inputs{q, k, r.op(last).inputs[1]};
-    if (mask != no_tensor) inputs.push_back(mask);
-    r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
-    return true;
-}
-
 /// Whether nothing outside of the group reads the tensor. The greatest score of a row, taken off before the softmax, is
 /// taken into the group.
 bool is_inside(const Rewriter& r, TensorId tensor, std::vector<OpId>& group) {
@@ -228,6 +198,36 @@ TensorId boolean_mask(const Rewriter& r, TensorId added, std::vector<OpId>& grou
     if (condition == no_tensor || r.tensor(condition).dtype != DType::boolean) return added;
     group.push_back(choice);
     return condition;
+}
+
+bool match_attention(Rewriter& r, OpId softmax) {
+    std::vector<OpId> group{softmax};
+    TensorId scores = r.op(softmax).inputs[0];
+    TensorId mask = no_tensor;
+    const OpId sum = r.producer(scores);
+    // An added number is no operand, but an attribute.
+    if (r.is(sum, "add") && r.op(sum).inputs.size() == 2 && r.sole_reader(scores) == softmax) {
+        const auto& terms = r.op(sum).inputs;
+        const bool first = r.is(r.producer(terms[0]), OpKind::matmul);
+        scores = terms[first ? 0 : 1];
+        mask = terms[first ? 1 : 0];
+        group.push_back(sum);
+    }
+    const OpId product = r.producer(scores);
+    if (!r.is(product, OpKind::matmul) || r.readers(scores).size() != 1) return false;
+    group.push_back(product);
+    const OpId last = product_behind(r, softmax, group);
+    if (last == no_op) return false;
+    group.push_back(last);
+    const TensorId q = scaled_operand(r, r.op(product).inputs[0], group);
+    const TensorId turned = scaled_operand(r, r.op(product).inputs[1], group);
+    if (q == no_tensor || turned == no_tensor || r.tensor(q).shape.size() < 3) return false;
+    const TensorId k = keys_before_turning(r, turned, group);
+    if (k == no_tensor) return false;
+    std::vector<TensorId> inputs{q, k, r.op(last).inputs[1]};
+    if (mask != no_tensor) inputs.push_back(boolean_mask(r, mask, group));
+    r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
+    return true;
 }
 
 /// softmax(scale · q × kᵀ [+ mask]) × v as a model spells it out; with `taken_apart`, as the exporter does.

@@ -126,12 +126,38 @@ bool match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart
     return true;
 }
 
+/// A group norm written as an instance norm of [batch, groups, rest] and what scales and shifts the channels: ONNX has
+/// no operator for it before opset 21. Source: torch.onnx, symbolic_opset9.py and torch_lib (group_norm).
+void match_group_norm(Rewriter& r, OpId norm) {
+    const OpId grouped = r.producer(r.op(norm).inputs[0]);
+    const OpId restored = r.sole_reader(r.op(norm).outputs[0]);
+    if (!r.is(grouped, OpKind::reshape) || !r.is(restored, OpKind::reshape)) return;
+    if (r.sole_reader(r.op(grouped).outputs[0]) != norm) return;
+    const TensorId x = r.op(grouped).inputs[0];
+    const std::vector<Expression>& shape = r.tensor(r.op(grouped).outputs[0]).shape;
+    if (shape.size() != 3 || r.tensor(x).shape != r.tensor(r.op(restored).outputs[0]).shape) return;
+    const auto groups = r.graph().expressions.constant_value(shape[1]);
+    if (!groups) return;
+    std::vector<OpId> group{grouped, norm, restored};
+    OpId last = restored;
+    std::vector<TensorId> inputs{x};
+    for (const std::string_view function : {"mul", "add"}) {
+        const TensorId parameter = absorb(r, function, group, last);
+        if (parameter == no_tensor) break;
+        inputs.push_back(parameter);
+    }
+    r.replace(last, group, OpKind::group_norm, std::move(inputs), {{"groups", *groups}});
+}
+
 }  // namespace
 
 void norms(Rewriter& r, SpelledOut spelled_out, const TakenApart& taken_apart) {
     for (OpId id = 0; id < r.op_count(); ++id) {
         const bool mean = r.is(id, OpKind::reduce) && mean_of_last_axes(r, r.op(id).outputs[0]) == id;
         if (mean) match_norm(r, id, spelled_out, taken_apart);
+    }
+    for (OpId id = 0; id < r.op_count(); ++id) {
+        if (r.is(id, OpKind::instance_norm)) match_group_norm(r, id);
     }
     for (OpId id = 0; id < r.op_count(); ++id) {  // ONNX has no rsqrt
         if (!r.is(id, "sqrt")) continue;

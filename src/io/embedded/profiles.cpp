@@ -200,7 +200,16 @@ FrameworkProfile at_version(FrameworkProfile profile, int version) {
     for (const VersionRatios& known : version_ratios()) {
         if (known.framework == profile.framework && known.version <= version) newest = &known;
     }
-    return newest == nullptr ? profile : carried(std::move(profile), *newest);
+    if (newest == nullptr) return profile;
+    profile = carried(std::move(profile), *newest);
+    const bool known = std::any_of(version_ratios().begin(), version_ratios().end(), [&](const VersionRatios& other) {
+        return other.framework == profile.framework && other.version >= version;
+    });
+    if (!known) {
+        profile.warnings.push_back(fmt::format("host costs of {} {}, the newest that was measured, used for {}.{}",
+                                               profile.framework, profile.version, version / 100, version % 100));
+    }
+    return profile;
 }
 
 bool has_versions(std::string_view framework) {

@@ -283,6 +283,7 @@ def compare(model: Model, devices: str | Sequence[str], frameworks: str | Sequen
     """
     graph = _graph(model, example_inputs)
     batches = None if batch is None else _wholes("batch", batch)
+    _dims(graph, {name: value for name, value in dims.items() if name not in _options})
     sides = [[side] if isinstance(side, str) else list(side) for side in (devices, frameworks, precisions)]
     rows: list[dict[str, Any]] = []
     for on, under, precision in itertools.product(*sides):
@@ -291,12 +292,12 @@ def compare(model: Model, devices: str | Sequence[str], frameworks: str | Sequen
             predictor, sizes = _predictor(graph, on, under, precision, dims)
             predictions = predictor.sweep(batches, **sizes)
         except UsageError as error:
-            if len(sides[0]) * len(sides[1]) * len(sides[2]) == 1:
-                raise
             rows.append({**side, "skipped": str(error)})
             continue
         rows += [{**side, "batch": b, "latency_s": p.latency_s, "low_s": p.low_s, "high_s": p.high_s, "host_s": p.host_s,
                   "device_s": p.device_s, "bound": p.bound, "warnings": p.warnings} for b, p in zip(predictions.batches, predictions)]
+    if rows and all("skipped" in row for row in rows):
+        raise UsageError(rows[0]["skipped"])
     return rows
 
 

@@ -212,6 +212,42 @@ TEST_CASE("BAD_INPUTS 26: loops are unrolled by a constant trip count or --trip,
     CHECK(failure_of([&] { return dynamic.import(options); }).code == ErrorCode::limit);
 }
 
+TEST_CASE("a loop without a trip count runs while its condition is known to hold, as exporters write embedding bags") {
+    const auto model = [](bool known) {
+        OnnxModel m;
+        m.input("x", {"batch", "8"}).output("y").integers("zero", {0}).integers("one", {1});
+        if (known) {
+            m.integers("bags", {5});
+        } else {
+            m.input("bags", {}, ::onnx::TensorProto::INT64);
+        }
+        m.node("Less", {"zero", "one"}, {"true"});
+        auto& loop = m.node("Loop", {"", "true", "zero", "x"}, {"n", "y"});
+        auto& attribute = *loop.add_attribute();
+        attribute.set_name("body");
+        attribute.set_type(::onnx::AttributeProto::GRAPH);
+        auto& body = *attribute.mutable_g();
+        body.set_name("body");
+        OnnxModel::value(*body.add_input(), "i", {}, ::onnx::TensorProto::INT64);
+        OnnxModel::value(*body.add_input(), "go", {}, ::onnx::TensorProto::BOOL);
+        OnnxModel::value(*body.add_input(), "at", {}, ::onnx::TensorProto::INT64);
+        OnnxModel::value(*body.add_input(), "state", {"batch", "8"});
+        OnnxModel::add_node(*body.mutable_node(), "Exp", {"state"}, {"next"});
+        OnnxModel::add_node(*body.mutable_node(), "Add", {"at", "one"}, {"after"});
+        OnnxModel::add_node(*body.mutable_node(), "Less", {"after", "bags"}, {"go_on"});
+        for (const char* name : {"go_on", "after", "next"}) body.add_output()->set_name(name);
+        return m.import();
+    };
+    const auto passes = [](const Graph& graph) {
+        return std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.source == "Exp"; });
+    };
+    CHECK(passes(model(true)) == 5);
+    CHECK(model(true).warnings.empty());
+    CHECK(passes(model(false)) == 1);
+    REQUIRE(model(false).warnings.size() == 1);
+    CHECK(model(false).warnings[0].find("one pass is counted (--trip Loop_of_n=N)") != std::string::npos);
+}
+
 TEST_CASE("BAD_INPUTS 26: bodies nested deeper than 64 levels hit a limit") {
     const auto nested = [](int depth) {
         OnnxModel model;

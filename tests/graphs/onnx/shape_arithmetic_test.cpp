@@ -141,6 +141,13 @@ TEST_CASE("batch norms that the exporter folded come back, linear weights regain
     CHECK(graph.ops[1].inputs.size() == 5);
     CHECK(graph.warnings.size() == 1);
 
+    // A folded weight norm leaves the convolution its own bias, whatever the scope calls the module.
+    OnnxModel weight_norm;
+    weight_norm.input("x", {"batch", "3", "8", "8"}).output("y");
+    weight_norm.weight("onnx::Conv_7", {16, 3, 3, 3}).weight("m.stem.conv.bias", {16});
+    weight_norm.node("Conv", {"x", "onnx::Conv_7", "m.stem.conv.bias"}, {"y"}).set_name("/stem/conv/Conv");
+    CHECK(weight_norm.import().ops.size() == 1);
+
     OnnxModel linear;
     linear.input("x", {"batch", "8"}).output("y").weight("onnx::MatMul_9", {8, 5});
     linear.node("MatMul", {"x", "onnx::MatMul_9"}, {"y"});

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "ftax/error.hpp"
@@ -132,27 +133,56 @@ TEST_CASE("a shape given by the user binds or renames symbols and cannot change 
     CHECK(failure_of([&] { with_shape(symbolic_batch, {"4", "3"}); }).code == ErrorCode::usage);
 }
 
-TEST_CASE("an einsum becomes the matrix product that PyTorch makes of it") {
-    // bind,jnd->bnij: b and n are shared, i and j own, d summed
-    const std::string text = R"({"schema_version": {"major": 8}, "graph_module": {
-      "signature": {"input_specs": [{"user_input": {"arg": {"as_tensor": {"name": "q"}}}},
-                                    {"user_input": {"arg": {"as_tensor": {"name": "k"}}}}]},
-      "graph": {"inputs": [], "outputs": [{"as_tensor": {"name": "s"}}], "sym_int_values": {},
-        "tensor_values": {
-          "q": {"dtype": 7, "sizes": [{"as_int": 2}, {"as_int": 5}, {"as_int": 3}, {"as_int": 4}]},
-          "k": {"dtype": 7, "sizes": [{"as_int": 6}, {"as_int": 3}, {"as_int": 4}]},
-          "s": {"dtype": 7, "sizes": [{"as_int": 2}, {"as_int": 3}, {"as_int": 5}, {"as_int": 6}]}},
-        "nodes": [{"target": "torch.ops.aten.einsum.default", "metadata": {},
-          "inputs": [{"name": "equation", "arg": {"as_string": "bind,jnd->bnij"}},
-                     {"name": "tensors", "arg": {"as_tensors": [{"name": "q"}, {"name": "k"}]}}],
-          "outputs": [{"as_tensor": {"name": "s"}}]}]}}})";
-    const Graph graph = load_program(text);
-    std::int64_t flops = 0;
-    for (const Op& op : graph.ops) {
-        CHECK(op.kind != OpKind::custom);
-        flops += work_of(graph, op, bind(graph, {})).flops;
-    }
-    CHECK(flops == 2 * 2 * 3 * 5 * 6 * 4);
+TEST_CASE("an einsum becomes the product, sum and permutation that PyTorch makes of it") {
+    const auto sizes = [](const std::vector<int>& dims) {
+        std::string text;
+        for (const int dim : dims)
+            text += std::string(text.empty() ? "" : ", ") + R"({"as_int": )" + std::to_string(dim) + "}";
+        return R"({"dtype": 7, "sizes": [)" + text + "]}";
+    };
+    const auto program = [&](const std::string& equation, const std::vector<std::vector<int>>& operands,
+                             const std::vector<int>& result) {
+        std::string inputs, values, tensors;
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            const std::string name = "\"x" + std::to_string(i) + '"';
+            inputs += std::string(i ? ", " : "") + R"({"user_input": {"arg": {"as_tensor": {"name": )" + name + "}}}}";
+            tensors += std::string(i ? ", " : "") + R"({"name": )" + name + "}";
+            values += name + ": " + sizes(operands[i]) + ", ";
+        }
+        return load_program(R"({"schema_version": {"major": 8}, "graph_module": {"signature": {"input_specs": [)" +
+                            inputs + R"(]}, "graph": {"inputs": [], "outputs": [{"as_tensor": {"name": "s"}}],
+            "sym_int_values": {}, "tensor_values": {)" +
+                            values + R"("s": )" + sizes(result) + R"(},
+            "nodes": [{"target": "torch.ops.aten.einsum.default", "metadata": {}, "inputs": [
+                {"name": "equation", "arg": {"as_string": ")" +
+                            equation + R"("}}, {"name": "tensors", "arg": {"as_tensors": [)" + tensors + R"(]}}],
+                "outputs": [{"as_tensor": {"name": "s"}}]}]}}})");
+    };
+    const auto macs = [](const Graph& graph) {
+        std::int64_t flops = 0;
+        for (const Op& op : graph.ops) {
+            CHECK(op.kind != OpKind::custom);
+            if (op.kind == OpKind::matmul) flops += work_of(graph, op, bind(graph, {})).flops;
+        }
+        return flops / 2;
+    };
+    // b and n are shared, i and j own, d summed
+    CHECK(macs(program("bind,jnd->bnij", {{2, 5, 3, 4}, {6, 3, 4}}, {2, 3, 5, 6})) == 2 * 3 * 5 * 6 * 4);
+    CHECK(macs(program("...ij,...kj->...ik", {{2, 3, 5, 4}, {2, 3, 6, 4}}, {2, 3, 5, 6})) == 2 * 3 * 5 * 6 * 4);
+
+    // latents of SD3 and SANA back to an image: no arithmetic
+    const Graph permuted = program("nhwpqc->nchpwq", {{2, 16, 16, 2, 2, 4}}, {2, 4, 16, 2, 16, 2});
+    REQUIRE(permuted.ops.size() == 1);
+    CHECK(permuted.ops[0].kind == OpKind::transpose);
+    CHECK(std::ranges::equal(permuted.ops[0].integers("perm"), std::vector{0, 5, 1, 3, 2, 4}));
+
+    const Graph summed = program("abc->ca", {{2, 3, 4}}, {4, 2});
+    REQUIRE(summed.ops.size() == 2);
+    CHECK(summed.ops[0].kind == OpKind::reduce);
+    CHECK(std::ranges::equal(summed.ops[0].integers("axes"), std::vector{1}));
+    CHECK(summed.ops[1].kind == OpKind::transpose);
+
+    CHECK(program("aa->a", {{3, 3}}, {3}).ops.at(0).kind == OpKind::custom);  // a diagonal
 }
 
 TEST_CASE("BAD_INPUTS 20: a dimension is an expression, and its hint is never taken for the value") {

@@ -105,6 +105,26 @@ output %y
     CHECK(kinds(from_file) == std::vector{attention});
 }
 
+TEST_CASE("a group norm is written out as ONNX writes it, an operator of the ONNX file stays") {
+    const auto graph_of = [](const std::string& source) {
+        return parse_text_graph(
+            "input %x f32[batch,8,6,6]\nweight %w f32[8]\nweight %b f32[8]\n"
+            "%y f32[batch,8,6,6] = group_norm(%x, %w, %b) {groups=2} \"" +
+            source + "\"\noutput %y\n");
+    };
+    Graph graph = graph_of("aten::group_norm");
+    rewrites::write_out_group_norm(graph);
+    using enum OpKind;
+    REQUIRE(kinds(graph) == std::vector{reshape, instance_norm, reshape, pointwise, pointwise});
+    CHECK(graph.tensors[graph.ops[1].inputs[0]].shape[1] == graph.expressions.constant(2));
+    CHECK(graph.tensors[graph.ops[1].inputs[0]].shape[2] == graph.expressions.constant(4 * 6 * 6));
+    CHECK(graph.ops.back().outputs == graph.outputs);
+
+    Graph own = graph_of("com.microsoft::GroupNorm");
+    rewrites::write_out_group_norm(own);
+    CHECK(kinds(own) == std::vector{group_norm});
+}
+
 TEST_CASE("chunks become slices, a roll two slices and a concatenation per dimension") {
     Graph graph = parse_text_graph(R"(
 input %x f32[batch,8,6]

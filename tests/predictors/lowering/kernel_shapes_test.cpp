@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <variant>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
+#include "ftax/work.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/lowering/lowering.hpp"
@@ -100,6 +102,39 @@ output %z
     CHECK(resized("pytorch-eager", 1).row_length == 80 * 80);
     CHECK(resized("tensorrt", 0).cls == pointwise);
     CHECK(resized("tensorrt", 1).cls == pointwise);
+}
+
+TEST_CASE("resizing walks over the planes of all images, sampling over a grid over the channels of one") {
+    const auto shape = [](const std::string& function) {
+        const Graph graph = parse_text_graph(
+            "graph sampled\ninput %x f32[16,32,10,10]\n%y f32[16,32,30,4] = resize(%x) "
+            "{function=\"" +
+            function + "\"}\noutput %y\n");
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+        return std::get<kernels::MemoryShape>(
+            kernel_shape(graph, schedule, schedule.kernels.back(), bind(graph, {}), false));
+    };
+    CHECK(shape("bilinear").rows == 16 * 32);
+    CHECK(shape("bilinear").row_length == 30 * 4);
+    CHECK(shape("grid_sample").rows == 32);
+    CHECK(shape("grid_sample").row_length == 16 * 30 * 4);
+}
+
+TEST_CASE("an embedding bag reads a row for each index, of which it writes one sum per bag") {
+    const auto read = [](const std::string& rows, const std::string& bag) {
+        const Graph graph = parse_text_graph("graph bags\nweight %w f32[" + rows + ",64]\ninput %i i64[10" + bag +
+                                             "]\n%y f32[10,64] = embedding(%w,%i)\noutput %y\n");
+        const BoundShapes bound = bind(graph, {});
+        const Schedule schedule = lower(graph, device_spec("t4"), {}, framework_model("pytorch-eager").traits);
+        const auto shape =
+            std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.back(), bound, false));
+        CHECK(shape.write_bytes == 10 * 64 * 4);
+        CHECK(work_of(graph, graph.ops[0], bound).read_bytes == shape.read_bytes);
+        return shape.read_bytes;
+    };
+    CHECK(read("1000", "") == 10 * 64 * 4 + 10 * 8);
+    CHECK(read("1000", ",20") == 200 * 64 * 4 + 200 * 8);
+    CHECK(read("30", ",20") == 30 * 64 * 4 + 200 * 8);  // each row is fetched once
 }
 
 TEST_CASE("attention carries its lengths, mask and heads to the kernel, and a single new token gets decode's") {
