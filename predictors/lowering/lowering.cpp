@@ -51,7 +51,7 @@ constexpr std::array<LaunchRule, op_kind_count> rules{{
     {OpKind::pool, Action::move, HostKind::elementwise, MemoryClass::pool},
     {OpKind::global_pool, Action::move, HostKind::elementwise, MemoryClass::reduce},
     {OpKind::resize, Action::move, HostKind::elementwise, MemoryClass::resize},
-    {OpKind::embedding, Action::move, HostKind::elementwise, MemoryClass::gather},
+    {OpKind::embedding, Action::move, HostKind::elementwise, MemoryClass::copy},
     {OpKind::gather, Action::move, HostKind::elementwise, MemoryClass::gather},
     {OpKind::scatter, Action::move, HostKind::elementwise, MemoryClass::gather},
     {OpKind::reshape, Action::view, HostKind::view},
