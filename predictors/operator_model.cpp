@@ -108,8 +108,8 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
                                                         {"silu_mul", Token::gated, transcendental, 2, false},
                                                         {"gelu", Token::gelu, transcendental, 1, true},
                                                         {"add", Token::add, pointwise, 2, true},
-                                                        // The same rows of the table again and again.
-                                                        {"embedding", Token::embedding, gather, 0, true},
+                                                        // The same row of the table again and again.
+                                                        {"embedding", Token::embedding, gather, 0, false},
                                                         {"rope", Token::rope, pointwise, 1, false}}};
     const auto found =
         std::find_if(operators.begin(), operators.end(), [&](const auto& o) { return o.name == row.op; });
@@ -117,7 +117,9 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
     kernels::MemoryShape shape;
     shape.cls = found->cls;
     shape.token = found->kernel;
-    shape.vectorized = found->by_vector || row.library != "sarathi";
+    // PyTorch's index_select copies an element per thread (indexSelectLargeIndex in
+    // aten/src/ATen/native/cuda/Indexing.cu).
+    shape.vectorized = found->kernel != Token::embedding && (found->by_vector || row.library != "sarathi");
     shape.rows = dimension_or(row, "m", 1);
     shape.row_length = row.op == "rope" ? (dimension_or(row, "heads", 1) + dimension_or(row, "kv_heads", 1)) *
                                               dimension_or(row, "d", 1)

@@ -14,10 +14,6 @@
 /// Predicts single operators as measurement files time them.
 namespace ftax {
 
-/// Gap between the nodes of a CUDA graph, which rows of mode device_hot contain.
-/// Source: start values of kernel_gap_s (framework_model.hpp); nodes of nothing take 1.8 to 2.7 µs in tensor_ops.csv.
-inline constexpr double graph_gap_s = 1e-6;
-
 using OperatorShape = KernelShape;
 
 /// Reads the dimensions of an operator row: b × h for pointwise, softmax and ln; b, m, n, k (bias optional: 0 for a

@@ -94,6 +94,13 @@ struct AttentionKernels {
     double decode_rows = 0, decode_keys = 0;  ///< the tile of a single query
 };
 
+/// How a library quantises activations in front of a product.
+struct Quantizer {
+    double launches = 1;  ///< kernels, one after the other
+    double rows = 0;      ///< that it has in work at once, however many SMs there are; 0: what they hold
+    double columns = 0;   ///< of a row that one warp then does
+};
+
 /// A library's kernels for quantised experts against those for 16 bits.
 struct ExpertKernels {
     double efficiency = 1, dram_share = 1, fill = 1;
@@ -124,6 +131,8 @@ struct ArchitectureSpec {
     GemmCatalogue tensor;                 ///< on tensor cores
     AttentionKernels attention;
     std::array<GemmCatalogue, quantized_kernels_count> quantized;  ///< of quantised operands, by family of kernels
+    std::array<Quantizer, quantized_kernels_count> quantizers;     ///< in front of them
+    bool scales_on_tensor_cores = false;                           ///< of blocks of operands
     ExpertKernels quantized_experts;
     std::vector<ConvTile> winograd_tiles;  ///< of the products inside the non-fused Winograd algorithm
     int winograd_mosaics = 0;  ///< ways in which the fused kernel lays images side by side, see winograd_fused_blocks

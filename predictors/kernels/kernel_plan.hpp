@@ -6,6 +6,14 @@
 #include "ftax/predict.hpp"
 
 /// What a kernel model says of one launch; predicting, fitting and explaining read it. See docs/kernel-models.
+namespace ftax {
+
+/// Gap between the nodes of a CUDA graph, which rows of mode device_hot contain.
+/// Source: start values of kernel_gap_s (framework_model.hpp); nodes of nothing take 1.8 to 2.7 µs in tensor_ops.csv.
+inline constexpr double graph_gap_s = 1e-6;
+
+}  // namespace ftax
+
 namespace ftax::kernels {
 
 /// Output tile of a thread block as a library's kernel names give it; empty for kernels without one.

@@ -33,16 +33,17 @@ namespace quantized {
 /// What fits of one family start from.
 struct Start {
     std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
-    double floor_at_2ghz_s, cycles, values_per_cycle, energy;
-    bool by_generation;  ///< every generation has kernels of another library
+    double shortest_s, cycles, values_per_cycle, energy;
+    ParameterScope of_library, of_energy;
+    bool by_warps;  ///< a warp quantises a block of a scale: no cycles of a row
 };
 inline constexpr std::array<Start, quantized_kernels_count> starts{{
     {"fp8.floor_s", "fp8.row_cycles", "fp8.rate", "fp8.epilogue", "fp8.efficiency", "fp8.energy_scale", 1e-6, 1600, 2,
-     0.9, false},
+     0.9, ParameterScope::architecture, ParameterScope::shared, false},
     {"fp8_block.floor_s", "fp8_block.row_cycles", "fp8_block.rate", "fp8_block.epilogue", "fp8_block.efficiency",
-     "fp8_block.energy_scale", 1e-6, 200, 6, 1.1, true},
+     "fp8_block.energy_scale", 1e-6, 0, 0.15, 1.1, ParameterScope::shared, ParameterScope::architecture, true},
     {"nvfp4.floor_s", "nvfp4.row_cycles", "nvfp4.rate", "nvfp4.epilogue", "nvfp4.efficiency", "nvfp4.energy_scale",
-     4e-6, 150, 12, 0.75, false},
+     4e-6, 150, 12, 0.75, ParameterScope::shared, ParameterScope::shared, false},
 }};
 
 }  // namespace quantized
@@ -54,20 +55,22 @@ void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
     for (std::size_t i = 0; i < quantized::starts.size(); ++i) {
         const quantized::Start& start = quantized::starts[i];
         QuantizedRatios<T>& r = p.of[i];
-        const ParameterScope own = start.by_generation ? architecture : shared;
         visit(start.floor_s, r.floor_s,
-              ParameterSpec{start.floor_at_2ghz_s, 1e-7, 2e-5, 0.5, architecture,
-                            "shortest time of the quantising kernel, at 2 GHz"});
-        visit(start.row_cycles, r.row_cycles,
-              ParameterSpec{start.cycles, 20, 20000, 1, own, "cycles of a row whatever its length"});
+              ParameterSpec{start.shortest_s, 1e-7, 2e-5, 0.5, start.of_library,
+                            "shortest time of a kernel that quantises; not cycles"});
+        if (!start.by_warps) {
+            visit(start.row_cycles, r.row_cycles,
+                  ParameterSpec{start.cycles, 20, 20000, 1, shared, "cycles of a row whatever its length"});
+        }
         visit(start.rate, r.rate,
-              ParameterSpec{start.values_per_cycle, 0.2, 500, 1, shared, "values per cycle and SM"});
+              ParameterSpec{start.values_per_cycle, 0.01, 500, 1, shared,
+                            start.by_warps ? "values per cycle and warp" : "values per cycle and SM"});
         visit(start.epilogue, r.epilogue,
-              ParameterSpec{2.5, 0.2, 15, 0.5, architecture, "epilogue, with its scales, against that of f16"});
+              ParameterSpec{2.5, 0.2, 15, 0.5, start.of_library, "epilogue, with its scales, against that of f16"});
         visit(start.efficiency, r.efficiency,
-              ParameterSpec{0.9, 0.2, 1.1, 0.15, own, "share of the peak against that of f16"});
+              ParameterSpec{0.9, 0.2, 1.1, 0.15, shared, "share of the peak against that of f16"});
         visit(start.energy_scale, r.energy_scale,
-              ParameterSpec{start.energy, 0.3, 3, 0.3, own, "energy against PrecisionSpec::energy_ratio"});
+              ParameterSpec{start.energy, 0.3, 3, 0.3, start.of_energy, "energy against PrecisionSpec::energy_ratio"});
     }
 }
 
@@ -89,15 +92,26 @@ TensorGemmParameters<T> parameters(const PrecisionSpec& precision, const TensorG
     return precision.kernels == QuantizedKernels::none ? p : scaled(p, q.at(precision.kernels));
 }
 
+/// Values that each warp quantises, one after the other: of all rows where the library's grid fills the card.
+inline double values_of_a_warp(double rows, double columns, const DeviceCounts& device, const Quantizer& library) {
+    if (library.rows > 0) return rows / library.rows * library.columns;
+    constexpr double threads = 32;
+    return rows * columns / (device.sms * device.max_threads_per_sm / threads);
+}
+
 }  // namespace quantized
 
-/// Plans the kernel that quantises rows × columns: a block per row reads it twice (largest value, then all) and writes
-/// it once. Source: vLLM, csrc/quantization/w8a8/fp8 (dynamic_per_token_scaled_fp8_quant); Ratios as above.
+/// Plans the kernels that quantise rows × columns: a block per row reads it twice (largest value, then all) and writes
+/// it once, or a warp does so at once for each block of a scale. Source: vLLM, csrc/quantization/w8a8/fp8
+/// (dynamic_per_token_scaled_fp8_quant); TensorRT-LLM, fp8_blockscale_gemm_kernel.cuh (scale_1x128_kernel) and
+/// quantization/utils/fp8_utils.py; Ratios as above.
 template <class T>
 KernelPlan<T> plan(const QuantizeShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
                    const QuantizedParameters<T>& q) {
     const PrecisionSpec& precision = precision_spec(s.operands);
     const QuantizedRatios<T>& ratios = q.at(precision.kernels);
+    const auto family = static_cast<std::size_t>(precision.kernels);
+    const Quantizer& library = device.chip->quantizers[family];
     const GemmShape product{.m = s.rows, .n = 1, .k = s.columns, .element_bytes = 2, .linear = true};
     const auto rates = tensor_gemm::rates_of(product, device, p);
     const auto rows = static_cast<double>(s.rows), columns = static_cast<double>(s.columns);
@@ -107,9 +121,11 @@ KernelPlan<T> plan(const QuantizeShape& s, const DeviceRates<T>& device, const T
     plan.algorithm = "quantize";
     plan.blocks = rows;
     plan.waves = rows / device.sms;
-    plan.floor_s = ratios.floor_s * rates.cycle_scale;
-    plan.compute_s = (columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves) /
-                     (p.clock * device.boost_clock_hz);
+    plan.floor_s = library.launches * ratios.floor_s + (library.launches - 1) * graph_gap_s;
+    const T cycles = quantized::starts[family].by_warps
+                         ? T(quantized::values_of_a_warp(rows, columns, device, library) / ratios.rate)
+                         : T((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
+    plan.compute_s = cycles / (p.clock * device.boost_clock_hz);
     const double passes = precision.activation_block > 0 ? 1 : 2;  // a row's largest value is known at its end
     plan.memory_s = rows * columns * (passes * stored + written) *
                     (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "predictors/kernels/device_rates.hpp"
 
 /// How long a kernel's traffic takes between L2 and memory. What a kernel reads was written by those before it and what
@@ -19,6 +21,15 @@ T miss_share(const T& working_set, const T& capacity, bool sharp) {
     const T x2 = x * x;
     const T power = sharp ? T(x2 * x2 * x2) : T(x2 * x2);
     return power / (1.0 + power);
+}
+
+/// Share of a forward pass's activations that have left the L2 when a kernel that touches `bytes` comes to them: each
+/// line that comes in takes the place of any other, so that one stays through as many lines as there are with 1/e.
+/// Source: random replacement; the L2 of GPUs does not replace the least recently used line (Mei and Chu, "Dissecting
+/// GPU Memory Hierarchy through Microbenchmarking", 2017). Cards left out of layer_ops.csv want 0.8 to 1.25 of their
+/// L2.
+inline double evicted_share(double bytes, double l2_bytes) {
+    return 1 - std::exp(-bytes / l2_bytes);
 }
 
 /// Seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.

@@ -81,6 +81,19 @@ inline constexpr double inline_ecc = 1.0 / 16;
 /// Share of the L2's read rate at which data stream out of it. Source: the same fits (0.52 when free).
 inline constexpr double l2_stream_share = 0.5;
 
+/// Results of f32 arithmetic per cycle of an SM that multiplies eight bits on tensor cores. Source: CUDA C++
+/// Programming Guide, throughput of arithmetic instructions, 8.9 and 9.0.
+inline constexpr double f32_lanes_per_sm = 128;
+
+/// Cycles of a main loop against those of its products alone. Where tensor cores do not take the scales of blocks,
+/// every sum over a block is scaled and added in f32 before the next one. Source: "CUDA-core two-level accumulation
+/// (promotion)", DeepGEMM, README.
+inline double promotion(const PrecisionSpec& operands, const DeviceCounts& device) {
+    if (operands.activation_block == 0 || device.chip->scales_on_tensor_cores) return 1;
+    const double products_per_cycle_and_sm = device.peak_flops_per_s / (2 * device.boost_clock_hz * device.sms);
+    return 1 + products_per_cycle_and_sm / (f32_lanes_per_sm * static_cast<double>(operands.activation_block));
+}
+
 /// Share of requests that miss the L2: x⁸/(1 + x⁸) of a working set x times its usable size.
 template <class T>
 T miss_share(const T& x) {
@@ -131,6 +144,7 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     r.loads_whole_steps = aligned;
     T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
     if (s.older_library) share *= p.older_library;
+    if (quantized) share /= promotion(operands, device);
     r.sm_boost_flops_per_s = peak * share / device.sms;
     const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
                           (quantized ? operands.energy_ratio : 1);

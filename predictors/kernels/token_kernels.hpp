@@ -8,6 +8,7 @@
 #include "predictors/kernels/kernel_plan.hpp"
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/kernels/power.hpp"
+#include "predictors/kernels/residency.hpp"
 #include "predictors/kernels/shapes.hpp"
 #include "predictors/kernels/tensor_gemm.hpp"
 
@@ -19,7 +20,7 @@ namespace ftax::kernels {
 
 template <class T>
 struct TokenParameters {
-    T floor_s{}, norm_floor{}, bytes_per_cycle{}, vector_ratio{}, l2_ratio{}, vector_l2_ratio{};
+    T floor_s{}, bytes_per_cycle{}, vector_ratio{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all three cards.
@@ -28,19 +29,10 @@ void visit_parameters(TokenParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
     visit("token.floor_s", p.floor_s,
           ParameterSpec{1.94e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty row-wise kernel; not cycles"});
-    visit("token.norm_floor", p.norm_floor,
-          ParameterSpec{1.65, 0.5, 5, 0.2, shared, "that of a norm by elements, which reduces twice, against it"});
     visit("token.bytes_per_cycle", p.bytes_per_cycle,
           ParameterSpec{6.7, 1, 60, 0.3, shared, "of an SM, read and written, element by element"});
     visit("token.vector_ratio", p.vector_ratio, ParameterSpec{3.75, 0.3, 50, 0.5, shared, "the same by vectors"});
-    visit("token.l2_ratio", p.l2_ratio,
-          ParameterSpec{1.38, 0.1, 5, 0.3, shared, "read and write rate of the L2 against streamed operands' rate"});
-    visit("token.vector_l2_ratio", p.vector_l2_ratio, ParameterSpec{0.58, 0.1, 5, 0.3, shared, "the same by vectors"});
 }
-
-/// Share of the L2 that the rows of a loop keep, against what matrix products keep of their operands.
-/// Source: the same fits, 0.5 to 1.2 alike.
-inline constexpr double token_usable_l2 = 1.2;
 
 /// Plans a row-wise kernel of a language model.
 template <class T>
@@ -55,7 +47,7 @@ KernelPlan<T> plan_token(const MemoryShape& s, const DeviceRates<T>& device, con
     const double bytes = static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
     KernelPlan<T> plan = memory_bound::blocks(s, device);
     plan.algorithm = norm ? "token, norm" : pointwise ? "token, pointwise" : "token, rows";
-    plan.floor_s = rereads ? T(p.floor_s * p.norm_floor) : p.floor_s;
+    plan.floor_s = p.floor_s;
     plan.seconds = plan.floor_s;
     if (bytes <= 0) return plan;
     const T clock_hz = gemm.clock * device.boost_clock_hz;
@@ -63,10 +55,9 @@ KernelPlan<T> plan_token(const MemoryShape& s, const DeviceRates<T>& device, con
     // A row is one SM's; elementwise kernels spread over all.
     const double rows_per_sm = pointwise ? rows / device.sms : std::max(1.0, rows / device.sms);
     plan.compute_s = bytes / rows * rows_per_sm / sm_bytes_per_s;
-    const T missed = tensor_gemm::miss_share(T(bytes / (token_usable_l2 * gemm.l2_share * device.l2_bytes)));
+    const double missed = evicted_share(bytes, device.l2_bytes);
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(tensor_gemm::l2_bytes_per_clock_and_sm * device.sms);
-    const T l2_bytes_per_s =
-        (s.vectorized ? p.vector_l2_ratio : p.l2_ratio) * tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
+    const T l2_bytes_per_s = tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
     const double dram_bytes_per_s =
         device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - tensor_gemm::inline_ecc : 1.0);
     const double traffic = bytes + (rereads ? static_cast<double>(s.read_bytes) : 0.0);

@@ -83,6 +83,18 @@ GemmCatalogue parse_catalogue(const JsonField& field, const JsonField& tiles, co
     return catalogue;
 }
 
+Quantizer parse_quantizer(const JsonField& field, const Quantities& quantity) {
+    field.allow({"source", "launches", "rows", "columns"});
+    quantity.check_source(field["source"]);
+    Quantizer quantizer;
+    if (const auto launches = field.find("launches")) quantizer.launches = launches->positive_count();
+    if (const auto rows = field.find("rows")) {
+        quantizer.rows = rows->positive_count();
+        quantizer.columns = field["columns"].positive_count();
+    }
+    return quantizer;
+}
+
 std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
     std::vector<AttentionTile> tiles;
     for (const JsonField& entry : field.elements()) {
@@ -130,6 +142,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
                 "tensor_energy_ratio",
                 "tensor_energy_per_flop_j",
                 "operand_sharing",
+                "scales_on_tensor_cores",
                 "gemm",
                 "attention",
                 "conv"});
@@ -153,9 +166,11 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
 
     if (const auto energy = root.find("tensor_energy_per_flop_j")) spec.tensor_energy_per_flop_j = quantity(*energy);
     spec.operand_sharing = quantity(root["operand_sharing"]);
+    spec.scales_on_tensor_cores = quantity.flag(root["scales_on_tensor_cores"]);
 
     const JsonField gemm = root["gemm"];
-    gemm.allow({"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantized_experts"});
+    gemm.allow(
+        {"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantizers", "quantized_experts"});
     const JsonField tiles = gemm["tiles"];
     tiles.allow({"source", "cuda_core", "tensor"});
     quantity.check_source(tiles["source"]);
@@ -170,6 +185,13 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
     quantized.allow({"fp8", "fp8_block", "nvfp4"});
     for (std::size_t i = 0; i < quantized_names.size(); ++i) {
         spec.quantized[i] = parse_catalogue(quantized[quantized_names[i]], tiles["tensor"], quantity);
+    }
+    if (const auto quantizers = gemm.find("quantizers")) {
+        quantizers->allow({"fp8", "fp8_block", "nvfp4"});
+        for (std::size_t i = 0; i < quantized_names.size(); ++i) {
+            if (const auto own = quantizers->find(quantized_names[i]))
+                spec.quantizers[i] = parse_quantizer(*own, quantity);
+        }
     }
 
     if (const auto experts = gemm.find("quantized_experts")) {

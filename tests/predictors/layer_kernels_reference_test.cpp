@@ -297,14 +297,13 @@ TEST_CASE("attention agrees with the study it was ported from") {
     CHECK(found.back() < 0.5);
 }
 
+// Not those of the RTX 4090, whose activations the study kept in the L2 as a loop over one operator would.
 TEST_CASE("row-wise kernels agree with the study they were ported from") {
     const auto found = deviations({
         {"a100-sxm4-80gb", "add", {{"m", 3904}, {"h", 5120}}, "sarathi", 71.49},
         {"a100-sxm4-80gb", "add", {{"m", 504}, {"h", 4096}}, "sarathi", 6.639},
         {"a40", "add", {{"m", 1904}, {"h", 2560}}, "sarathi", 51.8},
         {"a40", "add", {{"m", 3168}, {"h", 2560}}, "sarathi", 85.14},
-        {"rtx-4090", "embedding", {{"m", 11}, {"h", 4096}}, "vllm 0.19", 2.141},
-        {"rtx-4090", "embedding", {{"m", 496}, {"h", 4096}}, "vllm 0.19", 4.048},
         {"a100-sxm4-80gb", "gelu", {{"m", 1016}, {"h", 10240}}, "sarathi", 33.23},
         {"a100-sxm4-80gb", "gelu", {{"m", 2144}, {"h", 10240}}, "sarathi", 70.61},
         {"a40", "gelu", {{"m", 1424}, {"h", 10240}}, "sarathi", 103.8},
@@ -316,22 +315,17 @@ TEST_CASE("row-wise kernels agree with the study they were ported from") {
         {"a100-sxm4-80gb", "rms_norm", {{"m", 208}, {"h", 8192}}, "sarathi", 10.41},
         {"a40", "rms_norm", {{"m", 792}, {"h", 8192}}, "sarathi", 70.9},
         {"a40", "rms_norm", {{"m", 1680}, {"h", 5120}}, "sarathi", 93.13},
-        {"rtx-4090", "rms_norm", {{"m", 1312}, {"h", 4096}}, "vllm 0.19", 17.61},
-        {"rtx-4090", "rms_norm", {{"m", 336}, {"h", 4096}}, "vllm 0.19", 6.063},
         {"a100-sxm4-80gb", "rope", {{"m", 6144}, {"heads", 16}, {"kv_heads", 4}, {"d", 128}}, "sarathi", 74.16},
         {"a100-sxm4-80gb", "rope", {{"m", 1584}, {"heads", 40}, {"kv_heads", 40}, {"d", 128}}, "sarathi", 76.43},
         {"a40", "rope", {{"m", 3392}, {"heads", 10}, {"kv_heads", 10}, {"d", 128}}, "sarathi", 66.59},
         {"a40", "rope", {{"m", 2784}, {"heads", 16}, {"kv_heads", 16}, {"d", 128}}, "sarathi", 86.95},
-        {"rtx-4090", "rope", {{"m", 656}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}, "vllm 0.19", 8.565},
-        {"rtx-4090", "rope", {{"m", 1712}, {"heads", 32}, {"kv_heads", 8}, {"d", 128}}, "vllm 0.19", 20.21},
         {"a100-sxm4-80gb", "silu_mul", {{"m", 2240}, {"h", 13824}}, "sarathi", 191.4},
         {"a100-sxm4-80gb", "silu_mul", {{"m", 560}, {"h", 2752}}, "sarathi", 10.93},
         {"a40", "silu_mul", {{"m", 1920}, {"h", 3456}}, "sarathi", 74.09},
         {"a40", "silu_mul", {{"m", 8}, {"h", 14336}}, "sarathi", 8.696},
-        {"rtx-4090", "silu_mul", {{"m", 15}, {"h", 14336}}, "vllm 0.19", 3.121},
-        {"rtx-4090", "silu_mul", {{"m", 12}, {"h", 14336}}, "vllm 0.19", 3.083},
     });
-    CHECK(found[found.size() / 2] < 0.15);
-    CHECK(found[found.size() * 9 / 10] < 0.35);
+    CHECK(found[found.size() / 2] < 0.08);
+    // Beyond: GELUs of an A100, additions that are two kernels, the floor of a norm of few rows.
+    CHECK(found[found.size() * 3 / 4] < 0.2);
     CHECK(found.back() < 0.7);
 }

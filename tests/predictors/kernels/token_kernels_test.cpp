@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 
 #include "tests/approx.hpp"
 #include "tests/card_models.hpp"
@@ -61,10 +62,23 @@ TEST_CASE("kernels that load element by element are bound by the SMs where those
     CHECK(by_element.seconds > 1.3 * by_vector.seconds);
 }
 
-TEST_CASE("a norm by elements reads its rows twice, and its floor is longer") {
+TEST_CASE("a norm by elements reads its rows twice") {
     const auto models = unfitted("a40");
     const auto norm = models.plan(token(TokenKernel::norm, 8192, 8192, false), MathPath::bf16_tensor);
     const auto rope = models.plan(token(TokenKernel::rope, 8192, 8192, false), MathPath::bf16_tensor);
     CHECK(norm.memory_s == approx(1.5 * rope.memory_s));
-    CHECK(norm.floor_s > rope.floor_s);
+}
+
+TEST_CASE("of traffic as large as the L2 a share of 1 - 1/e comes from memory") {
+    const auto models = unfitted("a100-sxm4-80gb");
+    const auto& rates = models.at(MathPath::fp32);
+    const std::int64_t rows = 2560;  // of 8192 halves, read and written: 80 MiB, twice the L2
+    const auto twice = models.plan(token(TokenKernel::gated, rows, 8192, true), MathPath::bf16_tensor);
+    const auto once = models.plan(token(TokenKernel::gated, rows / 2, 8192, true), MathPath::bf16_tensor);
+    const double l2_bytes_per_s = 0.5 * 5120 * models.parameters.tensor_gemm.clock * rates.boost_clock_hz;
+    const auto seconds = [&](double bytes, double missed) {
+        return bytes * (missed / rates.dram_bytes_per_s + (1 - missed) / l2_bytes_per_s);
+    };
+    CHECK(once.memory_s == approx(seconds(rates.l2_bytes, 1 - std::exp(-1))));
+    CHECK(twice.memory_s == approx(seconds(2 * rates.l2_bytes, 1 - std::exp(-2))));
 }
