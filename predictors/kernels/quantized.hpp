@@ -34,15 +34,15 @@ namespace quantized {
 struct Start {
     std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
     double floor_at_2ghz_s, cycles, values_per_cycle, energy;
-    bool by_generation;  ///< every generation has kernels of another library
+    bool kernels_by_generation, epilogue_by_generation;  ///< where generations have kernels of other libraries
 };
 inline constexpr std::array<Start, quantized_kernels_count> starts{{
     {"fp8.floor_s", "fp8.row_cycles", "fp8.rate", "fp8.epilogue", "fp8.efficiency", "fp8.energy_scale", 1e-6, 1600, 2,
-     0.9, false},
+     0.9, false, true},
     {"fp8_block.floor_s", "fp8_block.row_cycles", "fp8_block.rate", "fp8_block.epilogue", "fp8_block.efficiency",
-     "fp8_block.energy_scale", 1e-6, 200, 6, 1.1, true},
+     "fp8_block.energy_scale", 1e-6, 200, 6, 1.1, true, false},
     {"nvfp4.floor_s", "nvfp4.row_cycles", "nvfp4.rate", "nvfp4.epilogue", "nvfp4.efficiency", "nvfp4.energy_scale",
-     4e-6, 150, 12, 0.75, false},
+     4e-6, 150, 12, 0.75, false, false},
 }};
 
 }  // namespace quantized
@@ -54,18 +54,19 @@ void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
     for (std::size_t i = 0; i < quantized::starts.size(); ++i) {
         const quantized::Start& start = quantized::starts[i];
         QuantizedRatios<T>& r = p.of[i];
-        const ParameterScope own = start.by_generation ? architecture : shared;
+        const ParameterScope own = start.kernels_by_generation ? architecture : shared;
         visit(start.floor_s, r.floor_s,
-              ParameterSpec{start.floor_at_2ghz_s, 1e-7, 2e-5, 0.5, architecture,
+              ParameterSpec{start.floor_at_2ghz_s, 1e-7, 2e-5, 0.5, own,
                             "shortest time of the quantising kernel, at 2 GHz"});
         visit(start.row_cycles, r.row_cycles,
               ParameterSpec{start.cycles, 20, 20000, 1, own, "cycles of a row whatever its length"});
         visit(start.rate, r.rate,
               ParameterSpec{start.values_per_cycle, 0.2, 500, 1, shared, "values per cycle and SM"});
         visit(start.epilogue, r.epilogue,
-              ParameterSpec{2.5, 0.2, 15, 0.5, architecture, "epilogue, with its scales, against that of f16"});
+              ParameterSpec{2.5, 0.2, 15, 0.5, start.epilogue_by_generation ? architecture : shared,
+                            "epilogue, with its scales, against that of f16"});
         visit(start.efficiency, r.efficiency,
-              ParameterSpec{0.9, 0.2, 1.1, 0.15, own, "share of the peak against that of f16"});
+              ParameterSpec{0.9, 0.2, 1.1, 0.15, shared, "share of the peak against that of f16"});
         visit(start.energy_scale, r.energy_scale,
               ParameterSpec{start.energy, 0.3, 3, 0.3, own, "energy against PrecisionSpec::energy_ratio"});
     }
