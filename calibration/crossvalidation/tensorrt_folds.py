@@ -5,11 +5,10 @@ and tensorrt.md.
     tensorrt_folds.py FTAX models_2x.csv DATA_FOLDER [--fit] [--models DIR --timm ROWS.csv...]
 
 Each card is scored with the profile of all cards (`seen`) and with the parameters of engines (`engine.*`) fitted anew
-without its rows (`left out`): then a generation that no other card is of has the initial value of what is fitted per
-generation. Rows in int8 take part in no fit: they are scored with what those in fp16 gave. With --fit the values fitted
-to all rows in fp16 are written into data/profiles/devices.json first. The other frameworks' rows in the file take part in
-no fit of a kernel; they are scored as they are, and so are timm's benchmarks under torch.compile, of the architectures
-that DIR and the zoo hold, beside the same cards' eager rows, which did take part.
+without its rows (`left out`). Rows in int8 take part in no fit: they are scored with what those in fp16 gave. With --fit
+the values fitted to all rows in fp16 are written into data/profiles/devices.json first. The other frameworks' rows in the
+file take part in no fit of a kernel; they are scored as they are, and so are timm's benchmarks under torch.compile, of the
+architectures that DIR and the zoo hold, beside the same cards' eager rows, which did take part.
 """
 
 import argparse
@@ -23,11 +22,7 @@ import tempfile
 from rows import read, write
 
 # Initial values and widths of priors: predictors/kernels/engine.hpp.
-SHARED = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3)}
-ENERGY, ENERGY_START, ENERGY_WIDTH = "engine.energy_scale", 1.3, 0.2
-GENERATION = {"a100-sxm4-40gb": "ampere", "a30": "ampere", "t4": "turing"}
-# Turing's neighbour of the same process, of which no row is here.
-SAME_PROCESS = {"turing": "volta"}
+PRIORS = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3), "engine.energy_scale": (1.3, 0.2)}
 ROW_LOG_STDDEV = 0.05
 KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
 # Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
@@ -47,13 +42,6 @@ def as_run(row):
     return dict(row, precision="amp_cached") if is_autocast else row
 
 
-def entry(name, value, rows, architecture=None, source=None):
-    values = {"name": name, "value": value, "source": source or f"fitted: TensorRT demo/BERT, {rows} rows"}
-    if architecture:
-        values["architecture"] = architecture
-    return values
-
-
 class Study:
     def __init__(self, arguments, folder):
         self.ftax, self.data = arguments.ftax, pathlib.Path(arguments.data)
@@ -63,20 +51,12 @@ class Study:
         self.profile = json.loads(self.profile_path.read_text())
 
     def with_values(self, values, rows):
-        """The profile with these parameters of engines: shared ones by name, energies by generation."""
+        """The profile with these parameters of engines."""
         profile = dict(self.profile)
         kept = [p for p in profile["parameters"] if not p["name"].startswith("engine.")]
-        for name, value in values.items():
-            if name in SHARED:
-                kept.append(entry(name, value, rows))
-                continue
-            kept.append(entry(ENERGY, value, rows, name))
-            if name in SAME_PROCESS:
-                kept.append(entry(ENERGY, value, rows, SAME_PROCESS[name], f"{name}'s: the same process"))
-        # As the file is ordered: the stable sort keeps shared values before those of generations and devices.
-        profile["parameters"] = sorted(
-            kept, key=lambda p: (p["name"], p.get("architecture", "") if p["name"].startswith("engine.") else "")
-        )
+        source = f"fitted: TensorRT demo/BERT, {rows} rows"
+        kept += [{"name": name, "value": value, "source": source} for name, value in values.items()]
+        profile["parameters"] = sorted(kept, key=lambda p: p["name"])  # stable: scopes of a name keep their order
         return profile
 
     def predict(self, rows, profile=None):
@@ -97,14 +77,13 @@ class Study:
             z = math.log(float(row["predicted_ms"]) / float(row["latency_ms"])) / ROW_LOG_STDDEV
             total += 2 * (math.sqrt(1 + z * z) - 1)
         for name, value in values.items():
-            start, width = SHARED.get(name, (ENERGY_START, ENERGY_WIDTH))
+            start, width = PRIORS[name]
             total += (math.log(value / start) / width) ** 2
         return total
 
     def fit(self, rows):
         """Coordinate search in log space."""
-        values = {name: start for name, (start, _) in SHARED.items()}
-        values.update({GENERATION[row["gpu"]]: ENERGY_START for row in rows})
+        values = {name: start for name, (start, _) in PRIORS.items()}
         best, step = self.loss(values, rows), 0.1
         while step > 0.004:
             improved = False
@@ -208,7 +187,7 @@ def main():
             study.profile = study.with_values(values, len(fitted))
             study.profile_path.write_text(json.dumps(study.profile, indent=2) + "\n")
         figures, left_out, seen = [], [], study.predict(tables, study.profile)
-        for card in GENERATION:
+        for card in sorted({r["gpu"] for r in fitted}):
             rest = [r for r in fitted if r["gpu"] != card]
             values = study.fit(rest)
             print("without", card, values)

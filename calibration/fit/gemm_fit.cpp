@@ -89,12 +89,6 @@ LogFit::Block declared(ParameterScope scope) {
     return block;
 }
 
-/// Whether rows may show no more than a bound: a card that its power limit does not hold back. Such an unknown
-/// keeps the centre of its prior, and cards of any age tell of others.
-bool may_be_bounded(const Unknown& u) {
-    return u.name == "gemm.energy_scale";
-}
-
 LogFit::Block declared_shared() {
     LogFit::Block block = {{"operator.power_control_time_s", 1e-3, 1e-5, 1e-1, 1.0},
                            {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
@@ -192,7 +186,6 @@ void centre_on_mean(std::map<Architecture, LogFit::Block>& centres,
                     const std::map<Architecture, LogFit::Block>& fitted) {
     const std::size_t size = centres.begin()->second.size();
     for (std::size_t i = 0; i < size; ++i) {
-        if (may_be_bounded(centres.begin()->second[i])) continue;
         double log_sum = 0, weights = 0;
         for (const auto& [_, block] : fitted) {
             if (block[i].fixed) continue;
@@ -338,9 +331,7 @@ void fix(LogFit::Block& block) {
 /// Fixes all but bandwidth and the sustained clock under load: the energy of an operation where a power limit sets it.
 void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
     const bool held_back = is_held_back(device);
-    for (Unknown& u : unknowns.architectures.at(device.architecture)) {
-        u.fixed = !held_back || u.name != "gemm.energy_scale";
-    }
+    for (Unknown& u : unknowns.shared) u.fixed = !held_back || u.name != "gemm.energy_scale";
     for (Unknown& u : unknowns.devices.at(device.slug)) {
         u.fixed = u.name != "bandwidth" && (held_back || u.name != "clock.fp32");
     }
@@ -368,7 +359,6 @@ void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, con
         unknowns.hosts[slug] = known.hosts.at(slug);
         host_known.add(of_device_rows, unknowns);
 
-        fix(unknowns.shared);
         for (auto& [_, block] : unknowns.architectures) fix(block);
         free_sustained_clock(device, unknowns);
         fix(unknowns.hosts.at(slug));

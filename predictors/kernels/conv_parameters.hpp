@@ -54,7 +54,7 @@ void visit_parameters(ConvParameters<T>& p, F&& f) {
       ParameterSpec{1, 0.5, 1.3, 0.1, architecture,
                     "share of the CUDA cores' sustained rate in the main loop; neusight_ops.csv conv"});
     f("conv.energy_scale", p.energy_scale,
-      ParameterSpec{0.9, 0.3, 3, 0.15, architecture,
+      ParameterSpec{0.9, 0.3, 3, 0.15, shared,
                     "energy per operation against energy_per_flop_j; prior: gemm.energy_scale"});
     f("conv.winograd4_efficiency", p.winograd4_efficiency,
       ParameterSpec{1.0, 0.3, 2, 0.3, shared,

@@ -30,7 +30,7 @@ void visit_parameters(EngineParameters<T>& p, Visit&& visit) {
     visit("engine.score_rate", p.score_rate,
           ParameterSpec{1.3, 0.2, 5, 0.3, shared, "rate of a lone block's products against an SM's peak"});
     visit("engine.energy_scale", p.energy_scale,
-          ParameterSpec{1.3, 0.5, 3, 0.2, architecture,
+          ParameterSpec{1.3, 0.5, 3, 0.2, shared,
                         "energy per operation at reference_clock_hz, of minutes of load against a kernel's"});
 }
 

@@ -23,25 +23,25 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     visit("gemm.fill", p.fill,
           ParameterSpec{8, 0.5, 80, 0.5, architecture, "start and end of a block, in values of the reduction"});
     visit("gemm.latency_cycles", p.latency_cycles,
-          ParameterSpec{500, 40, 2500, 0.4, architecture, "cycles of one 8-deep main-loop step of a lone block"});
+          ParameterSpec{500, 40, 2500, 0.4, shared, "cycles of one 8-deep main-loop step of a lone block"});
     visit("gemm.issue_latency", p.issue_latency,
-          ParameterSpec{0.6, 0.02, 3, 0.4, architecture,
+          ParameterSpec{0.6, 0.02, 3, 0.4, shared,
                         "likewise, of a block with one warp per scheduler, in units of its arithmetic"});
     visit("gemm.wide_efficiency", p.wide_efficiency,
           ParameterSpec{0.92, 0.5, 1.3, 0.1, architecture, "main loop, 64 outputs per thread"});
     visit("gemm.narrow_efficiency", p.narrow_efficiency,
-          ParameterSpec{0.85, 0.4, 1.3, 0.12, architecture, "main loop, 16 outputs per thread"});
+          ParameterSpec{0.85, 0.4, 1.3, 0.12, shared, "main loop, 16 outputs per thread"});
     visit("gemm.sliced_efficiency", p.sliced_efficiency,
-          ParameterSpec{0.78, 0.3, 1.3, 0.1, architecture, "main loop, kernels whose threads share the reduction"});
+          ParameterSpec{0.78, 0.3, 1.3, 0.1, shared, "main loop, kernels whose threads share the reduction"});
     visit("gemm.write_bandwidth", p.write_bandwidth,
           ParameterSpec{0.85, 0.3, 1.8, 0.15, architecture, "result, share of the sustained bandwidth"});
     visit("gemm.strided_bandwidth", p.strided_bandwidth,
-          ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture,
+          ParameterSpec{0.5, 0.05, 1.8, 0.6, shared,
                         "operand whose rows run along the reduction, read 32 bytes per row at a time"});
     visit("gemm.layer_strided_bandwidth", p.layer_strided_bandwidth,
           ParameterSpec{0.5, 0.05, 1.8, 0.6, architecture, "likewise for layers, both of whose operands are so read"});
     visit("gemm.strided_reduction", p.strided_reduction,
-          ParameterSpec{120, 1, 2000, 0.5, architecture, "length of such rows at which half of that loss is felt"});
+          ParameterSpec{120, 1, 2000, 0.5, shared, "length of such rows at which half of that loss is felt"});
     visit("gemm.reread", p.reread,
           ParameterSpec{6, 0.1, 50, 0.7, shared, "half of the re-reads miss when this times working set / L2 is 1"});
     visit("gemm.skew_waves", p.skew_waves,
@@ -51,7 +51,7 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
           ParameterSpec{17, 0.5, 500, 1.0, shared,
                         "rows that each resident CTA of four warps reads between two that share one, at full skew"});
     visit("gemm.energy_scale", p.energy_scale,
-          ParameterSpec{1, 0.3, 3, 0.15, architecture, "energy per operation against energy_per_flop_j"});
+          ParameterSpec{1, 0.3, 3, 0.15, shared, "energy per operation against energy_per_flop_j"});
     visit("gemm.operand_energy", p.operand_energy,
           ParameterSpec{0.2, 0.01, 1, 0.5, shared,
                         "share of a 128x128 block's energy that brings its operands, more for smaller blocks; a T4's "

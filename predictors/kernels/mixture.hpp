@@ -27,8 +27,8 @@ void visit_parameters(MixtureParameters<T>& p, Visit&& visit) {
     visit("moe.efficiency", p.efficiency,
           ParameterSpec{0.66, 0.1, 1.2, 0.3, architecture, "share of the peak against that of a single product"});
     visit("moe.dram_share", p.dram_share,
-          ParameterSpec{0.96, 0.3, 1.2, 0.1, architecture, "share of the bandwidth against the same"});
-    visit("moe.fill", p.fill, ParameterSpec{2.9, 0.1, 50, 0.5, architecture, "fill of a wave against the same"});
+          ParameterSpec{0.96, 0.3, 1.2, 0.1, shared, "share of the bandwidth against the same"});
+    visit("moe.fill", p.fill, ParameterSpec{2.9, 0.1, 50, 0.5, shared, "fill of a wave against the same"});
     visit("moe.traffic", p.traffic,
           ParameterSpec{0.73, 0.05, 6, 0.3, shared, "traffic between the products against what it must be"});
     visit("moe.spread", p.spread,

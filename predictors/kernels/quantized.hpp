@@ -34,7 +34,7 @@ namespace quantized {
 struct Start {
     std::string_view floor_s, row_cycles, rate, epilogue, efficiency, energy_scale;  // names
     double shortest_s, cycles, values_per_cycle, energy;
-    ParameterScope of_library, of_energy;
+    ParameterScope of_epilogue, of_energy;
     bool by_warps;  ///< a warp quantises a block of a scale: no cycles of a row
 };
 inline constexpr std::array<Start, quantized_kernels_count> starts{{
@@ -56,7 +56,7 @@ void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
         const quantized::Start& start = quantized::starts[i];
         QuantizedRatios<T>& r = p.of[i];
         visit(start.floor_s, r.floor_s,
-              ParameterSpec{start.shortest_s, 1e-7, 2e-5, 0.5, start.of_library,
+              ParameterSpec{start.shortest_s, 1e-7, 2e-5, 0.5, shared,
                             "shortest time of a kernel that quantises; not cycles"});
         if (!start.by_warps) {
             visit(start.row_cycles, r.row_cycles,
@@ -66,7 +66,7 @@ void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
               ParameterSpec{start.values_per_cycle, 0.01, 500, 1, shared,
                             start.by_warps ? "values per cycle and warp" : "values per cycle and SM"});
         visit(start.epilogue, r.epilogue,
-              ParameterSpec{2.5, 0.2, 15, 0.5, start.of_library, "epilogue, with its scales, against that of f16"});
+              ParameterSpec{2.5, 0.2, 15, 0.5, start.of_epilogue, "epilogue, with its scales, against that of f16"});
         visit(start.efficiency, r.efficiency,
               ParameterSpec{0.9, 0.2, 1.1, 0.15, shared, "share of the peak against that of f16"});
         visit(start.energy_scale, r.energy_scale,

@@ -22,7 +22,7 @@
 /// B200, RTX PRO 6000; bf16 and fp16), docs/kernel-models/gemm-on-tensor-cores.md.
 namespace ftax::kernels {
 
-/// What is fitted of them, all of a generation. Times are those of a card at 2 GHz: they are cycles.
+/// What is fitted of them. Times are those of a card at 2 GHz: they are cycles.
 template <class T>
 struct TensorGemmParameters {
     T floor_s{}, fill_s{}, epilogue{}, split_s{}, ramp_s{};
@@ -34,29 +34,28 @@ struct TensorGemmParameters {
 template <class T, class Visit>
 void visit_parameters(TensorGemmParameters<T>& p, Visit&& visit) {
     using enum ParameterScope;
-    visit("tensor_gemm.floor_s", p.floor_s,
-          ParameterSpec{0.87e-6, 0.2e-6, 4e-6, 0.2, architecture,
-                        "start to end of an empty kernel; a CUDA graph's gap apart"});
+    visit(
+        "tensor_gemm.floor_s", p.floor_s,
+        ParameterSpec{0.87e-6, 0.2e-6, 4e-6, 0.2, shared, "start to end of an empty kernel; a CUDA graph's gap apart"});
     visit("tensor_gemm.fill_s", p.fill_s,
           ParameterSpec{0.53e-6, 1e-8, 2e-6, 0.2, architecture, "prologue of a wave: first tiles on their way"});
     visit("tensor_gemm.epilogue", p.epilogue,
-          ParameterSpec{2.1, 0.2, 10, 0.2, architecture, "bytes of the epilogue against those of its results"});
+          ParameterSpec{2.1, 0.2, 10, 0.2, shared, "bytes of the epilogue against those of its results"});
     visit("tensor_gemm.split_s", p.split_s,
-          ParameterSpec{2.56e-6, 3e-7, 1e-5, 0.25, architecture, "adding up the parts of a split reduction"});
+          ParameterSpec{2.56e-6, 3e-7, 1e-5, 0.25, shared, "adding up the parts of a split reduction"});
     visit("tensor_gemm.ramp_s", p.ramp_s,
-          ParameterSpec{2.25e-6, 2e-7, 1e-5, 0.2, architecture, "latency of the memory that short transfers pay"});
+          ParameterSpec{2.25e-6, 2e-7, 1e-5, 0.2, shared, "latency of the memory that short transfers pay"});
     visit("tensor_gemm.operand_share", p.operand_share,
-          ParameterSpec{0.81, 0.3, 1, 0.1, architecture, "share of the L2's read rate that operands reach"});
+          ParameterSpec{0.81, 0.3, 1, 0.1, shared, "share of the L2's read rate that operands reach"});
     visit("tensor_gemm.dram_share", p.dram_share,
-          ParameterSpec{0.87, 0.6, 1, 0.05, architecture, "share of the memory bandwidth"});
-    visit("tensor_gemm.l2_share", p.l2_share,
-          ParameterSpec{0.78, 0.3, 1, 0.12, architecture, "usable share of the L2"});
+          ParameterSpec{0.87, 0.6, 1, 0.05, shared, "share of the memory bandwidth"});
+    visit("tensor_gemm.l2_share", p.l2_share, ParameterSpec{0.78, 0.3, 1, 0.12, shared, "usable share of the L2"});
     visit("tensor_gemm.efficiency", p.efficiency,
-          ParameterSpec{0.9, 0.5, 1, 0.05, architecture, "share of the tensor cores' peak in the main loop"});
+          ParameterSpec{0.9, 0.5, 1, 0.05, shared, "share of the tensor cores' peak in the main loop"});
     visit("tensor_gemm.energy_scale", p.energy_scale,
-          ParameterSpec{1, 0.4, 2.5, 0.15, architecture, "energy per operation against tensor_energy_per_flop_j"});
+          ParameterSpec{1, 0.4, 2.5, 0.15, shared, "energy per operation against tensor_energy_per_flop_j"});
     visit("tensor_gemm.wave_sharpness", p.wave_sharpness,
-          ParameterSpec{0.19, 0.01, 1, 0.5, architecture, "share of the blocks that start in whole waves"});
+          ParameterSpec{0.19, 0.01, 1, 0.5, shared, "share of the blocks that start in whole waves"});
     visit("tensor_gemm.misaligned", p.misaligned,
           ParameterSpec{
               0.4, 0.05, 1, 0.5, shared,
