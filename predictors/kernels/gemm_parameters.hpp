@@ -30,7 +30,7 @@ void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
     visit("gemm.wide_efficiency", p.wide_efficiency,
           ParameterSpec{0.92, 0.5, 1.3, 0.1, architecture, "main loop, 64 outputs per thread"});
     visit("gemm.narrow_efficiency", p.narrow_efficiency,
-          ParameterSpec{0.85, 0.4, 1.3, 0.12, shared, "main loop, 16 outputs per thread"});
+          ParameterSpec{0.85, 0.4, 1.3, 0.12, architecture, "main loop, 16 outputs per thread"});
     visit("gemm.sliced_efficiency", p.sliced_efficiency,
           ParameterSpec{0.78, 0.3, 1.3, 0.1, shared, "main loop, kernels whose threads share the reduction"});
     visit("gemm.write_bandwidth", p.write_bandwidth,
