@@ -59,6 +59,18 @@ const Graph& checked(const Graph& graph) {
     return graph;
 }
 
+/// Operators whose work is a guess: without a rule, or of a tensor whose shape is not known.
+std::vector<bool> guessed_operators(const Graph& graph) {
+    const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
+    std::vector<bool> guessed;
+    guessed.reserve(graph.ops.size());
+    for (const Op& op : graph.ops) {
+        guessed.push_back(op.kind == OpKind::custom || std::any_of(op.inputs.begin(), op.inputs.end(), shapeless) ||
+                          std::any_of(op.outputs.begin(), op.outputs.end(), shapeless));
+    }
+    return guessed;
+}
+
 }  // namespace
 
 struct Predictor::State {
@@ -70,6 +82,8 @@ struct Predictor::State {
           engine_is_channels_last(is_channels_last(model.traits, run.precision)),
           own_graph(optimised_graph(checked(source), model, device.device, options)),
           graph(own_graph ? *own_graph : source),
+          guessed(guessed_operators(graph)),
+          guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),
           schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
           first_equal(first_equal_kernels(graph, schedule)),
           kernel_models(device_model(device)),
@@ -94,6 +108,8 @@ struct Predictor::State {
     bool engine_is_channels_last;
     std::optional<Graph> own_graph;
     const Graph& graph;
+    std::vector<bool> guessed;  ///< by operator
+    std::size_t guesses;        ///< how many they are
     Schedule schedule;
     std::vector<std::uint32_t> first_equal;
     DeviceModel kernel_models;
@@ -404,23 +420,11 @@ struct Predictor::State {
         result.high_s = scale * quantile_of_maximum(host_time, device_time, equations::normal_90);
     }
 
-    /// Whether the work of an operator is a guess: it has no rule, or the shape of what it reads or writes is not
-    /// known.
-    bool is_guess(const Op& op) const {
-        const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
-        return op.kind == OpKind::custom || std::any_of(op.inputs.begin(), op.inputs.end(), shapeless) ||
-               std::any_of(op.outputs.begin(), op.outputs.end(), shapeless);
-    }
-
     void set_coverage(Prediction& result) const {
-        std::vector<bool> guessed(graph.ops.size());
-        std::size_t custom = 0, shapeless = 0;
-        for (OpId id = 0; id < graph.ops.size(); ++id) {
-            const Op& op = graph.ops[id];
-            guessed[id] = is_guess(op);
-            if (guessed[id]) ++(op.kind == OpKind::custom ? custom : shapeless);
-        }
-        if (custom + shapeless == 0) return;
+        if (guesses == 0) return;
+        const auto custom = static_cast<std::size_t>(
+            std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::custom; }));
+        const std::size_t shapeless = guesses - custom;
         double flops = 0, guessed_flops = 0;
         for (OpId id = 0; id < graph.ops.size(); ++id) {
             const auto of_op = static_cast<double>(work_of(graph, graph.ops[id], bound).flops);
@@ -432,7 +436,7 @@ struct Predictor::State {
             if (op.op != no_op && guessed[op.op]) guessed_s += op.host_s + op.device_s;
         }
         const double total_s = result.host_s + result.device_s;
-        result.coverage.nodes = 1 - static_cast<double>(custom + shapeless) / static_cast<double>(graph.ops.size());
+        result.coverage.nodes = 1 - static_cast<double>(guesses) / static_cast<double>(graph.ops.size());
         result.coverage.flops = flops > 0 ? 1 - guessed_flops / flops : 1;
         result.coverage.time = total_s > 0 ? 1 - guessed_s / total_s : 1;
         if (custom > 0) {
