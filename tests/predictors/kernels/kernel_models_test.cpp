@@ -68,7 +68,6 @@ TEST_CASE("a generation rests on no more free numbers than today") {
     std::map<ParameterScope, int> declared;
     visit_parameters(p, device_spec("t4"),
                      [&](std::string_view, double&, const ParameterSpec& spec) { ++declared[spec.scope]; });
-    // 24 of them stand where per-generation values of attention and row-wise kernels would: a generation sees 17.
     constexpr int most_shared = 111;  // one value for all generations
     constexpr int most_fitted = 15;   // a value for each
     constexpr int most_per_generation = 21;
