@@ -91,9 +91,9 @@ void append_gate(Spelling out) {
 
 /// False for the operators of their own that ONNX files have for it.
 bool is_grouped_norm(const Graph& graph, const Op& op) {
+    if (op.kind != OpKind::group_norm || op.source.find("GroupNorm") != std::string::npos) return false;
     const Tensor& x = graph.tensors[op.inputs[0]];
-    return op.kind == OpKind::group_norm && op.source.find("GroupNorm") == std::string::npos && x.known_shape &&
-           x.shape.size() >= 2 && op.integer("groups", 0) > 0;
+    return x.known_shape && x.shape.size() >= 2 && op.integer("groups", 0) > 0;
 }
 
 void append_grouped_norm(Spelling out) {
