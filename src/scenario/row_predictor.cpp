@@ -67,9 +67,9 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     if (graph.inputs.empty()) return bindings;
     const std::vector<Expression>& shape = graph.tensors[graph.inputs[0]].shape;
     if (shape.empty()) return bindings;
-    const auto fixed_batch = graph.expressions.constant_value(shape.front());
-    if (fixed_batch && *fixed_batch != row.batch) {
-        throw Error(ErrorCode::usage, fmt::format("{} is fixed at batch {}", row.model, *fixed_batch));
+    const auto fixed = fixed_batch(graph);
+    if (fixed && *fixed != row.batch) {
+        throw Error(ErrorCode::usage, fmt::format("{} is fixed at batch {}", row.model, *fixed));
     }
     const auto side = graph.expressions.constant_value(shape.back());
     if (fixed_size && size && side && *side != *size) {

@@ -39,15 +39,6 @@ std::string how_to_vary(const Graph& graph) {
     return fmt::format("--shapes {}:{} lets it vary", input.name, shape);
 }
 
-/// The leading dimension of the first input, alone in a list; an empty list where it is unknown.
-std::vector<std::int64_t> fixed_batch(const Graph& graph) {
-    if (graph.inputs.empty()) return {};
-    const Tensor& input = graph.tensors[graph.inputs.front()];
-    if (input.shape.empty()) return {};
-    const auto leading = graph.expressions.constant_value(input.shape.front());
-    return leading ? std::vector{*leading} : std::vector<std::int64_t>{};
-}
-
 CacheKind parse_cache_kind(const std::string& name) {
     const auto kind = cache_kind_from_name(name);
     if (!kind) {
@@ -102,6 +93,12 @@ bool has_batch(const Graph& graph) {
     return std::find(symbols.begin(), symbols.end(), "batch") != symbols.end();
 }
 
+std::optional<std::int64_t> fixed_batch(const Graph& graph) {
+    if (graph.inputs.empty()) return std::nullopt;
+    const Tensor& input = graph.tensors[graph.inputs.front()];
+    return input.shape.empty() ? std::nullopt : graph.expressions.constant_value(input.shape.front());
+}
+
 void require_batch(const Graph& graph) {
     if (has_batch(graph)) return;
     throw Error(ErrorCode::usage, fmt::format("the batch of {} is fixed; {}", graph.name, how_to_vary(graph)));
@@ -109,7 +106,8 @@ void require_batch(const Graph& graph) {
 
 std::vector<std::optional<std::int64_t>> batches_for(const Graph& graph, const std::string& list) {
     if (!has_batch(graph)) {
-        if (!list.empty() && parse_batches(list) != fixed_batch(graph)) require_batch(graph);
+        const auto fixed = fixed_batch(graph);
+        if (!list.empty() && (!fixed || parse_batches(list) != std::vector{*fixed})) require_batch(graph);
         return {std::nullopt};
     }
     if (list.empty()) {

@@ -47,6 +47,8 @@ struct RunArguments {
 /// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
 [[nodiscard]] bool has_batch(const Graph& graph);
+/// The leading dimension of the first input, where it is a number.
+[[nodiscard]] std::optional<std::int64_t> fixed_batch(const Graph& graph);
 /// Throws Error{usage} for a model whose batch is fixed; the message says how to make it vary.
 void require_batch(const Graph& graph);
 /// Batches to predict: those of the list, or one nullopt for a model whose batch is fixed.

@@ -113,6 +113,16 @@ TEST_CASE("BAD_INPUTS 33: absent external data leaves a graph without that value
 
 namespace {
 
+/// The graph that an attribute of a node holds, empty so far.
+::onnx::GraphProto& add_graph(::onnx::NodeProto& node, const std::string& attribute_name) {
+    auto& attribute = *node.add_attribute();
+    attribute.set_name(attribute_name);
+    attribute.set_type(::onnx::AttributeProto::GRAPH);
+    auto& graph = *attribute.mutable_g();
+    graph.set_name(attribute_name);
+    return graph;
+}
+
 /// Body {Relu(x) × nodes} of an If, without inputs, with one output.
 void add_body(::onnx::AttributeProto& attribute, const std::string& name, const std::string& captured, int nodes) {
     attribute.set_name(name);
@@ -132,11 +142,7 @@ OnnxModel loop_model() {
     OnnxModel model;
     model.input("x", {"batch", "8"}).output("y").output("all");
     auto& loop = model.node("Loop", {"trips", "", "x"}, {"y", "all"});
-    auto& attribute = *loop.add_attribute();
-    attribute.set_name("body");
-    attribute.set_type(::onnx::AttributeProto::GRAPH);
-    auto& body = *attribute.mutable_g();
-    body.set_name("body");
+    auto& body = add_graph(loop, "body");
     OnnxModel::value(*body.add_input(), "i", {}, ::onnx::TensorProto::INT64);
     OnnxModel::value(*body.add_input(), "go", {}, ::onnx::TensorProto::BOOL);
     OnnxModel::value(*body.add_input(), "state", {"batch", "8"});
@@ -223,11 +229,7 @@ TEST_CASE("a loop without a trip count runs while its condition is known to hold
         }
         m.node("Less", {"zero", "one"}, {"true"});
         auto& loop = m.node("Loop", {"", "true", "zero", "x"}, {"n", "y"});
-        auto& attribute = *loop.add_attribute();
-        attribute.set_name("body");
-        attribute.set_type(::onnx::AttributeProto::GRAPH);
-        auto& body = *attribute.mutable_g();
-        body.set_name("body");
+        auto& body = add_graph(loop, "body");
         OnnxModel::value(*body.add_input(), "i", {}, ::onnx::TensorProto::INT64);
         OnnxModel::value(*body.add_input(), "go", {}, ::onnx::TensorProto::BOOL);
         OnnxModel::value(*body.add_input(), "at", {}, ::onnx::TensorProto::INT64);
