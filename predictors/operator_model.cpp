@@ -200,6 +200,7 @@ std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& ro
     shape.gated = !(shape.per_token == 6 && shape.experts == 128) && !(shape.per_token == 22 && shape.experts == 512);
     shape.element_bytes = element_bytes(row.precision);
     if (precision_spec(row.precision).quantizes_weights()) shape.operands = row.precision;
+    shape.untuned_cutlass = row.kernel.find("flashinfer_cutlass") != std::string::npos;
     return shape;
 }
 

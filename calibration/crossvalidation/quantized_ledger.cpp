@@ -45,7 +45,7 @@ std::string quantized_ledger_markdown(std::span<const fit::FitReport> reports) {
         "in\n"
         "16 bits are frozen, fitted to all GPUs. A GPU left out is here a generation left out: it takes the median of "
         "the\n"
-        "others. fp8 experts of the H100 rest on three facts of its library (data/architectures/hopper.json) that its "
+        "others. fp8 experts of the H100 rest on three facts of untuned kernels (data/architectures/hopper.json) that its "
         "own\n"
         "rows gave. Written by `ftax_folds quantized`.\n\n| class | fold | mean over the GPUs |\n|---|---|---|\n";
     for (const fit::FitReport& report : reports) {

@@ -101,7 +101,7 @@ struct Quantizer {
     double columns = 0;   ///< of a row that one warp then does
 };
 
-/// A library's kernels for quantised experts against those for 16 bits.
+/// Kernels for quantised experts against those for 16 bits.
 struct ExpertKernels {
     double efficiency = 1, dram_share = 1, fill = 1;
 };
@@ -133,7 +133,7 @@ struct ArchitectureSpec {
     std::array<GemmCatalogue, quantized_kernels_count> quantized;  ///< of quantised operands, by family of kernels
     std::array<Quantizer, quantized_kernels_count> quantizers;     ///< in front of them
     bool scales_on_tensor_cores = false;                           ///< of blocks of operands
-    ExpertKernels quantized_experts;
+    ExpertKernels untuned_experts;         ///< quantised, by FlashInfer's CUTLASS kernels without their autotuner
     std::vector<ConvTile> winograd_tiles;  ///< of the products inside the non-fused Winograd algorithm
     int winograd_mosaics = 0;  ///< ways in which the fused kernel lays images side by side, see winograd_fused_blocks
     bool cudnn7_names_nonfused = false;  ///< for 3×3 filters of few channels, see conv.hpp

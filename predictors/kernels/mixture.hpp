@@ -58,9 +58,7 @@ struct GroupedTime {
 
 template <class T>
 GroupedTime<T> grouped_time(const GroupedGemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
-                            const MixtureParameters<T>& q) {
-    const bool quantized = precision_spec(s.operands).quantizes_activations();
-    const ExpertKernels own = quantized ? device.chip->quantized_experts : ExpertKernels{};
+                            const MixtureParameters<T>& q, const ExpertKernels& own = {}) {
     const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k),
                per_token = static_cast<double>(s.per_token), experts = static_cast<double>(s.experts);
     const T touched = touched_experts(rows / per_token, per_token, experts, q.spread);
@@ -133,6 +131,8 @@ template <class T>
 KernelPlan<T> plan(const MixtureShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
                    const MixtureParameters<T>& q) {
     const std::int64_t rows = s.tokens * s.per_token;
+    const bool untuned = s.untuned_cutlass && precision_spec(s.operands).quantizes_activations();
+    const ExpertKernels own = untuned ? device.chip->untuned_experts : ExpertKernels{};
     GroupedGemmShape product{.experts = s.experts,
                              .per_token = s.per_token,
                              .rows = rows,
@@ -141,10 +141,10 @@ KernelPlan<T> plan(const MixtureShape& s, const DeviceRates<T>& device, const Te
                              .element_bytes = s.element_bytes,
                              .operands = s.operands,
                              .weight_reuse_bytes = 0};
-    const auto up = mixture::grouped_time(product, device, p, q);
+    const auto up = mixture::grouped_time(product, device, p, q, own);
     product.n = s.hidden;
     product.k = s.width;
-    const auto down = mixture::grouped_time(product, device, p, q);
+    const auto down = mixture::grouped_time(product, device, p, q, own);
     const auto rates = tensor_gemm::rates_of(GemmShape{.m = rows, .element_bytes = 2, .linear = true}, device, p);
     const auto pairs = static_cast<double>(rows), hidden = static_cast<double>(s.hidden),
                width = static_cast<double>(s.width);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "ftax/precision.hpp"
 #include "ftax/types.hpp"
 
 /// What the kernel models see of an operator: numbers only, filled for each binding of the graph's symbols.
@@ -37,6 +38,12 @@ struct GemmShape {
     Precision operands = Precision::fp32;  ///< a precision that quantises layers: formats of x and weight are its own
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
+
+/// Bytes of one value of the weights.
+[[nodiscard]] inline double weight_bytes(const GemmShape& s) {
+    const PrecisionSpec& operands = precision_spec(s.operands);
+    return operands.quantizes_weights() ? operands.weight_bytes() : s.element_bytes;
+}
 
 /// Whose convolution kernels run, and who chooses among them.
 enum class ConvLibrary : std::uint8_t {
@@ -86,8 +93,8 @@ enum class TokenKernel : std::uint8_t { none, norm, rope, gated, gelu, add, embe
 
 struct MemoryShape {
     MemoryClass cls = MemoryClass::pointwise;
-    std::int64_t elements = 0;    ///< of the largest operand
-    std::int64_t rows = 1;        ///< independent rows (softmax, norms, reductions); planes a thread walks over (resize)
+    std::int64_t elements = 0;  ///< of the largest operand
+    std::int64_t rows = 1;      ///< independent rows (softmax, norms, reductions); planes a thread walks over (resize)
     std::int64_t row_length = 1;  ///< elements of one row; of one window (pool); output pixels of one plane (resize)
     std::int64_t read_bytes = 0;  ///< each operand once, a broadcast operand at its own size
     std::int64_t write_bytes = 0;
@@ -134,15 +141,21 @@ struct GroupedGemmShape {
 /// A batch of as many products as experts can have rows, all alike: without a kernel for groups.
 [[nodiscard]] inline GemmShape as_batch(const GroupedGemmShape& s) {
     const std::int64_t batch = s.rows < s.experts ? s.rows : s.experts;
-    return {.batch = batch, .m = (s.rows - 1) / batch + 1, .n = s.n, .k = s.k, .element_bytes = s.element_bytes};
+    return {.batch = batch,
+            .m = (s.rows - 1) / batch + 1,
+            .n = s.n,
+            .k = s.k,
+            .element_bytes = s.element_bytes,
+            .operands = s.operands};
 }
 
 /// Mixture of experts as one fused operator: routed tokens through two or three layers of their experts, weighted sums.
 struct MixtureShape {
     std::int64_t tokens = 1, hidden = 1, width = 1, per_token = 1, experts = 1;
-    bool gated = true;  ///< two layers side by side in front (SwiGLU)
+    bool gated = true;  ///< two layers in one product in front (SwiGLU)
     int element_bytes = 2;
     Precision operands = Precision::fp32;  ///< see GemmShape
+    bool untuned_cutlass = false;          ///< FlashInfer's CUTLASS kernels, timed without its autotuner
     friend bool operator==(const MixtureShape&, const MixtureShape&) = default;
 };
 

@@ -170,7 +170,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
 
     const JsonField gemm = root["gemm"];
     gemm.allow(
-        {"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantizers", "quantized_experts"});
+        {"tiles", "layers", "layers_without_lt", "batched", "tensor", "quantized", "quantizers", "untuned_experts"});
     const JsonField tiles = gemm["tiles"];
     tiles.allow({"source", "cuda_core", "tensor"});
     quantity.check_source(tiles["source"]);
@@ -194,10 +194,10 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
         }
     }
 
-    if (const auto experts = gemm.find("quantized_experts")) {
+    if (const auto experts = gemm.find("untuned_experts")) {
         experts->allow({"efficiency", "dram_share", "fill"});
-        spec.quantized_experts = {quantity((*experts)["efficiency"]), quantity((*experts)["dram_share"]),
-                                  quantity((*experts)["fill"])};
+        spec.untuned_experts = {quantity((*experts)["efficiency"]), quantity((*experts)["dram_share"]),
+                                quantity((*experts)["fill"])};
     }
 
     if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);

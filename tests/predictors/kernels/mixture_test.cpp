@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "ftax/precision.hpp"
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
 #include "tests/card_models.hpp"
@@ -28,12 +29,14 @@ TEST_CASE("mixtures of experts take what a study of the same rows predicts") {
         Precision precision;
         std::int64_t tokens, hidden, inter, topk, experts;
         double us;
+        const char* kernel = "";
     };
     using enum Precision;
+    constexpr const char* cutlass = "vllm_modeloptfp8moe_flashinfer_cutlass_flashinferexperts";
     const Reference references[]{
         {"h100-sxm5-80gb", bf16, 12288, 4096, 1536, 8, 128, 7547},
         {"h100-sxm5-80gb", bf16, 8192, 2688, 1856, 6, 128, 2346},
-        {"h100-sxm5-80gb", fp8, 2048, 6144, 4096, 2, 8, 2204},
+        {"h100-sxm5-80gb", fp8, 2048, 6144, 4096, 2, 8, 2204, cutlass},
         {"l40s", fp8, 2048, 4096, 768, 8, 128, 2621},
         {"b200", bf16, 64, 3072, 512, 8, 256, 356},
         {"b200", fp8, 2048, 6144, 640, 8, 160, 450},
@@ -52,9 +55,26 @@ TEST_CASE("mixtures of experts take what a study of the same rows predicts") {
                                                         {"inter", r.inter},
                                                         {"topk", r.topk},
                                                         {"experts", r.experts}},
+                                              .kernel = r.kernel,
                                               .mode = "device_hot"});
         REQUIRE(predicted);
         CHECK(predicted->latency_s * 1e6 == approx(r.us).epsilon(0.25));
+    }
+}
+
+TEST_CASE("few tokens read experts of eight bits in half the time that those of 16 take") {
+    for (const char* device : {"l40s", "h100-sxm5-80gb", "h200-sxm-141gb", "b200"}) {
+        for (const Precision precision : {Precision::fp8, Precision::int8}) {
+            if (!runs(device_spec(device), precision_spec(precision))) continue;
+            CAPTURE(device);
+            CAPTURE(name_of(precision));
+            const auto models = fitted(device);
+            GroupedGemmShape s{.experts = 8, .per_token = 2, .rows = 16, .n = 28672, .k = 4096};
+            const double half_s = models.plan(s, MathPath::fp16_tensor).seconds;
+            s.operands = precision;
+            const double narrow_s = models.plan(s, precision_spec(precision).path).seconds;
+            CHECK(narrow_s == approx(0.5 * half_s).epsilon(0.15));
+        }
     }
 }
 
