@@ -54,8 +54,24 @@ struct PlannedKernel : kernels::KernelTime<double> {
     std::int32_t launches = 1;  ///< one after the other; the times are those of all
 };
 
-const Graph& checked(const Graph& graph) {
+/// Does the graph read a cache of earlier tokens? Symbols and inputs are named as in transformers' exports.
+bool has_token_cache(const Graph& graph) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    return std::find(symbols.begin(), symbols.end(), cached_tokens) != symbols.end() ||
+           std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](TensorId input) {
+               const std::string& name = graph.tensors[input].name;
+               return name.find("past") != std::string::npos || name.find("cache") != std::string::npos;
+           });
+}
+
+/// Throws Error{usage} where the framework has no way to run the model.
+const Graph& checked(const Graph& graph, const FrameworkModel& model) {
     check_operands(graph);
+    if (model.traits.serves_sequences && !has_token_cache(graph)) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} serves language models that generate: {} reads no cache of earlier tokens",
+                                model.name, graph.name));
+    }
     return graph;
 }
 
@@ -80,7 +96,7 @@ struct Predictor::State {
           options(executed(run)),
           model(model_of(framework)),
           engine_is_channels_last(is_channels_last(model.traits, run.precision)),
-          own_graph(optimised_graph(checked(source), model, device.device, options)),
+          own_graph(optimised_graph(checked(source, model), model, device.device, options)),
           graph(own_graph ? *own_graph : source),
           guessed(guessed_operators(graph)),
           guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),

@@ -71,7 +71,15 @@ Graph load_shard(const GenerationArguments& arguments, std::int64_t cards) {
     }
     ImportOptions options = import_options(arguments.model);
     options.tensor_parallel = static_cast<int>(cards);
-    return ftax::load_graph(arguments.model.model, options);
+    Graph graph = ftax::load_graph(arguments.model.model, options);
+    constexpr std::int64_t cards_of_machine = 8;
+    if (cards > cards_of_machine) {
+        graph.warnings.push_back(
+            fmt::format("--tp {}: most machines hold {} cards; links between machines are not modelled, all cards are "
+                        "taken as joined like those of one",
+                        cards, cards_of_machine));
+    }
+    return graph;
 }
 
 /// Refuses a model that generates no tokens where the zoo has one of a similar name that does: gpt2, which lacks the

@@ -109,8 +109,8 @@ TEST_CASE("ftax generate refuses what is no request and no model of text") {
     CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-cache", "lazy"})) == 2);
     CHECK(exit_code(command(model, {"--prompt", "8", "--new-tokens", "8", "--kv-precision", "int3"})) == 2);
     const auto encoder = run_ftax(command("bert", {"--prompt", "8", "--new-tokens", "8"}));
-    CHECK(encoder.exit_code == 3);
-    CHECK(encoder.errors.find("bert generates no tokens: it has no dimension past") != std::string::npos);
+    CHECK(encoder.exit_code == 2);
+    CHECK(encoder.errors.find("bert reads no cache of earlier tokens") != std::string::npos);
     const auto without_cache = run_ftax(command("gpt2", {"--prompt", "8", "--new-tokens", "8"}));
     CHECK(without_cache.exit_code == 3);
     CHECK(without_cache.errors.find("it has no cache of earlier ones; did you mean gpt2-small?") != std::string::npos);
@@ -126,6 +126,10 @@ TEST_CASE("ftax generate refuses what is no request and no model of text") {
                                      "--prompt", "8", "--new-tokens", "8", "--tp", "2"});
     CHECK(by_layers.exit_code == 2);
     CHECK(by_layers.errors.find("llama.cpp gives each card layers of its own") != std::string::npos);
+    const auto racks = run_ftax({"generate", "llama-3-70b", "--device", "h100-sxm5-80gb", "--framework", "vllm",
+                                 "--prompt", "8", "--new-tokens", "8", "--tp", "16", "--json", "-"});
+    CHECK(racks.exit_code == 0);
+    CHECK(racks.output.find("--tp 16: most machines hold 8 cards") != std::string::npos);
     const auto beyond = run_ftax(command(model, {"--prompt", "4096", "--new-tokens", "8"}));
     CHECK(beyond.exit_code == 0);
     CHECK(beyond.errors.find("4096") != std::string::npos);

@@ -106,12 +106,12 @@ TEST_CASE("an operator without the inputs that its kind needs is refused by name
 
 TEST_CASE("products of nothing take a time, and a short one") {
     const Graph graph = parse_text_graph(
-        "input %a f32[0,8]\ninput %b f32[8,0]\nweight %w f32[4,0,3,3]\ninput %x f32[2,0,8,8]\n"
+        "input %a f32[0,8]\ninput %b f32[8,0]\nweight %w f32[4,0,3,3]\ninput %cache f32[2,0,8,8]\n"
         "%p f32[0,0] = matmul(%a, %b)\n"
         "%q f32[0,0,0] = matmul(%p, %p)\n"
-        "%c f32[2,4,6,6] = conv(%x, %w)\n"
+        "%c f32[2,4,6,6] = conv(%cache, %w)\n"
         "%d f32[0,4] = linear(%a, %a)\n"
-        "%e f32[0,0,0,0] = attention(%x, %x, %x)\n");
+        "%e f32[0,0,0,0] = attention(%cache, %cache, %cache)\n");
     for (const std::string& framework : framework_names()) {
         CAPTURE(framework);
         const Prediction prediction = predict(graph, framework.c_str());
