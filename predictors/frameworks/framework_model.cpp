@@ -34,6 +34,7 @@ constexpr const FrameworkModel* models[] = {&pytorch_eager,
                                             &tensorrt,
                                             &tensorrt_onnx,
                                             &vllm,
+                                            &vllm_eager,
                                             &tensorrt_llm,
                                             &llama_cpp};
 

@@ -116,7 +116,8 @@ template <class T>
     const T strided = strided_cost(s, tile.loop, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
-    const T read_s = operands.rows * strided + operands.columns * (s.linear ? strided : T(1.0));
+    const double narrow = weight_bytes(s) / s.element_bytes;
+    const T read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : T(1.0));
     const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
     plan.memory_s = (read_s + results * s.element_bytes / p.write_bandwidth + bias_bytes) * per_byte_s;
 
@@ -152,7 +153,7 @@ KernelPlan<T> plan_gemv(const GemmShape& s, const DeviceRates<T>& rates) {
     plan.waves = plan.blocks / (rates.sms * plan.blocks_per_sm);
     const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
     plan.compute_s = 2 * m * n * k / rates.flops_per_s;
-    plan.memory_s = s.element_bytes * (n * k + m * k + m * n) / rates.bandwidth_bytes_per_s;
+    plan.memory_s = (weight_bytes(s) * n * k + s.element_bytes * (m * k + m * n)) / rates.bandwidth_bytes_per_s;
     plan.floor_s = rates.floor_s;
     plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));

@@ -81,6 +81,13 @@ struct KernelModels {
         return on_cores ? MathPath::fp32 : path;
     }
     [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GemmShape& shape, MathPath path) const {
+        const auto tiled = plan_tiled(shape, path);
+        if (shape.row_bytes_per_cycle <= 0 || !shape.linear) return tiled;
+        const auto streamed = kernels::tensor_gemm::plan_streamed(shape, at(path), parameters.tensor_gemm);
+        return tiled.seconds < streamed.seconds ? streamed : tiled;
+    }
+    /// A product by the kernel of a BLAS library or an engine.
+    [[nodiscard]] kernels::KernelPlan<T> plan_tiled(const kernels::GemmShape& shape, MathPath path) const {
         const auto& device = at(path_of(shape, path));
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);

@@ -93,6 +93,17 @@ inline double promotion(const PrecisionSpec& operands, const DeviceCounts& devic
     return 1 + products_per_cycle_and_sm / (f32_lanes_per_sm * static_cast<double>(operands.activation_block));
 }
 
+/// Cycles of a main loop that widens weights in front of its products, against those of the products alone: integer
+/// lanes convert a value for each block of rows. Source: Marlin (IST-DASLab), README: tiles of at most 64 rows; CUDA
+/// C++ Programming Guide, throughput of lop3, 8.0 and 9.0. An H200's products of 4-bit weights take 1.4 times those of
+/// 16 bits at many rows (AIConfigurator's tables).
+inline double widening(const PrecisionSpec& operands, const DeviceCounts& device) {
+    constexpr double integer_lanes = 64, most_rows = 64;
+    if (operands.quantizes_activations()) return 1;
+    const double products_per_cycle_and_sm = device.peak_flops_per_s / (2 * device.boost_clock_hz * device.sms);
+    return 1 + products_per_cycle_and_sm / (integer_lanes * most_rows);
+}
+
 /// Share of requests that miss the L2: x⁸/(1 + x⁸) of a working set x times its usable size.
 template <class T>
 T miss_share(const T& x) {
@@ -144,6 +155,7 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
     T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
     if (s.older_library) share *= p.older_library;
     if (quantized) share /= promotion(operands, device);
+    if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
     r.sm_boost_flops_per_s = peak * share / device.sms;
     const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
                           (quantized ? operands.energy_ratio : 1);
@@ -342,10 +354,7 @@ bool runs_on_tensor_cores(const DeviceRates<T>& device) {
 /// Chooses and times the kernel of a matrix product on tensor cores, without host time.
 template <class T>
 KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
-    const KernelPlan<T> tiled = tensor_gemm::plan_choice(s, tensor_gemm::choose(s, device, p), device, p);
-    if (s.row_bytes_per_cycle <= 0 || !s.linear) return tiled;
-    const KernelPlan<T> streamed = tensor_gemm::plan_streamed(s, device, p);
-    return tiled.seconds < streamed.seconds ? streamed : tiled;
+    return tensor_gemm::plan_choice(s, tensor_gemm::choose(s, device, p), device, p);
 }
 
 }  // namespace ftax::kernels

@@ -254,7 +254,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     const Tensor& c = graph.tensors[op.outputs[0]];
     kernels::GemmShape shape;
     shape.engine = kernel.engine;
-    shape.element_bytes = element_bytes(schedule, op.outputs[0]);
+    shape.element_bytes = element_bytes(schedule, kernel.wide_activations ? op.inputs[1] : op.outputs[0]);
     shape.weight_reuse_bytes = schedule.weight_bytes;
     shape.older_library = kernel.older_blas;
     shape.operands = kernel.operands;
@@ -443,11 +443,13 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
         return shape;
     }
     if (kernel.written_type) shape.element_bytes = bits_of(*kernel.written_type) / 8;
+    const bool stores_scores = kernel.wide_activations && shape.q_length > few_rows;
+    if (kernel.wide_activations && !stores_scores) shape.element_bytes = element_bytes(schedule, op.inputs[1]);
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
     // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.
     // Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
-    if (q.shape.size() != 4) {
+    if (q.shape.size() != 4 || stores_scores) {
         shape.path = kernels::AttentionPath::math;
     } else {
         const bool flash = half && !masked && (shape.head_dim <= 256 || shape.latent_width > 0);
@@ -528,6 +530,10 @@ bool is_launched(const Graph& graph, const Kernel& kernel, const BoundShapes& bo
             const std::int64_t length =
                 std::max(dim(graph.tensors[op.inputs[0]], bound, -2), dim(graph.tensors[op.inputs[1]], bound, -2));
             return (length <= kernel.longest) == (kernel.condition == LaunchCondition::within_longest);
+        }
+        case LaunchCondition::beyond_few_rows: {
+            const Tensor& result = graph.tensors[graph.ops[kernel.op].outputs[0]];
+            return element_count(result, bound) > few_rows * dim(result, bound, -1);
         }
         case LaunchCondition::unless_batch_merges:
             return !leading_dims_merge(graph.tensors[kernel.reads[0]], bound);

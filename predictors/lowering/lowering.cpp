@@ -293,15 +293,19 @@ class Lowering {
         if (op.text(rewrites::operands).empty() && format.quantizes_activations() && !types_.has_narrow_activations())
             quantize_input(id);
         if (convolution && operands == Precision::int8) reformat_input(id);
+        const bool converts = traits_.wide_activations && is_layer(op);
+        if (converts) {
+            convert(id, op.inputs[0]);
+            // Cards without tensor cores have kernels that take quantised weights as they are.
+            if (format.quantizes_weights() && device_.peak(format.path)) widen_weights(id);
+        }
         begin_launch(id, host_kind(op, rule));
         schedule_.launches.back().blas_call = blas_call(op);
         Kernel kernel{.cls = convolution                            ? KernelClass::conv
                              : op.kind == OpKind::attention         ? KernelClass::attention
                              : op.integer(experts_attribute, 0) > 0 ? KernelClass::grouped_gemm
                                                                     : KernelClass::gemm,
-                      .path = widened                      ? MathPath::fp32
-                              : format.quantizes_weights() ? format.path
-                                                           : contraction_path(convolution),
+                      .path = widened ? MathPath::fp32 : contraction_path(convolution, operands),
                       .fused_layout = options_.libraries.cudnn >= 9,
                       .conv_library = conv_library(),
                       .conv_workspace_bytes = traits_.conv_workspace_bytes,
@@ -312,9 +316,34 @@ class Lowering {
                       .op = id,
                       .reads = present_inputs(op),
                       .writes = op.outputs};
+        kernel.wide_activations = traits_.wide_activations;
         if (widened) kernel.written_type = DType::f32;
         add_kernel(std::move(kernel));
+        if (converts) convert(id, op.outputs[0]);
         add_bias(id, convolution);
+    }
+
+    /// Whether an operator multiplies by weights.
+    bool is_layer(const Op& op) const {
+        return (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&
+               graph_.tensors[op.inputs[1]].role == TensorRole::weight;
+    }
+
+    /// Halves for the BLAS library, or f32 of what it returns.
+    void convert(OpId id, TensorId tensor) {
+        begin_launch(id, HostKind::elementwise);
+        add_kernel({.condition = LaunchCondition::beyond_few_rows,
+                    .op = id,
+                    .reads = {tensor},
+                    .writes = {tensor},
+                    .written_type = DType::f16});
+    }
+
+    /// Halves of all weights; the product counts reading them narrow. Source: llama.cpp of May 2024, ggml-cuda.cu
+    /// (ggml_cuda_op_mul_mat_cublas): to_fp16 of the whole matrix.
+    void widen_weights(OpId id) {
+        begin_launch(id, HostKind::elementwise);
+        add_kernel({.condition = LaunchCondition::beyond_few_rows, .op = id, .writes = {graph_.ops[id].inputs[1]}});
     }
 
     /// Source: PyTorch 2.5, aten/src/ATen/native/transformers/attention.cpp (_scaled_dot_product_attention_math,
@@ -381,10 +410,13 @@ class Lowering {
                     .writes = {op.outputs[0]}});
     }
 
-    MathPath contraction_path(bool convolution) const {
-        const MathPath path = math_path(device_, options_.precision, convolution);
-        const bool halves = convolution && traits_.half_accumulation && path == MathPath::fp16_tensor &&
-                            device_.peak(MathPath::fp16_tensor_fp16_accumulate);
+    MathPath contraction_path(bool convolution, Precision operands = Precision::fp32) const {
+        const MathPath path = precision_spec(operands).quantizes_weights()
+                                  ? layer_path(device_, operands)
+                                  : math_path(device_, options_.precision, convolution);
+        const bool half_sums = convolution ? traits_.half_accumulation : traits_.half_products;
+        const bool halves =
+            half_sums && path == MathPath::fp16_tensor && device_.peak(MathPath::fp16_tensor_fp16_accumulate);
         return halves ? MathPath::fp16_tensor_fp16_accumulate : path;
     }
 

@@ -34,6 +34,10 @@ struct LoweringTraits {
     /// framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090; kernl's BERT on a
     /// 3090.
     bool half_accumulation = false;
+    bool half_products = false;  ///< products sum halves likewise
+    /// Activations are f32. Products of more than few_rows tokens are the BLAS library's, in f16: kernels around them
+    /// convert, quantised weights are widened first, and attention stores its scores.
+    bool wide_activations = false;
     bool calls_engines = false;   ///< a run calls an engine, and another behind each split, which runs outside
     bool channels_last = false;   ///< the engine keeps half-precision activations in NHWC
     bool windows_stream = false;  ///< kernels that pool or resize run at memory speed; pooling keeps no indices

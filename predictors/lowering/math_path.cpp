@@ -32,7 +32,7 @@ MathPath math_path(const DeviceSpec& device, Precision precision, bool convoluti
 MathPath layer_path(const DeviceSpec& device, Precision precision) {
     const PrecisionSpec& spec = precision_spec(precision);
     const MathPath others = math_path(device, precision, false);
-    return spec.quantizes_weights() ? spec.path : others;
+    return spec.quantizes_weights() && device.peak(spec.path) ? spec.path : others;
 }
 
 }  // namespace ftax

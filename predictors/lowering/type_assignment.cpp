@@ -33,7 +33,8 @@ void TypeAssignment::assign_storage() {
     storage_.reserve(graph_.tensors.size());
     for (const Tensor& tensor : graph_.tensors) {
         const bool replaced = is_float(tensor.dtype) && tensor.dtype != DType::f64 && bits_of(tensor.dtype) >= 16;
-        storage_.push_back(replaced ? storage : tensor.dtype);
+        const bool wide = traits_.wide_activations && tensor.role == TensorRole::activation;
+        storage_.push_back(!replaced ? tensor.dtype : wide ? DType::f32 : storage);
     }
     if (precision_.autocast) {
         autocast_policies_ = autocast::policies(graph_);

@@ -23,7 +23,11 @@ enum class LaunchCondition : std::uint8_t {
     unless_in_format_of_result,  ///< `reads[0]` is not dense in the memory format (NCHW or NHWC) of the result
     within_longest,              ///< the attention's sequence is at most `longest`
     beyond_longest,
+    beyond_few_rows,  ///< the result has more than few_rows rows
 };
+
+/// Rows of a product that llama.cpp's kernels take. Source: llama.cpp, MMVQ_MAX_BATCH_SIZE.
+inline constexpr std::int64_t few_rows = 8;
 
 /// Which part of an operator a kernel does, where it has several.
 enum class OperatorPart : std::uint8_t {
@@ -57,9 +61,10 @@ struct Kernel {
     bool engine = false;                   ///< see kernels::MemoryShape
     bool whole_heads = false;              ///< see kernels::AttentionShape
     OperatorPart part = OperatorPart::whole;
-    std::int64_t longest = 0;  ///< see LaunchCondition
-    bool lookup = false;       ///< reads[0] is a table of which looked_up_elements() are read
-    OpId op = no_op;           ///< whose dimensions and attributes a contraction takes
+    std::int64_t longest = 0;       ///< see LaunchCondition
+    bool wide_activations = false;  ///< see LoweringTraits
+    bool lookup = false;            ///< reads[0] is a table of which looked_up_elements() are read
+    OpId op = no_op;                ///< whose dimensions and attributes a contraction takes
     std::vector<TensorId> reads, writes;
     std::optional<DType> written_type{};  ///< of `writes`, where they are kept in another: a cast, or attention
 };

@@ -98,7 +98,8 @@ constexpr std::array specs{
                   .weight = i8,
                   .scale = f16,
                   .path = fp16_tensor,
-                  .rest = fp16_tensor},
+                  .rest = fp16_tensor,
+                  .falls_back = true},
     PrecisionSpec{.precision = Precision::w4a16,
                   .name = "w4a16",
                   .storage = f16,
@@ -107,7 +108,8 @@ constexpr std::array specs{
                   .scale = f16,
                   .weight_block = 128,
                   .path = fp16_tensor,
-                  .rest = fp16_tensor},
+                  .rest = fp16_tensor,
+                  .falls_back = true},
 };
 
 constexpr bool specs_follow_precisions() {

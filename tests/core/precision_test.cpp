@@ -50,6 +50,7 @@ TEST_CASE("devices run what they have units for") {
     CHECK_FALSE(runs_on("a100-sxm4-80gb", Precision::fp8_block));
     CHECK(runs_on("a100-sxm4-80gb", Precision::int8));
     CHECK(runs_on("t4", Precision::w4a16));
-    CHECK_FALSE(runs_on("p100-pcie-16gb", Precision::w8a16));
+    CHECK(runs_on("p40", Precision::w4a16));
+    CHECK_FALSE(runs_on("p40", Precision::int8));
     CHECK(runs_on("p100-pcie-16gb", Precision::fp16));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ftax/error.hpp"
 #include "ftax/generate.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
@@ -266,6 +267,62 @@ TEST_CASE("vLLM before CUDA graphs launches a step kernel by kernel and sums ove
     CHECK(launched.host_s > captured.host_s + 10 * layers * 5e-6);
     CHECK(launched.device_s > captured.device_s + 2 * layers * 3e-6);
     CHECK(step(6).latency_s == captured.latency_s);
+}
+
+TEST_CASE("vLLM without graphs launches each step from Python") {
+    const Graph graph = model();
+    const auto step = [&](const char* framework, std::int64_t past) {
+        Generator generate = generator(graph, framework);
+        return generate.predictor().predict(generate.pass({}, 1, 1, past));
+    };
+    const Prediction eager = step("vllm-eager", 64), captured = step("vllm", 64);
+    CHECK(eager.kernels == captured.kernels);
+    CHECK(eager.device_s == captured.device_s);
+    CHECK(eager.host_s > captured.host_s + layers * 300e-6);
+    CHECK(eager.bound == Bound::host);
+}
+
+TEST_CASE("vLLM with --enforce-eager takes what Qwen3-14B-AWQ took on an A100") {
+    // Source: vllm-project/vllm, issue 20469: 16,000 tokens in, 200 out, one request at a time.
+    const Graph graph = import_config(R"({"model_type":"qwen3","hidden_size":5120,"intermediate_size":17408,
+        "head_dim":128,"max_position_embeddings":40960,"num_attention_heads":40,"num_hidden_layers":40,
+        "num_key_value_heads":8,"torch_dtype":"float16","vocab_size":151936})",
+                                      "config.json", "qwen3-14b");
+    Generator generate(graph, device_profile("a100-sxm4-80gb"), framework_profile("vllm-eager"),
+                       {.precision = Precision::w4a16});
+    const Generation run = generate.generate({.batch = 1, .prompt = 16000, .new_tokens = 200});
+    CHECK(run.tpot_s == approx(20.63e-3).epsilon(0.15));
+    CHECK(run.ttft_s == approx(3.345).epsilon(0.15));
+    CHECK(run.low_s < 7.45);
+    CHECK(run.high_s > 7.45);
+}
+
+TEST_CASE("llama.cpp decodes with 4-bit weights on a P40 as its tables say") {
+    // Source: ggml-org/llama.cpp, pull request 4766: Q4_0, tg128 56.8 tokens a second.
+    const Graph graph = load_graph("llama-2-7b");
+    Generator generate(graph, device_profile("p40"), framework_profile("llama.cpp"), {.precision = Precision::w4a16});
+    CHECK(generate.generate({.batch = 1, .prompt = 1, .new_tokens = 129}).tpot_s == approx(1 / 56.8).epsilon(0.2));
+    for (const char* device : {"gtx-1080-ti", "m40"}) {
+        const auto step_s = [&](Precision precision) {
+            Generator one(graph, device_profile(device), framework_profile("llama.cpp"), {.precision = precision});
+            return one.predictor().predict(one.pass({}, 1, 1, 64)).device_s;
+        };
+        CAPTURE(device);
+        CHECK(step_s(Precision::w4a16) < 0.45 * step_s(Precision::fp16));
+        CHECK(step_s(Precision::w8a16) < 0.7 * step_s(Precision::fp16));
+    }
+}
+
+TEST_CASE("engines that serve refuse models without a cache of tokens") {
+    for (const char* framework : {"vllm", "vllm-eager", "tensorrt-llm", "llama.cpp"}) {
+        for (const char* name : {"resnet50", "bert"}) {
+            const Graph graph = load_graph(name);
+            const Failure failure = failure_of(
+                [&] { return Predictor(graph, device_profile("a100-sxm4-40gb"), framework_profile(framework), {}); });
+            CHECK(failure.code == ErrorCode::usage);
+            CHECK(failure.says("serves language models that generate"));
+        }
+    }
 }
 
 TEST_CASE("llama.cpp reads prompts 512 tokens at a time and captures steps of one sequence") {
