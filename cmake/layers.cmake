@@ -195,11 +195,11 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        breakdown.cpp chart.cpp chart_style.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
+        breakdown.cpp chart.cpp chart_style.cpp columns.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
         device_report.cpp explorer_page.cpp generation_page.cpp generation_report.cpp headroom_report.cpp latency_chart.cpp
-        launch_report.cpp markup.cpp memory_report.cpp model_report.cpp open_model_report.cpp page.cpp
-        prediction_json.cpp prediction_page.cpp prediction_report.cpp prediction_sections.cpp roofline.cpp
-        stream_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
+        launch_report.cpp markup.cpp model_report.cpp page.cpp
+        prediction_page.cpp prediction_report.cpp prediction_sections.cpp quantities.cpp roofline.cpp
+        stream_report.cpp symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
         units.cpp validation_chart.cpp validation_page.cpp validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_profiles ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)

@@ -5,6 +5,7 @@
 #include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/report/launch_report.hpp"
 #include "src/report/model_report.hpp"
 #include "src/report/stream_report.hpp"
 #include "src/scenario/notices.hpp"

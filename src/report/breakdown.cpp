@@ -5,6 +5,14 @@
 
 namespace ftax::report {
 
+Columns<Share> share_columns(std::string_view title) {
+    return {{"name", std::string(title), Unit::text, &Share::name},
+            {"launches", "launches", Unit::plain, &Share::launches},
+            {"kernels", "kernels", Unit::plain, &Share::kernels},
+            {"host_s", "host", Unit::duration, &Share::host_s},
+            {"device_s", "device", Unit::duration, &Share::device_s}};
+}
+
 std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,
                                const std::function<std::string(std::size_t)>& group) {
     std::map<std::string, Share> shares;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ftax/predict.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 
@@ -15,6 +16,9 @@ struct Share {
     int launches = 0, kernels = 0;
     double host_s = 0, device_s = 0;
 };
+
+/// Of a table whose first column has this title.
+[[nodiscard]] Columns<Share> share_columns(std::string_view title);
 
 /// Adds up the launches of a prediction by the name that `group` gives the launch at an index; in order of name.
 [[nodiscard]] std::vector<Share> sum_by_name(const std::vector<OpPrediction>& launches,

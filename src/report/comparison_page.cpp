@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ftax/equations.hpp"
 #include "src/report/chart.hpp"
 #include "src/report/markup.hpp"
 #include "src/report/page.hpp"
-#include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {
@@ -68,76 +65,28 @@ Chart chart_of(const ComparisonReport& report) {
 }
 
 std::string pairs_table(const ComparisonReport& report) {
-    std::vector<const ComparisonRow*> rows;
-    std::map<std::optional<std::int64_t>, double> longest_s;
-    for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction) continue;
-        rows.push_back(&row);
-        double& longest = longest_s[row.batch];
-        longest = std::max({longest, row.prediction->host_s, row.prediction->device_s});
-    }
+    std::vector<ComparisonRow> rows;
+    std::copy_if(report.rows.begin(), report.rows.end(), std::back_inserter(rows),
+                 [](const ComparisonRow& row) { return row.prediction.has_value(); });
     // The pairs of one batch stand together: that is what is compared.
-    std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->batch < b->batch; });
-    PageTable table("comparison", {{"device", "device", CellKind::text},
-                                   {"framework", "framework", CellKind::text},
-                                   {"batch", "batch"},
-                                   {"latency", "latency_s"},
-                                   {"90 % from", "low_s"},
-                                   {"to", "high_s"},
-                                   {"bound", "bound", CellKind::text},
-                                   {"to best", "ratio_to_best"},
-                                   {"host", "host_s"},
-                                   {"device", "device_s"},
-                                   {"host above device", "", CellKind::bars},
-                                   {"host share", "host_share"},
-                                   {"overhead", "framework_overhead"},
-                                   {"modelled", "coverage_time"},
-                                   {"memory", "total_bytes"},
-                                   {"fits", "fits", CellKind::text}});
-    for (const ComparisonRow* at : rows) {
-        const ComparisonRow& row = *at;
-        const Prediction& p = *row.prediction;
-        table.row();
-        table.text(row.device);
-        table.text(row.framework);
-        table.batch(row.batch);
-        for (const double seconds : {p.latency_s, p.low_s, p.high_s}) table.number(seconds, duration(seconds));
-        table.text(name_of(p.bound));
-        table.number(row.ratio_to_best, row.ratio_to_best == 1 ? "best" : significant(row.ratio_to_best) + "x");
-        for (const double seconds : {p.host_s, p.device_s}) table.number(seconds, duration(seconds));
-        table.bars({{"host", p.host_s / longest_s.at(row.batch)}, {"device", p.device_s / longest_s.at(row.batch)}});
-        for (const double share :
-             {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), p.coverage.time}) {
-            table.number(share, percent(share));
-        }
-        if (row.memory) {
-            table.number(row.memory->total_bytes(), byte_size(row.memory->total_bytes()));
-            table.text(row.memory->fits() ? "yes" : "no");
-        } else {
-            table.empty();
-            table.empty();
-        }
-    }
-    return table.html();
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.batch < b.batch; });
+    return comparison_columns(report)
+        .select(rows,
+                "device framework batch latency_s low_s high_s bound ratio_to_best host_s device_s =bars host_share "
+                "framework_overhead coverage_time total_bytes fits")
+        .page_table("comparison");
 }
 
 /// What each pair rests on, once.
 std::string profiles_section(const ComparisonReport& report) {
-    PageTable table("profiles", {{"device", "device", CellKind::text},
-                                 {"profile", "device_profile", CellKind::text},
-                                 {"framework", "framework", CellKind::text},
-                                 {"version", "framework_version", CellKind::text},
-                                 {"host", "host", CellKind::text}});
+    std::vector<ComparisonRow> rows;
     std::set<std::pair<std::string_view, std::string_view>> seen;
     for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction || !seen.emplace(row.device, row.framework).second) continue;
-        table.row();
-        for (const std::string_view cell :
-             {row.device, row.device_profile, row.framework, row.framework_version, row.host}) {
-            table.text(cell);
-        }
+        if (row.prediction && seen.emplace(row.device, row.framework).second) rows.push_back(row);
     }
-    return section("What it rests on", table.html());
+    return section("What it rests on", comparison_columns(report)
+                                           .select(rows, "device device_profile framework framework_version host")
+                                           .page_table("profiles"));
 }
 
 std::string skipped_list(const ComparisonReport& report) {

@@ -4,60 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "ftax/equations.hpp"
-#include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/number.hpp"
-#include "src/report/memory_report.hpp"
-#include "src/report/prediction_report.hpp"
+#include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string batch_text(const ComparisonRow& row) {
-    return row.batch ? std::to_string(*row.batch) : "fixed";
-}
-
-Json row_json(const ComparisonRow& row) {
-    Json json = {{"device", row.device},       {"device_profile", row.device_profile},
-                 {"framework", row.framework}, {"framework_version", row.framework_version},
-                 {"host", row.host},           {"batch", row.batch ? Json(*row.batch) : Json(nullptr)}};
-    if (!row.unmeasured.empty()) json["rules_without_rows_of"] = row.unmeasured;
-    if (!row.prediction) {
-        json["skipped"] = row.skipped;
-        return json;
-    }
-    const Prediction& p = *row.prediction;
-    json.update({{"latency_s", p.latency_s},
-                 {"low_s", p.low_s},
-                 {"high_s", p.high_s},
-                 {"host_s", p.host_s},
-                 {"device_s", p.device_s},
-                 {"bound", name_of(p.bound)},
-                 {"host_share", host_share(p)},
-                 {"framework_overhead", equations::framework_overhead(p.latency_s, p.device_s)},
-                 {"sm_active", p.sm_active},
-                 {"ratio_to_best", row.ratio_to_best},
-                 {"coverage_time", p.coverage.time},
-                 {"warnings", p.warnings}});
-    if (row.memory) {
-        json["memory"] = memory_json(*row.memory);
-        json["fits"] = row.memory->fits();
-    }
-    return json;
-}
-
-}  // namespace
-
-double host_share(const Prediction& prediction) {
-    return prediction.host_s / (prediction.host_s + prediction.device_s);
-}
 
 void rank(ComparisonReport& report) {
     std::map<std::optional<std::int64_t>, double> best_s;
@@ -82,113 +35,98 @@ std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
     return lines;
 }
 
+Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
+    using Row = ComparisonRow;
+    // The pairs of one batch share one scale for their bars.
+    std::map<std::optional<std::int64_t>, double> longest_s;
+    for (const Row& row : report.rows) {
+        double& longest = longest_s[row.batch];
+        if (row.prediction) longest = std::max({longest, row.prediction->host_s, row.prediction->device_s});
+    }
+    return Columns<Row>{
+        {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
+        {"device", "device", Unit::text, &Row::device},
+        {"device_profile", "profile", Unit::text, &Row::device_profile},
+        {"framework", "framework", Unit::text, &Row::framework},
+        {"framework_version", "version", Unit::text, &Row::framework_version},
+        {"versioned_framework", "framework", Unit::text,
+         [](const Row& row) { return row.framework + " " + row.framework_version; }},
+        {"host", "host", Unit::text, &Row::host},
+        {"precision", "precision", Unit::text, [&](const Row&) { return report.precision; }},
+        {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
+        {"unmeasured", "", Unit::text,
+         [](const Row& row) { return row.unmeasured.empty() ? Value() : row.unmeasured; }},
+        {"ratio_to_best", "to best", Unit::plain,
+         [](const Row& row) {
+             if (!row.prediction) return Value();
+             const double ratio = row.ratio_to_best;
+             return Value(ratio, ratio == 1 ? "best" : significant(ratio) + "x");
+         }},
+        {"skipped", "skipped", Unit::text, [](const Row& row) { return row.prediction ? Value() : row.skipped; }},
+        {"all_warnings", "", Unit::text,
+         [&](const Row& row) {
+             return row.prediction ? joined(report.warnings, row.prediction->warnings) : report.warnings;
+         }},
+        {"bars", "host above device", Unit::bars,
+         [longest_s](const Row& row) {
+             const Prediction& p = *row.prediction;
+             return host_and_device_bars(p.host_s, p.device_s, longest_s.at(row.batch));
+         }}}
+        .including(prediction_columns(), &Row::prediction)
+        .including(memory_columns(), &Row::memory);
+}
+
 std::string to_table(const ComparisonReport& report, Style style) {
     std::string title = fmt::format("{}, {}", report.model, name_of(report.precision));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
-    std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n\n";
-    Table table({{"device", Align::left},
-                 {"framework", Align::left},
-                 {"host", Align::left},
-                 {"batch"},
-                 {"latency ms"},
-                 {"90 % interval"},
-                 {"bound", Align::left},
-                 {"host share"},
-                 {"overhead"},
-                 {"to best"},
-                 {"memory"}});
     std::string skipped;
+    std::vector<ComparisonRow> rows;
     for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction) {
+        if (row.prediction) {
+            rows.push_back(row);
+        } else {
             skipped +=
                 fmt::format("not compared: {}\n",
                             escape_terminal(fmt::format("{} on {}: {}", row.framework, row.device, row.skipped)));
-            continue;
         }
-        const Prediction& p = *row.prediction;
-        const bool best = row.ratio_to_best == 1;
-        table.add(
-            {{row.device},
-             {fmt::format("{} {}", row.framework, row.framework_version)},
-             {row.host},
-             {batch_text(row)},
-             {milliseconds(p.latency_s), best ? Tone::strong : Tone::plain},
-             {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
-             {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
-             {percent(host_share(p))},
-             {percent(equations::framework_overhead(p.latency_s, p.device_s))},
-             {best ? "best" : significant(row.ratio_to_best) + "x"},
-             {row.memory ? byte_size(row.memory->total_bytes()) + (row.memory->fits() ? "" : ", does not fit") : "",
-              row.memory && !row.memory->fits() ? Tone::warning : Tone::plain}});
     }
-    text += table.print(style);
+    Columns<ComparisonRow> columns = comparison_columns(report);
+    columns.add({"latency_s", "latency", Unit::milliseconds, [](const ComparisonRow& row) {
+                     return Value(row.prediction->latency_s, row.ratio_to_best == 1 ? Tone::strong : Tone::plain);
+                 }});
+    std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n\n" +
+                       columns
+                           .select(rows,
+                                   "device versioned_framework host batch latency_s interval bound host_share "
+                                   "framework_overhead ratio_to_best total_and_fits")
+                           .print(style);
     if (!skipped.empty()) text += "\n" + skipped;
     for (const std::string& line : rules_without_rows(report)) text += "\n" + escape_terminal(line);
     return text + "\nhost share: of host and device time together; overhead: share of the latency that the GPU waits\n";
 }
 
 std::string to_json(const ComparisonReport& report) {
-    Json json = {{"schema_version", 1},
-                 {"model", report.model},
-                 {"precision", name_of(report.precision)},
-                 {"dims", report.dims},
-                 {"rows", Json::array()}};
-    for (const ComparisonRow& row : report.rows) json["rows"].push_back(row_json(row));
-    json["warnings"] = report.warnings;
-    return to_text(json);
+    return to_text(Json{{"schema_version", 1},
+                        {"model", report.model},
+                        {"precision", name_of(report.precision)},
+                        {"dims", report.dims},
+                        {"rows", comparison_columns(report)
+                                     .select(report.rows,
+                                             "device device_profile framework framework_version host batch "
+                                             "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s "
+                                             "device_s bound host_share framework_overhead sm_active ratio_to_best "
+                                             "coverage_time warnings memory fits")
+                                     .json()},
+                        {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ComparisonReport& report) {
-    std::string text;
-    append_csv_row(text, std::vector<std::string>{"model",
-                                                  "device",
-                                                  "framework",
-                                                  "framework_version",
-                                                  "host",
-                                                  "precision",
-                                                  "batch",
-                                                  "latency_s",
-                                                  "low_s",
-                                                  "high_s",
-                                                  "host_s",
-                                                  "device_s",
-                                                  "bound",
-                                                  "host_share",
-                                                  "framework_overhead",
-                                                  "ratio_to_best",
-                                                  "memory_bytes",
-                                                  "fits",
-                                                  "skipped",
-                                                  "warnings"});
-    for (const ComparisonRow& row : report.rows) {
-        std::vector<std::string> cells{report.model,
-                                       row.device,
-                                       row.framework,
-                                       row.framework_version,
-                                       row.host,
-                                       std::string(name_of(report.precision)),
-                                       row.batch ? std::to_string(*row.batch) : ""};
-        if (row.prediction) {
-            const Prediction& p = *row.prediction;
-            for (const double s : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s})
-                cells.push_back(format_number(s));
-            cells.emplace_back(name_of(p.bound));
-            for (const double share :
-                 {host_share(p), equations::framework_overhead(p.latency_s, p.device_s), row.ratio_to_best}) {
-                cells.push_back(format_number(share));
-            }
-            cells.push_back(row.memory ? format_number(row.memory->total_bytes()) : "");
-            cells.emplace_back(row.memory ? (row.memory->fits() ? "1" : "0") : "");
-            cells.emplace_back();
-            cells.push_back(one_cell(report.warnings, p.warnings));
-        } else {
-            cells.resize(cells.size() + 11);
-            cells.push_back(row.skipped);
-            cells.push_back(one_cell(report.warnings, {}));
-        }
-        append_csv_row(text, cells);
-    }
-    return text;
+    return comparison_columns(report)
+        .select(report.rows,
+                "model device framework framework_version host precision batch latency_s low_s high_s host_s device_s "
+                "bound host_share framework_overhead ratio_to_best memory_bytes=total_bytes fits skipped "
+                "warnings=all_warnings")
+        .csv();
 }
 
 }  // namespace ftax::report

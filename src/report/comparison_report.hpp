@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ftax/predict.hpp"
-#include "src/report/table.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 
@@ -33,15 +33,14 @@ struct ComparisonReport {
         warnings{};  ///< of the file and the anchors; each prediction has its own and its profiles'
 };
 
-/// Host time as a share of host and device time together.
-[[nodiscard]] double host_share(const Prediction& prediction);
-
 /// Fills in ratio_to_best from the rows' predictions.
 void rank(ComparisonReport& report);
 
 /// Says of each framework that has none whose rows its rules rest on, once.
 [[nodiscard]] std::vector<std::string> rules_without_rows(const ComparisonReport& report);
 
+/// Refer to the report.
+[[nodiscard]] Columns<ComparisonRow> comparison_columns(const ComparisonReport& report);
 [[nodiscard]] std::string to_table(const ComparisonReport& report, Style style);
 [[nodiscard]] std::string to_json(const ComparisonReport& report);
 [[nodiscard]] std::string to_csv(const ComparisonReport& report);

@@ -11,30 +11,25 @@ namespace ftax::report {
 namespace {
 
 std::string causes_section(const Crossover& crossover) {
-    PageTable table("causes", {{"kind", "kind", CellKind::text},
-                               {"operations", "operations"},
-                               {"host", "host_s"},
-                               {"of the host's time"},
-                               {"share", "", CellKind::bars}});
-    for (const HostCause& cause : crossover.causes) {
-        const double share = cause.host_s / crossover.host_s;
-        table.row();
-        table.text(name_of(cause.kind));
-        table.number(static_cast<double>(cause.operations), std::to_string(cause.operations));
-        table.number(cause.host_s, duration(cause.host_s));
-        table.number(share, percent(share));
-        table.bars({{"host", share}});
-    }
-    return section(fmt::format("What costs the host most, of {}", duration(crossover.host_s)), table.html());
+    using Cause = HostCause;
+    const auto share = [&](const Cause& cause) { return cause.host_s / crossover.host_s; };
+    const Columns<Cause> columns{{"kind", "kind", Unit::text, &Cause::kind},
+                                 {"operations", "operations", Unit::plain, &Cause::operations},
+                                 {"host_s", "host", Unit::duration, &Cause::host_s},
+                                 {"", "of the host's time", Unit::share, share},
+                                 {"", "share", Unit::bars, [&](const Cause& c) {
+                                      return Json{{"host", share(c)}};
+                                  }}};
+    return section(fmt::format("What costs the host most, of {}", duration(crossover.host_s)),
+                   columns.select(crossover.causes).page_table("causes"));
 }
 
 std::string interval_table(const Crossover& crossover) {
-    PageTable table("interval",
-                    {{"crossover batch", "batch"}, {"90 % from", "low"}, {"to", "high"}, {"host there", "host_s"}});
-    table.row();
-    for (const double batch : {crossover.batch, crossover.low, crossover.high}) table.number(batch, significant(batch));
-    table.number(crossover.host_s, duration(crossover.host_s));
-    return table.html();
+    const Columns<Crossover> columns{{"batch", "crossover batch", Unit::significant, &Crossover::batch},
+                                     {"low", "90 % from", Unit::significant, &Crossover::low},
+                                     {"high", "to", Unit::significant, &Crossover::high},
+                                     {"host_s", "host there", Unit::duration, &Crossover::host_s}};
+    return columns.select(std::span(&crossover, 1)).page_table("interval");
 }
 
 }  // namespace

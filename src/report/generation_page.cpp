@@ -52,38 +52,13 @@ Chart step_chart(const GenerationReport& report) {
 }
 
 std::string generations_section(const GenerationReport& report) {
-    std::vector<PageColumn> columns{{"cards", "cards"},
-                                    {"batch", "batch"},
-                                    {"first token", "ttft_s"},
-                                    {"per token", "tpot_s"},
-                                    {"total", "total_s"},
-                                    {"90 % from", "low_s"},
-                                    {"to", "high_s"},
-                                    {"tokens/s", "tokens_per_s"},
-                                    {"prompt bound by", "", CellKind::text},
-                                    {"decoding bound by", "", CellKind::text},
-                                    {"memory"},
-                                    {"fits", "fits", CellKind::text}};
-    if (report.dollars_per_hour) columns.push_back({"tokens/$", "tokens_per_dollar"});
-    PageTable table("generations", columns);
-    for (const GenerationRow& row : report.rows) {
-        const Generation& g = row.generation;
-        table.row();
-        table.number(row.cards, std::to_string(row.cards));
-        table.batch(g.request.batch);
-        for (const double seconds : {g.ttft_s, g.tpot_s, g.total_s, g.low_s, g.high_s}) {
-            table.number(seconds, duration(seconds));
-        }
-        table.number(g.tokens_per_s, significant(g.tokens_per_s));
-        table.text(name_of(g.prefill.bound));
-        table.text(name_of(g.decode.bound));
-        table.number(g.memory.total_bytes(), byte_size(g.memory.total_bytes()));
-        table.text(g.memory.fits() ? "yes" : "no");
-        if (const auto tokens = tokens_per_dollar(report, row)) table.number(*tokens, count(*tokens));
-    }
+    const Grid table =
+        generation_columns(report).select(report.rows,
+                                          "cards batch ttft_s tpot_s total_s low_s high_s tokens_per_s "
+                                          "=prefill_bound =decode_bound =total_bytes fits ?tokens_per_dollar");
     return section(fmt::format("Prompts of {} tokens, {} new ones", report.rows.back().generation.request.prompt,
                                report.rows.back().generation.request.new_tokens),
-                   table.html());
+                   table.page_table("generations"));
 }
 
 std::vector<std::string> warnings_of(const GenerationReport& report) {

@@ -3,22 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "src/io/csv.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/number.hpp"
-#include "src/report/memory_report.hpp"
+#include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json phase_json(const Prediction& p) {
-    return {{"latency_s", p.latency_s}, {"low_s", p.low_s},          {"high_s", p.high_s},  {"host_s", p.host_s},
-            {"device_s", p.device_s},   {"bound", name_of(p.bound)}, {"kernels", p.kernels}};
+    return prediction_columns().json(p, "latency_s low_s high_s host_s device_s bound kernels");
 }
 
 Json crossover_json(const DecodeCrossover& crossover) {
@@ -38,34 +32,16 @@ Json crossover_json(const DecodeCrossover& crossover) {
     return json;
 }
 
-Json row_json(const GenerationReport& report, const GenerationRow& row) {
-    const Generation& g = row.generation;
-    Json json = {{"batch", g.request.batch},
-                 {"prompt", g.request.prompt},
-                 {"longest_prompt", std::max(g.request.prompt, g.request.longest_prompt)},
-                 {"new_tokens", g.request.new_tokens},
-                 {"cards", row.cards},
-                 {"ttft_s", g.ttft_s},
-                 {"tpot_s", g.tpot_s},
-                 {"first_tpot_s", g.first_tpot_s},
-                 {"last_tpot_s", g.last_tpot_s},
-                 {"total_s", g.total_s},
-                 {"low_s", g.low_s},
-                 {"high_s", g.high_s},
-                 {"tokens_per_s", g.tokens_per_s}};
-    if (const auto tokens = tokens_per_dollar(report, row)) json["tokens_per_dollar"] = *tokens;
-    json["prefill"] = phase_json(g.prefill);
-    json["prefill"]["passes"] = g.prefill_passes;
-    json["decode"] = phase_json(g.decode);
-    json["decode"]["mean_host_s"] = g.decode_host_s;
-    json["decode"]["mean_device_s"] = g.decode_device_s;
-    json["crossover"] = crossover_json(row.crossover);
-    json["memory"] = memory_json(g.memory);
-    json["fits"] = g.memory.fits();
-    json["at_once"] = g.at_once;
-    json["waves"] = g.waves;
-    if (row.largest_batch) json["largest_batch"] = *row.largest_batch;
-    json["warnings"] = g.warnings;
+Json prefill_json(const Generation& g) {
+    Json json = phase_json(g.prefill);
+    json["passes"] = g.prefill_passes;
+    return json;
+}
+
+Json decode_json(const Generation& g) {
+    Json json = phase_json(g.decode);
+    json["mean_host_s"] = g.decode_host_s;
+    json["mean_device_s"] = g.decode_device_s;
     return json;
 }
 
@@ -92,48 +68,76 @@ std::string print_decode_crossover(const DecodeCrossover& crossover, const Gener
 
 }  // namespace
 
-std::optional<double> tokens_per_dollar(const GenerationReport& report, const GenerationRow& row) {
-    if (!report.dollars_per_hour) return std::nullopt;
-    constexpr double seconds_per_hour = 3600;
-    return row.generation.tokens_per_s * seconds_per_hour / (*report.dollars_per_hour * row.cards);
+Columns<GenerationRow> generation_columns(const GenerationReport& report) {
+    using G = Generation;
+    using Row = GenerationRow;
+    const Columns<G> own{
+        {"batch", "batch", Unit::plain, [](const G& g) { return g.request.batch; }},
+        {"prompt", "prompt", Unit::plain, [](const G& g) { return g.request.prompt; }},
+        {"longest_prompt", "longest prompt", Unit::plain,
+         [](const G& g) { return std::max(g.request.prompt, g.request.longest_prompt); }},
+        {"new_tokens", "new tokens", Unit::plain, [](const G& g) { return g.request.new_tokens; }},
+        {"ttft_s", "first token", Unit::milliseconds, [](const G& g) { return Value(g.ttft_s, Tone::strong); }},
+        {"tpot_s", "per token", Unit::milliseconds, [](const G& g) { return Value(g.tpot_s, Tone::strong); }},
+        {"first_tpot_s", "first step", Unit::milliseconds, &G::first_tpot_s},
+        {"last_tpot_s", "last step", Unit::milliseconds, &G::last_tpot_s},
+        {"tpot_range", "first to last", Unit::plain,
+         [](const G& g) { return range_value(g.first_tpot_s, g.last_tpot_s, milliseconds); }},
+        {"total_s", "total", Unit::seconds, &G::total_s},
+        {"low_s", "90 % from", Unit::seconds, &G::low_s},
+        {"high_s", "to", Unit::seconds, &G::high_s},
+        {"interval", "90 % interval", Unit::plain,
+         [](const G& g) { return range_value(g.low_s, g.high_s, significant); }},
+        {"tokens_per_s", "tokens/s", Unit::significant, &G::tokens_per_s},
+        {"prefill", "", Unit::text, prefill_json},
+        {"decode", "", Unit::text, decode_json},
+        {"prefill_bound", "prompt bound by", Unit::text, [](const G& g) { return g.prefill.bound; }},
+        {"decode_bound", "decoding bound by", Unit::text, [](const G& g) { return g.decode.bound; }},
+        {"bound", "bound", Unit::text,
+         [](const G& g) { return Value(g.decode.bound, g.decode.bound == Bound::host ? Tone::warning : Tone::plain); }},
+        {"decode_host_s", "host", Unit::milliseconds, &G::decode_host_s},
+        {"decode_device_s", "device", Unit::milliseconds, &G::decode_device_s},
+        {"at_once", "at once", Unit::plain, &G::at_once},
+        {"waves", "waves", Unit::plain, &G::waves},
+        {"warnings", "", Unit::text, &G::warnings},
+        {"all_warnings", "", Unit::text, [&](const G& g) { return joined(report.run.warnings, g.warnings); }}};
+    return Columns<Row>{
+        {"model", "model", Unit::text, [&](const Row&) { return report.run.model; }},
+        {"device", "device", Unit::text, [&](const Row&) { return report.run.device.device.slug; }},
+        {"framework", "framework", Unit::text, [&](const Row&) { return report.run.framework.framework; }},
+        {"framework_version", "version", Unit::text, [&](const Row&) { return report.run.framework.version; }},
+        {"precision", "precision", Unit::text, [&](const Row&) { return report.run.precision; }},
+        {"cards", "cards", Unit::plain, &Row::cards},
+        {"several_cards", "cards", Unit::plain,
+         [&](const Row& row) {
+             const bool several =
+                 std::any_of(report.rows.begin(), report.rows.end(), [](const Row& other) { return other.cards > 1; });
+             return several ? Value(row.cards) : Value();
+         }},
+        {"tokens_per_dollar", "tokens/$", Unit::amount,
+         [&](const Row& row) {
+             if (!report.dollars_per_hour) return Value();
+             constexpr double seconds_per_hour = 3600;
+             return Value(row.generation.tokens_per_s * seconds_per_hour / (*report.dollars_per_hour * row.cards));
+         }},
+        {"crossover", "", Unit::text, [](const Row& row) { return crossover_json(row.crossover); }},
+        {"largest_batch", "largest batch", Unit::plain,
+         [](const Row& row) { return row.largest_batch ? Value(*row.largest_batch) : Value(); }}}
+        .including(own, &Row::generation)
+        .including(memory_columns(), [](const Row& row) { return &row.generation.memory; });
 }
 
 std::string to_table(const GenerationReport& report, Style style) {
-    const bool priced = report.dollars_per_hour.has_value();
-    const bool asked =
-        std::any_of(report.rows.begin(), report.rows.end(), [](const auto& r) { return r.largest_batch; });
-    const bool several = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& r) { return r.cards > 1; });
-    std::vector<Table::Column> columns{{"batch"},     {"first token ms"},     {"per token ms"}, {"first to last"},
-                                       {"total s"},   {"90 % interval"},      {"tokens/s"},     {"host ms"},
-                                       {"device ms"}, {"bound", Align::left}, {"memory"},       {"fits", Align::left}};
-    if (several) columns.insert(columns.begin(), {"cards"});
-    if (priced) columns.push_back({"tokens/$"});
-    if (asked) columns.push_back({"largest batch"});
-    Table table(std::move(columns));
-    for (const GenerationRow& row : report.rows) {
-        const Generation& g = row.generation;
-        const Bound bound = g.decode.bound;
-        std::vector<Cell> cells;
-        if (several) cells.push_back({std::to_string(row.cards)});
-        cells.insert(cells.end(), {{std::to_string(g.request.batch)},
-                                   {milliseconds(g.ttft_s), Tone::strong},
-                                   {milliseconds(g.tpot_s), Tone::strong},
-                                   {fmt::format("{} to {}", milliseconds(g.first_tpot_s), milliseconds(g.last_tpot_s))},
-                                   {significant(g.total_s)},
-                                   {fmt::format("{} to {}", significant(g.low_s), significant(g.high_s))},
-                                   {significant(g.tokens_per_s)},
-                                   {milliseconds(g.decode_host_s)},
-                                   {milliseconds(g.decode_device_s)},
-                                   {std::string(name_of(bound)), bound == Bound::host ? Tone::warning : Tone::plain},
-                                   {byte_size(g.memory.total_bytes())},
-                                   {g.memory.fits() ? "yes" : "no", g.memory.fits() ? Tone::plain : Tone::warning}});
-        if (priced) cells.push_back({count(*tokens_per_dollar(report, row))});
-        if (asked) cells.push_back({row.largest_batch ? std::to_string(*row.largest_batch) : ""});
-        table.add(std::move(cells));
-    }
     const GenerationRow& last = report.rows.back();
     const Generation& g = last.generation;
-    std::string text = print_header(report.run, style) + table.print(style) + "\n";
+    std::string text = print_header(report.run, style) +
+                       generation_columns(report)
+                           .select(report.rows,
+                                   "?several_cards batch ttft_s tpot_s tpot_range total_s interval tokens_per_s "
+                                   "decode_host_s decode_device_s bound total_bytes fits ?tokens_per_dollar "
+                                   "?largest_batch")
+                           .print(style) +
+                       "\n";
     text += "first token: of the whole batch; per token, host, device and bound: a step of decoding, on average\n";
     text += fmt::format("prompts of {} tokens, {} pass{}: {}, bound by {}\n", g.request.prompt, g.prefill_passes,
                         g.prefill_passes == 1 ? "" : "es", share_of_device(g.prefill.host_s, g.prefill.device_s),
@@ -143,59 +147,24 @@ std::string to_table(const GenerationReport& report, Style style) {
 }
 
 std::string to_json(const GenerationReport& report) {
-    Json json = {{"schema_version", 1},
-                 {"model", report.run.model},
-                 {"device",
-                  {{"slug", report.run.device.device.slug},
-                   {"name", report.run.device.device.name},
-                   {"profile_version", report.run.device.version}}},
-                 {"framework",
-                  {{"name", report.run.framework.framework},
-                   {"version", report.run.framework.version},
-                   {"host", report.run.framework.host}}},
-                 {"precision", name_of(report.run.precision)},
-                 {"predictions", Json::array()}};
-    for (const GenerationRow& row : report.rows) json["predictions"].push_back(row_json(report, row));
+    Json json = run_json(report.run);
+    json["predictions"] = generation_columns(report)
+                              .select(report.rows,
+                                      "batch prompt longest_prompt new_tokens cards ttft_s tpot_s first_tpot_s "
+                                      "last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar prefill decode "
+                                      "crossover memory fits at_once waves largest_batch warnings")
+                              .json();
     json["warnings"] = report.run.warnings;
     return to_text(json);
 }
 
 std::string to_csv(const GenerationReport& report) {
-    std::string text;
-    append_csv_row(text,
-                   std::vector<std::string>{"model",           "device",        "framework",    "framework_version",
-                                            "precision",       "cards",         "batch",        "prompt",
-                                            "new_tokens",      "ttft_s",        "tpot_s",       "first_tpot_s",
-                                            "last_tpot_s",     "total_s",       "low_s",        "high_s",
-                                            "tokens_per_s",    "prefill_bound", "decode_bound", "decode_host_s",
-                                            "decode_device_s", "memory_bytes",  "fits",         "waves",
-                                            "warnings"});
-    for (const GenerationRow& row : report.rows) {
-        const Generation& g = row.generation;
-        std::vector<std::string> cells{report.run.model,
-                                       report.run.device.device.slug,
-                                       report.run.framework.framework,
-                                       report.run.framework.version,
-                                       std::string(name_of(report.run.precision)),
-                                       std::to_string(row.cards),
-                                       std::to_string(g.request.batch),
-                                       std::to_string(g.request.prompt),
-                                       std::to_string(g.request.new_tokens)};
-        for (const double value :
-             {g.ttft_s, g.tpot_s, g.first_tpot_s, g.last_tpot_s, g.total_s, g.low_s, g.high_s, g.tokens_per_s}) {
-            cells.push_back(format_number(value));
-        }
-        cells.emplace_back(name_of(g.prefill.bound));
-        cells.emplace_back(name_of(g.decode.bound));
-        for (const double value : {g.decode_host_s, g.decode_device_s, g.memory.total_bytes()}) {
-            cells.push_back(format_number(value));
-        }
-        cells.emplace_back(g.memory.fits() ? "1" : "0");
-        cells.push_back(format_number(g.waves));
-        cells.push_back(one_cell(report.run.warnings, g.warnings));
-        append_csv_row(text, cells);
-    }
-    return text;
+    return generation_columns(report)
+        .select(report.rows,
+                "model device framework framework_version precision cards batch prompt new_tokens ttft_s tpot_s "
+                "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s prefill_bound decode_bound decode_host_s "
+                "decode_device_s memory_bytes=total_bytes fits waves warnings=all_warnings")
+        .csv();
 }
 
 }  // namespace ftax::report

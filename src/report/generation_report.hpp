@@ -24,9 +24,8 @@ struct GenerationReport {
     std::optional<double> dollars_per_hour;  ///< of one card
 };
 
-/// New tokens for a dollar; nullopt without a price.
-[[nodiscard]] std::optional<double> tokens_per_dollar(const GenerationReport& report, const GenerationRow& row);
-
+/// Refer to the report.
+[[nodiscard]] Columns<GenerationRow> generation_columns(const GenerationReport& report);
 [[nodiscard]] std::string to_table(const GenerationReport& report, Style style);
 /// Schema: docs/formats.md.
 [[nodiscard]] std::string to_json(const GenerationReport& report);

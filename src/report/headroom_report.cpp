@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <functional>
 
-#include "src/io/csv.hpp"
 #include "src/io/json_document.hpp"
-#include "src/io/number.hpp"
+#include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const Prediction& base(const HeadroomReport& report) {
     return report.run.rows.front().prediction;
@@ -24,99 +21,99 @@ std::string value_text(const Headroom& growth, double value) {
     return fmt::format("{:.0f}", value);
 }
 
+Columns<Headroom> growth_columns(const std::vector<std::string>& warnings = {}) {
+    using Row = Headroom;
+    const auto grown = [](auto value) {
+        return [value](const Row& row) { return row.skipped.empty() ? Value(std::invoke(value, row)) : Value(); };
+    };
+    return {
+        {"property", "property", Unit::text, &Row::property},
+        {"from", "from", Unit::plain, grown(&Row::from)},
+        {"to", "to", Unit::plain, grown(&Row::to)},
+        {"open", "", Unit::plain, grown(&Row::is_open)},
+        {"from_text", "from", Unit::plain, [](const Row& row) { return shown(value_text(row, row.from)); }},
+        {"to_text", "to", Unit::plain,
+         [](const Row& row) { return shown(value_text(row, row.to) + (row.is_open ? " or more" : "")); }},
+        {"growth", "growth", Unit::plain,
+         [](const Row& row) { return shown(fmt::format("{:.2f}x", row.to / row.from), Tone::strong); }},
+        {"latency_s", "latency", Unit::milliseconds, grown(&Row::latency_s)},
+        {"bound", "bound there", Unit::text, grown(&Row::bound)},
+        {"skipped", "", Unit::text, [](const Row& row) { return row.skipped.empty() ? Value() : Value(row.skipped); }},
+        {"warnings", "", Unit::text, [=](const Row&) { return warnings; }}};
+}
+
+Columns<FrameworkSwitch> switch_columns(const HeadroomReport& report) {
+    using Row = FrameworkSwitch;
+    return {{"framework", "framework", Unit::text, &Row::framework},
+            {"latency_s", "latency", Unit::milliseconds, &Row::latency_s},
+            {"speed", "speed", Unit::plain,
+             [&](const Row& row) {
+                 const bool is_fastest = &row == report.switches.data();
+                 return shown(significant(base(report).latency_s / row.latency_s) + "x",
+                              is_fastest ? Tone::strong : Tone::plain);
+             }},
+            {"bound", "bound", Unit::text, &Row::bound},
+            {"calibrated", "", Unit::text, &Row::is_calibrated},
+            {"note", "", Unit::text,
+             [](const Row& row) { return row.is_calibrated ? "" : "start values, nothing measured"; }}};
+}
+
 }  // namespace
 
 std::string to_table(const HeadroomReport& report, Style style) {
     std::string text = print_header(report.run, style);
     text += fmt::format("latency {} ms, bound by {}; within {:.4g} % more:\n\n", milliseconds(base(report).latency_s),
                         name_of(base(report).bound), 100 * report.budget);
-    Table growths(
-        {{"property", Align::left}, {"from"}, {"to"}, {"growth"}, {"latency ms"}, {"bound there", Align::left}});
+    std::vector<Headroom> growths;
     std::string skipped;
     for (const Headroom& growth : report.growths) {
-        if (!growth.skipped.empty()) {
+        if (growth.skipped.empty()) {
+            growths.push_back(growth);
+        } else {
             skipped += fmt::format("{}: {}\n", growth.property, growth.skipped);
-            continue;
         }
-        growths.add({{growth.property},
-                     {value_text(growth, growth.from)},
-                     {value_text(growth, growth.to) + (growth.is_open ? " or more" : "")},
-                     {fmt::format("{:.2f}x", growth.to / growth.from), Tone::strong},
-                     {milliseconds(growth.latency_s)},
-                     {std::string(name_of(growth.bound))}});
     }
-    text += growths.print(style) + skipped;
+    text +=
+        growth_columns().select(growths, "property from_text to_text growth latency_s bound").print(style) + skipped;
     if (report.switches.empty()) return text;
-    text += fmt::format("\ninstead of {}:\n\n", report.run.framework.framework);
-    Table switches({{"framework", Align::left}, {"latency ms"}, {"speed"}, {"bound", Align::left}, {"", Align::left}});
-    for (const FrameworkSwitch& other : report.switches) {
-        switches.add({{other.framework},
-                      {milliseconds(other.latency_s)},
-                      {significant(base(report).latency_s / other.latency_s) + "x",
-                       &other == report.switches.data() ? Tone::strong : Tone::plain},
-                      {std::string(name_of(other.bound))},
-                      {other.is_calibrated ? "" : "start values, nothing measured"}});
-    }
-    return text + switches.print(style);
+    return text +
+           fmt::format(
+               "\ninstead of {}:\n\n{}", report.run.framework.framework,
+               switch_columns(report).select(report.switches, "framework latency_s speed bound note").print(style));
 }
 
 std::string to_json(const HeadroomReport& report) {
-    Json json = {{"schema_version", 1},
-                 {"model", report.run.model},
-                 {"device", report.run.device.device.slug},
-                 {"framework", report.run.framework.framework},
-                 {"framework_version", report.run.framework.version},
-                 {"host", report.run.framework.host},
-                 {"precision", name_of(report.run.precision)},
-                 {"latency_s", base(report).latency_s},
-                 {"bound", name_of(base(report).bound)},
-                 {"budget", report.budget},
-                 {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
-                 {"headroom", Json::array()},
-                 {"frameworks", Json::array()},
-                 {"warnings", report.run.warnings}};
-    for (const std::string& warning : base(report).warnings) json["warnings"].push_back(warning);
-    for (const Headroom& growth : report.growths) {
-        Json row = {{"property", growth.property}};
-        if (growth.skipped.empty()) {
-            row.update({{"from", growth.from},
-                        {"to", growth.to},
-                        {"open", growth.is_open},
-                        {"latency_s", growth.latency_s},
-                        {"bound", name_of(growth.bound)}});
-        } else {
-            row["skipped"] = growth.skipped;
-        }
-        json["headroom"].push_back(std::move(row));
-    }
-    for (const FrameworkSwitch& other : report.switches) {
-        json["frameworks"].push_back({{"framework", other.framework},
-                                      {"latency_s", other.latency_s},
-                                      {"bound", name_of(other.bound)},
-                                      {"calibrated", other.is_calibrated}});
-    }
-    return to_text(json);
+    return to_text(Json{
+        {"schema_version", 1},
+        {"model", report.run.model},
+        {"device", report.run.device.device.slug},
+        {"framework", report.run.framework.framework},
+        {"framework_version", report.run.framework.version},
+        {"host", report.run.framework.host},
+        {"precision", name_of(report.run.precision)},
+        {"latency_s", base(report).latency_s},
+        {"bound", name_of(base(report).bound)},
+        {"budget", report.budget},
+        {"fits", !report.run.rows.front().memory || report.run.rows.front().memory->fits()},
+        {"headroom", growth_columns().select(report.growths, "property from to open latency_s bound skipped").json()},
+        {"frameworks", switch_columns(report).select(report.switches, "framework latency_s bound calibrated").json()},
+        {"warnings", joined(report.run.warnings, base(report).warnings)}});
 }
 
 std::string to_csv(const HeadroomReport& report) {
-    std::string text;
-    append_csv_row(
-        text, std::vector<std::string>{"property", "from", "to", "open", "latency_s", "bound", "skipped", "warnings"});
-    const std::string warnings = one_cell(report.run.warnings, base(report).warnings);
-    for (const Headroom& growth : report.growths) {
-        const bool grows = growth.skipped.empty();
-        append_csv_row(
-            text, std::vector<std::string>{
-                      growth.property, grows ? format_number(growth.from) : "", grows ? format_number(growth.to) : "",
-                      grows ? (growth.is_open ? "1" : "0") : "", grows ? format_number(growth.latency_s) : "",
-                      grows ? std::string(name_of(growth.bound)) : "", growth.skipped, warnings});
-    }
+    Grid table = growth_columns(joined(report.run.warnings, base(report).warnings))
+                     .select(report.growths, "property from to open latency_s bound skipped warnings");
     for (const FrameworkSwitch& other : report.switches) {
-        append_csv_row(text, std::vector<std::string>{"framework", report.run.framework.framework, other.framework, "",
-                                                      format_number(other.latency_s), std::string(name_of(other.bound)),
-                                                      "", warnings});
+        table.rows.push_back({"framework",
+                              report.run.framework.framework,
+                              other.framework,
+                              {},
+                              other.latency_s,
+                              other.bound,
+                              {},
+                              joined(report.run.warnings, base(report).warnings)});
     }
-    return text;
+    return table.csv();
 }
 
 }  // namespace ftax::report

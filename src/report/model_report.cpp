@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"
-#include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
+#include "src/report/columns.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -66,30 +65,22 @@ std::string typed_name(const Tensor& tensor, const BoundShapes& bound) {
                        fmt::join(bound_type(tensor, bound).shape, ","));
 }
 
+Columns<WorkGroup> work_columns(std::string_view title) {
+    using Group = WorkGroup;
+    return {{"name", std::string(title), Unit::text,
+             [](const Group& group) { return group.name.empty() ? Value("", "(none)") : Value(group.name); }},
+            {"operators", "operators", Unit::plain, &Group::operators},
+            {"flops", "FLOPs", Unit::amount, &Group::flops},
+            {"macs", "MACs", Unit::amount, &Group::macs},
+            {"bytes", "bytes", Unit::bytes, &Group::bytes}};
+}
+
 std::string groups_table(const std::vector<WorkGroup>& groups, std::string_view title, Style style) {
-    Table table({{std::string(title), Align::left}, {"operators"}, {"FLOPs"}, {"MACs"}, {"bytes"}});
-    for (const WorkGroup& group : groups) {
-        table.add({{group.name.empty() ? "(none)" : group.name},
-                   {std::to_string(group.operators)},
-                   {count(static_cast<double>(group.flops))},
-                   {count(static_cast<double>(group.macs))},
-                   {byte_size(static_cast<double>(group.bytes))}});
-    }
-    return table.print(style);
+    return work_columns(title).select(groups).print(style);
 }
 
-nlohmann::ordered_json group_json(const WorkGroup& group) {
-    return {{"name", group.name},
-            {"operators", group.operators},
-            {"flops", group.flops},
-            {"macs", group.macs},
-            {"bytes", group.bytes}};
-}
-
-nlohmann::ordered_json groups_json(const std::vector<WorkGroup>& groups) {
-    auto json = nlohmann::ordered_json::array();
-    for (const WorkGroup& group : groups) json.push_back(group_json(group));
-    return json;
+Json groups_json(const std::vector<WorkGroup>& groups) {
+    return work_columns("").select(groups).json();
 }
 
 /// Weights under a second name: torch.export lists a tied parameter under each of its names, of which operators read
@@ -204,35 +195,32 @@ std::string to_table(const ModelReport& report, Style style) {
 }
 
 std::string to_json(const ModelReport& report) {
-    return to_text(nlohmann::ordered_json{{"schema_version", 1},
-                                          {"model", report.model},
-                                          {"format", report.format},
-                                          {"bindings", report.bindings},
-                                          {"inputs", report.inputs},
-                                          {"outputs", report.outputs},
-                                          {"parameters", report.parameters},
-                                          {"parameter_bytes", report.parameter_bytes},
-                                          {"written_bytes", report.written_bytes},
-                                          {"total", group_json(report.total)},
-                                          {"unknown_operators", report.unknown_operators},
-                                          {"unknown", report.unknown},
-                                          {"by_kind", groups_json(report.by_kind)},
-                                          {"by_module", groups_json(report.by_module)},
-                                          {"warnings", report.warnings}});
+    return to_text(Json{{"schema_version", 1},
+                        {"model", report.model},
+                        {"format", report.format},
+                        {"bindings", report.bindings},
+                        {"inputs", report.inputs},
+                        {"outputs", report.outputs},
+                        {"parameters", report.parameters},
+                        {"parameter_bytes", report.parameter_bytes},
+                        {"written_bytes", report.written_bytes},
+                        {"total", work_columns("").json(report.total)},
+                        {"unknown_operators", report.unknown_operators},
+                        {"unknown", report.unknown},
+                        {"by_kind", groups_json(report.by_kind)},
+                        {"by_module", groups_json(report.by_module)},
+                        {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ModelReport& report) {
-    std::string text;
-    append_csv_row(text, std::vector<std::string>{"grouped_by", "name", "operators", "flops", "macs", "bytes"});
-    const auto append = [&](const std::string& grouped_by, const WorkGroup& group) {
-        append_csv_row(text, std::vector<std::string>{grouped_by, group.name, std::to_string(group.operators),
-                                                      std::to_string(group.flops), std::to_string(group.macs),
-                                                      std::to_string(group.bytes)});
-    };
-    append("model", report.total);
-    for (const WorkGroup& group : report.by_kind) append("operator", group);
-    for (const WorkGroup& group : report.by_module) append("module", group);
-    return text;
+    using Row = std::pair<std::string_view, const WorkGroup*>;
+    std::vector<Row> rows{{"model", &report.total}};
+    for (const WorkGroup& group : report.by_kind) rows.emplace_back("operator", &group);
+    for (const WorkGroup& group : report.by_module) rows.emplace_back("module", &group);
+    return Columns<Row>{{"grouped_by", "", Unit::text, &Row::first}}
+        .including(work_columns(""), &Row::second)
+        .select(rows)
+        .csv();
 }
 
 }  // namespace ftax::report

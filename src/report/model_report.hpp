@@ -71,13 +71,4 @@ struct OpenModelReport {
 [[nodiscard]] std::string to_json(const OpenModelReport& report);
 [[nodiscard]] std::string to_csv(const OpenModelReport& report);
 
-/// The launches of a prediction, counted in `graph` (Predictor::graph): summed by class of kernel, and the ten that
-/// take most time of host or device, each with its kernel.
-[[nodiscard]] std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style);
-/// Every launch, in order: operator, module, kernels, host and device time, bound.
-[[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);
-[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation,
-                                        const std::vector<std::string>& warnings);
-[[nodiscard]] std::string launches_csv(const Graph& graph, const Explanation& explanation);
-
 }  // namespace ftax::report

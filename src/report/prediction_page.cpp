@@ -8,6 +8,7 @@
 
 #include "src/report/breakdown.hpp"
 #include "src/report/latency_chart.hpp"
+#include "src/report/launch_report.hpp"
 #include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/prediction_sections.hpp"
@@ -24,37 +25,23 @@ std::string roofline_section(const DeviceSpec& device, const Graph& graph, const
     if (kernels.empty()) return "";
     double device_s = 0;
     for (const RooflineKernel& kernel : kernels) device_s += kernel.launches * kernel.seconds;
-    PageTable table("kernels", {{"kernel", "", CellKind::text},
-                                {"operator", "", CellKind::text},
-                                {"units", "", CellKind::text},
-                                {"launches"},
-                                {"each"},
-                                {"of device time"},
-                                {"FLOP per byte"},
-                                {"FLOP/s"},
-                                {"bytes/s"},
-                                {"of the roof"},
-                                {"bound", "", CellKind::text}});
-    for (std::size_t i = 0; i < std::min(shown, kernels.size()); ++i) {
-        const RooflineKernel& kernel = kernels[i];
-        table.row();
-        table.text(kernel.name);
-        table.text(kernel.op);
-        table.text(kernel.path);
-        table.number(kernel.launches, std::to_string(kernel.launches));
-        table.number(kernel.seconds, duration(kernel.seconds));
-        const double share = kernel.launches * kernel.seconds / device_s;
-        table.number(share, percent(share));
-        table.number(kernel.intensity(), significant(kernel.intensity()));
-        table.number(kernel.flops_per_s(), count(kernel.flops_per_s()));
-        table.number(kernel.bytes / kernel.seconds, count(kernel.bytes / kernel.seconds));
-        if (kernel.roof_flops_per_s > 0) {
-            table.number(kernel.of_roof(), fmt::format("{:.0f} %", 100 * kernel.of_roof()));
-        } else {
-            table.empty();
-        }
-        table.text(name_of(kernel.bound));
-    }
+    using Kernel = RooflineKernel;
+    const Columns<Kernel> columns{
+        {"", "kernel", Unit::text, &Kernel::name},
+        {"", "operator", Unit::text, &Kernel::op},
+        {"", "units", Unit::text, &Kernel::path},
+        {"", "launches", Unit::plain, &Kernel::launches},
+        {"", "each", Unit::duration, &Kernel::seconds},
+        {"", "of device time", Unit::share, [&](const Kernel& k) { return k.launches * k.seconds / device_s; }},
+        {"", "FLOP per byte", Unit::significant, &Kernel::intensity},
+        {"", "FLOP/s", Unit::amount, &Kernel::flops_per_s},
+        {"", "bytes/s", Unit::amount, [](const Kernel& k) { return k.bytes / k.seconds; }},
+        {"", "of the roof", Unit::plain,
+         [](const Kernel& k) {
+             if (k.roof_flops_per_s <= 0) return Value();
+             return Value(k.of_roof(), fmt::format("{:.0f} %", 100 * k.of_roof()));
+         }},
+        {"", "bound", Unit::text, &Kernel::bound}};
     const std::string caption = fmt::format(
         "Dots: kernels{}, as large as their share of the device time. Lines: what the datasheet allows, {} of memory "
         "and the peak of the units in use; a kernel above the slope finds its operands in the L2 cache. Each operand "
@@ -66,32 +53,14 @@ std::string roofline_section(const DeviceSpec& device, const Graph& graph, const
             (kernels.size() > shown ? fmt::format("<p>The {} of {} groups of equal kernels that take most time:</p>\n",
                                                   shown, kernels.size())
                                     : "") +
-            table.html());
+            columns.select(std::span(kernels).first(std::min(shown, kernels.size()))).page_table("kernels"));
 }
 
 std::string launches_section(const Graph& graph, const std::vector<OpPrediction>& launches, std::string_view at) {
-    PageTable table("launches", {{"operator", "", CellKind::text},
-                                 {"source", "", CellKind::text},
-                                 {"module", "", CellKind::text},
-                                 {"host cost", "", CellKind::text},
-                                 {"kernels"},
-                                 {"host"},
-                                 {"device"},
-                                 {"bound", "", CellKind::text}});
-    for (const OpPrediction& launch : launches) {
-        const Op* op = launch.op == no_op ? nullptr : &graph.ops[launch.op];
-        table.row();
-        table.text(op ? std::string_view(op->name) : name_of(launch.host_kind));
-        table.text(op ? op->source : "");
-        table.text(op ? op->module : "");
-        table.text(name_of(launch.host_kind));
-        table.number(launch.kernels, std::to_string(launch.kernels));
-        table.number(launch.host_s, duration(launch.host_s));
-        table.number(launch.device_s, duration(launch.device_s));
-        table.text(name_of(launch.bound));
-    }
+    const Grid table = launch_columns(graph).select(
+        launches, "=operator =source =module =host_kind =kernels =host_s =device_s =bound");
     return section(fmt::format("Launches{}", at),
-                   folded(fmt::format("All {}, one by one", launches.size()), table.html()));
+                   folded(fmt::format("All {}, one by one", launches.size()), table.page_table("launches")));
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 
 #include "ftax/equations.hpp"
-#include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
-#include "src/io/number.hpp"
+#include "src/io/json_document.hpp"
+#include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -28,19 +28,38 @@ std::string describe(const DeviceProfile& device) {
     return device.version.empty() ? "none (built-in start values)" : device.version;
 }
 
-std::string signed_percent(double predicted, double measured) {
-    return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+/// "+3.1 %"
+Value error_value(double predicted, double measured) {
+    return shown(fmt::format("{:+.1f} %", 100 * (predicted / measured - 1)));
+}
+
+Json crossover_json(const CrossoverReport& report) {
+    Json json = {{"searched_to", report.largest}, {"batch", nullptr}};
+    if (!report.crossover) {
+        json["bound"] = name_of(report.bound);
+        return json;
+    }
+    const Crossover& crossover = *report.crossover;
+    json["batch"] = crossover.batch;
+    json["low"] = crossover.low;
+    json["high"] = crossover.high;
+    json["host_s"] = crossover.host_s;
+    json["causes"] = Json::array();
+    for (const HostCause& cause : crossover.causes) {
+        json["causes"].push_back(
+            {{"kind", name_of(cause.kind)}, {"operations", cause.operations}, {"host_s", cause.host_s}});
+    }
+    return json;
+}
+
+Json anchors_json(const AnchorPlan& plan) {
+    Json json = {{"half_width", plan.half_width}, {"runs", Json::array()}};
+    for (const SuggestedAnchor& run : plan.runs)
+        json["runs"].push_back({{"batch", run.batch}, {"half_width", run.half_width}});
+    return json;
 }
 
 }  // namespace
-
-std::string one_cell(const std::vector<std::string>& of_all, const std::vector<std::string>& of_row) {
-    std::string text;
-    for (const auto* warnings : {&of_all, &of_row}) {
-        for (const std::string& warning : *warnings) text += (text.empty() ? "" : "; ") + warning;
-    }
-    return text;
-}
 
 Coverage lowest_coverage(const std::vector<PredictionRow>& rows) {
     Coverage lowest;
@@ -111,55 +130,66 @@ std::string print_widest_components(const PredictionReport& report) {
     return text.empty() ? text : text + "\n";
 }
 
+Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
+    using Row = PredictionRow;
+    const auto measured_s = [](const Row& row) { return row.measured ? Value(row.measured->latency_s) : Value(); };
+    const auto measured_device_s = [](const Row& row) {
+        return row.measured && row.measured->device_s ? Value(*row.measured->device_s) : Value();
+    };
+    return Columns<Row>{
+        {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
+        {"device", "device", Unit::text, [&](const Row&) { return report.device.device.slug; }},
+        {"device_profile", "profile", Unit::text, [&](const Row&) { return report.device.version; }},
+        {"framework", "framework", Unit::text, [&](const Row&) { return report.framework.framework; }},
+        {"framework_version", "version", Unit::text, [&](const Row&) { return report.framework.version; }},
+        {"host", "host", Unit::text, [&](const Row&) { return report.framework.host; }},
+        {"precision", "precision", Unit::text, [&](const Row&) { return report.precision; }},
+        {"dims", "dimensions", Unit::text,
+         [&](const Row&) {
+             std::string dims;
+             for (const auto& [symbol, value] : report.dims)
+                 dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
+             return dims;
+         }},
+        {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
+        {"items_per_s", "items/s", Unit::significant,
+         [](const Row& row) {
+             return row.batch ? Value(static_cast<double>(*row.batch) / row.prediction.latency_s) : Value();
+         }},
+        {"branches", "by branch ms", Unit::plain,
+         [](const Row& row) {
+             return row.branches ? range_value(row.branches->min_s, row.branches->max_s, milliseconds) : Value();
+         }},
+        {"branches_s", "", Unit::text,
+         [](const Row& row) {
+             return row.branches ? Json{{"min", row.branches->min_s}, {"max", row.branches->max_s}} : Value();
+         }},
+        {"measured_latency_s", "measured", Unit::milliseconds, measured_s},
+        {"error", "error", Unit::plain,
+         [](const Row& row) {
+             return row.measured ? error_value(row.prediction.latency_s, row.measured->latency_s) : Value();
+         }},
+        {"measured_device_s", "measured device", Unit::milliseconds, measured_device_s},
+        {"device_error", "error", Unit::plain,
+         [](const Row& row) {
+             const bool known = row.measured && row.measured->device_s;
+             return known ? error_value(row.prediction.device_s, *row.measured->device_s) : Value();
+         }},
+        {"all_warnings", "", Unit::text,
+         [&](const Row& row) { return joined(report.warnings, row.prediction.warnings); }}}
+        .including(prediction_columns(), &Row::prediction)
+        .including(memory_columns(), &Row::memory);
+}
+
 std::string to_table(const PredictionReport& report, Style style) {
-    const auto has_measured_device = [](const PredictionRow& row) { return row.measured && row.measured->device_s; };
-    const bool measured =
-        std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.measured; });
-    const bool measured_device = std::any_of(report.rows.begin(), report.rows.end(), has_measured_device);
-    std::vector<Table::Column> columns{{"batch"},     {"latency ms"}, {"90 % interval"},      {"host ms"},
-                                       {"device ms"}, {"max ms"},     {"bound", Align::left}, {"overhead"},
-                                       {"SM active"}, {"items/s"}};
-    const bool branches =
-        std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.branches; });
-    const bool memory = std::any_of(report.rows.begin(), report.rows.end(), [](const auto& row) { return row.memory; });
-    if (memory) columns.push_back({"memory"});
-    if (branches) columns.push_back({"by branch ms"});
-    if (measured) columns.insert(columns.end(), {{"measured ms"}, {"error"}});
-    if (measured_device) columns.insert(columns.end(), {{"measured device ms"}, {"error"}});
-    Table table(std::move(columns));
-    for (const PredictionRow& row : report.rows) {
-        const Prediction& p = row.prediction;
-        std::vector<Cell> cells{{row.batch ? std::to_string(*row.batch) : "fixed"},
-                                {milliseconds(p.latency_s), Tone::strong},
-                                {fmt::format("{} to {}", milliseconds(p.low_s), milliseconds(p.high_s))},
-                                {milliseconds(p.host_s)},
-                                {milliseconds(p.device_s)},
-                                {milliseconds(p.closed_form_s)},
-                                {std::string(name_of(p.bound)), p.bound == Bound::host ? Tone::warning : Tone::plain},
-                                {percent(equations::framework_overhead(p.latency_s, p.device_s))},
-                                {percent(p.sm_active)},
-                                {row.batch ? significant(static_cast<double>(*row.batch) / p.latency_s) : ""}};
-        if (memory) {
-            const bool fits = !row.memory || row.memory->fits();
-            cells.push_back({row.memory ? byte_size(row.memory->total_bytes()) + (fits ? "" : ", does not fit") : "",
-                             fits ? Tone::plain : Tone::warning});
-        }
-        if (branches) {
-            cells.push_back({row.branches ? fmt::format("{} to {}", milliseconds(row.branches->min_s),
-                                                        milliseconds(row.branches->max_s))
-                                          : ""});
-        }
-        if (measured) {
-            cells.push_back({row.measured ? milliseconds(row.measured->latency_s) : ""});
-            cells.push_back({row.measured ? signed_percent(p.latency_s, row.measured->latency_s) : ""});
-        }
-        if (measured_device) {
-            cells.push_back({has_measured_device(row) ? milliseconds(*row.measured->device_s) : ""});
-            cells.push_back({has_measured_device(row) ? signed_percent(p.device_s, *row.measured->device_s) : ""});
-        }
-        table.add(std::move(cells));
-    }
-    std::string text = print_header(report, style) + table.print(style) + "\n";
+    std::string text = print_header(report, style) +
+                       prediction_row_columns(report)
+                           .select(report.rows,
+                                   "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
+                                   "sm_active items_per_s ?total_and_fits ?branches ?measured_latency_s ?error "
+                                   "?measured_device_s ?device_error")
+                           .print(style) +
+                       "\n";
     text +=
         "latency: one of many runs back to back (--synchronized: by itself); max: the larger of host and device\n"
         "overhead: share of the latency that the GPU waits; SM active: share in which an SM holds work (estimate)\n";
@@ -181,63 +211,29 @@ std::string print_anchors(const AnchorPlan& plan) {
 }
 
 std::string to_csv(const PredictionReport& report) {
-    std::string text;
-    append_csv_row(text, std::vector<std::string>{"model",
-                                                  "device",
-                                                  "device_profile",
-                                                  "framework",
-                                                  "framework_version",
-                                                  "host",
-                                                  "precision",
-                                                  "dims",
-                                                  "batch",
-                                                  "latency_s",
-                                                  "low_s",
-                                                  "high_s",
-                                                  "host_s",
-                                                  "device_s",
-                                                  "closed_form_s",
-                                                  "bound",
-                                                  "kernels",
-                                                  "coverage_nodes",
-                                                  "coverage_flops",
-                                                  "coverage_time",
-                                                  "framework_overhead",
-                                                  "sm_active",
-                                                  "warp_occupancy",
-                                                  "memory_bytes",
-                                                  "fits",
-                                                  "warnings"});
-    std::string dims;
-    for (const auto& [symbol, value] : report.dims)
-        dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", symbol, value);
-    for (const PredictionRow& row : report.rows) {
-        const Prediction& p = row.prediction;
-        std::vector<std::string> cells{report.model,
-                                       report.device.device.slug,
-                                       report.device.version,
-                                       report.framework.framework,
-                                       report.framework.version,
-                                       report.framework.host,
-                                       std::string(name_of(report.precision)),
-                                       dims,
-                                       row.batch ? std::to_string(*row.batch) : ""};
-        for (const double seconds : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s, p.closed_form_s}) {
-            cells.push_back(format_number(seconds));
-        }
-        cells.emplace_back(name_of(p.bound));
-        cells.push_back(std::to_string(p.kernels));
-        for (const double share :
-             {p.coverage.nodes, p.coverage.flops, p.coverage.time,
-              equations::framework_overhead(p.latency_s, p.device_s), p.sm_active, p.warp_occupancy}) {
-            cells.push_back(format_number(share));
-        }
-        cells.push_back(row.memory ? format_number(row.memory->total_bytes()) : "");
-        cells.push_back(row.memory ? (row.memory->fits() ? "1" : "0") : "");
-        cells.push_back(one_cell(report.warnings, p.warnings));
-        append_csv_row(text, cells);
-    }
-    return text;
+    return prediction_row_columns(report)
+        .select(report.rows,
+                "model device device_profile framework framework_version host precision dims batch latency_s low_s "
+                "high_s host_s device_s closed_form_s bound kernels coverage_nodes coverage_flops coverage_time "
+                "framework_overhead sm_active warp_occupancy memory_bytes=total_bytes fits warnings=all_warnings")
+        .csv();
+}
+
+std::string to_json(const PredictionReport& report) {
+    Json json = run_json(report);
+    json["dims"] = report.dims;
+    json["predictions"] =
+        prediction_row_columns(report)
+            .select(report.rows,
+                    "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
+                    "widest_component.stddev=widest_component_stddev bound kernels framework_overhead sm_active "
+                    "warp_occupancy coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
+                    "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s")
+            .json();
+    if (report.crossover) json["crossover"] = crossover_json(*report.crossover);
+    if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
+    json["warnings"] = report.warnings;
+    return to_text(json);
 }
 
 }  // namespace ftax::report

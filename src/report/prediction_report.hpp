@@ -8,7 +8,7 @@
 #include "ftax/anchor.hpp"
 #include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
-#include "src/report/table.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 
@@ -51,9 +51,6 @@ struct PredictionReport {
     std::vector<std::string> warnings{};  ///< of the file, the profiles and the anchors; predictions have their own
 };
 
-/// The warnings of a whole report and of one of its rows, as the cell of that row in CSV.
-[[nodiscard]] std::string one_cell(const std::vector<std::string>& of_all, const std::vector<std::string>& of_row);
-
 /// The least of each share over the rows.
 [[nodiscard]] Coverage lowest_coverage(const std::vector<PredictionRow>& rows);
 
@@ -63,6 +60,8 @@ struct PredictionReport {
 
 [[nodiscard]] std::string print_anchors(const AnchorPlan& plan);
 
+/// Refer to the report.
+[[nodiscard]] Columns<PredictionRow> prediction_row_columns(const PredictionReport& report);
 [[nodiscard]] std::string to_table(const PredictionReport& report, Style style);
 /// Schema: docs/formats.md.
 [[nodiscard]] std::string to_json(const PredictionReport& report);

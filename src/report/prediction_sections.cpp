@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "ftax/equations.hpp"
 #include "src/report/markup.hpp"
 #include "src/report/page.hpp"
+#include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -44,13 +44,26 @@ std::string uncovered_table(const Graph& graph) {
         if (op.kind == OpKind::custom) ++counts[op.source.empty() ? op.name : op.source];
     }
     if (counts.empty()) return "";
-    PageTable table("uncovered", {{"operator without a rule", "", CellKind::text}, {"how many"}});
-    for (const auto& [name, count] : counts) {
-        table.row();
-        table.text(name);
-        table.number(static_cast<double>(count), std::to_string(count));
-    }
-    return table.html();
+    const Columns<std::pair<const std::string, std::size_t>> columns{
+        {"operator", "operator without a rule", Unit::text, [](const auto& entry) { return entry.first; }},
+        {"count", "how many", Unit::plain, [](const auto& entry) { return entry.second; }}};
+    return columns.select(counts, "=operator =count").page_table("uncovered");
+}
+
+/// Shares of a whole, each with a bar in the colour of its look.
+struct NamedShare {
+    std::string_view name, look;
+    double value, share;
+};
+
+std::string shares_table(std::string_view id, std::string_view title, std::string_view value_title, Unit unit,
+                         std::string_view share_title, const std::vector<NamedShare>& rows) {
+    const Columns<NamedShare> columns{{"", std::string(title), Unit::text, &NamedShare::name},
+                                      {"", std::string(value_title), unit, &NamedShare::value},
+                                      {"", std::string(share_title), Unit::bars, [](const NamedShare& row) {
+                                           return Json{{std::string(row.look), row.share}};
+                                       }}};
+    return columns.select(rows).page_table(id);
 }
 
 }  // namespace
@@ -73,86 +86,30 @@ std::string crossover_paragraph(const CrossoverReport& crossover) {
 }
 
 std::string predictions_section(const PredictionReport& report) {
-    const bool measured = std::any_of(report.rows.begin(), report.rows.end(),
-                                      [](const PredictionRow& row) { return row.measured.has_value(); });
-    std::vector<PageColumn> columns{{"batch", "batch"},
-                                    {"latency", "latency_s"},
-                                    {"90 % from", "low_s"},
-                                    {"to", "high_s"},
-                                    {"host", "host_s"},
-                                    {"device", "device_s"},
-                                    {"bound", "bound", CellKind::text},
-                                    {"overhead", "framework_overhead"},
-                                    {"items/s"}};
-    const bool memory = std::any_of(report.rows.begin(), report.rows.end(),
-                                    [](const PredictionRow& row) { return row.memory.has_value(); });
-    if (memory) columns.insert(columns.end(), {{"memory", "total_bytes"}, {"fits", "fits", CellKind::text}});
-    if (measured) columns.push_back({"measured", "measured_latency_s"});
-    PageTable table("predictions", columns);
-    for (const PredictionRow& row : report.rows) {
-        const Prediction& p = row.prediction;
-        table.row();
-        table.batch(row.batch);
-        for (const double seconds : {p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s}) {
-            table.number(seconds, duration(seconds));
-        }
-        table.text(name_of(p.bound));
-        const double overhead = equations::framework_overhead(p.latency_s, p.device_s);
-        table.number(overhead, percent(overhead));
-        if (row.batch) {
-            const double items_per_s = static_cast<double>(*row.batch) / p.latency_s;
-            table.number(items_per_s, significant(items_per_s));
-        } else {
-            table.empty();
-        }
-        if (row.memory) {
-            table.number(row.memory->total_bytes(), byte_size(row.memory->total_bytes()));
-            table.text(row.memory->fits() ? "yes" : "no");
-        } else if (memory) {
-            table.empty();
-            table.empty();
-        }
-        if (row.measured) {
-            table.number(row.measured->latency_s, duration(row.measured->latency_s));
-        } else if (measured) {
-            table.empty();
-        }
-    }
-    return section("Predictions", table.html());
+    return section("Predictions", prediction_row_columns(report)
+                                      .select(report.rows,
+                                              "batch latency_s low_s high_s host_s device_s bound framework_overhead "
+                                              "=items_per_s ?total_bytes ?fits ?measured_latency_s")
+                                      .page_table("predictions"));
 }
 
 std::string breakdown_section(std::string_view title, std::string_view id, const std::vector<Share>& shares) {
     double longest_s = 0;
     for (const Share& share : shares) longest_s = std::max({longest_s, share.host_s, share.device_s});
-    PageTable table(id, {{std::string(title), "", CellKind::text},
-                         {"launches"},
-                         {"kernels"},
-                         {"host"},
-                         {"device"},
-                         {"host above device", "", CellKind::bars}});
-    for (const Share& share : shares) {
-        table.row();
-        table.text(share.name);
-        table.number(share.launches, std::to_string(share.launches));
-        table.number(share.kernels, std::to_string(share.kernels));
-        table.number(share.host_s, duration(share.host_s));
-        table.number(share.device_s, duration(share.device_s));
-        table.bars({{"host", share.host_s / longest_s}, {"device", share.device_s / longest_s}});
-    }
-    return section(fmt::format("By {}", title), table.html());
+    Columns<Share> columns = share_columns(title);
+    columns.add({"bars", "host above device", Unit::bars, [longest_s](const Share& share) {
+                     return host_and_device_bars(share.host_s, share.device_s, longest_s);
+                 }});
+    return section(fmt::format("By {}", title),
+                   columns.select(shares, "=name =launches =kernels =host_s =device_s =bars").page_table(id));
 }
 
 std::string rests_on_section(const PredictionReport& report, const Graph& graph) {
     const Coverage coverage = lowest_coverage(report.rows);
-    PageTable table("coverage",
-                    {{"of the model's", "", CellKind::text}, {"have a rule"}, {"share", "", CellKind::bars}});
-    for (const auto& [name, share] : {std::pair("operators", coverage.nodes), std::pair("FLOPs", coverage.flops),
-                                      std::pair("host and device time", coverage.time)}) {
-        table.row();
-        table.text(name);
-        table.number(share, percent(share));
-        table.bars({{"device", share}});
-    }
+    const std::string table = shares_table("coverage", "of the model's", "have a rule", Unit::share, "share",
+                                           {{"operators", "device", coverage.nodes, coverage.nodes},
+                                            {"FLOPs", "device", coverage.flops, coverage.flops},
+                                            {"host and device time", "device", coverage.time, coverage.time}});
     const std::string_view rule =
         "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
     const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
@@ -168,43 +125,34 @@ std::string rests_on_section(const PredictionReport& report, const Graph& graph)
         escape_markup(fmt::format(
             "90 % interval {} to {} around {}{}", duration(last.low_s), duration(last.high_s), duration(last.latency_s),
             last.widest_component.empty() ? "" : fmt::format("; mostly {}", last.widest_component))));
-    return section("What the answer rests on", facts + warning_list(warnings_of(report, graph)) + table.html() +
+    return section("What the answer rests on", facts + warning_list(warnings_of(report, graph)) + table +
                                                    uncovered_table(graph) + std::string(rule));
 }
 
 std::string memory_section(const MemoryUse& memory) {
-    PageTable table("memory", {{"part", "", CellKind::text}, {"bytes"}, {"of the device", "", CellKind::bars}});
-    for (const auto& [name, bytes] :
-         {std::pair("weights", memory.weights_bytes), std::pair("keys and values", memory.cache_bytes),
-          std::pair("activations", memory.activations_bytes), std::pair("workspace", memory.workspace_bytes),
-          std::pair("context", memory.context_bytes), std::pair("all", memory.total_bytes())}) {
-        table.row();
-        table.text(name);
-        table.number(bytes, byte_size(bytes));
-        table.bars({{memory.fits() ? "device" : "host", std::min(1.0, bytes / memory.capacity_bytes)}});
+    std::vector<NamedShare> rows{
+        {"weights", "", memory.weights_bytes},         {"keys and values", "", memory.cache_bytes},
+        {"activations", "", memory.activations_bytes}, {"workspace", "", memory.workspace_bytes},
+        {"context", "", memory.context_bytes},         {"all", "", memory.total_bytes()}};
+    for (NamedShare& row : rows) {
+        row.look = memory.fits() ? "device" : "host";
+        row.share = std::min(1.0, row.value / memory.capacity_bytes);
     }
     return section(fmt::format("Memory: {} of {}{}", byte_size(memory.total_bytes()), byte_size(memory.capacity_bytes),
                                memory.fits() ? "" : ", does not fit"),
-                   table.html());
+                   shares_table("memory", "part", "bytes", Unit::bytes, "of the device", rows));
 }
 
 std::string provenance_section(const PredictionReport& report) {
-    PageTable table("provenance", {{"profile", "", CellKind::text},
-                                   {"parameter", "", CellKind::text},
-                                   {"value"},
-                                   {"source", "", CellKind::text}});
-    const auto add = [&](const std::string& profile, const std::vector<Parameter>& parameters) {
-        for (const Parameter& parameter : parameters) {
-            table.row();
-            table.text(profile);
-            table.text(parameter.name);
-            table.number(parameter.value, fmt::format("{:.4g}", parameter.value));
-            table.text(parameter.source);
-        }
-    };
-    add(name_of_device_profile(report), report.device.parameters);
-    add(name_of_framework_profile(report), report.framework.parameters);
-    return section("Parameters", folded("Each with its value and source", table.html()));
+    std::vector<std::pair<std::string, const Parameter*>> rows;
+    for (const Parameter& p : report.device.parameters) rows.emplace_back(name_of_device_profile(report), &p);
+    for (const Parameter& p : report.framework.parameters) rows.emplace_back(name_of_framework_profile(report), &p);
+    using Row = std::pair<std::string, const Parameter*>;
+    const auto columns =
+        Columns<Row>{{"profile", "profile", Unit::text, &Row::first}}.including(parameter_columns(4), &Row::second);
+    return section("Parameters",
+                   folded("Each with its value and source",
+                          columns.select(rows, "=profile =name =value =source").page_table("provenance")));
 }
 
 }  // namespace ftax::report

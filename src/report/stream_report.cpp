@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "ftax/work.hpp"
 #include "src/core/checked_math.hpp"
-#include "src/io/csv.hpp"
 #include "src/io/json_document.hpp"
-#include "src/report/units.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 namespace {
@@ -24,20 +21,6 @@ Dispatch dispatch_of_reshape(const Graph& graph, const Op& op) {
     const bool copied = !graph.tensors[op.inputs[0]].strides.empty() && graph.tensors[op.outputs[0]].strides.empty();
     const bool may_copy = op.source.starts_with("aten::reshape") || op.source == "aten::flatten";
     return copied && may_copy ? Dispatch::kernel : Dispatch::view;
-}
-
-std::string_view name_of(Dispatch dispatch) noexcept {
-    switch (dispatch) {
-        case Dispatch::kernel:
-            return "kernel";
-        case Dispatch::view:
-            return "view";
-        case Dispatch::host:
-            return "host";
-        case Dispatch::sync:
-            break;
-    }
-    return "sync";
 }
 
 /// Tells kernels from views. A reshape that strides do not allow copies; `contiguous` of what is so does nothing.
@@ -66,7 +49,43 @@ Dispatch dispatch_of(const Graph& graph, const Op& op) {
     }
 }
 
+const Columns<StreamRow>& stream_columns() {
+    using Row = StreamRow;
+    const auto toned = [](auto member) {
+        return [member](const Row& row) {
+            return Value(row.*member, row.dispatch == Dispatch::kernel ? Tone::plain : Tone::quiet);
+        };
+    };
+    // A view or a host operator moves nothing: its work is not shown.
+    const auto of_kernel = [](std::int64_t Row::*member) {
+        return [member](const Row& row) {
+            return row.dispatch == Dispatch::kernel ? Value(row.*member) : Value(row.*member, "");
+        };
+    };
+    static const Columns<Row> all{{"operator", "operator", Unit::text, toned(&Row::source)},
+                                  {"dispatch", "dispatch", Unit::text, toned(&Row::dispatch)},
+                                  {"module", "module", Unit::text, toned(&Row::module)},
+                                  {"output", "output", Unit::text, toned(&Row::output)},
+                                  {"flops", "FLOPs", Unit::amount, of_kernel(&Row::flops)},
+                                  {"bytes", "bytes", Unit::bytes, of_kernel(&Row::bytes)}};
+    return all;
+}
+
 }  // namespace
+
+std::string_view name_of(Dispatch dispatch) noexcept {
+    switch (dispatch) {
+        case Dispatch::kernel:
+            return "kernel";
+        case Dispatch::view:
+            return "view";
+        case Dispatch::host:
+            return "host";
+        case Dispatch::sync:
+            break;
+    }
+    return "sync";
+}
 
 std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings) {
     const BoundShapes bound = bind(graph, bindings);
@@ -85,47 +104,15 @@ std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindin
 }
 
 std::string stream_table(const std::vector<StreamRow>& stream, Style style) {
-    Table table({{"operator", Align::left},
-                 {"dispatch", Align::left},
-                 {"module", Align::left},
-                 {"output", Align::left},
-                 {"FLOPs"},
-                 {"bytes"}});
-    for (const StreamRow& row : stream) {
-        const Tone tone = row.dispatch == Dispatch::kernel ? Tone::plain : Tone::quiet;
-        const bool works = row.dispatch == Dispatch::kernel;
-        table.add({{row.source, tone},
-                   {std::string(name_of(row.dispatch)), tone},
-                   {row.module, tone},
-                   {row.output, tone},
-                   {works ? count(static_cast<double>(row.flops)) : "", tone},
-                   {works ? byte_size(static_cast<double>(row.bytes)) : "", tone}});
-    }
-    return table.print(style);
+    return stream_columns().select(stream).print(style);
 }
 
 std::string stream_json(const std::vector<StreamRow>& stream) {
-    auto rows = nlohmann::ordered_json::array();
-    for (const StreamRow& row : stream) {
-        rows.push_back({{"operator", row.source},
-                        {"dispatch", name_of(row.dispatch)},
-                        {"module", row.module},
-                        {"output", row.output},
-                        {"flops", row.flops},
-                        {"bytes", row.bytes}});
-    }
-    return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"stream", std::move(rows)}});
+    return to_text(Json{{"schema_version", 1}, {"stream", stream_columns().select(stream).json()}});
 }
 
 std::string stream_csv(const std::vector<StreamRow>& stream) {
-    std::string text;
-    append_csv_row(text, std::vector<std::string>{"operator", "dispatch", "module", "output", "flops", "bytes"});
-    for (const StreamRow& row : stream) {
-        append_csv_row(text,
-                       std::vector<std::string>{row.source, std::string(name_of(row.dispatch)), row.module, row.output,
-                                                std::to_string(row.flops), std::to_string(row.bytes)});
-    }
-    return text;
+    return stream_columns().select(stream).csv();
 }
 
 }  // namespace ftax::report

@@ -6,7 +6,7 @@
 
 #include "ftax/graph.hpp"
 #include "ftax/types.hpp"
-#include "src/report/table.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 
@@ -17,6 +17,8 @@ enum class Dispatch : std::uint8_t {
     host,    ///< works on the host alone
     sync,    ///< the host waits for its result
 };
+
+[[nodiscard]] std::string_view name_of(Dispatch dispatch) noexcept;
 
 /// One operator in the order in which eager PyTorch dispatches them.
 struct StreamRow {

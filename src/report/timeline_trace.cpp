@@ -115,7 +115,8 @@ std::string timeline_trace(const PredictionReport& header, const Graph& graph, c
                   {"precision", name_of(header.precision)},
                   {"batch", row.batch ? Json(*row.batch) : Json(nullptr)},
                   {"latency_s", row.prediction.latency_s}};
-    return to_text({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}, {"otherData", std::move(other)}});
+    return to_text(
+        Json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}, {"otherData", std::move(other)}});
 }
 
 }  // namespace ftax::report

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "src/io/json_document.hpp"
+#include "src/report/columns.hpp"
 #include "src/report/trace_comparison.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A ratio beyond these is marked: prediction and run part here.
 constexpr double marked_ratio = 1.5;
@@ -127,40 +125,57 @@ std::string operators_table(const TraceComparison& comparison, Style style) {
     return "\n" + table.print(style);
 }
 
-std::string unpredicted_table(const TraceComparison& comparison) {
-    if (comparison.unpredicted.empty()) return {};
-    Table table({{"only in the trace", Align::left}, {"calls per pass"}, {"host"}, {"device"}, {"kernels"}});
-    for (const UnpredictedOperators& extra : comparison.unpredicted) {
-        table.add({{extra.name},
-                   {whole_or_tenths(extra.calls)},
-                   {duration(extra.measured.host_s)},
-                   {extra.measured.kernels > 0 ? duration(extra.measured.device_s) : ""},
-                   {whole_or_tenths(extra.measured.kernels)}});
-    }
-    return "\n" + table.print({});
-}
-
-std::string host_table(const TraceComparison& comparison, const std::vector<TracedParameter>& parameters) {
-    Table kinds({{"host cost", Align::left}, {"operators"}, {"predicted each"}, {"measured each"}, {"ratio"}});
-    for (const HostKindTimes& kind : comparison.host_kinds) {
-        kinds.add({{std::string(name_of(kind.kind))},
-                   {std::to_string(kind.operators)},
-                   {duration(kind.predicted_s)},
-                   {duration(kind.measured_s)},
-                   {ratio_text(kind.predicted_s, kind.measured_s)}});
-    }
-    std::string text = "\n" + kinds.print({});
-    if (parameters.empty()) return text;
-    Table table({{"the trace can calibrate", Align::left}, {"profile"}, {"trace"}});
-    for (const TracedParameter& parameter : parameters) {
-        table.add({{parameter.name}, {duration(parameter.value)}, {duration(parameter.traced)}});
-    }
-    return text + "\n" + table.print({}) +
-           "Recording costs host time itself: these are upper bounds, least so without stacks, shapes and memory.\n";
+const Columns<OperatorTimes>& times_columns() {
+    using Times = OperatorTimes;
+    const auto calls = [](const Times& times) { return Value(times.kernels, whole_or_tenths(times.kernels)); };
+    static const Columns<Times> columns{
+        {"host_s", "host", Unit::duration, &Times::host_s},
+        {"device_s", "device", Unit::duration,
+         [](const Times& times) { return times.kernels > 0 ? Value(times.device_s) : Value(times.device_s, ""); }},
+        {"kernels", "kernels", Unit::plain, calls}};
+    return columns;
 }
 
 Json times_json(const OperatorTimes& times) {
-    return {{"host_s", times.host_s}, {"device_s", times.device_s}, {"kernels", times.kernels}};
+    return times_columns().json(times);
+}
+
+Grid only_in_trace(const TraceComparison& comparison) {
+    using Row = UnpredictedOperators;
+    return Columns<Row>{{"source", "only in the trace", Unit::text, &Row::name},
+                        {"calls_per_pass", "calls per pass", Unit::plain,
+                         [](const Row& row) { return Value(row.calls, whole_or_tenths(row.calls)); }}}
+        .including(times_columns(), &Row::measured)
+        .select(comparison.unpredicted);
+}
+
+Columns<HostKindTimes> kind_columns() {
+    using Row = HostKindTimes;
+    return {{"host_kind", "host cost", Unit::text, &Row::kind},
+            {"operators", "operators", Unit::plain, &Row::operators},
+            {"predicted_s", "predicted each", Unit::duration, &Row::predicted_s},
+            {"measured_s", "measured each", Unit::duration, &Row::measured_s},
+            {"ratio", "ratio", Unit::plain,
+             [](const Row& row) { return shown(ratio_text(row.predicted_s, row.measured_s)); }}};
+}
+
+Grid parameters_grid(const std::vector<TracedParameter>& parameters) {
+    using Row = TracedParameter;
+    return Columns<Row>{{"name", "the trace can calibrate", Unit::text, &Row::name},
+                        {"profile", "profile", Unit::duration, &Row::value},
+                        {"trace", "trace", Unit::duration, &Row::traced}}
+        .select(parameters);
+}
+
+std::string unpredicted_table(const TraceComparison& comparison) {
+    return comparison.unpredicted.empty() ? "" : "\n" + only_in_trace(comparison).print({});
+}
+
+std::string host_table(const TraceComparison& comparison, const std::vector<TracedParameter>& parameters) {
+    std::string text = "\n" + kind_columns().select(comparison.host_kinds).print({});
+    if (parameters.empty()) return text;
+    return text + "\n" + parameters_grid(parameters).print({}) +
+           "Recording costs host time itself: these are upper bounds, least so without stacks, shapes and memory.\n";
 }
 
 Json optional_json(const std::optional<double>& value) {
@@ -194,9 +209,10 @@ std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
         {"predicted", times_json(comparison.predicted)},
         {"measured", times_json(comparison.measured)},
         {"operators", Json::array()},
-        {"only_in_trace", Json::array()},
-        {"host_kinds", Json::array()},
-        {"parameters", Json::array()}};
+        {"only_in_trace", only_in_trace(comparison).json()},
+        {"host_kinds",
+         kind_columns().select(comparison.host_kinds, "host_kind operators predicted_s measured_s").json()},
+        {"parameters", parameters_grid(parameters).json()}};
     for (const ComparedOperator& op : comparison.operators) {
         json["operators"].push_back({{"operator", op.name},
                                      {"source", op.source},
@@ -204,21 +220,6 @@ std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
                                      {"host_kind", name_of(op.host_kind)},
                                      {"predicted", times_json(op.predicted)},
                                      {"measured", op.measured ? times_json(*op.measured) : Json(nullptr)}});
-    }
-    for (const UnpredictedOperators& extra : comparison.unpredicted) {
-        Json entry = {{"source", extra.name}, {"calls_per_pass", extra.calls}};
-        entry.update(times_json(extra.measured));
-        json["only_in_trace"].push_back(std::move(entry));
-    }
-    for (const HostKindTimes& kind : comparison.host_kinds) {
-        json["host_kinds"].push_back({{"host_kind", name_of(kind.kind)},
-                                      {"operators", kind.operators},
-                                      {"predicted_s", kind.predicted_s},
-                                      {"measured_s", kind.measured_s}});
-    }
-    for (const TracedParameter& parameter : parameters) {
-        json["parameters"].push_back(
-            {{"name", parameter.name}, {"profile", parameter.value}, {"trace", parameter.traced}});
     }
     return to_text(json);
 }

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "src/io/number.hpp"
 #include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"
@@ -21,37 +20,14 @@ namespace {
 /// Errors of groups of rows, each named by one cell per column.
 std::string errors_table(std::string_view id, const std::vector<std::string>& by,
                          const std::vector<ValidationGroup>& groups) {
-    std::vector<PageColumn> columns;
-    for (const std::string& column : by)
-        columns.push_back({column, column, column == "batch" ? CellKind::number : CellKind::text});
-    columns.insert(columns.end(), {{"rows", "rows"},
-                                   {"median", "median_ape"},
-                                   {"MAPE", "mape"},
-                                   {"P90", "p90_ape"},
-                                   {"bias", "bias"},
-                                   {"inside 90 %", "inside_interval"},
-                                   {"MAPE above P90", "", CellKind::bars}});
     double worst = 0;
     for (const ValidationGroup& group : groups) worst = std::max({worst, group.errors.mean, group.errors.p90});
-    PageTable table(id, columns);
-    for (const ValidationGroup& group : groups) {
-        const ErrorStatistics& errors = group.errors;
-        table.row();
-        for (const std::string& value : group.values) {
-            if (const auto number = parse_number(value)) {
-                table.number(*number, value);
-            } else {
-                table.text(value);
-            }
-        }
-        table.number(static_cast<double>(errors.rows), std::to_string(errors.rows));
-        for (const double error : {errors.median, errors.mean, errors.p90})
-            table.number(error, fmt::format("{:.1f} %", 100 * error));
-        table.number(errors.bias, fmt::format("{:+.1f} %", 100 * errors.bias));
-        table.number(errors.inside, fmt::format("{:.1f} %", 100 * errors.inside));
-        table.bars({{"mape", worst > 0 ? errors.mean / worst : 0}, {"p90 host", worst > 0 ? errors.p90 / worst : 0}});
-    }
-    return table.html();
+    Columns<ValidationGroup> columns = group_columns(by);
+    columns.add({"", "MAPE above P90", Unit::bars, [&](const ValidationGroup& group) {
+                     return Json{{"mape", worst > 0 ? group.errors.mean / worst : 0},
+                                 {"p90 host", worst > 0 ? group.errors.p90 / worst : 0}};
+                 }});
+    return columns.select(groups).page_table(id);
 }
 
 std::string furthest_section(const CsvTable& table, std::span<const ValidatedRow> rows) {
@@ -65,50 +41,35 @@ std::string furthest_section(const CsvTable& table, std::span<const ValidatedRow
         return std::abs(std::log1p(error(a))) > std::abs(std::log1p(error(b)));
     });
     order.resize(std::min(shown, order.size()));
-    PageTable furthest("furthest", {{"line"},
-                                    {"measured row", "", CellKind::text},
-                                    {"measured"},
-                                    {"predicted"},
-                                    {"90 % from"},
-                                    {"to"},
-                                    {"error"},
-                                    {"bound", "", CellKind::text}});
-    for (const std::size_t i : order) {
-        const RowPrediction& p = *rows[i].prediction;
-        furthest.row();
-        furthest.number(static_cast<double>(table.line(i)), std::to_string(table.line(i)));
-        furthest.text(identity_of(table, i));
-        for (const double seconds : {rows[i].measured_s, p.latency_s, p.low_s, p.high_s})
-            furthest.number(seconds, duration(seconds));
-        furthest.number(error(i), fmt::format("{:+.1f} %", 100 * error(i)));
-        furthest.text(name_of(p.bound));
-    }
-    return section("Rows furthest off", furthest.html());
+    const auto seconds = [&](double RowPrediction::*member) {
+        return [&, member](std::size_t i) { return (*rows[i].prediction).*member; };
+    };
+    const Columns<std::size_t> columns{
+        {"", "line", Unit::plain, [&](std::size_t i) { return table.line(i); }},
+        {"", "measured row", Unit::text, [&](std::size_t i) { return identity_of(table, i); }},
+        {"", "measured", Unit::duration, [&](std::size_t i) { return rows[i].measured_s; }},
+        {"", "predicted", Unit::duration, seconds(&RowPrediction::latency_s)},
+        {"", "90 % from", Unit::duration, seconds(&RowPrediction::low_s)},
+        {"", "to", Unit::duration, seconds(&RowPrediction::high_s)},
+        {"", "error", Unit::plain,
+         [&](std::size_t i) { return Value(error(i), fmt::format("{:+.1f} %", 100 * error(i))); }},
+        {"", "bound", Unit::text, [&](std::size_t i) { return rows[i].prediction->bound; }}};
+    return section("Rows furthest off", columns.select(order).page_table("furthest"));
 }
 
 std::string skipped_section(const ValidationReport& report) {
     if (report.skipped.empty()) return "";
-    PageTable table("skipped", {{"rows"}, {"first line"}, {"reason", "", CellKind::text}});
-    for (const SkippedRows& skipped : report.skipped) {
-        table.row();
-        table.number(static_cast<double>(skipped.lines.size()), std::to_string(skipped.lines.size()));
-        table.number(static_cast<double>(skipped.lines.front()), std::to_string(skipped.lines.front()));
-        table.text(skipped.reason);
-    }
-    return section("Rows without a prediction", table.html());
+    using Skipped = SkippedRows;
+    const Columns<Skipped> columns{
+        {"", "rows", Unit::plain, [](const Skipped& skipped) { return skipped.lines.size(); }},
+        {"", "first line", Unit::plain, [](const Skipped& skipped) { return skipped.lines.front(); }},
+        {"", "reason", Unit::text, &Skipped::reason}};
+    return section("Rows without a prediction", columns.select(report.skipped).page_table("skipped"));
 }
 
 std::string provenance_section(const ValidationReport& report) {
     if (report.profiles.empty()) return "";
-    PageTable table("profiles", {{"profile of a", "kind", CellKind::text},
-                                 {"name", "name", CellKind::text},
-                                 {"version", "version", CellKind::text},
-                                 {"host", "host", CellKind::text}});
-    for (const UsedProfile& profile : report.profiles) {
-        table.row();
-        for (const std::string& cell : {profile.kind, profile.name, profile.version, profile.host}) table.text(cell);
-    }
-    return section("What it rests on", table.html());
+    return section("What it rests on", profile_columns().select(report.profiles).page_table("profiles"));
 }
 
 std::string facts(const ValidationSource& source, const ValidationReport& report) {

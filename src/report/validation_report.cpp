@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
@@ -23,21 +22,8 @@ double quantile(const std::vector<double>& sorted, double q) {
     return sorted[below] + fraction * (sorted[above] - sorted[below]);
 }
 
-std::string signed_percent(double fraction) {
-    return fmt::format("{:+.1f} %", 100 * fraction);
-}
-std::string tenths(double fraction) {
-    return fmt::format("{:.1f} %", 100 * fraction);
-}
-
-std::vector<Cell> error_cells(const ErrorStatistics& errors) {
-    return {{std::to_string(errors.rows)}, {tenths(errors.median)},       {tenths(errors.mean), Tone::strong},
-            {tenths(errors.p90)},          {signed_percent(errors.bias)}, {tenths(errors.inside)}};
-}
-
-nlohmann::ordered_json errors_json(const ErrorStatistics& errors) {
-    return {{"rows", errors.rows},   {"median_ape", errors.median}, {"mape", errors.mean},
-            {"p90_ape", errors.p90}, {"bias", errors.bias},         {"inside_interval", errors.inside}};
+Value tenths(double fraction, Tone tone = Tone::plain) {
+    return {fraction, fmt::format("{:.1f} %", 100 * fraction), tone};
 }
 
 /// The first few lines of a list that may be long.
@@ -88,6 +74,39 @@ std::optional<std::vector<std::string>> column_values(const CsvTable& table, std
     return values;
 }
 
+Columns<ErrorStatistics> error_columns() {
+    using E = ErrorStatistics;
+    return {
+        {"rows", "rows", Unit::plain, &E::rows},
+        {"median_ape", "median", Unit::plain, [](const E& e) { return tenths(e.median); }},
+        {"mape", "MAPE", Unit::plain, [](const E& e) { return tenths(e.mean, Tone::strong); }},
+        {"p90_ape", "P90", Unit::plain, [](const E& e) { return tenths(e.p90); }},
+        {"bias", "bias", Unit::plain, [](const E& e) { return Value(e.bias, fmt::format("{:+.1f} %", 100 * e.bias)); }},
+        {"inside_interval", "inside 90 %", Unit::plain, [](const E& e) { return tenths(e.inside); }}};
+}
+
+Columns<ValidationGroup> group_columns(const std::vector<std::string>& by) {
+    Columns<ValidationGroup> columns{};
+    for (std::size_t i = 0; i < by.size(); ++i) {
+        columns.add({by[i], by[i], by[i] == "batch" ? Unit::plain : Unit::text, [i](const ValidationGroup& group) {
+                         const std::string text = i < group.values.size() ? group.values[i] : "";
+                         const auto number = parse_number(text);
+                         return number ? Value(*number, text) : Value(text);
+                     }});
+    }
+    return std::move(columns).including(error_columns(), &ValidationGroup::errors);
+}
+
+const Columns<UsedProfile>& profile_columns() {
+    using P = UsedProfile;
+    static const Columns<P> columns{
+        {"kind", "profile of a", Unit::text, &P::kind},
+        {"name", "name", Unit::text, &P::name},
+        {"version", "version", Unit::text, &P::version},
+        {"host", "host", Unit::text, [](const P& p) { return p.host.empty() ? shown("") : p.host; }}};
+    return columns;
+}
+
 std::vector<ValidationGroup> errors_by(std::span<const std::string> values, std::span<const ValidatedRow> rows) {
     std::map<std::pair<double, std::string>, std::vector<const ValidatedRow*>> groups;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -120,20 +139,10 @@ ValidationReport summarise(const CsvTable& table, std::vector<std::string> by, s
 }
 
 std::string to_table(const ValidationReport& report, Style style) {
-    std::vector<Table::Column> columns;
-    for (const std::string& column : report.by) columns.push_back({column, Align::left});
-    if (columns.empty()) columns.push_back({"", Align::left});
-    const std::size_t labels = columns.size();
-    columns.insert(columns.end(), {{"rows"}, {"median"}, {"MAPE"}, {"P90"}, {"bias"}, {"inside 90 %"}});
-    Table table(std::move(columns));
-    const auto add = [&](const std::vector<std::string>& values, const ErrorStatistics& errors) {
-        std::vector<Cell> cells;
-        for (std::size_t i = 0; i < labels; ++i) cells.push_back({i < values.size() ? values[i] : ""});
-        for (Cell& cell : error_cells(errors)) cells.push_back(std::move(cell));
-        table.add(std::move(cells));
-    };
-    for (const ValidationGroup& group : report.groups) add(group.values, group.errors);
-    if (report.overall) add({"all"}, *report.overall);
+    std::vector<ValidationGroup> groups = report.groups;
+    if (report.overall) groups.push_back({{"all"}, *report.overall});
+    Grid table = group_columns(report.by.empty() ? std::vector<std::string>{""} : report.by).select(groups);
+    for (std::size_t i = 0; i < report.by.size(); ++i) table.heads[i].unit = Unit::text;
     std::string text = report.overall ? table.print(style) : "no row could be predicted\n";
     std::size_t count = 0;
     for (const SkippedRows& skipped : report.skipped) count += skipped.lines.size();
@@ -154,27 +163,20 @@ UsedProfile used(const FrameworkProfile& profile) {
 }
 
 std::string to_json(const ValidationReport& report) {
-    using Json = nlohmann::ordered_json;
     Json json = {{"schema_version", 1},
                  {"rows", report.rows},
-                 {"overall", report.overall ? errors_json(*report.overall) : Json(nullptr)},
+                 {"overall", report.overall ? error_columns().json(*report.overall) : Json(nullptr)},
                  {"groups", Json::array()},
                  {"skipped", Json::array()},
-                 {"profiles", Json::array()}};
+                 {"profiles", profile_columns().select(report.profiles).json()}};
     for (const ValidationGroup& group : report.groups) {
         Json values = Json::object();
         for (std::size_t i = 0; i < report.by.size(); ++i) values[report.by[i]] = group.values[i];
-        Json entry = {{"group", std::move(values)}};
-        entry.update(errors_json(group.errors));
-        json["groups"].push_back(std::move(entry));
+        json["groups"].push_back({{"group", std::move(values)}});
+        json["groups"].back().update(error_columns().json(group.errors));
     }
     for (const SkippedRows& skipped : report.skipped) {
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
-    }
-    for (const UsedProfile& profile : report.profiles) {
-        Json entry = {{"kind", profile.kind}, {"name", profile.name}, {"version", profile.version}};
-        if (!profile.host.empty()) entry["host"] = profile.host;
-        json["profiles"].push_back(std::move(entry));
     }
     return to_text(json);
 }

@@ -9,7 +9,7 @@
 
 #include "ftax/predict.hpp"
 #include "src/io/csv.hpp"
-#include "src/report/table.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 
@@ -85,6 +85,11 @@ struct ValidationReport {
 /// Groups rows of `table` (same order) and summarises their errors; groups sorted by their values.
 [[nodiscard]] ValidationReport summarise(const CsvTable& table, std::vector<std::string> by,
                                          std::span<const ValidatedRow> rows);
+
+[[nodiscard]] Columns<ErrorStatistics> error_columns();
+/// A column for each of `by`, then the errors.
+[[nodiscard]] Columns<ValidationGroup> group_columns(const std::vector<std::string>& by);
+[[nodiscard]] const Columns<UsedProfile>& profile_columns();
 
 [[nodiscard]] std::string to_table(const ValidationReport& report, Style style);
 [[nodiscard]] std::string to_json(const ValidationReport& report);

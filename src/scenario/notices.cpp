@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "src/io/escape.hpp"
-#include "src/report/memory_report.hpp"
+#include "src/report/quantities.hpp"
 
 namespace ftax::scenario {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/io/csv.hpp"
-#include "src/report/memory_report.hpp"
+#include "src/report/quantities.hpp"
 #include "tests/golden.hpp"
 
 using namespace ftax;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "ftax/predict.hpp"
+#include "src/report/columns.hpp"
+
+/// The launches of a prediction, whose operators are those of `graph` (Predictor::graph).
+namespace ftax::report {
+
+/// Refer to the graph.
+[[nodiscard]] Columns<OpPrediction> launch_columns(const Graph& graph);
+
+/// Sums by class of kernel, and the ten launches that take most time of host or device, each with its longest kernel.
+[[nodiscard]] std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style);
+/// Every launch, in order.
+[[nodiscard]] std::string launches_table(const Graph& graph, const Explanation& explanation, Style style);
+[[nodiscard]] std::string launches_json(const Graph& graph, const Explanation& explanation,
+                                        const std::vector<std::string>& warnings);
+[[nodiscard]] std::string launches_csv(const Graph& graph, const Explanation& explanation);
+
+}  // namespace ftax::report

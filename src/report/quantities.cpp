@@ -1,0 +1,116 @@
+#include "src/report/quantities.hpp"
+
+#include <fmt/format.h>
+
+#include "ftax/equations.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+
+const Columns<Prediction>& prediction_columns() {
+    using P = Prediction;
+    static const Columns<P> columns{
+        {"latency_s", "latency", Unit::milliseconds, [](const P& p) { return Value(p.latency_s, Tone::strong); }},
+        {"low_s", "90 % from", Unit::milliseconds, &P::low_s},
+        {"high_s", "to", Unit::milliseconds, &P::high_s},
+        {"interval", "90 % interval", Unit::plain,
+         [](const P& p) { return range_value(p.low_s, p.high_s, milliseconds); }},
+        {"host_s", "host", Unit::milliseconds, &P::host_s},
+        {"device_s", "device", Unit::milliseconds, &P::device_s},
+        {"closed_form_s", "max", Unit::milliseconds, &P::closed_form_s},
+        {"bound", "bound", Unit::text,
+         [](const P& p) { return Value(p.bound, p.bound == Bound::host ? Tone::warning : Tone::plain); }},
+        {"kernels", "kernels", Unit::plain, &P::kernels},
+        {"host_share", "host share", Unit::share, [](const P& p) { return p.host_s / (p.host_s + p.device_s); }},
+        {"framework_overhead", "overhead", Unit::share,
+         [](const P& p) { return equations::framework_overhead(p.latency_s, p.device_s); }},
+        {"sm_active", "SM active", Unit::share, &P::sm_active},
+        {"warp_occupancy", "warp occupancy", Unit::share, &P::warp_occupancy},
+        {"coverage_nodes", "operators", Unit::share, [](const P& p) { return p.coverage.nodes; }},
+        {"coverage_flops", "FLOPs", Unit::share, [](const P& p) { return p.coverage.flops; }},
+        {"coverage_time", "modelled", Unit::share, [](const P& p) { return p.coverage.time; }},
+        {"widest_component", "interval", Unit::text, &P::widest_component},
+        {"widest_component_stddev", "", Unit::share, &P::widest_component_stddev},
+        {"warnings", "warnings", Unit::text, &P::warnings}};
+    return columns;
+}
+
+const Columns<MemoryUse>& memory_columns() {
+    using M = MemoryUse;
+    static const Columns<M> columns{
+        {"weights_bytes", "weights", Unit::bytes, &M::weights_bytes},
+        {"cache_bytes", "keys and values", Unit::bytes, &M::cache_bytes},
+        {"activations_bytes", "activations", Unit::bytes, &M::activations_bytes},
+        {"workspace_bytes", "workspace", Unit::bytes, &M::workspace_bytes},
+        {"context_bytes", "context", Unit::bytes, &M::context_bytes},
+        {"total_bytes", "memory", Unit::bytes, [](const M& m) { return m.total_bytes(); }},
+        {"capacity_bytes", "capacity", Unit::bytes, &M::capacity_bytes},
+        {"fits", "fits", Unit::text,
+         [](const M& m) { return Value(m.fits(), m.fits() ? Tone::plain : Tone::warning); }},
+        {"total_and_fits", "memory", Unit::plain,
+         [](const M& m) {
+             return m.fits() ? shown(byte_size(m.total_bytes()))
+                             : shown(byte_size(m.total_bytes()) + ", does not fit", Tone::warning);
+         }},
+        {"memory", "memory", Unit::text, [](const M& m) { return memory_json(m); }}};
+    return columns;
+}
+
+Json memory_json(const MemoryUse& memory) {
+    return memory_columns().json(memory,
+                                 "weights_bytes cache_bytes activations_bytes workspace_bytes context_bytes "
+                                 "total_bytes capacity_bytes fits");
+}
+
+std::string describe(const MemoryUse& memory) {
+    std::string text =
+        fmt::format("memory: {} of {}{}: weights {}", byte_size(memory.total_bytes()), byte_size(memory.capacity_bytes),
+                    memory.fits() ? "" : ", DOES NOT FIT", byte_size(memory.weights_bytes));
+    if (memory.cache_bytes > 0) text += fmt::format(", cache {}", byte_size(memory.cache_bytes));
+    return text + fmt::format(", activations {}, workspace {}, context {}", byte_size(memory.activations_bytes),
+                              byte_size(memory.workspace_bytes), byte_size(memory.context_bytes));
+}
+
+Json run_json(const PredictionReport& report) {
+    return {{"schema_version", 1},
+            {"model", report.model},
+            {"device",
+             {{"slug", report.device.device.slug},
+              {"name", report.device.device.name},
+              {"profile_version", report.device.version}}},
+            {"framework",
+             {{"name", report.framework.framework},
+              {"version", report.framework.version},
+              {"host", report.framework.host}}},
+            {"precision", name_of(report.precision)}};
+}
+
+std::vector<std::string> joined(std::vector<std::string> of_report, const std::vector<std::string>& of_row) {
+    of_report.insert(of_report.end(), of_row.begin(), of_row.end());
+    return of_report;
+}
+
+Columns<Parameter> parameter_columns(int digits) {
+    return {{"name", "parameter", Unit::text, &Parameter::name},
+            {"value", "value", Unit::plain,
+             [digits](const Parameter& p) { return Value(p.value, fmt::format("{:.{}g}", p.value, digits)); }},
+            {"relative_stddev", "uncertainty", Unit::plain,
+             [](const Parameter& p) {
+                 return Value(p.relative_stddev, p.relative_stddev > 0 ? "± " + percent(p.relative_stddev) : "unknown");
+             }},
+            {"source", "source", Unit::text, &Parameter::source}};
+}
+
+Value batch_value(const std::optional<std::int64_t>& batch) {
+    return batch ? Value(*batch) : Value(nullptr, "fixed");
+}
+
+Value range_value(double low, double high, std::string (*print)(double)) {
+    return shown(fmt::format("{} to {}", print(low), print(high)));
+}
+
+Value host_and_device_bars(double host_s, double device_s, double longest_s) {
+    return Json{{"host", host_s / longest_s}, {"device", device_s / longest_s}};
+}
+
+}  // namespace ftax::report
