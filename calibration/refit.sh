@@ -29,6 +29,7 @@ unsound_run="A100:2022_1025_pretrained-fp32@2022-10-26"  # calibration/crossvali
 
 export FTAX_DATA=$PWD/data  # what one part writes, the next reads
 cmake --build "$build" --target ftax_program ftax_folds ftax_nas_study
+ledger() { name=$1; shift; python3 calibration/crossvalidation/ledger.py "$name" data "$build/ftax_folds" "$@"; }
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
 
 fit_devices() {
@@ -45,16 +46,17 @@ fit_devices() {
 for part in "$@"; do
     case $part in
         devices) fit_devices ;;
-        uncertainty) "$build/ftax_folds" uncertainty "$work/operators.json" "$measurements/framework_tax.csv" data ;;
+        uncertainty) "$build/ftax_folds" uncertainty "$work/operators.json" "$measurements/framework_tax.csv" \
+            data/profiles/uncertainty.json ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
-            "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data
-            "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data ;;
-        operators) "$build/ftax_folds" operators "$measurements/neusight_ops.csv" data ;;
-        layers) "$build/ftax_folds" layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" data ;;
-        serving) "$build/ftax_folds" serving "$measurements/llm_static.csv" data ;;
-        quantized) "$build/ftax_folds" quantized "$measurements/tensor_ops.csv" data ;;
-        device) "$build/ftax_folds" devices "$work/operators.json" "$measurements/framework_tax.csv" data ;;
+            "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data "$work/frameworks.csv"
+            ledger framework_tax frameworks "$measurements/framework_tax.csv" data ;;
+        operators) ledger operators operators "$measurements/neusight_ops.csv" ;;
+        layers) ledger layer_kernels layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" ;;
+        serving) ledger serving serving "$measurements/llm_static.csv" data ;;
+        quantized) ledger quantized quantized "$measurements/tensor_ops.csv" ;;
+        device) ledger device_bound devices "$work/operators.json" "$measurements/framework_tax.csv" ;;
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there
             fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"

@@ -126,8 +126,8 @@ ftax_sources(fit_sources
         scoped_unknowns.cpp serving_fit.cpp tensor_gemm_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
-        compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp layer_ledger.cpp ledger.cpp main.cpp
-        operator_ledger.cpp quantized_ledger.cpp serving_ledger.cpp variance.cpp)
+        device_folds.cpp figures.cpp folds.cpp host_profiles.cpp layer_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp
+        variance.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         additive.cpp columns.cpp host_fit.cpp score.cpp)

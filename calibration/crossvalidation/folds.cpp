@@ -15,6 +15,8 @@
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/number.hpp"
 
 namespace ftax::folds {
 namespace {
@@ -224,6 +226,49 @@ std::vector<Scored> Folds::score(LeaveOut leave_out) const {
         }
     }
     return scored;
+}
+
+std::vector<Section> score(const Folds& folds) {
+    return {
+        {"leave one model out, anchored by the other models of the run", folds.score(LeaveOut::model)},
+        {"leave one family out, anchored by the other families of the run", folds.score(LeaveOut::family)},
+        {"leave one GPU out, anchored by resnet18 at batch 1", folds.score(LeaveOut::gpu)},
+        {"leave one GPU out, anchored by batch 1 of each model", folds.score(LeaveOut::gpu_but_batch_1)},
+    };
+}
+
+std::string scored_csv(const std::vector<Section>& sections, const Folds& folds) {
+    std::string text =
+        "fold,framework,precision,gpu,run,model,batch,line,measured_s,predicted_s,low_s,high_s,host_s,device_s,"
+        "skipped\n";
+    for (const Section& section : sections) {
+        for (const Scored& s : section.rows) {
+            std::vector<std::string> cells{
+                section.title, s.row->framework, std::string(name_of(s.row->precision)), s.row->gpu,
+                s.row->run,    s.row->model,     std::to_string(s.row->batch),           std::to_string(s.row->line)};
+            for (const double seconds : {s.row->latency_s, s.predicted_s, s.low_s, s.high_s, s.host_s, s.device_s})
+                cells.push_back(format_number(seconds));
+            cells.emplace_back();
+            append_csv_row(text, cells);
+        }
+    }
+    LinesByReason unscored = folds.left_out();
+    std::set<std::size_t> scored;
+    for (const Scored& s : sections.front().rows) scored.insert(s.row->line);
+    for (const Measurement& row : folds.rows()) {
+        if (scored.contains(row.line)) continue;
+        unscored["no other model of the run tells of its host (line 7813 also says 0.3 ms where 65 would do)"]
+            .push_back(row.line);
+    }
+    for (const auto& [reason, lines] : unscored) {
+        for (const std::size_t line : lines) {
+            std::vector<std::string> cells(15);
+            cells[7] = std::to_string(line);
+            cells[14] = reason;
+            append_csv_row(text, cells);
+        }
+    }
+    return text;
 }
 
 }  // namespace ftax::folds

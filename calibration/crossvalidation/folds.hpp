@@ -58,4 +58,17 @@ class Folds {
     std::map<std::string, std::unique_ptr<Graph>> graphs_;
 };
 
+/// One way of leaving rows out, with the rows that it scores.
+struct Section {
+    std::string title;
+    std::vector<Scored> rows;
+};
+
+/// Scored rows point to rows of `folds`.
+[[nodiscard]] std::vector<Section> score(const Folds& folds);
+
+/// Every scored row with its prediction; then, without a fold, the lines that the first section does not score, and
+/// why.
+[[nodiscard]] std::string scored_csv(const std::vector<Section>& sections, const Folds& folds);
+
 }  // namespace ftax::folds

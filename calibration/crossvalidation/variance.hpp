@@ -11,9 +11,9 @@ namespace ftax::folds {
 /// Error of one row that the fit has not seen.
 struct Residual {
     std::string card;
-    std::string model;                          ///< rows of one are averaged: they share what is wrong about it
-    std::array<double, factor_count> share{};   ///< of its device time by class of kernels; that of the card is 1
-    double log_error = 0;                       ///< log(measured / predicted)
+    std::string model;                         ///< rows of one are averaged: they share what is wrong about it
+    std::array<double, factor_count> share{};  ///< of its device time by class of kernels; that of the card is 1
+    double log_error = 0;                      ///< log(measured / predicted)
 };
 
 /// Standard deviations of the log-factors of the classes between cards: log_error = Σ share · factor(card) + noise.

@@ -22,7 +22,6 @@ struct ServingScore {
     /// That run itself is left out.
     std::vector<ScoredRun> anchored;
     std::vector<FrameworkProfile> profiles;  ///< fitted on all rows, with the noise of the runs left out
-    std::vector<std::string> unfitted;       ///< frameworks whose `runs` are predicted with start values
 };
 
 /// Fits the hosts of the frameworks that serve language models, each model left out in turn, then on all rows.
@@ -30,6 +29,8 @@ struct ServingScore {
 /// of other frameworks and models are passed over.
 [[nodiscard]] ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const std::string& source);
 
-[[nodiscard]] std::string serving_markdown(const ServingScore& score);
+/// The runs of both folds as rows, and in the fold "costs" what was fitted for each framework: host_s of a pass,
+/// device_s of a sequence.
+[[nodiscard]] std::string serving_csv(const ServingScore& score);
 
 }  // namespace ftax::folds

@@ -1,4 +1,4 @@
-#include "calibration/crossvalidation/serving_ledger.hpp"
+#include "calibration/crossvalidation/serving_folds.hpp"
 
 #include <fmt/format.h>
 
@@ -16,6 +16,8 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/number.hpp"
 #include "src/scenario/language_rows.hpp"
 
 namespace ftax::folds {
@@ -117,71 +119,6 @@ void predict_runs(const std::vector<Run>& runs, const std::string& model, const 
     }
 }
 
-using Choice = std::function<bool(const ScoredRun&)>;
-
-std::vector<double> errors(const std::vector<ScoredRun>& runs, const Choice& take) {
-    std::vector<double> result;
-    for (const ScoredRun& run : runs) {
-        if (take(run)) result.push_back(std::abs(run.predicted_s / run.row.latency_s - 1));
-    }
-    return result;
-}
-
-std::string figures(const std::vector<double>& errors) {
-    double sum = 0;
-    for (const double error : errors) sum += error;
-    return fmt::format("{} | {:.1f} % | {:.1f} % | {:.1f} %", errors.size(),
-                       100 * sum / static_cast<double>(errors.size()), 100 * quantile(errors, 0.5),
-                       100 * quantile(errors, 0.9));
-}
-
-std::string figures_line(std::string_view name, std::string_view which, const std::vector<double>& errors) {
-    if (errors.empty()) return "";
-    return fmt::format("| {} | {} | {} |\n", name, which, figures(errors));
-}
-
-/// Errors of the runs that `anchored` has too, and the share of them inside their intervals.
-std::string interval_line(std::string_view framework, std::string_view known, const std::vector<ScoredRun>& runs,
-                          const std::vector<ScoredRun>& anchored) {
-    const auto take = [&](const ScoredRun& run) {
-        return framework_name(run.row.framework) == framework &&
-               std::any_of(anchored.begin(), anchored.end(),
-                           [&](const ScoredRun& other) { return other.row.line == run.row.line; });
-    };
-    std::size_t all = 0, inside = 0;
-    double width = 0;
-    for (const ScoredRun& run : runs) {
-        if (!take(run)) continue;
-        ++all;
-        if (run.low_s <= run.row.latency_s && run.row.latency_s <= run.high_s) ++inside;
-        width += std::log(run.high_s / run.low_s) / 2;
-    }
-    if (all == 0) return "";
-    return fmt::format("| {} | {} | {} | {:.0f} % | {:.0f} % |\n", framework, known, figures(errors(runs, take)),
-                       100 * static_cast<double>(inside) / static_cast<double>(all),
-                       100 * std::expm1(width / static_cast<double>(all)));
-}
-
-/// How well predicted tokens per second rank the runs of a model.
-std::string ranking_line(const std::string& model, const std::vector<ScoredRun>& runs) {
-    std::vector<const ScoredRun*> own;
-    std::vector<double> measured, predicted;
-    for (const ScoredRun& run : runs) {
-        if (run.row.model != model) continue;
-        const auto tokens = static_cast<double>(run.row.batch * run.row.new_tokens);
-        own.push_back(&run);
-        measured.push_back(tokens / run.row.latency_s);
-        predicted.push_back(tokens / run.predicted_s);
-    }
-    const auto same_work = [&](std::size_t i, std::size_t j) {
-        const LanguageMeasurement &a = own[i]->row, &b = own[j]->row;
-        return std::tie(a.prompt, a.new_tokens, a.batch) == std::tie(b.prompt, b.new_tokens, b.batch);
-    };
-    return fmt::format("| {} | {} | {:.3f} | {:.3f} |\n", model, own.size(),
-                       kendall_tau(measured, predicted, [](std::size_t, std::size_t) { return true; }),
-                       kendall_tau(measured, predicted, same_work));
-}
-
 }  // namespace
 
 ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const std::string& source) {
@@ -196,7 +133,6 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
         if (std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.row->batch == 1; })) {
             for (const auto& [name, fold] : folds)
                 predict_runs(runs, name, framework_profile(*model), nullptr, score.runs);
-            score.unfitted.push_back(framework);
             continue;
         }
         std::map<std::string, std::vector<double>> logs;
@@ -225,57 +161,29 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
     return score;
 }
 
-std::string serving_markdown(const ServingScore& score) {
+std::string serving_csv(const ServingScore& score) {
     std::string text =
-        "# Errors of language models as they are served, the model left out\n\n"
-        "Total time of a static batch: prompts, then all new tokens. Host costs are fitted on the other models; runs "
-        "whose batch exceeds the memory are scored and not fitted. At batch 1 nearly all of it is the time per token. "
-        "llama.cpp has runs of batch 1 only and is predicted with start values, two of which were chosen with these "
-        "and published runs in view.\n\n"
-        "| framework | runs | rows | MAPE | median | 90 % |\n|---|---|---|---|---|---|\n";
-    std::vector<std::string> frameworks;
-    for (const FrameworkProfile& profile : score.profiles) frameworks.push_back(profile.framework);
-    frameworks.insert(frameworks.end(), score.unfitted.begin(), score.unfitted.end());
-    for (const std::string& framework : frameworks) {
-        const auto own = [&](const ScoredRun& run) { return framework_name(run.row.framework) == framework; };
-        text += figures_line(framework, "all", errors(score.runs, own));
-        text += figures_line(framework, "batch 1",
-                             errors(score.runs, [&](const ScoredRun& run) { return own(run) && run.row.batch == 1; }));
-        text += figures_line(framework, "batch fits",
-                             errors(score.runs, [&](const ScoredRun& run) { return own(run) && !run.waits; }));
-        text += figures_line(framework, "batch waits",
-                             errors(score.runs, [&](const ScoredRun& run) { return own(run) && run.waits; }));
-        std::set<std::string> models;
-        for (const ScoredRun& run : score.runs) {
-            if (own(run)) models.insert(run.row.model);
+        "fold,framework,model,prompt,new_tokens,batch,line,waits,measured_s,predicted_s,low_s,high_s,host_s,device_s\n";
+    const auto append = [&](const std::string& fold, const std::vector<ScoredRun>& runs) {
+        for (const ScoredRun& run : runs) {
+            const LanguageMeasurement& row = run.row;
+            append_csv_row(text, std::vector<std::string>{fold, framework_name(row.framework), row.model,
+                                                          std::to_string(row.prompt), std::to_string(row.new_tokens),
+                                                          std::to_string(row.batch), std::to_string(row.line),
+                                                          run.waits ? "1" : "0", format_number(row.latency_s),
+                                                          format_number(run.predicted_s), format_number(run.low_s),
+                                                          format_number(run.high_s), "", ""});
         }
-        for (const std::string& model : models) {
-            text += figures_line(framework, model, errors(score.runs, [&](const ScoredRun& run) {
-                                     return own(run) && run.row.model == model;
-                                 }));
-        }
-    }
-    text +=
-        "\nWithout a run of the model, and with one as `--anchor`: batch 1, the fewest tokens. The interval of a model "
-        "takes its noise from the other models. The rows have total times only, so prompts and tokens are not told "
-        "apart.\n\n"
-        "| framework | known of the model | rows | MAPE | median | 90 % | inside the 90 % interval | half its width |\n"
-        "|---|---|---|---|---|---|---|---|\n";
+    };
+    append("model left out", score.runs);
+    append("one run known", score.anchored);
     for (const FrameworkProfile& profile : score.profiles) {
-        text += interval_line(profile.framework, "nothing", score.runs, score.anchored);
-        text += interval_line(profile.framework, "one run", score.anchored, score.anchored);
-    }
-    text +=
-        "\nRanking of the runs of one model by tokens per second (Kendall's τ): of all, and of frameworks that do the "
-        "same work.\n\n| model | runs | all | frameworks |\n|---|---|---|---|\n";
-    std::set<std::string> models;
-    for (const ScoredRun& run : score.runs) models.insert(run.row.model);
-    for (const std::string& model : models) text += ranking_line(model, score.runs);
-    text += "\n| framework | once per pass | once per sequence |\n|---|---|---|\n";
-    for (const FrameworkProfile& profile : score.profiles) {
-        text +=
-            fmt::format("| {} | {:.2f} ms | {:.0f} µs |\n", profile.framework,
-                        host_parameter(profile, "host.forward") * 1e3, host_parameter(profile, "host.sequence") * 1e6);
+        std::vector<std::string> cells(14);
+        cells[0] = "costs";
+        cells[1] = profile.framework;
+        cells[12] = format_number(host_parameter(profile, "host.forward"));
+        cells[13] = format_number(host_parameter(profile, "host.sequence"));
+        append_csv_row(text, cells);
     }
     return text;
 }

@@ -1,15 +1,13 @@
-#include "calibration/crossvalidation/layer_ledger.hpp"
-
-#include <fmt/format.h>
+#include "calibration/crossvalidation/layer_folds.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "calibration/fit/operator_profile.hpp"
-#include "src/io/measurement_file.hpp"
+#include "calibration/fit/quantized_fit.hpp"
+#include "src/io/profile_file.hpp"
 
 namespace ftax::folds {
 namespace {
@@ -51,8 +49,8 @@ LayerRows layer_rows(std::vector<CsvTable> tables) {
     return rows;
 }
 
-std::vector<OperatorFigures> layer_folds(const LayerRows& rows, const DeviceProfileFile& profile) {
-    std::vector<OperatorFigures> figures;
+std::vector<Figures> layer_folds(const LayerRows& rows, const DeviceProfileFile& profile) {
+    std::vector<Figures> figures;
     for (const fit::Fold& fold : fit::fit_tensor_gemm(rows.gemm).folds) {
         for (const fit::ErrorSummary& of_gpu : fold.groups) figures.push_back({fold.name, "gemm", "", of_gpu});
     }
@@ -62,7 +60,7 @@ std::vector<OperatorFigures> layer_folds(const LayerRows& rows, const DeviceProf
         for (const fit::Fold& fold : report.folds) {
             for (const fit::ErrorSummary& group : fold.groups) {
                 const std::size_t comma = group.group.find(", ");
-                OperatorFigures f{fold.name, group.group.substr(0, comma), "", group};
+                Figures f{fold.name, group.group.substr(0, comma), "", group};
                 f.of_gpu.group = group.group.substr(comma + 2);
                 figures.push_back(std::move(f));
             }
@@ -71,48 +69,19 @@ std::vector<OperatorFigures> layer_folds(const LayerRows& rows, const DeviceProf
     return figures;
 }
 
-std::string layer_ledger_markdown(std::span<const OperatorFigures> figures) {
-    std::string text =
-        "# Errors of kernels of language models' layers\n\n"
-        "tensor_ops.csv and layer_ops.csv (AIConfigurator, vidur, LLMServingSim): bf16 and f16 kernels timed alone as\n"
-        "nodes of CUDA graphs; errors in %, bias the median of log(predicted / measured). Both folds refit: without a\n"
-        "fifth of the shapes, the same on all GPUs, or without a GPU, whose matrix products are left out with it.\n"
-        "Structure and constants were chosen with all GPUs in sight. Written by `ftax_folds layers`.\n";
-    std::vector<std::string> folds, classes, gpus;
-    std::map<std::string, const OperatorFigures*> cells;
-    const auto note = [](std::vector<std::string>& seen, const std::string& name) {
-        if (std::find(seen.begin(), seen.end(), name) == seen.end()) seen.push_back(name);
-    };
-    for (const OperatorFigures& f : figures) {
-        note(folds, f.fold);
-        note(classes, f.op_class);
-        note(gpus, f.of_gpu.group);
-        cells[f.fold + f.op_class + f.of_gpu.group] = &f;
+std::vector<Figures> quantized_folds(const MeasurementFile<OperatorMeasurement>& measured) {
+    std::vector<std::pair<const DeviceSpec*, OperatorMeasurement>> rows;
+    for (std::size_t i = 0; i < measured.rows.size(); ++i) {
+        if (measured.problems[i].empty()) rows.emplace_back(&datasheet(measured.rows[i].gpu), measured.rows[i]);
     }
-    std::sort(gpus.begin(), gpus.end());
-    for (const std::string& fold : folds) {
-        text += fmt::format("\n## {}\n\nMAPE, median, bias\n\n| class | {} | mean of MAPE |\n|---|", fold,
-                            fmt::join(gpus, " | "));
-        for (std::size_t i = 0; i <= gpus.size(); ++i) text += "---|";
-        for (const std::string& op_class : classes) {
-            double sum = 0, count = 0;
-            text += "\n| " + op_class + " |";
-            for (const std::string& gpu : gpus) {
-                const auto cell = cells.find(fold + op_class + gpu);
-                if (cell == cells.end()) {
-                    text += " – |";
-                    continue;
-                }
-                const fit::ErrorSummary& e = cell->second->of_gpu;
-                sum += e.mean;
-                count += 1;
-                text += fmt::format(" {:.1f}, {:.1f}, {:+.1f} |", 100 * e.mean, 100 * e.median, 100 * e.bias);
-            }
-            text += fmt::format(" **{:.1f}** |", 100 * sum / std::max(count, 1.0));
+    std::vector<Figures> figures;
+    for (const fit::FitReport& report : fit::fit_on_tensor_gemm(rows, embedded_device_profile(), {})) {
+        for (const fit::Fold& fold : report.folds) {
+            for (const fit::ErrorSummary& group : fold.groups)
+                figures.push_back({fold.name, report.kernel_class, "", group});
         }
-        text += "\n";
     }
-    return text;
+    return figures;
 }
 
 }  // namespace ftax::folds

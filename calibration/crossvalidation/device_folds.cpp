@@ -1,4 +1,4 @@
-#include "calibration/crossvalidation/device_ledger.hpp"
+#include "calibration/crossvalidation/device_folds.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 
 #include "calibration/crossvalidation/variance.hpp"
 #include "predictors/kernels/kernel_factor.hpp"
-#include "src/io/csv.hpp"
 
 namespace ftax::folds {
 namespace {
@@ -36,9 +35,9 @@ class Scores {
         }
     }
 
-    void append_to(std::vector<DeviceFigures>& figures) {
+    void append_to(std::vector<Figures>& figures) {
         for (auto& [key, errors] : log_errors_) {
-            figures.push_back({fold_, key.first, fit::summarize(key.second, std::move(errors))});
+            figures.push_back({fold_, key.first, "", fit::summarize(key.second, std::move(errors))});
         }
     }
 
@@ -100,8 +99,7 @@ std::string generation_of(const ModelRow& row) {
     return std::string(name_of(row.device->architecture));
 }
 
-void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& start,
-                      std::vector<DeviceFigures>& figures) {
+void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::vector<Figures>& figures) {
     Scores scores("leave one model out");
     for_each_fold(rows, start, model_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
         for (const ModelRow& row : own) scores.add(row, compose(fitted, *row.device));
@@ -109,8 +107,7 @@ void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& s
     scores.append_to(figures);
 }
 
-void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start,
-                       std::vector<DeviceFigures>& figures) {
+void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::vector<Figures>& figures) {
     Scores blind("leave one GPU out, datasheet");
     Scores anchored("leave one GPU out, its longest resnet50 row known");
     for_each_fold(rows, start, device_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
@@ -159,7 +156,7 @@ std::vector<Residual> residuals(std::span<const ModelRow> rows, const DeviceProf
 
 }  // namespace
 
-std::vector<DeviceFigures> validate_devices(std::span<const ModelRow> rows) {
+std::vector<Figures> validate_devices(std::span<const ModelRow> rows) {
     Scores scores("built-in profile, in the fit");
     std::map<std::string, DeviceProfile> profiles;
     for (const ModelRow& row : rows) {
@@ -167,13 +164,13 @@ std::vector<DeviceFigures> validate_devices(std::span<const ModelRow> rows) {
         if (known == profiles.end()) known = profiles.emplace(row.device->slug, device_profile(row.device->slug)).first;
         scores.add(row, known->second);
     }
-    std::vector<DeviceFigures> figures;
+    std::vector<Figures> figures;
     scores.append_to(figures);
     return figures;
 }
 
-std::vector<DeviceFigures> device_folds(std::span<const ModelRow> rows, const DeviceProfileFile& start) {
-    std::vector<DeviceFigures> figures;
+std::vector<Figures> device_folds(std::span<const ModelRow> rows, const DeviceProfileFile& start) {
+    std::vector<Figures> figures;
     leave_models_out(rows, start, figures);
     leave_devices_out(rows, start, figures);
     return figures;
@@ -195,45 +192,6 @@ VarianceComponents variance_components(std::span<const ModelRow> rows, const Dev
         "card or the generation",
         rows.size());
     return components;
-}
-
-std::string device_ledger_csv(std::span<const DeviceFigures> figures) {
-    std::string text = "fold,precision,group,rows,mape,median,p90,bias\n";
-    for (const DeviceFigures& f : figures) {
-        append_csv_row(text, std::vector<std::string>{
-                                 f.fold, f.precision, f.of_group.group, std::to_string(f.of_group.rows),
-                                 fmt::format("{:.4f}", f.of_group.mean), fmt::format("{:.4f}", f.of_group.median),
-                                 fmt::format("{:.4f}", f.of_group.p90), fmt::format("{:.4f}", f.of_group.bias)});
-    }
-    return text;
-}
-
-std::string device_ledger_markdown(std::span<const DeviceFigures> figures) {
-    std::string text =
-        "# Forward passes that the device decides\n\n"
-        "framework_tax.csv, eager, rows whose latency grows 1.75- to 2.6-fold per doubling of the batch and exceeds "
-        "1.5\n"
-        "times the flat start; the prediction is the sum of the kernels and of the gaps between them. Errors in %, "
-        "bias the median of\n"
-        "log(predicted / measured). Each fold starts from a fit of single operators and refits on the other rows, at "
-        "most\n"
-        "12 iterations. A GPU left out is predicted from its datasheet; `V100` is the SXM2 card, the operators know "
-        "the\n"
-        "PCIe one. Written by `ftax_folds devices`; the A100 fp32 run of 2022-10-26 is left out by name.\n";
-    std::string fold;
-    for (const DeviceFigures& f : figures) {
-        if (f.fold != fold) {
-            fold = f.fold;
-            text += fmt::format(
-                "\n## {}\n\n| precision | rows of | rows | MAPE | median | P90 | bias |\n"
-                "|---|---|---|---|---|---|---|\n",
-                fold);
-        }
-        text += fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:+.1f} |\n", f.precision, f.of_group.group,
-                            f.of_group.rows, 100 * f.of_group.mean, 100 * f.of_group.median, 100 * f.of_group.p90,
-                            100 * f.of_group.bias);
-    }
-    return text;
 }
 
 }  // namespace ftax::folds
