@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -15,7 +14,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
-#include "src/cli/misuse.hpp"
+#include "src/cli/options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 
@@ -47,21 +46,6 @@ int flush_output(int code) {
     return errno == EPIPE ? other_failure : fail(other_failure, "cannot write to standard output");
 }
 
-/// Parses the command line. CLI11 hands the word after a bare `--json` or `--csv` to that option, even where it is the
-/// positional that the verb cannot do without; then the option means standard output.
-void parse(CLI::App& app, std::vector<std::string> words) {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
-    try {
-        return app.parse(std::move(reversed));
-    } catch (const CLI::RequiredError&) {
-        const auto bare = std::find_if(words.begin(), words.end(),
-                                       [](const std::string& word) { return word == "--json" || word == "--csv"; });
-        if (bare == words.end()) throw;
-        words.insert(bare + 1, "-");
-    }
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-}
-
 #ifdef FTAX_FIT_PROGRAM
 /// Goes on as the program beside this one that also fits. Loading its solvers takes as long as a prediction, which this
 /// one does without.
@@ -79,19 +63,16 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     std::set_terminate(end);
-    CLI::App app({}, "ftax");
+    const ftax::cli::CommandLine command_line("ftax");
     ftax::cli::Action action;
     const std::string_view first_word = argc > 1 ? argv[1] : "";
     try {
 #ifdef FTAX_FIT_PROGRAM
         if (!ftax::cli::stands_alone(first_word)) return become_fit_program(argv);
 #endif
-        ftax::cli::setup_verbs(app, action, first_word);
-        parse(app, {argv + 1, argv + argc});
-        return flush_output(action());
-    } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return flush_output(app.exit(error));  // --help, --version
-        return fail(static_cast<int>(ftax::ErrorCode::usage), ftax::cli::describe_misuse(app, error));
+        ftax::cli::setup_verbs(command_line.root(), action, first_word);
+        const bool is_help = !command_line.parse({argv + 1, argv + argc});
+        return flush_output(is_help ? 0 : action());
     } catch (const ftax::Error& error) {
         return fail(static_cast<int>(error.code()), error.what());
     } catch (const std::bad_alloc&) {

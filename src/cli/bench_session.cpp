@@ -158,27 +158,26 @@ std::vector<std::string> dispatch_command(const BenchArguments& arguments, int r
     return command;
 }
 
-void add_bench_options(CLI::App& verb, BenchArguments& arguments) {
+void add_bench_options(Verb verb, BenchArguments& arguments) {
     verb.add_option("--device", arguments.device, "cpu, or cuda for this machine's GPU")
-        ->check(CLI::IsMember({"cpu", "cuda", "cuda:0"}))
-        ->capture_default_str();
+        .one_of({"cpu", "cuda", "cuda:0"})
+        .capture_default_str();
     verb.add_option("--framework", arguments.framework,
                     "what runs the operators: libtorch in this program, the others through Python")
-        ->check(CLI::IsMember({"libtorch", "pytorch-eager", "torchscript", "cuda-graph", "torch-compile",
-                               "onnxruntime-cuda", "onnxruntime-cpu"},
-                              CLI::ignore_case))
-        ->capture_default_str();
-    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp")->capture_default_str();
+        .one_of({"libtorch", "pytorch-eager", "torchscript", "cuda-graph", "torch-compile", "onnxruntime-cuda",
+                 "onnxruntime-cpu"},
+                true)
+        .capture_default_str();
+    verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp").capture_default_str();
     verb.add_option("--python", arguments.python,
                     "Python that has the framework (default: $FTAX_PYTHON, then python3)");
-    verb.add_option("-o,--output", arguments.output, "folder for the results")->type_name("DIR")->capture_default_str();
+    verb.add_option("-o,--output", arguments.output, "folder for the results").type_name("DIR").capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "threads of a CPU; one is timed by its CPU time, which other processes do not lengthen")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
+        .range(1, 1024)
+        .capture_default_str();
     verb.add_flag("--quick", arguments.quick, "fewer shapes and samples: minutes instead of tens of them");
-    verb.add_option("--budget", arguments.budget_s, "seconds after which measuring stops; --resume goes on")
-        ->check(CLI::PositiveNumber);
+    verb.add_option("--budget", arguments.budget_s, "seconds after which measuring stops; --resume goes on").positive();
     verb.add_flag("--resume", arguments.resume, "continue result files: measure only what they lack");
 }
 

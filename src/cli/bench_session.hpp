@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "calibration/bench/operator_cases.hpp"
 #include "calibration/bench/result_file.hpp"
 #include "ftax/device.hpp"
+#include "src/cli/options.hpp"
 
 namespace ftax::cli {
 
@@ -32,7 +32,7 @@ struct BenchArguments {
 
 /// The command line that measures one repetition of dispatch in a process of its own, without the program.
 [[nodiscard]] std::vector<std::string> dispatch_command(const BenchArguments& arguments, int repetition);
-void add_bench_options(CLI::App& verb, BenchArguments& arguments);
+void add_bench_options(Verb verb, BenchArguments& arguments);
 
 /// A folder of result files that one device fills under one framework. Ctrl-C ends measuring between two samples.
 class BenchSession {

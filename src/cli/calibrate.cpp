@@ -192,13 +192,13 @@ int calibrate(const CalibrateArguments& arguments, BenchSession& session) {
     return arguments.bench.device == "cpu" ? calibrate_cpu(arguments, session) : calibrate_gpu(arguments, session);
 }
 
-void setup_calibrate(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("calibrate", "measure this machine, fit its profiles, prove them on networks");
+void setup_calibrate(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("calibrate", "measure this machine, fit its profiles, prove them on networks");
     const auto arguments = std::make_shared<CalibrateArguments>();
-    add_bench_options(*verb, arguments->bench);
-    verb->add_option("--max-mape", arguments->max_mape_percent,
-                     "exit with 1 when the error of the proof is larger (percent)");
-    verb->callback([arguments, &action] {
+    add_bench_options(verb, arguments->bench);
+    verb.add_option("--max-mape", arguments->max_mape_percent,
+                    "exit with 1 when the error of the proof is larger (percent)");
+    verb.callback([arguments, &action] {
         action = [arguments] {
             BenchSession session(arguments->bench);
             return calibrate(*arguments, session);

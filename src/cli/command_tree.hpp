@@ -1,8 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "src/cli/options.hpp"
 
 /// The program's commands as its man page and shell completions list them.
 namespace ftax::cli {
@@ -24,6 +25,6 @@ struct Command {
 };
 
 /// All commands of a program, each before its subcommands.
-[[nodiscard]] std::vector<Command> command_tree(const CLI::App& app);
+[[nodiscard]] std::vector<Command> command_tree(Verb app);
 
 }  // namespace ftax::cli

@@ -95,25 +95,25 @@ int run_compare(const CompareArguments& arguments) {
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
     report.warnings = warnings_besides(told);
     rank(report);
-    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                                    .json = [&] { return to_json(report); },
-                                    .csv = [&] { return to_csv(report); },
-                                    .html = [&] { return comparison_page(report); }});
+    Forms forms = forms_of(report);
+    forms.html = [&] { return comparison_page(report); };
+    write_result(arguments.output, forms);
     return 0;
 }
 
 }  // namespace
 
-void setup_compare(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("compare", "frameworks and devices side by side: --device A,B --framework X,Y");
+void setup_compare(Verb app, Action& action) {
+    const Verb verb =
+        app.add_subcommand("compare", "frameworks and devices side by side: --device A,B --framework X,Y");
     const auto arguments = std::make_shared<CompareArguments>();
-    add_model_options(*verb, arguments->model);
-    add_run_options(*verb, arguments->run);
-    add_batch_option(*verb, arguments->batches);
-    add_html_option(*verb, arguments->output, "with chart and table");
-    add_json_option(*verb, arguments->output);
-    add_csv_option(*verb, arguments->output);
-    verb->callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
+    add_model_options(verb, arguments->model);
+    add_run_options(verb, arguments->run);
+    add_batch_option(verb, arguments->batches);
+    add_html_option(verb, arguments->output, "with chart and table");
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    verb.callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
 }
 
 }  // namespace ftax::cli

@@ -138,12 +138,12 @@ std::string fish_completion(const std::vector<Command>& commands) {
 
 }  // namespace
 
-void setup_completion(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("completion", "print what completes ftax in a shell: bash, zsh or fish");
+void setup_completion(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("completion", "print what completes ftax in a shell: bash, zsh or fish");
     const auto shell = std::make_shared<std::string>();
-    verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-    verb->callback([&app, &action, shell] {
-        action = [&app, shell] {
+    verb.add_option("SHELL", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
+    verb.callback([app, &action, shell] {
+        action = [app, shell] {
             const std::vector<Command> commands = command_tree(app);
             write_standard_output(*shell == "bash"  ? bash_completion(commands)
                                   : *shell == "zsh" ? zsh_completion(commands)

@@ -27,15 +27,15 @@ int run_convert(const ConvertArguments& arguments) {
 
 }  // namespace
 
-void setup_convert(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("convert", "write a model as a text graph");
+void setup_convert(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("convert", "write a model as a text graph");
     const auto arguments = std::make_shared<ConvertArguments>();
-    add_model_options(*verb, arguments->model);
-    verb->add_option("-o,--output", arguments->output, "file to write, or standard output (-)")
-        ->type_name("FILE")
-        ->capture_default_str();
-    verb->add_flag("--short-names", arguments->short_names, "number tensors and operators: half as long");
-    verb->callback([arguments, &action] { action = [arguments] { return run_convert(*arguments); }; });
+    add_model_options(verb, arguments->model);
+    verb.add_option("-o,--output", arguments->output, "file to write, or standard output (-)")
+        .type_name("FILE")
+        .capture_default_str();
+    verb.add_flag("--short-names", arguments->short_names, "number tensors and operators: half as long");
+    verb.callback([arguments, &action] { action = [arguments] { return run_convert(*arguments); }; });
 }
 
 }  // namespace ftax::cli

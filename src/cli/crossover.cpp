@@ -46,26 +46,23 @@ int run_crossover(const CrossoverArguments& arguments) {
         report.rows.push_back(predicted_row(predictor, dims, side));
     }
     add_warnings(report);
-    write_result(
-        arguments.output,
-        {.table = [&] { return to_table(report, report::standard_output_style()); },
-         .json = [&] { return to_json(report); },
-         .csv = [&] { return to_csv(report); },
-         .html = [&] { return crossover_page(report, curve_around(report, predictor, dims), predictor.graph()); }});
+    Forms forms = forms_of(report);
+    forms.html = [&] { return crossover_page(report, curve_around(report, predictor, dims), predictor.graph()); };
+    write_result(arguments.output, forms);
     return 0;
 }
 
 }  // namespace
 
-void setup_crossover(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("crossover", "the batch at which the framework stops being the bottleneck");
+void setup_crossover(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("crossover", "the batch at which the framework stops being the bottleneck");
     const auto arguments = std::make_shared<CrossoverArguments>();
-    add_model_options(*verb, arguments->model);
-    add_run_options(*verb, arguments->run);
-    add_html_option(*verb, arguments->output, "with the curve of both sides");
-    add_json_option(*verb, arguments->output);
-    add_csv_option(*verb, arguments->output);
-    verb->callback([arguments, &action] { action = [arguments] { return run_crossover(*arguments); }; });
+    add_model_options(verb, arguments->model);
+    add_run_options(verb, arguments->run);
+    add_html_option(verb, arguments->output, "with the curve of both sides");
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    verb.callback([arguments, &action] { action = [arguments] { return run_crossover(*arguments); }; });
 }
 
 }  // namespace ftax::cli

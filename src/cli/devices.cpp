@@ -56,22 +56,22 @@ int diff_devices(const DevicesOptions& options) {
 
 }  // namespace
 
-void setup_devices(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("devices", "GPUs ftax has the datasheet of");
+void setup_devices(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("devices", "GPUs ftax has the datasheet of");
     const auto options = std::make_shared<DevicesOptions>();
-    const auto add_action = [&](CLI::App* sub, int (*run)(const DevicesOptions&)) {
-        add_json_option(*sub, options->output);
-        sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+    const auto add_action = [&](Verb sub, int (*run)(const DevicesOptions&)) {
+        add_json_option(sub, options->output);
+        sub.callback([options, run, &action] { action = [options, run] { return run(*options); }; });
     };
-    add_action(verb->add_subcommand("list", "all devices (also without a word behind `devices`)"), list_devices);
-    CLI::App* show = verb->add_subcommand("show", "one datasheet, each number with its source");
-    show->add_option("DEVICE", options->devices, "name, or the file of a datasheet")->required()->expected(1);
+    add_action(verb.add_subcommand("list", "all devices (also without a word behind `devices`)"), list_devices);
+    const Verb show = verb.add_subcommand("show", "one datasheet, each number with its source");
+    show.add_option("DEVICE", options->devices, "name, or the file of a datasheet").required().expected(1);
     add_action(show, show_device);
-    CLI::App* diff = verb->add_subcommand("diff", "devices side by side, compared with the first");
-    diff->add_option("DEVICE", options->devices, "names, or files of datasheets")->required()->expected(2, 16);
+    const Verb diff = verb.add_subcommand("diff", "devices side by side, compared with the first");
+    diff.add_option("DEVICE", options->devices, "names, or files of datasheets").required().expected(2, 16);
     add_action(diff, diff_devices);
-    add_json_option(*verb, options->output);
-    verb->callback([options, &action] {
+    add_json_option(verb, options->output);
+    verb.callback([options, &action] {
         if (!action) action = [options] { return list_devices(*options); };
     });
 }

@@ -90,11 +90,11 @@ int run_doctor(const OutputArguments& output) {
 
 }  // namespace
 
-void setup_doctor(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("doctor", "what this program and this machine can do");
+void setup_doctor(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("doctor", "what this program and this machine can do");
     const auto output = std::make_shared<OutputArguments>();
-    add_json_option(*verb, *output);
-    verb->callback([output, &action] { action = [output] { return run_doctor(*output); }; });
+    add_json_option(verb, *output);
+    verb.callback([output, &action] { action = [output] { return run_doctor(*output); }; });
 }
 
 }  // namespace ftax::cli

@@ -1,16 +1,14 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <map>
+#include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
-#include "src/report/table.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -20,39 +18,48 @@ std::string version_of(const std::string& framework) {
     return host_names(framework).empty() ? "" : framework_profile(framework).version;
 }
 
+struct HostFrameworks {
+    std::string host, frameworks;
+};
+
+const report::Columns<const FrameworkModel*>& framework_columns() {
+    using Model = const FrameworkModel*;
+    using report::Unit;
+    static const report::Columns<Model> columns{
+        {"name", "framework", Unit::text, [](const Model& model) { return model->name; }},
+        {"description", "description", Unit::text, [](const Model& model) { return model->description; }},
+        {"version", "calibrated", Unit::text,
+         [](const Model& model) {
+             const std::string version = version_of(std::string(model->name));
+             return version.empty() ? report::Value(version, "start values") : report::Value(version);
+         }},
+        {"hosts", "hosts", Unit::text, [](const Model& model) { return host_names(std::string(model->name)); }}};
+    return columns;
+}
+
 std::string frameworks_table() {
-    report::Table frameworks({{"framework", report::Align::left},
-                              {"calibrated", report::Align::left},
-                              {"description", report::Align::left}});
-    std::vector<std::string> hosts;  // in the order of their first framework
-    std::map<std::string, std::vector<std::string>> frameworks_of;
+    std::vector<HostFrameworks> hosts;  // in the order of their first framework
     for (const FrameworkModel* model : framework_models()) {
-        const std::string name(model->name);
-        const std::string version = version_of(name);
-        frameworks.add({{name}, {version.empty() ? "start values" : version}, {std::string(model->description)}});
-        for (const std::string& host : host_names(name)) {
-            if (frameworks_of[host].empty()) hosts.push_back(host);
-            frameworks_of[host].push_back(name);
+        for (const std::string& host : host_names(std::string(model->name))) {
+            const auto known = std::ranges::find(hosts, host, &HostFrameworks::host);
+            if (known == hosts.end()) {
+                hosts.push_back({host, std::string(model->name)});
+            } else {
+                known->frameworks += fmt::format(", {}", model->name);
+            }
         }
     }
-    report::Table calibrated({{"host", report::Align::left}, {"frameworks", report::Align::left}});
-    for (const std::string& host : hosts) {
-        calibrated.add({{host}, {fmt::format("{}", fmt::join(frameworks_of.at(host), ", "))}});
-    }
+    const report::Columns<HostFrameworks> calibrated{
+        {"", "host", report::Unit::text, &HostFrameworks::host},
+        {"", "frameworks", report::Unit::text, &HostFrameworks::frameworks}};
     const report::Style style = report::standard_output_style();
-    return frameworks.print(style) + "\n" + calibrated.print(style);
+    return framework_columns().select(framework_models(), "name version description").print(style) + "\n" +
+           calibrated.select(hosts).print(style);
 }
 
 std::string frameworks_json() {
-    nlohmann::ordered_json json = {{"schema_version", 1}, {"frameworks", nlohmann::ordered_json::array()}};
-    for (const FrameworkModel* model : framework_models()) {
-        const std::string name(model->name);
-        json["frameworks"].push_back({{"name", name},
-                                      {"description", model->description},
-                                      {"version", version_of(name)},
-                                      {"hosts", host_names(name)}});
-    }
-    return to_text(json);
+    return to_text(
+        report::Json{{"schema_version", 1}, {"frameworks", framework_columns().select(framework_models()).json()}});
 }
 
 int run_frameworks(const OutputArguments& output) {
@@ -62,11 +69,11 @@ int run_frameworks(const OutputArguments& output) {
 
 }  // namespace
 
-void setup_frameworks(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("frameworks", "frameworks, and the hosts they are calibrated on");
+void setup_frameworks(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("frameworks", "frameworks, and the hosts they are calibrated on");
     const auto output = std::make_shared<OutputArguments>();
-    add_json_option(*verb, *output);
-    verb->callback([output, &action] { action = [output] { return run_frameworks(*output); }; });
+    add_json_option(verb, *output);
+    verb.callback([output, &action] { action = [output] { return run_frameworks(*output); }; });
 }
 
 }  // namespace ftax::cli

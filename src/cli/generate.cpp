@@ -28,37 +28,36 @@ int run_generate(const GenerateArguments& arguments) {
             result.report, explain(generator.predictor(), last.prompts_per_pass, last.prompt_tokens_per_pass, 0),
             explain(generator.decoder(), last.request.batch, 1, prompt + last.request.new_tokens / 2));
     };
-    write_result(arguments.output, {.table = [&] { return to_table(result.report, report::standard_output_style()); },
-                                    .json = [&] { return to_json(result.report); },
-                                    .csv = [&] { return to_csv(result.report); },
-                                    .html = page});
+    Forms forms = forms_of(result.report);
+    forms.html = page;
+    write_result(arguments.output, forms);
     return 0;
 }
 
 }  // namespace
 
-void setup_generate(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("generate", "language models: time to first token, per token, memory");
+void setup_generate(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("generate", "language models: time to first token, per token, memory");
     const auto arguments = std::make_shared<GenerateArguments>();
-    add_model_options(*verb, arguments->model);
-    add_run_options(*verb, arguments->run);
-    add_batch_option(*verb, arguments->batches);
+    add_model_options(verb, arguments->model);
+    add_run_options(verb, arguments->run);
+    add_batch_option(verb, arguments->batches);
     GenerationRequest& request = arguments->request;
-    verb->add_option("--prompt", request.prompt, "tokens of each prompt, on average")->required()->type_name("N");
-    verb->add_option("--longest-prompt", request.longest_prompt, "tokens of the longest, to which eager frameworks pad")
-        ->type_name("N");
-    verb->add_option("--new-tokens", request.new_tokens, "tokens that each prompt gets")->required()->type_name("M");
-    verb->add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8")
-        ->type_name("LIST")
-        ->capture_default_str();
-    verb->add_option("--price", arguments->dollars_per_hour, "of one card, in dollars per hour")
-        ->type_name("DOLLARS")
-        ->check(CLI::PositiveNumber);
-    verb->add_flag("--largest-batch", arguments->largest_batch, "the most sequences that fit into the memory");
-    add_html_option(*verb, arguments->output, "with both phases and the memory");
-    add_json_option(*verb, arguments->output);
-    add_csv_option(*verb, arguments->output);
-    verb->callback([arguments, &action] { action = [arguments] { return run_generate(*arguments); }; });
+    verb.add_option("--prompt", request.prompt, "tokens of each prompt, on average").required().type_name("N");
+    verb.add_option("--longest-prompt", request.longest_prompt, "tokens of the longest, to which eager frameworks pad")
+        .type_name("N");
+    verb.add_option("--new-tokens", request.new_tokens, "tokens that each prompt gets").required().type_name("M");
+    verb.add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8")
+        .type_name("LIST")
+        .capture_default_str();
+    verb.add_option("--price", arguments->dollars_per_hour, "of one card, in dollars per hour")
+        .type_name("DOLLARS")
+        .positive();
+    verb.add_flag("--largest-batch", arguments->largest_batch, "the most sequences that fit into the memory");
+    add_html_option(verb, arguments->output, "with both phases and the memory");
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    verb.callback([arguments, &action] { action = [arguments] { return run_generate(*arguments); }; });
 }
 
 }  // namespace ftax::cli

@@ -73,25 +73,23 @@ int run_headroom(const HeadroomArguments& arguments) {
     options.precision = report.run.precision;
     report.growths = find_headroom(graph, predictor.device(), predictor.framework(), options, bindings, budget);
     report.switches = switches(graph, predictor, arguments, bindings);
-    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                                    .json = [&] { return to_json(report); },
-                                    .csv = [&] { return to_csv(report); }});
+    write_result(arguments.output, forms_of(report));
     return 0;
 }
 
 }  // namespace
 
-void setup_headroom(CLI::App& app, Action& action) {
-    CLI::App* verb =
+void setup_headroom(Verb app, Action& action) {
+    const Verb verb =
         app.add_subcommand("headroom", "how much wider, deeper, longer or larger in batch at the same latency");
     const auto arguments = std::make_shared<HeadroomArguments>();
-    add_model_options(*verb, arguments->model);
-    add_run_options(*verb, arguments->run);
-    verb->add_option("--batch", arguments->batch, "batch size to start from")->capture_default_str()->type_name("N");
-    verb->add_option("--budget", arguments->budget, "how much more latency is acceptable")->capture_default_str();
-    add_json_option(*verb, arguments->output);
-    add_csv_option(*verb, arguments->output);
-    verb->callback([arguments, &action] { action = [arguments] { return run_headroom(*arguments); }; });
+    add_model_options(verb, arguments->model);
+    add_run_options(verb, arguments->run);
+    verb.add_option("--batch", arguments->batch, "batch size to start from").capture_default_str().type_name("N");
+    verb.add_option("--budget", arguments->budget, "how much more latency is acceptable").capture_default_str();
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    verb.callback([arguments, &action] { action = [arguments] { return run_headroom(*arguments); }; });
 }
 
 }  // namespace ftax::cli

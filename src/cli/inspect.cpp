@@ -30,9 +30,7 @@ struct InspectArguments {
 /// What can be said of a model before each of its dimensions has a value.
 int write_open(const Graph& graph, const ShapeBindings& bindings, const OutputArguments& output) {
     const report::OpenModelReport report = report::open_model_report(graph, bindings);
-    write_result(output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                          .json = [&] { return to_json(report); },
-                          .csv = [&] { return to_csv(report); }});
+    write_result(output, forms_of(report));
     return 0;
 }
 
@@ -58,9 +56,7 @@ int run_inspect(const InspectArguments& arguments) {
     }
     if (!arguments.kernels) {
         const report::ModelReport report = report::model_report(graph, bindings, arguments.depth);
-        write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                                        .json = [&] { return to_json(report); },
-                                        .csv = [&] { return to_csv(report); }});
+        write_result(arguments.output, forms_of(report));
         return 0;
     }
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "inspect --kernels needs a --device");
@@ -84,32 +80,32 @@ int run_inspect(const InspectArguments& arguments) {
 
 }  // namespace
 
-void setup_inspect(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
+void setup_inspect(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
     const auto arguments = std::make_shared<InspectArguments>();
-    add_model_options(*verb, arguments->model);
-    verb->add_option("--batch", arguments->batch, "batch size")->type_name("N");
-    CLI::Option* const depth =
-        verb->add_option("--depth", arguments->depth, "levels of modules to list")->capture_default_str();
-    CLI::Option* const kernels =
-        verb->add_flag("--kernels", arguments->kernels,
-                       "launches with their host and device time on --device: a summary and the ten longest");
-    CLI::Option* const all = verb->add_flag("--all", arguments->all, "with --kernels: every launch, in order");
-    all->needs(kernels);
-    CLI::Option* const stream =
-        verb->add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
-    CLI::Option* const text = verb->add_flag("--text", arguments->text, "print the model as a text graph");
-    add_json_option(*verb, arguments->output);
-    add_csv_option(*verb, arguments->output);
-    CLI::App* const group = verb->add_option_group("With --kernels");
-    add_run_options(*group, arguments->run);
-    group->get_option("--device")->required(false);
+    add_model_options(verb, arguments->model);
+    verb.add_option("--batch", arguments->batch, "batch size").type_name("N");
+    const Option depth =
+        verb.add_option("--depth", arguments->depth, "levels of modules to list").capture_default_str();
+    const Option kernels =
+        verb.add_flag("--kernels", arguments->kernels,
+                      "launches with their host and device time on --device: a summary and the ten longest");
+    const Option all = verb.add_flag("--all", arguments->all, "with --kernels: every launch, in order");
+    all.needs(kernels);
+    const Option stream =
+        verb.add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
+    const Option text = verb.add_flag("--text", arguments->text, "print the model as a text graph");
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    const Verb group = verb.add_option_group("With --kernels");
+    add_run_options(group, arguments->run);
+    group.get_option("--device").required(false);
     // What one form of the answer has no use for is refused rather than passed over.
-    for (CLI::Option* option : group->get_options()) option->needs(kernels);
-    for (CLI::Option* form : {kernels, stream, text}) depth->excludes(form);
-    stream->excludes(kernels);
-    for (const char* other : {"--kernels", "--stream", "--json", "--csv"}) text->excludes(verb->get_option(other));
-    verb->callback([arguments, &action] { action = [arguments] { return run_inspect(*arguments); }; });
+    for (const Option option : group.get_options()) option.needs(kernels);
+    for (const Option form : {kernels, stream, text}) depth.excludes(form);
+    stream.excludes(kernels);
+    for (const char* other : {"--kernels", "--stream", "--json", "--csv"}) text.excludes(verb.get_option(other));
+    verb.callback([arguments, &action] { action = [arguments] { return run_inspect(*arguments); }; });
 }
 
 }  // namespace ftax::cli

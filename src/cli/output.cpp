@@ -34,22 +34,22 @@ void refuse_one_place_for_two(std::span<const Form> forms) {
 
 }  // namespace
 
-void add_json_option(CLI::App& verb, OutputArguments& arguments) {
+void add_json_option(Verb verb, OutputArguments& arguments) {
     verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)")
-        ->type_name("FILE")
-        ->expected(0, 1)
-        ->default_str(std::string(standard_output));
+        .type_name("FILE")
+        .expected(0, 1)
+        .default_str(std::string(standard_output));
 }
 
-void add_csv_option(CLI::App& verb, OutputArguments& arguments) {
+void add_csv_option(Verb verb, OutputArguments& arguments) {
     verb.add_option("--csv", arguments.csv, "write CSV to a file, or to standard output (-)")
-        ->type_name("FILE")
-        ->expected(0, 1)
-        ->default_str(std::string(standard_output));
+        .type_name("FILE")
+        .expected(0, 1)
+        .default_str(std::string(standard_output));
 }
 
-CLI::Option* add_html_option(CLI::App& verb, OutputArguments& arguments, const std::string& what) {
-    return verb.add_option("--html", arguments.html, "write a page " + what)->type_name("FILE");
+Option add_html_option(Verb verb, OutputArguments& arguments, const std::string& what) {
+    return verb.add_option("--html", arguments.html, "write a page " + what).type_name("FILE");
 }
 
 void write_result(const OutputArguments& arguments, const Forms& forms) {

@@ -81,34 +81,33 @@ int run_predict(const PredictArguments& arguments) {
     if (!arguments.measured.empty()) add_measured(report, arguments.measured);
     add_warnings(report);
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
-    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                                    .json = [&] { return to_json(report); },
-                                    .csv = [&] { return to_csv(report); },
-                                    .trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); },
-                                    .html = [&] { return prediction_page(report, predictor.graph(), explain_last()); },
-                                    .svg = [&] { return to_svg(latency_chart(report)); }});
+    Forms forms = forms_of(report);
+    forms.trace = [&] { return timeline_trace(report, predictor.graph(), explain_last()); };
+    forms.html = [&] { return prediction_page(report, predictor.graph(), explain_last()); };
+    forms.svg = [&] { return to_svg(latency_chart(report)); };
+    write_result(arguments.output, forms);
     return 0;
 }
 
 }  // namespace
 
-void setup_predict(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("predict", "latency per batch, what bounds it, and the crossover batch");
+void setup_predict(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("predict", "latency per batch, what bounds it, and the crossover batch");
     const auto arguments = std::make_shared<PredictArguments>();
-    add_model_options(*verb, arguments->model);
-    add_run_options(*verb, arguments->run);
-    add_batch_option(*verb, arguments->batches);
-    verb->add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
-        ->type_name("ROWS.csv");
-    verb->add_flag("--suggest-anchors", arguments->suggest_anchors,
-                   "name the runs whose measurement would narrow the intervals most");
-    verb->add_option("--trace", arguments->output.trace, "write the timeline of the last batch for ui.perfetto.dev")
-        ->type_name("FILE");
-    verb->add_option("--svg", arguments->output.svg, "write the chart of latency against batch")->type_name("FILE");
-    add_html_option(*verb, arguments->output, "with chart, predictions and launches");
-    add_json_option(*verb, arguments->output);
-    add_csv_option(*verb, arguments->output);
-    verb->callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });
+    add_model_options(verb, arguments->model);
+    add_run_options(verb, arguments->run);
+    add_batch_option(verb, arguments->batches);
+    verb.add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
+        .type_name("ROWS.csv");
+    verb.add_flag("--suggest-anchors", arguments->suggest_anchors,
+                  "name the runs whose measurement would narrow the intervals most");
+    verb.add_option("--trace", arguments->output.trace, "write the timeline of the last batch for ui.perfetto.dev")
+        .type_name("FILE");
+    verb.add_option("--svg", arguments->output.svg, "write the chart of latency against batch").type_name("FILE");
+    add_html_option(verb, arguments->output, "with chart, predictions and launches");
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    verb.callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });
 }
 
 }  // namespace ftax::cli

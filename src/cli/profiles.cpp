@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
@@ -14,10 +13,12 @@
 #include "src/core/near_names.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
-#include "src/report/table.hpp"
-#include "src/report/units.hpp"
+#include "src/report/quantities.hpp"
 
 namespace ftax::cli {
+using report::Columns;
+using report::Unit;
+using report::Value;
 namespace {
 
 struct ProfilesArguments {
@@ -67,9 +68,9 @@ ProfileView view_of(const std::string& name) {
     return view_of(framework_profile(framework, after_at), framework);
 }
 
-/// Five significant digits: parameters span from 1e-6 s to 1e6 bytes.
-std::string value_text(double value) {
-    return fmt::format("{:.5g}", value);
+int write_list(const OutputArguments& output, const std::string& table, const report::Json& json) {
+    write_result(output, {.table = [&] { return table; }, .json = [&] { return to_text(json); }});
+    return 0;
 }
 
 int run_list(const ProfilesArguments& arguments) {
@@ -79,55 +80,34 @@ int run_list(const ProfilesArguments& arguments) {
     }
     for (const std::string& host : call_host_names()) views.push_back(view_of(host));
     for (const DeviceSpec& device : device_specs()) views.push_back(view_of(device.slug));
-    const auto table = [&] {
-        report::Table rows({{"profile", report::Align::left}, {"version", report::Align::left}, {"parameters"}});
-        for (const ProfileView& view : views) {
-            rows.add({{view.title}, {view.version}, {std::to_string(view.parameters.size())}});
-        }
-        return rows.print(report::standard_output_style());
-    };
-    const auto json = [&] {
-        auto list = nlohmann::ordered_json::array();
-        for (const ProfileView& view : views) {
-            list.push_back({{"name", view.title}, {"version", view.version}, {"parameters", view.parameters.size()}});
-        }
-        return to_text(nlohmann::ordered_json{{"schema_version", 1}, {"profiles", std::move(list)}});
-    };
-    write_result(arguments.output, {.table = table, .json = json, .csv = {}});
-    return 0;
+    const report::Grid list = Columns<ProfileView>{
+        {"name", "profile", Unit::text, &ProfileView::title},
+        {"version", "version", Unit::text, &ProfileView::version},
+        {"parameters", "parameters", Unit::plain, [](const ProfileView& view) {
+             return view.parameters.size();
+         }}}.select(views);
+    return write_list(arguments.output, list.print(report::standard_output_style()),
+                      {{"schema_version", 1}, {"profiles", list.json()}});
 }
+
+constexpr int shown_digits = 5;  // parameters span from 1e-6 s to 1e6 bytes
 
 int run_show(const ProfilesArguments& arguments) {
     const ProfileView view = view_of(arguments.name);
-    const auto table = [&] {
-        report::Table rows(
-            {{"parameter", report::Align::left}, {"value"}, {"uncertainty"}, {"source", report::Align::left}});
-        for (const Parameter& p : view.parameters) {
-            rows.add({{p.name},
-                      {value_text(p.value)},
-                      {p.relative_stddev > 0 ? "± " + report::percent(p.relative_stddev) : "unknown"},
-                      {p.source}});
-        }
-        return fmt::format("{}, version {}\n\n{}", view.title, view.version.empty() ? "none" : view.version,
-                           rows.print(report::standard_output_style()));
-    };
-    const auto json = [&] {
-        auto list = nlohmann::ordered_json::array();
-        for (const Parameter& p : view.parameters) {
-            list.push_back(
-                {{"name", p.name}, {"value", p.value}, {"relative_stddev", p.relative_stddev}, {"source", p.source}});
-        }
-        return to_text(nlohmann::ordered_json{
-            {"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", std::move(list)}});
-    };
-    write_result(arguments.output, {.table = table, .json = json, .csv = {}});
-    return 0;
+    const report::Columns<Parameter> columns = report::parameter_columns(shown_digits);
+    const report::Grid list = columns.select(view.parameters);
+    return write_list(
+        arguments.output,
+        fmt::format("{}, version {}\n\n{}", view.title, view.version.empty() ? "none" : view.version,
+                    list.print(report::standard_output_style())),
+        {{"schema_version", 1}, {"name", view.title}, {"version", view.version}, {"parameters", list.json()}});
 }
 
 /// Parameters that differ, or that only one of the two profiles has.
 int run_diff(const ProfilesArguments& arguments) {
     const ProfileView first = view_of(arguments.name);
     const ProfileView second = view_of(arguments.other);
+    using Pair = std::pair<const std::string, std::pair<const Parameter*, const Parameter*>>;
     std::map<std::string, std::pair<const Parameter*, const Parameter*>> pairs;
     for (const Parameter& p : first.parameters) pairs[p.name].first = &p;
     for (const Parameter& p : second.parameters) pairs[p.name].second = &p;
@@ -135,50 +115,43 @@ int run_diff(const ProfilesArguments& arguments) {
         const auto [a, b] = entry.second;
         return a && b && a->value == b->value;
     });
-    const auto table = [&] {
-        report::Table rows({{"parameter", report::Align::left}, {first.title}, {second.title}, {"ratio"}});
-        for (const auto& [name, pair] : pairs) {
-            const auto [a, b] = pair;
-            rows.add({{name},
-                      {a ? value_text(a->value) : "unset"},
-                      {b ? value_text(b->value) : "unset"},
-                      {a && b ? value_text(b->value / a->value) : ""}});
-        }
-        return rows.empty() ? std::string("no parameter differs\n") : rows.print(report::standard_output_style());
+    const auto value = [](const Parameter* p) {
+        return p ? Value(p->value, fmt::format("{:.{}g}", p->value, shown_digits)) : Value(nullptr, "unset");
     };
-    const auto json = [&] {
-        auto list = nlohmann::ordered_json::array();
-        const auto value = [](const Parameter* p) { return p ? nlohmann::ordered_json(p->value) : nullptr; };
-        for (const auto& [name, pair] : pairs) {
-            list.push_back({{"name", name}, {"first", value(pair.first)}, {"second", value(pair.second)}});
-        }
-        return to_text(nlohmann::ordered_json{
-            {"schema_version", 1}, {"first", first.title}, {"second", second.title}, {"differences", std::move(list)}});
-    };
-    write_result(arguments.output, {.table = table, .json = json, .csv = {}});
-    return 0;
+    const report::Grid list = Columns<Pair>{
+        {"name", "parameter", Unit::text, &Pair::first},
+        {"first", first.title, Unit::plain, [&](const Pair& pair) { return value(pair.second.first); }},
+        {"second", second.title, Unit::plain, [&](const Pair& pair) { return value(pair.second.second); }},
+        {"ratio", "ratio", Unit::plain, [](const Pair& pair) {
+             const auto [a, b] = pair.second;
+             return a && b ? report::shown(fmt::format("{:.{}g}", b->value / a->value, shown_digits)) : Value();
+         }}}.select(pairs);
+    return write_list(
+        arguments.output,
+        pairs.empty() ? std::string("no parameter differs\n") : list.print(report::standard_output_style()),
+        {{"schema_version", 1}, {"first", first.title}, {"second", second.title}, {"differences", list.json()}});
 }
 
 }  // namespace
 
-void setup_profiles(CLI::App& app, Action& action) {
-    CLI::App* verb = app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
-    verb->require_subcommand(1);
+void setup_profiles(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("profiles", "fitted parameters of devices, frameworks and hosts");
+    verb.require_subcommand(1);
     const auto arguments = std::make_shared<ProfilesArguments>();
     const auto setup = [&](const char* name, const char* description, int (*run)(const ProfilesArguments&)) {
-        CLI::App* part = verb->add_subcommand(name, description);
-        add_json_option(*part, arguments->output);
-        part->callback([arguments, &action, run] { action = [arguments, run] { return run(*arguments); }; });
+        const Verb part = verb.add_subcommand(name, description);
+        add_json_option(part, arguments->output);
+        part.callback([arguments, &action, run] { action = [arguments, run] { return run(*arguments); }; });
         return part;
     };
     setup("list", "all profiles and their versions", run_list);
     const char* name_help = "a device, FRAMEWORK[@HOST], or a host profile of single calls[@DEVICE]";
     setup("show", "parameters of one profile, each with its source", run_show)
-        ->add_option("PROFILE", arguments->name, name_help)
-        ->required();
-    CLI::App* diff = setup("diff", "parameters in which two profiles differ", run_diff);
-    diff->add_option("FIRST", arguments->name, name_help)->required();
-    diff->add_option("SECOND", arguments->other, name_help)->required();
+        .add_option("PROFILE", arguments->name, name_help)
+        .required();
+    const Verb diff = setup("diff", "parameters in which two profiles differ", run_diff);
+    diff.add_option("FIRST", arguments->name, name_help).required();
+    diff.add_option("SECOND", arguments->other, name_help).required();
 }
 
 }  // namespace ftax::cli

@@ -42,74 +42,70 @@ int run_validate(const ValidateArguments& arguments) {
     }();
     const report::ValidationReport& report = validation.report;
     const ValidationArguments& given = arguments.validation;
-    write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
-                                    .json = [&] { return to_json(report); },
-                                    .csv = {},
-                                    .html =
-                                        [&] {
-                                            return validation_page(
-                                                {given.rows, given.anchor, given.device_profile, warnings},
-                                                validation.table, validation.rows, report);
-                                        },
-                                    .predictions = [&] { return predictions_csv(validation.table, validation.rows); }});
+    Forms forms = forms_of(report);
+    forms.html = [&] {
+        return validation_page({given.rows, given.anchor, given.device_profile, warnings}, validation.table,
+                               validation.rows, report);
+    };
+    forms.predictions = [&] { return predictions_csv(validation.table, validation.rows); };
+    write_result(arguments.output, forms);
     if (arguments.max_mape_percent <= 0) return 0;
     return report.overall && 100 * report.overall->mean <= arguments.max_mape_percent ? 0 : over_max_mape;
 }
 
 /// What only a trace needs to know of its run; --anchor, --models and --profile are those of the verb.
-void add_kineto_options(CLI::App& verb, KinetoArguments& arguments) {
-    CLI::Option* const trace =
-        verb.add_option("--kineto", arguments.trace,
-                        "Chrome trace of torch.profiler, compared with the model operator by operator")
-            ->type_name("TRACE.json");
-    CLI::App* const group = verb.add_option_group("With --kineto");
-    add_import_options(*group, arguments.model);
-    add_run_options(*group, arguments.run);
-    for (const char* taken : {"--anchor", "--models", "--profile"}) group->remove_option(group->get_option(taken));
-    group->get_option("--device")->required(false);
-    add_batch_option(*group, arguments.batch);
+void add_kineto_options(Verb verb, KinetoArguments& arguments) {
+    const Option trace = verb.add_option("--kineto", arguments.trace,
+                                         "Chrome trace of torch.profiler, compared with the model operator by operator")
+                             .type_name("TRACE.json");
+    const Verb group = verb.add_option_group("With --kineto");
+    add_import_options(group, arguments.model);
+    add_run_options(group, arguments.run);
+    for (const char* taken : {"--anchor", "--models", "--profile"}) group.remove_option(group.get_option(taken));
+    group.get_option("--device").required(false);
+    add_batch_option(group, arguments.batch);
     group
-        ->add_option("--calibrated", arguments.calibrated,
-                     "write the framework profile with the host costs of the trace")
-        ->type_name("FILE");
-    for (CLI::Option* option : group->get_options()) option->needs(trace);
+        .add_option("--calibrated", arguments.calibrated,
+                    "write the framework profile with the host costs of the trace")
+        .type_name("FILE");
+    for (const Option option : group.get_options()) option.needs(trace);
 }
 
 }  // namespace
 
-void setup_validate(CLI::App& app, Action& action) {
-    CLI::App* verb =
+void setup_validate(Verb app, Action& action) {
+    const Verb verb =
         app.add_subcommand("validate", "predictions against measured rows (CSV) or a trace of torch.profiler");
     const auto arguments = std::make_shared<ValidateArguments>();
-    verb->add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV); with --kineto the model")
-        ->required();
-    verb->add_option("--anchor", arguments->validation.anchor, "measured rows that calibrate the hosts (CSV)")
-        ->type_name("ROWS.csv");
-    verb->add_option("--profile", arguments->validation.device_profile,
-                     "fitted device parameters instead of the built-in ones")
-        ->type_name("FILE");
-    verb->add_option("--host-profile", arguments->validation.host_profile,
-                     "rows of operators: what calls cost the host (`ftax fit --host-output`) instead of what they cost "
-                     "the built-in ones")
-        ->type_name("FILE");
-    verb->add_option("--models", arguments->validation.models, "folder with models as files")->type_name("DIR");
-    verb->add_option("--by", arguments->validation.by,
-                     "columns to group by; default gpu,framework,precision or gpu,op,precision")
-        ->type_name("COLUMNS");
-    verb->add_option("--max-mape", arguments->max_mape_percent, "exit with 1 when the MAPE is larger")
-        ->type_name("PERCENT")
-        ->check(CLI::PositiveNumber);
-    verb->add_option("--predictions", arguments->output.predictions, "write every row with its prediction")
-        ->type_name("OUT.csv");
-    CLI::Option* const html =
-        add_html_option(*verb, arguments->output, "with predicted against measured, errors by GPU, framework, batch");
-    add_json_option(*verb, arguments->output);
-    add_kineto_options(*verb, arguments->kineto);
-    CLI::Option* const trace = verb->get_option("--kineto");
-    html->excludes(trace);
+    verb.add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV); with --kineto the model")
+        .required();
+    verb.add_option("--anchor", arguments->validation.anchor, "measured rows that calibrate the hosts (CSV)")
+        .type_name("ROWS.csv");
+    verb.add_option("--profile", arguments->validation.device_profile,
+                    "fitted device parameters instead of the built-in ones")
+        .type_name("FILE");
+    verb.add_option("--host-profile", arguments->validation.host_profile,
+                    "rows of operators: what calls cost the host (`ftax fit --host-output`) instead of what they cost "
+                    "the built-in ones")
+        .type_name("FILE");
+    verb.add_option("--models", arguments->validation.models, "folder with models as files").type_name("DIR");
+    verb.add_option("--by", arguments->validation.by,
+                    "columns to group by; default gpu,framework,precision or gpu,op,precision")
+        .type_name("COLUMNS");
+    verb.add_option("--max-mape", arguments->max_mape_percent, "exit with 1 when the MAPE is larger")
+        .type_name("PERCENT")
+        .positive();
+    verb.add_option("--predictions", arguments->output.predictions, "write every row with its prediction")
+        .type_name("OUT.csv");
+    const Option html =
+        add_html_option(verb, arguments->output, "with predicted against measured, errors by GPU, framework, batch");
+    add_json_option(verb, arguments->output);
+    add_kineto_options(verb, arguments->kineto);
+    const Option trace = verb.get_option("--kineto");
+    html.excludes(trace);
     for (const char* of_rows : {"--models", "--by", "--max-mape", "--predictions", "--host-profile"})
-        verb->get_option(of_rows)->excludes(trace);
-    verb->callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
+        verb.get_option(of_rows).excludes(trace);
+    verb.callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
 }
 
 }  // namespace ftax::cli

@@ -30,38 +30,37 @@ Environment:
   FTAX_PYTHON    the Python in which frameworks are measured
   FTAX_DATA      a folder laid out as data/ whose profiles hold instead of the built-in ones)";
 
-void add_quiet(CLI::App& app) {
-    for (CLI::App* verb : app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); })) {
-        verb->add_flag_callback("-q,--quiet", scenario::silence_notices, "neither warnings nor progress");
-        add_quiet(*verb);
+void add_quiet(Verb app) {
+    for (const Verb verb : app.subcommands()) {
+        verb.add_flag_callback("-q,--quiet", scenario::silence_notices, "neither warnings nor progress");
+        add_quiet(verb);
     }
 }
 
 #if !defined FTAX_WITH_FIT && !defined FTAX_FIT_PROGRAM
 /// A verb that needs the solvers, in a build without them: says so whatever its arguments are.
-void setup_without_fit(CLI::App& app, Action& action, const std::string& name, const std::string& purpose) {
-    CLI::App* verb = app.add_subcommand(name, purpose + " (not in this build)");
-    verb->prefix_command();
-    verb->parse_complete_callback([&action, name] {
+void setup_without_fit(Verb app, Action& action, const std::string& name, const std::string& purpose) {
+    const Verb verb = app.add_subcommand(name, purpose + " (not in this build)");
+    verb.take_all([&action, name] {
         action = [name]() -> int {
             throw Error(ErrorCode::refused,
                         name + " is not in this build; configure it with -DFTAX_BUILD_FIT=ON, which needs Ceres");
         };
     });
 }
-void setup_calibrate(CLI::App& app, Action& action) {
+void setup_calibrate(Verb app, Action& action) {
     setup_without_fit(app, action, "calibrate", "measure this machine, fit its profiles, prove them on networks");
 }
-void setup_fit(CLI::App& app, Action& action) {
+void setup_fit(Verb app, Action& action) {
     setup_without_fit(app, action, "fit", "fit a device profile to measured operators and models");
 }
 #endif
 
-struct Verb {
+struct VerbSetup {
     std::string_view name;
-    void (*setup)(CLI::App& app, Action& action);
+    void (*setup)(Verb app, Action& action);
 };
-constexpr Verb verbs[] = {
+constexpr VerbSetup verbs[] = {
     {"predict", setup_predict},       {"crossover", setup_crossover},
     {"compare", setup_compare},       {"explore", setup_explore},
     {"headroom", setup_headroom},     {"generate", setup_generate},
@@ -76,8 +75,8 @@ constexpr Verb verbs[] = {
     {"completion", setup_completion}, {"manual", setup_manual},
 };
 
-const Verb* find_verb(std::string_view name) {
-    const auto* found = std::ranges::find(verbs, name, &Verb::name);
+const VerbSetup* find_verb(std::string_view name) {
+    const auto* found = std::ranges::find(verbs, name, &VerbSetup::name);
     return found == std::end(verbs) ? nullptr : found;
 }
 
@@ -87,14 +86,14 @@ bool stands_alone(std::string_view word) {
     return find_verb(word) && word != "completion" && word != "manual";
 }
 
-void setup_verbs(CLI::App& app, Action& action, std::string_view first_word) {
+void setup_verbs(Verb app, Action& action, std::string_view first_word) {
     app.description("Predicts how long a neural network takes on a GPU under a given framework.");
     app.set_version_flag("--version", FTAX_VERSION);
     app.require_subcommand(1);
     if (stands_alone(first_word)) {
         find_verb(first_word)->setup(app, action);
     } else {
-        for (const Verb& verb : verbs) verb.setup(app, action);
+        for (const VerbSetup& verb : verbs) verb.setup(app, action);
     }
     add_quiet(app);
     app.footer(closing_words);
