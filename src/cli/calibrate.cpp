@@ -193,7 +193,8 @@ int calibrate(const CalibrateArguments& arguments, BenchSession& session) {
 }
 
 void setup_calibrate(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("calibrate", "measure this machine, fit its profiles, prove them on networks");
+    const Verb verb =
+        app.add_subcommand("calibrate", "measure this machine, fit its profiles, validate them on whole networks");
     const auto arguments = std::make_shared<CalibrateArguments>();
     add_bench_options(verb, arguments->bench);
     verb.add_option("--max-mape", arguments->max_mape_percent,

@@ -139,7 +139,7 @@ std::string fish_completion(const std::vector<Command>& commands) {
 }  // namespace
 
 void setup_completion(Verb app, Action& action) {
-    const Verb verb = app.add_subcommand("completion", "print what completes ftax in a shell: bash, zsh or fish");
+    const Verb verb = app.add_subcommand("completion", "print a shell completion script: bash, zsh or fish");
     const auto shell = std::make_shared<std::string>();
     verb.add_option("SHELL", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
     verb.callback([app, &action, shell] {

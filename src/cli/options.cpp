@@ -49,7 +49,7 @@ std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
     const auto option =
         std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) { return word.starts_with('-'); });
     if (!command.subcommands.empty() && option != unknown.begin()) {
-        return fmt::format("{}no command is called '{}'{}{}", where, unknown.front(),
+        return fmt::format("{}unknown command '{}'{}{}", where, unknown.front(),
                            did_you_mean(unknown.front(), command.subcommands), all);
     }
     if (option != unknown.end()) {
@@ -57,11 +57,11 @@ std::string describe_misuse(CLI::App& app, const CLI::ParseError& error) {
         for (const OptionOfCommand& known : command.options) {
             names.insert(names.end(), known.names.begin(), known.names.end());
         }
-        return fmt::format("{}no option is called {}{}{}", where, *option, did_you_mean(*option, names), all);
+        return fmt::format("{}unknown option {}{}{}", where, *option, did_you_mean(*option, names), all);
     }
-    if (!unknown.empty()) return fmt::format("{}'{}' is a word too many", where, unknown.front());
+    if (!unknown.empty()) return fmt::format("{}unexpected argument '{}'", where, unknown.front());
     if (!command.subcommands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-        return fmt::format("{}a command is missing: {}", where, fmt::join(command.subcommands, ", "));
+        return fmt::format("{}missing command: {}", where, fmt::join(command.subcommands, ", "));
     }
     return error.what();
 }

@@ -28,7 +28,7 @@ Exit status:
 Environment:
   NO_COLOR       no colours, on a terminal either
   FTAX_PYTHON    the Python in which frameworks are measured
-  FTAX_DATA      a folder laid out as data/ whose profiles hold instead of the built-in ones)";
+  FTAX_DATA      a directory laid out like data/ whose profiles override the built-in ones)";
 
 void add_quiet(Verb app) {
     for (const Verb verb : app.subcommands()) {
@@ -49,7 +49,8 @@ void setup_without_fit(Verb app, Action& action, const std::string& name, const 
     });
 }
 void setup_calibrate(Verb app, Action& action) {
-    setup_without_fit(app, action, "calibrate", "measure this machine, fit its profiles, prove them on networks");
+    setup_without_fit(app, action, "calibrate",
+                      "measure this machine, fit its profiles, validate them on whole networks");
 }
 void setup_fit(Verb app, Action& action) {
     setup_without_fit(app, action, "fit", "fit a device profile to measured operators and models");

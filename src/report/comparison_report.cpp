@@ -28,8 +28,7 @@ std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
     std::vector<std::string> lines;
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction || row.unmeasured.empty()) continue;
-        std::string line =
-            fmt::format("{}: no measured row of a {} stands behind its rules", row.framework, row.unmeasured);
+        std::string line = fmt::format("{}: not validated on {}s", row.framework, row.unmeasured);
         if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
     }
     return lines;

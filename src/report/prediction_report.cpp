@@ -83,7 +83,7 @@ std::string print_header(const PredictionReport& report, Style style) {
         "{}\n{}\n\n", toned(escape_terminal(title), Tone::strong, style),
         escape_terminal(fmt::format(
             "host: {}{}; device profile: {} {}; modelled: {} of operators, {} of FLOPs, {} of time",
-            report.framework.host, unknown_host ? " (yours is unknown: --anchor)" : "", report.device.device.slug,
+            report.framework.host, unknown_host ? " (calibrate yours with --anchor)" : "", report.device.device.slug,
             describe(report.device), percent(coverage.nodes), percent(coverage.flops), percent(coverage.time))));
 }
 

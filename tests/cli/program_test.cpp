@@ -90,13 +90,13 @@ TEST_CASE("exit codes and messages of wrong usage") {
         return arguments;
     };
     const std::vector<Case> cases{
-        {{}, 2, "ftax: a command is missing: predict, crossover"},
-        {{"frobnicate"}, 2, "ftax: no command is called 'frobnicate' (`ftax --help` lists all)"},
-        {{"predct", model, "--device", "t4"}, 2, "no command is called 'predct'; did you mean predict?"},
-        {{"--fast"}, 2, "ftax: no option is called --fast ("},
-        {with({"--precison", "fp16"}), 2, "predict: no option is called --precison; did you mean --precision?"},
-        {with({"twice"}), 2, "predict: 'twice' is a word too many"},
-        {{"devices", "shw", "t4"}, 2, "devices: no command is called 'shw'; did you mean show?"},
+        {{}, 2, "ftax: missing command: predict, crossover"},
+        {{"frobnicate"}, 2, "ftax: unknown command 'frobnicate' (`ftax --help` lists all)"},
+        {{"predct", model, "--device", "t4"}, 2, "unknown command 'predct'; did you mean predict?"},
+        {{"--fast"}, 2, "ftax: unknown option --fast ("},
+        {with({"--precison", "fp16"}), 2, "predict: unknown option --precison; did you mean --precision?"},
+        {with({"twice"}), 2, "predict: unexpected argument 'twice'"},
+        {{"devices", "shw", "t4"}, 2, "devices: unknown command 'shw'; did you mean show?"},
         {{"predict"}, 2, "MODEL"},
         {{"predict", model}, 2, "--device"},
         {{"predict", model, "--device", "t4", "--batch", "1"}, 2, "seq (--dim seq=N)"},
@@ -138,7 +138,7 @@ TEST_CASE("exit codes and messages of wrong usage") {
         {{"validate", model, "--kineto", broken, "--device", "t4", "--max-mape", "10"}, 2, "--max-mape"},
         {{"measure", "dispatch", "--device", "cpu", "--framework", "my-engine"}, 2, "my-engine not in {libtorch,"},
         {{"profiles", "show", "tensort"}, 2, "no device and no framework is called 'tensort' (near: tensorrt"},
-        {{"profiles"}, 2, "profiles: a command is missing: list, show, diff"},
+        {{"profiles"}, 2, "profiles: missing command: list, show, diff"},
         {{"validate", "/nowhere.csv"}, 2, "/nowhere.csv"},
         {{"validate", broken}, 6, "broken.txt"},
     };
