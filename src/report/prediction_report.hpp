@@ -8,9 +8,12 @@
 #include "ftax/anchor.hpp"
 #include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
-#include "src/report/columns.hpp"
+#include "src/report/table.hpp"
 
 namespace ftax::report {
+
+template <class Row>
+class Columns;
 
 /// What a measurement says beside a prediction.
 struct Measured {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/report/columns.hpp"
 #include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/units.hpp"

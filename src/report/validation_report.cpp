@@ -9,6 +9,7 @@
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 namespace {

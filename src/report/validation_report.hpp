@@ -9,9 +9,12 @@
 
 #include "ftax/predict.hpp"
 #include "src/io/csv.hpp"
-#include "src/report/columns.hpp"
+#include "src/report/table.hpp"
 
 namespace ftax::report {
+
+template <class Row>
+class Columns;
 
 /// What ftax says of one measured row.
 struct RowPrediction {
