@@ -217,7 +217,7 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp notices.cpp
+        arguments.cpp branches.cpp generation.cpp language_rows.cpp locate_model.cpp machine_rows.cpp model_rows.cpp notices.cpp
         row_predictor.cpp scenario.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt

@@ -176,6 +176,7 @@ std::string to_json(const ValidationReport& report) {
         if (!profile.host.empty()) entry["host"] = profile.host;
         json["profiles"].push_back(std::move(entry));
     }
+    json["warnings"] = report.warnings;
     return to_text(json);
 }
 
