@@ -109,7 +109,7 @@ ftax_sources(predictors_sources
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
         pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
-        anchor.cpp components.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
+        anchor.cpp components.cpp crossings.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
@@ -217,8 +217,8 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp notices.cpp row_predictor.cpp scenario.cpp
-        validation.cpp)
+        arguments.cpp branches.cpp generation.cpp language_rows.cpp locate_model.cpp machine_rows.cpp model_rows.cpp notices.cpp
+        row_predictor.cpp scenario.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt
            ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp ${PROJECT_SOURCE_DIR}/src/scenario/model_rows.cpp)

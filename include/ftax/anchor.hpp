@@ -26,7 +26,8 @@ struct AnchorRow {
     /// Part of host_s that no device work overlaps: the forward call, where runs are synchronised.
     double forward_s = 0;
     std::string_view call = "host.blas_call";  ///< the parameter that is the second scalar, one for all rows of a host
-    std::string host;                          ///< rows of one host share its scalars
+    std::string host;                          ///< framework on a machine; its rows share its scalars
+    std::string machine;                       ///< rows of one machine share the speed of its CPU
     std::array<double, factor_count>
         class_s{};  ///< device_s by class of kernels (Factor); what they leave is the card's
     /// Of synchronised runs: the latency of the timeline over that of two clocks which only overlap.
@@ -52,14 +53,22 @@ struct HostScalars {
     double host_noise = 0, device_noise = 0;
 };
 
+/// Host time on one machine under a framework that no row of it was measured with.
+struct CpuSpeed {
+    double scale = 1;  ///< host time of every operation against the profile's own host
+    double relative_stddev = 0.5;
+};
+
 /// What anchor rows of one card say, under however many hosts.
 struct Conditioned {
     std::map<std::string, HostScalars> hosts;  ///< by AnchorRow::host
+    std::map<std::string, CpuSpeed> cpus;      ///< by AnchorRow::machine, where some row is bound by the host
     DeviceFactors device;
 };
 
 /// Updates what is believed of hosts and of a card's factors by measured rows, however few; one is enough. Rows pull
-/// the side that decides them: host or device, and of the device each class of kernels by its share. Rows of `model`
+/// the side that decides them: host or device, and of the device each class of kernels by its share. The scale of a
+/// host is the product of the machine's CPU, which its frameworks share, and a factor of the framework. Rows of `model`
 /// also say what the predictor gets wrong about that model; the result then holds for that model alone. Host-bound
 /// rows whose implied scale is more than a factor 3 away from what most rows of their host say are named in `warnings`
 /// and left out, not averaged.
@@ -71,6 +80,8 @@ struct Conditioned {
 
 /// Returns the profile with the scalars of an anchored host in place of its own.
 [[nodiscard]] FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host);
+/// Returns the profile with the speed of a machine that other frameworks were measured on.
+[[nodiscard]] FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu);
 
 /// Pairs a measurement with what `predictor` says of it at `bindings`. Throws what predict() throws.
 [[nodiscard]] AnchorRow anchor_row(const Measurement& row, Predictor& predictor, const ShapeBindings& bindings);

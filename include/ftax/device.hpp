@@ -19,6 +19,7 @@ struct DeviceSpec {
     std::string slug;                  ///< "quadro-rtx-8000"
     std::string name;                  ///< "NVIDIA Quadro RTX 8000"
     std::vector<std::string> aliases;  ///< other spellings that resolve to this device
+    std::string host_cpu;              ///< of a module that holds both ("NVIDIA Grace"); empty: any host
     Architecture architecture = Architecture::turing;
     int compute_capability_major = 0;
     int compute_capability_minor = 0;

@@ -49,11 +49,17 @@ struct Generation {
     std::vector<std::string> warnings;
 };
 
-/// Where decoding stops being bound by the framework.
+/// Length of the context at which the host takes as long as the device.
+struct ContextCrossover {
+    std::int64_t tokens = 0;       ///< the first context, in cached tokens, on the other side
+    bool gpu_waits_above = false;  ///< as Crossover has it
+};
+
+/// Where decoding changes between bound by the framework and bound by the device, in ascending order.
 struct DecodeCrossover {
-    std::optional<Crossover> batch;       ///< at the context of the prompt; nullopt: on one side up to `largest_batch`
-    std::optional<std::int64_t> context;  ///< tokens in the cache, at the batch of the request; nullopt likewise
-    Bound batch_bound = Bound::host, context_bound = Bound::host;  ///< the side, where there is no crossover
+    std::vector<Crossover> batches;          ///< at the context of the prompt; empty: one side up to `largest_batch`
+    std::vector<ContextCrossover> contexts;  ///< at the batch of the request; empty: one side up to `longest_context`
+    Bound batch_bound = Bound::host, context_bound = Bound::host;  ///< the side at batch 1, at an empty context
     std::int64_t largest_batch = 4096;
     std::int64_t longest_context = 0;  ///< the model's own, or 1,048,576 tokens
 };

@@ -25,8 +25,10 @@ struct Measurement {
     std::string layout;   ///< "nchw" or "nhwc"
     std::string version;  ///< of the framework, "8.6.1"; empty when unsaid
     std::string torch;    ///< version of PyTorch, "2.4" or "240"; empty when unsaid
+    std::string era;      ///< of the networks that share the model's name; empty where there is one
     double latency_s = 0;
     std::size_t line = 0;  ///< in the file, for messages
+    friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
 /// One measured operator (a row of an operator measurement file).
@@ -42,6 +44,7 @@ struct OperatorMeasurement {
     std::optional<std::int64_t> weights{};  ///< copies of the weights that the measuring loop went through
     double latency_s = 0;
     std::size_t line = 0;
+    friend bool operator==(const OperatorMeasurement&, const OperatorMeasurement&) = default;
 };
 
 /// One measured run of a language model (a row of its measurement file): a batch of prompts from the first of their
@@ -57,6 +60,7 @@ struct LanguageMeasurement {
     std::int64_t cards = 1;  ///< column tp, where there is one
     double latency_s = 0;
     std::size_t line = 0;
+    friend bool operator==(const LanguageMeasurement&, const LanguageMeasurement&) = default;
 };
 
 }  // namespace ftax

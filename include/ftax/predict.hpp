@@ -157,17 +157,20 @@ struct HostCause {
     double host_s = 0;
 };
 
-/// Batch at which the framework stops being the bottleneck.
+/// Batch at which the host takes as long as the device.
 struct Crossover {
     double batch = 0;               ///< where Σ host = Σ device, interpolated; see equations.hpp
     double low = 0, high = 0;       ///< 90 % interval
+    bool gpu_waits_above = false;   ///< the GPU waits for the framework above the crossover; usually it does so below
     double host_s = 0;              ///< Σ host at the crossover
     std::vector<HostCause> causes;  ///< the kinds that cost the host most, largest first, at most three
 };
 
-/// Finds the crossover along the symbol `batch` between 1 and `largest`, the other symbols as bound.
-/// Returns nullopt when one side dominates over the whole range (Prediction::bound at both ends tells which).
-[[nodiscard]] std::optional<Crossover> find_crossover(Predictor& predictor, ShapeBindings bindings,
-                                                      std::int64_t largest = 4096);
+/// Finds the crossovers along the symbol `batch` between 1 and `largest`, the other symbols as bound, in ascending
+/// order; consecutive ones have opposite directions. An engine that reads its weights in every step and schedules each
+/// sequence starts bound by the GPU and ends bound by the framework. Returns none when one side dominates over the
+/// whole range (Prediction::bound names it). Throws what bind() throws.
+[[nodiscard]] std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindings,
+                                                     std::int64_t largest = 4096);
 
 }  // namespace ftax

@@ -38,6 +38,9 @@ constexpr double widest_noise = 0.15;
 /// Priors of the scalars. Source: the 43 hosts of framework_tax.csv: scales 0.57 to 1.19 (other CPUs spread further);
 /// BLAS calls 2–10 µs on four hosts of five, 58–108 µs on the others. Engine calls: host_costs.cpp.
 constexpr double scale_log_stddev = 0.5;
+/// Share of the scale that belongs to one framework on one machine. Source: scales of eager PyTorch beside TorchScript
+/// on 22 machines of framework_tax.csv and beside torch.compile on 6 of kernelbench.csv; the rest is the CPU's.
+constexpr double framework_log_stddev = 0.18;
 struct CallMode {
     double weight, median_s, log_stddev;
 };
@@ -52,8 +55,9 @@ constexpr double square(double x) {
     return x * x;
 }
 
-/// Rows of one card as functions of the unknowns: scale and call of each host, the factors of the device that are not
-/// certain, and, where rows of the predicted model are among them, what is wrong about its host and device times.
+/// Rows of one card as functions of the unknowns: scale and call of each host, the CPU of each machine, the factors of
+/// the device that are not certain, and, where rows of the predicted model are among them, what is wrong about its host
+/// and device times.
 class AnchorRows {
   public:
     AnchorRows(std::span<const AnchorRow> rows, const DeviceFactors& device, std::string_view model)
@@ -63,9 +67,14 @@ class AnchorRows {
         for (const AnchorRow& row : rows) {
             ++per_model[row.model];
             ++per_host[{row.model, row.host}];
-            hosts_.try_emplace(row.host, static_cast<Index>(2 * hosts_.size()));
+            hosts_.try_emplace(row.host, HostUnknowns{static_cast<Index>(2 * hosts_.size()), 0});
         }
         factors_ = 2 * static_cast<Index>(hosts_.size());
+        for (const AnchorRow& row : rows) {
+            const auto [cpu, added] = cpus_.try_emplace(row.machine, factors_);
+            if (added) ++factors_;
+            hosts_.at(row.host).cpu = cpu->second;
+        }
         for (std::size_t f = 0; f < factor_count; ++f) {
             if (device.covariance[f][f] > 0) uncertain_.push_back(f);
         }
@@ -80,7 +89,12 @@ class AnchorRows {
     }
 
     [[nodiscard]] Index unknowns() const { return offsets_ + (of_model_ ? 2 : 0); }
-    [[nodiscard]] const std::map<std::string_view, Index>& hosts() const { return hosts_; }
+    struct HostUnknowns {
+        Index scale;  ///< of the framework; that of the call follows
+        Index cpu;    ///< of the machine
+    };
+    [[nodiscard]] const std::map<std::string_view, HostUnknowns>& hosts() const { return hosts_; }
+    [[nodiscard]] const std::map<std::string_view, Index>& cpus() const { return cpus_; }
     [[nodiscard]] const std::vector<std::size_t>& uncertain() const { return uncertain_; }
     [[nodiscard]] Index factors() const { return factors_; }
     [[nodiscard]] Index offsets() const { return offsets_; }
@@ -89,11 +103,12 @@ class AnchorRows {
     /// What is believed of the unknowns before, hosts at one mode of their call each.
     [[nodiscard]] NormalBelief prior(const std::map<std::string_view, const CallMode*>& modes) const {
         NormalBelief belief{VectorXd::Zero(unknowns()), MatrixXd::Zero(unknowns(), unknowns())};
-        for (const auto& [host, index] : hosts_) {
+        for (const auto& [host, at] : hosts_) {
             const CallMode& mode = *modes.at(host);
-            belief.covariance(index, index) = square(scale_log_stddev);
-            belief.mean[index + 1] = std::log(mode.median_s);
-            belief.covariance(index + 1, index + 1) = square(mode.log_stddev);
+            belief.covariance(at.scale, at.scale) = square(framework_log_stddev);
+            belief.covariance(at.cpu, at.cpu) = square(scale_log_stddev) - square(framework_log_stddev);
+            belief.mean[at.scale + 1] = std::log(mode.median_s);
+            belief.covariance(at.scale + 1, at.scale + 1) = square(mode.log_stddev);
         }
         for (std::size_t i = 0; i < uncertain_.size(); ++i) {
             const Index at = factors_ + static_cast<Index>(i);
@@ -140,10 +155,11 @@ class AnchorRows {
             const auto r = static_cast<Index>(i);
             residuals[r] = std::log(row.waiting * std::max(s.host_s, s.forward_s + s.device_s) / row.measured_s);
             if (!slopes) continue;
-            const Index host = hosts_.at(row.host);
+            const HostUnknowns host = hosts_.at(row.host);
             const double device_share = (1 - s.host_share) * s.device_s / (s.forward_s + s.device_s);
-            (*slopes)(r, host) = s.host_share * (1 - s.call_s / s.host_s) + (1 - s.host_share - device_share);
-            (*slopes)(r, host + 1) = s.host_share * s.call_s / s.host_s;
+            (*slopes)(r, host.scale) = s.host_share * (1 - s.call_s / s.host_s) + (1 - s.host_share - device_share);
+            (*slopes)(r, host.cpu) = (*slopes)(r, host.scale);
+            (*slopes)(r, host.scale + 1) = s.host_share * s.call_s / s.host_s;
             for (std::size_t f = 0; f < uncertain_.size(); ++f) {
                 const double part = uncertain_[f] == 0 ? 1 : scaled(row.class_s, uncertain_[f], at) / s.device_s;
                 (*slopes)(r, factors_ + static_cast<Index>(f)) = s.device_s > 0 ? device_share * part : 0;
@@ -182,12 +198,12 @@ class AnchorRows {
 
     [[nodiscard]] Split split(std::size_t i, const VectorXd& at) const {
         const AnchorRow& row = rows_[i];
-        const Index host = hosts_.at(row.host);
+        const HostUnknowns host = hosts_.at(row.host);
         const double own_host = own_[i] ? std::exp(at[offsets_]) : 1;
         const double own_device = own_[i] ? std::exp(at[offsets_ + 1]) : 1;
-        const double scale = std::exp(at[host]);
+        const double scale = std::exp(at[host.scale] + at[host.cpu]);
         Split s{};
-        s.call_s = own_host * std::exp(at[host + 1]) * row.calls;
+        s.call_s = own_host * std::exp(at[host.scale + 1]) * row.calls;
         s.host_s = own_host * scale * row.host_s + s.call_s;
         s.forward_s = scale * row.forward_s;
         std::array<double, factor_count> class_s = row.class_s;
@@ -199,7 +215,8 @@ class AnchorRows {
 
     std::span<const AnchorRow> rows_;
     const DeviceFactors& device_;
-    std::map<std::string_view, Index> hosts_;  ///< index of the scale; that of the call follows
+    std::map<std::string_view, HostUnknowns> hosts_;
+    std::map<std::string_view, Index> cpus_;
     std::vector<std::size_t> uncertain_;
     Index factors_ = 0, offsets_ = 0;
     bool of_model_ = false;
@@ -227,7 +244,9 @@ HostStart start_of(std::span<const AnchorRow> rows) {
         const double cost = found.cost - std::log(mode.weight / mode.log_stddev);
         if (best.mode && cost >= best_cost) continue;
         best_cost = cost;
-        best = {&mode, found.belief.mean[0], found.belief.mean[1]};
+        const AnchorRows::HostUnknowns host = only.hosts().begin()->second;
+        const VectorXd& mean = found.belief.mean;
+        best = {&mode, mean[host.scale] + mean[host.cpu], mean[host.scale + 1]};
     }
     return best;
 }
@@ -327,20 +346,23 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
     const AnchorRows anchors(kept, device, model);
     const NormalBelief prior = anchors.prior(modes);
     VectorXd start = prior.mean;
-    for (const auto& [name, index] : anchors.hosts()) {
-        start[index] = starts.at(name).log_scale;
-        start[index + 1] = starts.at(name).log_call_s;
+    for (const auto& [name, at] : anchors.hosts()) start[at.cpu] = starts.at(name).log_scale;
+    for (const auto& [name, at] : anchors.hosts()) {
+        start[at.scale] = starts.at(name).log_scale - start[at.cpu];
+        start[at.scale + 1] = starts.at(name).log_call_s;
     }
     const PosteriorMaximum found = maximise_posterior(prior, anchors, anchors.log_stddev(start), start);
     const VectorXd& mean = found.belief.mean;
     const MatrixXd& covariance = found.belief.covariance;
 
     const Index offsets = anchors.offsets();
-    for (const auto& [name, index] : anchors.hosts()) {
+    std::map<Index, std::size_t> host_bound_rows;  // by CPU
+    for (const auto& [name, at] : anchors.hosts()) {
         HostScalars& host = result.hosts[std::string(name)];
+        host_bound_rows[at.cpu] += host.host_bound_rows;
         // What is wrong about the predicted model multiplies both scalars.
         MatrixXd sums = MatrixXd::Zero(2, anchors.unknowns());
-        sums(0, index) = sums(1, index + 1) = 1;
+        sums(0, at.scale) = sums(0, at.cpu) = sums(1, at.scale + 1) = 1;
         if (anchors.of_model()) {
             sums(0, offsets) = sums(1, offsets) = 1;
             const AnchorRow& any = by_host.at(name).front();
@@ -354,6 +376,11 @@ Conditioned condition(std::span<const AnchorRow> rows, const DeviceFactors& devi
         host.scale_relative_stddev = std::sqrt(spread(0, 0));
         host.call_relative_stddev = std::sqrt(spread(1, 1));
         host.correlation = spread(0, 1) / std::sqrt(spread(0, 0) * spread(1, 1));
+    }
+    for (const auto& [machine, at] : anchors.cpus()) {
+        if (host_bound_rows[at] == 0) continue;
+        result.cpus[std::string(machine)] = {std::exp(mean[at]),
+                                             std::sqrt(covariance(at, at) + square(framework_log_stddev))};
     }
     const auto& uncertain = anchors.uncertain();
     for (std::size_t i = 0; i < uncertain.size(); ++i) {
@@ -385,6 +412,12 @@ FrameworkProfile anchored(FrameworkProfile profile, const HostScalars& host) {
     profile.scale_call_correlation = host.correlation;
     profile.host = "anchored";
     profile.warnings.insert(profile.warnings.end(), host.warnings.begin(), host.warnings.end());
+    return profile;
+}
+
+FrameworkProfile anchored(FrameworkProfile profile, const CpuSpeed& cpu) {
+    set(profile, "host.scale", cpu.scale, cpu.relative_stddev);
+    profile.host = "anchored";
     return profile;
 }
 
@@ -467,7 +500,7 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
         }
     }
     const AnchorRows anchors(rows, predictor.device().factors, model);
-    const Index host = anchors.hosts().begin()->second;
+    const AnchorRows::HostUnknowns host = anchors.hosts().begin()->second;
     const CallMode& mode = modes_of(rows.front().call).front();
     NormalBelief belief = anchors.prior({{rows.front().host, &mode}});
     const auto believed = [&](Index unknown, std::string_view name, double prior_stddev) {
@@ -477,8 +510,9 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
         const double stddev = at == known.end() || at->relative_stddev == 0 ? prior_stddev : at->relative_stddev;
         belief.covariance(unknown, unknown) = square(stddev);
     };
-    believed(host, "host.scale", scale_log_stddev);
-    believed(host + 1, rows.front().call, mode.log_stddev);
+    believed(host.scale, "host.scale", scale_log_stddev);
+    believed(host.scale + 1, rows.front().call, mode.log_stddev);
+    belief.covariance(host.cpu, host.cpu) = 0;  // in the scale
 
     MatrixXd slopes;
     static_cast<void>(anchors(belief.mean, &slopes));

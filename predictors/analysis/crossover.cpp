@@ -1,25 +1,17 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <vector>
 
 #include "ftax/equations.hpp"
 #include "ftax/predict.hpp"
+#include "predictors/analysis/crossings.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 
 namespace ftax {
 namespace {
 
-struct Balance {
-    double log_ratio = 0;  ///< log(device / host): below zero the host decides
-    double stddev = 0;     ///< of log_ratio
-};
-
-Balance balance_at(Predictor& predictor, ShapeBindings& bindings, std::int64_t batch) {
-    bindings["batch"] = batch;
-    const Prediction prediction = predictor.predict(bindings);
-    return {std::log(prediction.device_s / prediction.host_s),
-            std::hypot(prediction.host_relative_stddev, prediction.device_relative_stddev)};
-}
+constexpr double least_slope =
+    0.2;  ///< of log(device / host) over the logarithm of the batch: a factor beyond 10 is open
 
 std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launches) {
     std::vector<HostCause> causes(host_kind_count);
@@ -37,38 +29,39 @@ std::vector<HostCause> largest_host_costs(const std::vector<LaunchCosts>& launch
 
 }  // namespace
 
-std::optional<Crossover> find_crossover(Predictor& predictor, ShapeBindings bindings, std::int64_t largest) {
-    std::int64_t below = 1;
-    double below_ratio = balance_at(predictor, bindings, below).log_ratio;
-    if (below_ratio >= 0) return std::nullopt;
-    // Device time grows with the batch: double until it exceeds the host's, then bisect.
-    std::int64_t above = below;
-    double above_ratio = below_ratio;
-    while (above_ratio < 0) {
-        if (above >= largest) return std::nullopt;
-        below = above;
-        below_ratio = above_ratio;
-        above = std::min(above * 2, largest);
-        above_ratio = balance_at(predictor, bindings, above).log_ratio;
+std::vector<Crossover> find_crossovers(Predictor& predictor, ShapeBindings bindings, std::int64_t largest) {
+    const auto at = [&](std::int64_t batch) {
+        bindings["batch"] = batch;
+        return predictor.predict(bindings);
+    };
+    const auto log_ratio = [&](std::int64_t batch) {
+        const Prediction prediction = at(batch);
+        return std::log(prediction.device_s / prediction.host_s);
+    };
+    std::vector<Crossover> crossovers;
+    for (const Crossing& crossing : find_crossings(1, largest, [&](std::int64_t batch) {
+             const Prediction prediction = at(batch);
+             return TwoSides{prediction.host_s, prediction.device_s};
+         })) {
+        Crossover crossover{.batch = crossing.at, .gpu_waits_above = crossing.host_decides_above};
+        // The error of the ratio, as one of the batch: by the slope over an octave, for single steps are uneven. Times
+        // grow at most in proportion to the batch.
+        const auto left = std::max<std::int64_t>(1, std::llround(crossing.at * 0.7));
+        const auto right = std::max<std::int64_t>(crossing.above, std::llround(crossing.at * 1.4));
+        const double octaves = std::log(static_cast<double>(right) / static_cast<double>(left));
+        const double slope = std::clamp(std::abs(log_ratio(right) - log_ratio(left)) / octaves, least_slope, 1.0);
+        bindings["batch"] = crossing.above;
+        std::vector<LaunchCosts> launches;
+        const Prediction there = predictor.predict(bindings, launches);
+        const double stddev = std::hypot(there.host_relative_stddev, there.device_relative_stddev);
+        const double factor = std::exp(equations::normal_90 * stddev / slope);
+        crossover.low = crossover.batch / factor;
+        crossover.high = crossover.batch * factor;
+        crossover.host_s = there.host_s;
+        crossover.causes = largest_host_costs(launches);
+        crossovers.push_back(std::move(crossover));
     }
-    while (above - below > 1) {
-        const std::int64_t middle = below + (above - below) / 2;
-        const double ratio = balance_at(predictor, bindings, middle).log_ratio;
-        (ratio < 0 ? below : above) = middle;
-        (ratio < 0 ? below_ratio : above_ratio) = ratio;
-    }
-    Crossover crossover;
-    const double fraction = below_ratio / (below_ratio - above_ratio);
-    crossover.batch = static_cast<double>(below) + fraction * static_cast<double>(above - below);
-    // Device time grows in proportion to the batch where it takes over: the ratio's error is the batch's.
-    const double factor = std::exp(equations::normal_90 * balance_at(predictor, bindings, above).stddev);
-    crossover.low = crossover.batch / factor;
-    crossover.high = crossover.batch * factor;
-    bindings["batch"] = above;
-    std::vector<LaunchCosts> launches;
-    crossover.host_s = predictor.predict(bindings, launches).host_s;
-    crossover.causes = largest_host_costs(launches);
-    return crossover;
+    return crossovers;
 }
 
 }  // namespace ftax

@@ -7,6 +7,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/generate.hpp"
+#include "predictors/analysis/crossings.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/symbol_range.hpp"
@@ -269,11 +270,11 @@ DecodeCrossover Generator::crossover(const GenerationRequest& request, const Dec
     DecodeCrossover result;
     if (known != nullptr) {
         result = *known;
-        result.context.reset();
+        result.contexts.clear();
     } else {
         const ShapeBindings one = pass(request, 1, 1, prompt_of(request));
-        result.batch = find_crossover(decoder(), one, result.largest_batch);
-        if (!result.batch) result.batch_bound = decoder().predict(one).bound;
+        result.batches = find_crossovers(decoder(), one, result.largest_batch);
+        result.batch_bound = decoder().predict(one).bound;
     }
     result.longest_context = no_limit;
     for (const SymbolRange& range : predictor_.graph().ranges) {
@@ -281,20 +282,14 @@ DecodeCrossover Generator::crossover(const GenerationRequest& request, const Dec
     }
     // With a cache of fixed length a step takes as long at its beginning as at its end.
     const auto at = [&](std::int64_t past) { return decoder().predict(pass(request, request.batch, 1, past)); };
-    const auto waits = [](const Prediction& p) { return p.host_s > p.device_s; };
-    const Prediction start = at(0);
-    const Prediction end = at(result.longest_context);
-    if (!waits(start) || waits(end)) {
-        result.context_bound = waits(start) ? Bound::host : start.bound;
-        return result;
+    result.context_bound = at(0).bound;
+    // The search begins at 1, the contexts at 0.
+    for (const Crossing& crossing : find_crossings(1, result.longest_context + 1, [&](std::int64_t length) {
+             const Prediction step = at(length - 1);
+             return TwoSides{step.host_s, step.device_s};
+         })) {
+        result.contexts.push_back({crossing.above - 1, crossing.host_decides_above});
     }
-    std::int64_t below = 0;
-    std::int64_t above = result.longest_context;
-    while (above - below > std::max<std::int64_t>(1, below / 256)) {
-        const std::int64_t middle = below + (above - below) / 2;
-        (waits(at(middle)) ? below : above) = middle;
-    }
-    result.context = above;
     return result;
 }
 

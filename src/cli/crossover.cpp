@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <set>
 
 #include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
@@ -22,8 +23,8 @@ struct CrossoverArguments {
 report::PredictionReport curve_around(report::PredictionReport report, Predictor& predictor,
                                       const ShapeBindings& dims) {
     constexpr double without_crossover = 256;
-    const auto& crossover = report.crossover->crossover;
-    const double last = crossover ? std::max(16.0, 4 * crossover->batch) : without_crossover;
+    const auto& crossovers = report.crossover->crossovers;
+    const double last = crossovers.empty() ? without_crossover : std::max(16.0, 4 * crossovers.back().batch);
     report.rows.clear();
     for (std::int64_t batch = 1; static_cast<double>(batch) <= last; batch *= 2) {
         report.rows.push_back({batch, predictor.predict(with_batch(dims, batch)), {}, {}});
@@ -40,11 +41,12 @@ int run_crossover(const CrossoverArguments& arguments) {
 
     report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
     report.crossover = crossover_report(predictor, dims);
-    // The two sides of the answer: the last batch that the host bounds, the first that the GPU bounds.
-    const double batch = report.crossover->crossover ? report.crossover->crossover->batch : 1;
-    for (const std::int64_t side : {static_cast<std::int64_t>(batch), static_cast<std::int64_t>(batch) + 1}) {
-        report.rows.push_back(predicted_row(predictor, dims, side));
-    }
+    // The batches on either side of each crossover.
+    std::set<std::int64_t> sides;
+    for (const Crossover& crossover : report.crossover->crossovers)
+        sides.insert({static_cast<std::int64_t>(crossover.batch), static_cast<std::int64_t>(crossover.batch) + 1});
+    if (sides.empty()) sides = {1, 2};
+    for (const std::int64_t side : sides) report.rows.push_back(predicted_row(predictor, dims, side));
     add_warnings(report);
     Forms forms = forms_of(report);
     forms.html = [&] { return crossover_page(report, curve_around(report, predictor, dims), predictor.graph()); };

@@ -40,13 +40,8 @@ std::pair<std::string, std::vector<std::int64_t>> parse_over(const std::string& 
 report::ExplorerCurve curve_of(Predictor& predictor, const ShapeBindings& dims,
                                const std::vector<std::int64_t>& batches) {
     report::ExplorerCurve curve;
-    for (const std::int64_t batch : batches) {
-        report::PredictionRow row{batch, predictor.predict(with_batch(dims, batch)), {}, {}};
-        row.memory = predictor.memory(with_batch(dims, batch));
-        print_warnings(row.prediction.warnings);
-        curve.rows.push_back(std::move(row));
-    }
-    if (const auto crossover = find_crossover(predictor, dims, largest_crossover)) curve.crossover = crossover->batch;
+    for (const std::int64_t batch : batches) curve.rows.push_back(predicted_row(predictor, dims, batch));
+    curve.crossovers = find_crossovers(predictor, dims, largest_crossover);
     return curve;
 }
 

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,27 +33,27 @@ int run_validate(const ValidateArguments& arguments) {
         kineto.run.device_profile = arguments.validation.device_profile;
         return compare_with_kineto(kineto, arguments.output);
     }
-    std::vector<std::string> warnings;
-    const auto warn = [&](const std::vector<std::string>& more) {
-        print_warnings(more);
-        warnings.insert(warnings.end(), more.begin(), more.end());
-    };
     const Validation validation = [&] {
         Progress progress(arguments.validation.rows);
-        return validate(arguments.validation, warn,
+        return validate(arguments.validation, print_warnings,
                         [&](std::size_t done, std::size_t total) { progress.show(done, total); });
     }();
     const report::ValidationReport& report = validation.report;
     const ValidationArguments& given = arguments.validation;
     Forms forms = forms_of(report);
     forms.html = [&] {
-        return validation_page({given.rows, given.anchor, given.device_profile, warnings}, validation.table,
+        return validation_page({given.rows, given.anchor, given.device_profile}, validation.table,
                                validation.rows, report);
     };
     forms.predictions = [&] { return predictions_csv(validation.table, validation.rows); };
     write_result(arguments.output, forms);
     if (arguments.max_mape_percent <= 0) return 0;
-    return report.overall && 100 * report.overall->mean <= arguments.max_mape_percent ? 0 : over_max_mape;
+    if (report.overall && 100 * report.overall->mean <= arguments.max_mape_percent) return 0;
+    fmt::print(stderr, "ftax: {}, --max-mape is {:g} %\n",
+                 report.overall ? fmt::format("the MAPE is {:.1f} %", 100 * report.overall->mean)
+                                : std::string("no row could be predicted"),
+                 arguments.max_mape_percent);
+    return over_max_mape;
 }
 
 /// What only a trace needs to know of its run; --anchor, --models and --profile are those of the verb.

@@ -45,6 +45,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
                 "slug",
                 "name",
                 "aliases",
+                "host_cpu",
                 "architecture",
                 "compute_capability",
                 "notes",
@@ -69,6 +70,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.slug = root["slug"].text();
     device.name = root["name"].text();
     device.aliases = root["aliases"].texts();
+    if (const auto cpu = root.find("host_cpu")) device.host_cpu = cpu->text();
     device.architecture = parse_architecture(root["architecture"]);
     const bool gpu = !is_cpu(device);
     if (gpu) {

@@ -136,9 +136,9 @@ class SharedPredictor {
         }
         return predictions;
     }
-    [[nodiscard]] std::optional<Crossover> crossover(const Bindings& dims, std::int64_t largest) {
+    [[nodiscard]] std::vector<Crossover> crossovers(const Bindings& dims, std::int64_t largest) {
         const std::lock_guard guard(mutex_);
-        return find_crossover(*predictor_, {dims.begin(), dims.end()}, largest);
+        return find_crossovers(*predictor_, {dims.begin(), dims.end()}, largest);
     }
     [[nodiscard]] std::vector<Headroom> headroom(const Bindings& dims, double budget) const {
         if (!(budget > 0)) throw Error(ErrorCode::usage, "the budget must be a share above 0, e.g. 0.05");
@@ -230,11 +230,14 @@ void bind_predictor(nb::module_& module) {
             return fmt::format("<ftax.Prediction {:.4g} ms, bound by {}>", p.latency_s * 1e3, name_of(p.bound));
         });
 
-    nb::class_<Crossover>(module, "Crossover", "Batch at which the framework stops being the bottleneck.")
+    nb::class_<Crossover>(module, "Crossover", "Batch at which the host takes as long as the device.")
         .def_ro("batch", &Crossover::batch)
         .def_ro("low", &Crossover::low)
         .def_ro("high", &Crossover::high)
         .def_ro("host_s", &Crossover::host_s)
+        .def_prop_ro(
+            "gpu_waits", [](const Crossover& c) { return c.gpu_waits_above ? "above" : "below"; },
+            "Side of the crossover on which the GPU waits for the framework: below or above.")
         .def_prop_ro(
             "causes",
             [](const Crossover& c) {
@@ -272,7 +275,7 @@ void bind_predictor(nb::module_& module) {
              "framework_given"_a = true, nb::keep_alive<1, 2>(), Release())
         .def("predict", &SharedPredictor::predict, "dims"_a, Release())
         .def("sweep", &SharedPredictor::sweep, "batches"_a, "dims"_a, Release())
-        .def("crossover", &SharedPredictor::crossover, "dims"_a, "largest"_a, Release())
+        .def("crossovers", &SharedPredictor::crossovers, "dims"_a, "largest"_a, Release())
         .def("headroom", &SharedPredictor::headroom, "dims"_a, "budget"_a, Release())
         .def("operators", operators, "dims"_a)
         .def_prop_ro("device", [](const SharedPredictor& p) { return p.get().device().device.slug; })

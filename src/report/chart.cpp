@@ -214,23 +214,25 @@ std::string draw_legend(const Chart& chart, double left) {
     return text;
 }
 
-std::string draw_mark(const Chart& chart, const Axes& axes) {
-    if (!chart.mark_x || *chart.mark_x <= axes.x.low || *chart.mark_x >= axes.x.high) return "";
+std::string draw_marks(const Chart& chart, const Axes& axes) {
     const double top = axes.frame.top, foot = axes.frame.height - axes.frame.bottom;
+    constexpr double line_height = 18;
+    double label_y = top + 16;
     std::string text;
-    if (chart.mark_low > 0) {
-        const double from = axes.x.at(std::max(chart.mark_low, axes.x.low));
-        const double to = axes.x.at(std::min(chart.mark_high, axes.x.high));
-        text +=
-            fmt::format("<path class=\"band mark\" d=\"M{:.1f} {}H{:.1f}V{}H{:.1f}z\"/>\n", from, top, to, foot, from);
+    for (const ChartMark& mark : chart.marks) {
+        if (mark.x <= axes.x.low || mark.x >= axes.x.high) continue;
+        const double from = axes.x.at(std::max(mark.low, axes.x.low));
+        const double to = axes.x.at(std::min(mark.high, axes.x.high));
+        const double x = axes.x.at(mark.x);
+        const bool at_right = x > axes.frame.width / 2;
+        text += fmt::format(
+            "<path class=\"band mark\" d=\"M{0:.1f} {1}H{2:.1f}V{3}H{0:.1f}z\"/>\n<path class=\"mark\" d=\"M{4:.1f} "
+            "{1}V{3}\"/><text class=\"label\" x=\"{5:.1f}\" y=\"{6}\" text-anchor=\"{7}\">{8}</text>\n",
+            from, top, to, foot, x, at_right ? x - 6 : x + 6, label_y, at_right ? "end" : "start",
+            escape_markup(mark.label));
+        label_y += line_height;
     }
-    const double x = axes.x.at(*chart.mark_x);
-    const bool at_right = x > axes.frame.width / 2;
-    return text + fmt::format(
-                      "<path class=\"mark\" d=\"M{0:.1f} {1}V{2}\"/><text class=\"label\" x=\"{3:.1f}\" y=\"{4}\" "
-                      "text-anchor=\"{5}\">{6}</text>\n",
-                      x, top, foot, at_right ? x - 6 : x + 6, top + 16, at_right ? "end" : "start",
-                      escape_markup(chart.mark_label));
+    return text;
 }
 
 /// Names each reference above its end, or below it where the name of the one before stands in the way.
@@ -268,7 +270,7 @@ std::string draw_plot(const Chart& chart, const Frame& f) {
         outline.insert(outline.end(), chart.band_low.rbegin(), chart.band_low.rend());
         svg += fmt::format("<path class=\"band prediction\" d=\"{}Z\"/>\n", path(axes, outline));
     }
-    svg += draw_mark(chart, axes) + draw_reference_names(chart, axes);
+    svg += draw_marks(chart, axes) + draw_reference_names(chart, axes);
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
         svg += fmt::format("<g data-series=\"{}\">\n{}</g>\n", i, draw_series(axes, chart.series[i]));
     }

@@ -36,6 +36,13 @@ struct Series {
     std::size_t dash = 0;            ///< of a line; below category_count
 };
 
+/// A vertical line.
+struct ChartMark {
+    double x = 0;
+    double low = 0, high = 0;  ///< the interval around it
+    std::string label;
+};
+
 /// A chart with logarithmic axes, as plain data.
 struct Chart {
     std::string title, x_label, y_label;
@@ -43,9 +50,7 @@ struct Chart {
     std::optional<std::vector<double>> x_ticks{};
     std::vector<Series> series;
     std::vector<ChartPoint> band_low, band_high;  ///< edges of the interval, at the same x; empty for none
-    std::optional<double> mark_x;                 ///< a vertical line
-    double mark_low = 0, mark_high = 0;           ///< the interval around it
-    std::string mark_label;
+    std::vector<ChartMark> marks{};
     bool square = false;  ///< both axes have the same range
 };
 

@@ -27,6 +27,9 @@ Json microseconds(const std::vector<PredictionRow>& rows, double Prediction::*se
 Json curve_json(const ExplorerCurve& curve) {
     auto bounds = Json::array();
     auto memory = Json::array();
+    auto crossovers = Json::array();
+    for (const Crossover& crossover : curve.crossovers)
+        crossovers.push_back({{"batch", crossover.batch}, {"above", crossover.gpu_waits_above}});
     for (const PredictionRow& row : curve.rows) {
         bounds.push_back(name_of(row.prediction.bound));
         memory.push_back({static_cast<std::int64_t>(row.memory->total_bytes() / 1e6), row.memory->fits()});
@@ -38,7 +41,7 @@ Json curve_json(const ExplorerCurve& curve) {
             {"device", microseconds(curve.rows, &Prediction::device_s)},
             {"bound", std::move(bounds)},
             {"memory", std::move(memory)},
-            {"crossover", curve.crossover ? Json(*curve.crossover) : Json(nullptr)}};
+            {"crossovers", std::move(crossovers)}};
 }
 
 /// As a script may hold it: nothing in it ends the script.
@@ -86,7 +89,8 @@ std::string explorer_page(const ExplorerReport& report) {
         "<ul class=\"legend\"><li>latency, with its 90 % interval</li><li>host (dashed)</li><li>device "
         "(dotted)</li></ul>\n"
         "<svg class=\"ftax-chart plot\" viewBox=\"0 0 640 400\" role=\"img\" aria-label=\"latency over batch\"></svg>\n"
-        "<figcaption>Left of the crossover the GPU waits for the framework.</figcaption></figure>\n{}",
+        "<figcaption>Where the host stands above the device, the GPU waits for the "
+        "framework.</figcaption></figure>\n{}",
         escape_markup(report.host), sliders, warning_list(report.warnings));
     return page(title, markup, fmt::format("const data = {};\n{}", script_text(data), embedded_text(explorer_script)));
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,7 @@ namespace ftax::report {
 /// One card at one value of the dimension that varies.
 struct ExplorerCurve {
     std::vector<PredictionRow> rows;  ///< one per batch
-    std::optional<double> crossover;  ///< batch at which the framework stops being the bottleneck
+    std::vector<Crossover> crossovers;
 };
 
 struct ExplorerCard {

@@ -9,6 +9,7 @@
 
 #include "src/report/breakdown.hpp"
 #include "src/report/chart.hpp"
+#include "src/report/latency_chart.hpp"
 #include "src/report/page.hpp"
 #include "src/report/prediction_sections.hpp"
 #include "src/report/units.hpp"
@@ -41,12 +42,7 @@ Chart step_chart(const GenerationReport& report) {
         std::stable_sort(series.points.begin(), series.points.end(),
                          [](const auto& a, const auto& b) { return a.x < b.x; });
     }
-    if (const auto& crossover = report.rows.back().crossover.batch) {
-        chart.mark_x = crossover->batch;
-        chart.mark_low = crossover->low;
-        chart.mark_high = crossover->high;
-        chart.mark_label = fmt::format("decoding's crossover: batch {}", significant(crossover->batch));
-    }
+    mark_crossovers(chart, report.rows.back().crossover.batches, "decoding's crossover");
     label_batches(chart, std::move(batches));
     return chart;
 }

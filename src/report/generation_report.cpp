@@ -1,6 +1,7 @@
 #include "src/report/generation_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -15,20 +16,31 @@ Json phase_json(const Prediction& p) {
     return prediction_columns().json(p, "latency_s low_s high_s host_s device_s bound kernels");
 }
 
+/// The first crossover of each kind, with the others in `further_batches` and `further_contexts`.
 Json crossover_json(const DecodeCrossover& crossover) {
+    const auto direction = [](bool gpu_waits_above) { return gpu_waits_above ? "above" : "below"; };
     Json json = {{"batch", nullptr}, {"context", nullptr}};
-    if (crossover.batch) {
-        json["batch"] = crossover.batch->batch;
-        json["batch_low"] = crossover.batch->low;
-        json["batch_high"] = crossover.batch->high;
-    } else {
-        json["batch_bound"] = name_of(crossover.batch_bound);
+    for (const Crossover& at : crossover.batches) {
+        Json entry = {{"batch", at.batch},
+                      {"batch_low", at.low},
+                      {"batch_high", at.high},
+                      {"batch_gpu_waits", direction(at.gpu_waits_above)}};
+        if (json["batch"].is_null()) {
+            json.update(entry);
+        } else {
+            json["further_batches"].push_back(std::move(entry));
+        }
     }
-    if (crossover.context) {
-        json["context"] = *crossover.context;
-    } else {
-        json["context_bound"] = name_of(crossover.context_bound);
+    for (const ContextCrossover& at : crossover.contexts) {
+        Json entry = {{"context", at.tokens}, {"context_gpu_waits", direction(at.gpu_waits_above)}};
+        if (json["context"].is_null()) {
+            json.update(entry);
+        } else {
+            json["further_contexts"].push_back(std::move(entry));
+        }
     }
+    if (crossover.batches.empty()) json["batch_bound"] = name_of(crossover.batch_bound);
+    if (crossover.contexts.empty()) json["context_bound"] = name_of(crossover.context_bound);
     return json;
 }
 
@@ -50,19 +62,25 @@ std::string share_of_device(double host_s, double device_s) {
 }
 
 std::string print_decode_crossover(const DecodeCrossover& crossover, const GenerationRequest& request) {
-    const auto side = [](Bound bound) {
-        return bound == Bound::host ? "the framework is the bottleneck throughout"
-                                    : "the GPU is the bottleneck throughout";
+    const auto throughout = [](Bound bound) {
+        return fmt::format("{} is the bottleneck throughout", bound == Bound::host ? "the framework" : "the GPU");
     };
-    std::string text = fmt::format("decoding behind {} tokens: ", request.prompt);
-    text += crossover.batch ? fmt::format("bound by the framework below batch {} (90 % interval {} to {})",
-                                          significant(crossover.batch->batch), significant(crossover.batch->low),
-                                          significant(crossover.batch->high))
-                            : fmt::format("{} up to batch {}", side(crossover.batch_bound), crossover.largest_batch);
+    const auto side = [](bool gpu_waits_above) { return gpu_waits_above ? "above" : "below"; };
+    std::vector<std::string> batches, contexts;
+    for (const Crossover& at : crossover.batches) {
+        batches.push_back(fmt::format("{} batch {} (90 % interval {} to {})", side(at.gpu_waits_above),
+                                      significant(at.batch), significant(at.low), significant(at.high)));
+    }
+    for (const ContextCrossover& at : crossover.contexts)
+        contexts.push_back(fmt::format("{} a context of {} tokens", side(at.gpu_waits_above), at.tokens));
+    std::string text = fmt::format("decoding after {} tokens: ", request.prompt);
+    text += batches.empty()
+                ? fmt::format("{} up to batch {}", throughout(crossover.batch_bound), crossover.largest_batch)
+                : fmt::format("bound by the framework {}", fmt::join(batches, ", "));
     text += fmt::format("\nat batch {}: ", request.batch);
-    text += crossover.context ? fmt::format("bound by the framework below a context of {} tokens", *crossover.context)
-                              : fmt::format("{} up to a context of {} tokens", side(crossover.context_bound),
-                                            crossover.longest_context);
+    text += contexts.empty() ? fmt::format("{} up to a context of {} tokens", throughout(crossover.context_bound),
+                                           crossover.longest_context)
+                             : fmt::format("bound by the framework {}", fmt::join(contexts, ", "));
     return text + "\n";
 }
 

@@ -8,15 +8,20 @@
 
 namespace ftax::report {
 
+void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std::string_view label) {
+    for (const Crossover& crossover : crossovers) {
+        chart.marks.push_back({crossover.batch, crossover.low, crossover.high,
+                               fmt::format("{}: batch {}", label, significant(crossover.batch))});
+    }
+}
+
 Chart latency_chart(const PredictionReport& report) {
     Chart chart{.title = fmt::format("{} on {}, {}, {}", report.model, report.device.device.name,
                                      report.framework.framework, name_of(report.precision)),
                 .y_label = "latency, ms",
                 .series = {},
                 .band_low = {},
-                .band_high = {},
-                .mark_x = {},
-                .mark_label = {}};
+                .band_high = {}};
     std::vector<const PredictionRow*> rows;
     for (const PredictionRow& row : report.rows) rows.push_back(&row);
     std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->batch < b->batch; });
@@ -41,12 +46,7 @@ Chart latency_chart(const PredictionReport& report) {
     label_batches(chart, std::move(batches));
     chart.series = {std::move(host), std::move(device), std::move(prediction)};
     if (!measured.points.empty()) chart.series.push_back(std::move(measured));
-    if (report.crossover && report.crossover->crossover) {
-        chart.mark_x = report.crossover->crossover->batch;
-        chart.mark_low = report.crossover->crossover->low;
-        chart.mark_high = report.crossover->crossover->high;
-        chart.mark_label = fmt::format("crossover: batch {}", significant(*chart.mark_x));
-    }
+    if (report.crossover) mark_crossovers(chart, report.crossover->crossovers, "crossover");
     return chart;
 }
 

@@ -88,24 +88,28 @@ std::string print_header(const PredictionReport& report, Style style) {
 }
 
 std::string print_crossover(const CrossoverReport& report, Style style) {
-    if (!report.crossover) {
-        return fmt::format("crossover: none between batch 1 and {}; {}\n", report.largest,
-                           report.bound == Bound::host ? "the framework is the bottleneck throughout"
-                                                       : "the GPU is the bottleneck throughout");
+    if (report.crossovers.empty()) {
+        return fmt::format("crossover: none between batch 1 and {}; {} is the bottleneck throughout\n", report.largest,
+                           report.bound == Bound::host ? "the framework" : "the GPU");
     }
-    const Crossover& crossover = *report.crossover;
-    std::string text = fmt::format(
-        "{} (90 % interval {} to {}): below it the GPU waits for the framework, above it the framework runs ahead\n",
-        toned(fmt::format("crossover: batch {}", significant(crossover.batch)), Tone::strong, style),
-        significant(crossover.low), significant(crossover.high));
-    text += fmt::format("of {} host time there:", duration(crossover.host_s));
-    for (const HostCause& cause : crossover.causes) {
-        text += fmt::format("{} {:.0f} % for {} {}", &cause == crossover.causes.data() ? "" : ",",
-                            100 * cause.host_s / crossover.host_s, cause.operations,
-                            fmt::format(fmt::runtime(cause_names[static_cast<std::size_t>(cause.kind)]),
-                                        cause.operations == 1 ? "" : "s"));
+    std::string text;
+    for (const Crossover& crossover : report.crossovers) {
+        constexpr std::string_view waits = "the GPU waits for the framework", ahead = "the framework runs ahead";
+        text +=
+            fmt::format("{} (90 % interval {} to {}): below it {}, above it {}\n",
+                        toned(fmt::format("crossover: batch {}", significant(crossover.batch)), Tone::strong, style),
+                        significant(crossover.low), significant(crossover.high),
+                        crossover.gpu_waits_above ? ahead : waits, crossover.gpu_waits_above ? waits : ahead);
+        text += fmt::format("of {} host time there:", duration(crossover.host_s));
+        for (const HostCause& cause : crossover.causes) {
+            text += fmt::format("{} {:.0f} % for {} {}", &cause == crossover.causes.data() ? "" : ",",
+                                100 * cause.host_s / crossover.host_s, cause.operations,
+                                fmt::format(fmt::runtime(cause_names[static_cast<std::size_t>(cause.kind)]),
+                                            cause.operations == 1 ? "" : "s"));
+        }
+        text += "\n";
     }
-    return text + "\n";
+    return text;
 }
 
 /// "interval: mostly speed of the host's CPU (± 50 %) at batch 1 to 16, …": neighbouring rows with one cause as one.

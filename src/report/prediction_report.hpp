@@ -34,9 +34,9 @@ struct PredictionRow {
     std::optional<MemoryUse> memory{};
 };
 
-/// Where along the batch the framework stops being the bottleneck, or on which side it stays.
+/// Where along the batch host and device change places, or on which side it stays.
 struct CrossoverReport {
-    std::optional<Crossover> crossover;
+    std::vector<Crossover> crossovers;
     Bound bound = Bound::host;  ///< over the whole range when there is no crossover
     std::int64_t largest = 0;   ///< end of the range
 };

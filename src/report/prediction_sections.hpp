@@ -14,7 +14,7 @@ namespace ftax::report {
 /// Host, versions and dimensions, in a line below the title.
 [[nodiscard]] std::string facts_line(const PredictionReport& report);
 
-/// The sentences that the terminal shows of a crossover.
+/// The sentences that the terminal shows of the crossovers.
 [[nodiscard]] std::string crossover_paragraph(const CrossoverReport& crossover);
 
 [[nodiscard]] std::string predictions_section(const PredictionReport& report);

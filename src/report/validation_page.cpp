@@ -87,7 +87,7 @@ std::string facts(const ValidationSource& source, const ValidationReport& report
 
 std::string validation_page(const ValidationSource& source, const CsvTable& table, std::span<const ValidatedRow> rows,
                             const ValidationReport& report) {
-    std::string html = facts(source, report) + warning_list(source.warnings);
+    std::string html = facts(source, report) + warning_list(report.warnings);
     if (report.overall) {
         html += to_figure(validation_chart(table, rows), "") + errors_table("overall", {}, {{{}, *report.overall}});
         if (!report.groups.empty())

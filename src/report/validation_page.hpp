@@ -9,10 +9,9 @@
 
 namespace ftax::report {
 
-/// What a validation was given (empty where it was not), and what it warned of.
+/// What a validation was given; empty where it was not.
 struct ValidationSource {
     std::string rows, anchor, device_profile;
-    std::vector<std::string> warnings;
 };
 
 /// Writes the page of `ftax validate`: predicted against measured, errors by each column that says what was measured,

@@ -179,6 +179,7 @@ std::string to_json(const ValidationReport& report) {
     for (const SkippedRows& skipped : report.skipped) {
         json["skipped"].push_back({{"reason", skipped.reason}, {"lines", skipped.lines}});
     }
+    json["warnings"] = report.warnings;
     return to_text(json);
 }
 

@@ -75,6 +75,7 @@ struct ValidationReport {
     std::size_t rows = 0;
     std::vector<SkippedRows> skipped;
     std::vector<UsedProfile> profiles;  ///< sorted, unique
+    std::vector<std::string> warnings{};
 };
 
 /// Values of a column, one per row; a framework or precision that is absent or empty reads as its default.

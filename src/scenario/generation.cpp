@@ -58,12 +58,6 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     return usable_rows(read_language_measurements(std::move(table)), print_warnings);
 }
 
-/// The name that rows give a zoo model.
-std::string_view short_name(std::string_view model) {
-    constexpr std::string_view zoo = "zoo:";
-    return model.starts_with(zoo) ? model.substr(zoo.size()) : model;
-}
-
 Graph load_shard(const GenerationArguments& arguments, std::int64_t cards) {
     constexpr std::int64_t most_cards = 64;
     if (cards > most_cards) {
@@ -129,7 +123,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
         FrameworkProfile framework = built.framework();
         if (!anchors.empty()) {
             const std::size_t known = framework.warnings.size();
-            anchor_on(framework, device, anchors, short_name(arguments.model.model));
+            anchor_on(framework, device, anchors, arguments.model.model, run.models);
             print_warnings({framework.warnings.begin() + static_cast<std::ptrdiff_t>(known), framework.warnings.end()});
         }
         Generator& generator = result.generators.emplace_back(graph, std::move(device), std::move(framework), options);

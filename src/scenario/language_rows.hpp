@@ -17,11 +17,11 @@
 
 namespace ftax::scenario {
 
-/// Conditions a framework's host and a card on measured rows of that framework and card, those of `model` also on what
-/// is wrong about it. Rows of others are left out; without any that fits nothing changes and a warning says so.
-/// Throws Error for a row whose model nobody knows.
+/// Conditions a framework's host and a card on rows measured on that card, all on one machine, those of `model` also on
+/// what is wrong about it. Rows of other cards are left out; a warning names what no row describes.
+/// Throws Error for a row whose model locate_model() does not find.
 void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const LanguageMeasurement> rows,
-               std::string_view model);
+               const std::string& model, const std::string& models_folder);
 
 /// Predicts rows of measured language models. Graphs and generators are kept.
 class LanguagePredictor {
@@ -29,11 +29,12 @@ class LanguagePredictor {
     /// The profile of a framework by its name as rows spell it; the built-in one by default.
     using Profile = std::function<FrameworkProfile(const std::string& framework)>;
 
-    explicit LanguagePredictor(std::string device_profile_path = {}, Profile profile = {});
+    explicit LanguagePredictor(std::string device_profile_path = {}, Profile profile = {},
+                               std::string models_folder = {});
 
     /// Rows that predictions are conditioned on from now on.
     void anchor(std::vector<LanguageMeasurement> rows) { anchors_ = std::move(rows); }
-    /// Throws Error for what the row asks for and ftax does not have.
+    /// Leaves the row itself out of the anchors. Throws Error for what the row asks for and ftax does not have.
     [[nodiscard]] Generation predict(const LanguageMeasurement& row);
     /// The profiles that predict() has used.
     [[nodiscard]] std::set<report::UsedProfile> profiles() const;
@@ -44,8 +45,11 @@ class LanguagePredictor {
         std::unique_ptr<Generator> generator;
     };
 
+    [[nodiscard]] Entry build(const LanguageMeasurement& row, std::span<const LanguageMeasurement> anchors) const;
+
     std::string device_profile_path_;
     Profile profile_;
+    std::string models_folder_;
     std::vector<LanguageMeasurement> anchors_;
     std::map<std::tuple<std::string, std::string, std::string, Precision, std::int64_t>, Entry> entries_;
 };

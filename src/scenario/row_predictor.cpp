@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iterator>
 
 #include "calibration/bench/bench_device.hpp"
@@ -13,35 +12,12 @@
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/io/number.hpp"
+#include "src/scenario/locate_model.hpp"
 #include "src/scenario/scenario.hpp"
+#include "src/scenario/usable_rows.hpp"
 
 namespace ftax::scenario {
 namespace {
-
-/// Models of the zoo by the names that measured rows give them. Source: models_2x.csv.
-std::string zoo_model(const std::string& model) {
-    static const std::map<std::string, std::string> names{{"bert_base", "bert"},
-                                                          {"bert_base_12x768", "bert"},
-                                                          {"hf_resnet50", "resnet50"},
-                                                          {"mlperf_resnet50", "resnet50"},
-                                                          {"vit_base_patch16_224", "vit-base-patch16-224"},
-                                                          {"vit_base_patch16_384", "vit-base-patch16-384"}};
-    const auto found = names.find(model);
-    return "zoo:" + (found == names.end() ? model : found->second);
-}
-
-/// The file that a row names as its model, or that of its name in the folder, or its zoo name.
-std::string locate(const std::string& folder, const std::string& model) {
-    std::error_code none;
-    if (std::filesystem::path(model).has_extension() && std::filesystem::is_regular_file(model, none)) return model;
-    if (folder.empty()) return zoo_model(model);
-    for (const char* extension : {".pt2", ".onnx", ".pt", ".txt"}) {
-        const std::filesystem::path path = std::filesystem::path(folder) / (model + extension);
-        std::error_code ignored;
-        if (std::filesystem::is_regular_file(path, ignored)) return path.string();
-    }
-    return zoo_model(model);
-}
 
 /// Values of the graph's symbols: the batch, and for every other one the row's sequence length or image side.
 /// `dims` says what the row does not. Throws Error{usage} when the model is fixed at another size, or neither says one.
@@ -124,9 +100,27 @@ bool is_part_of_latency(std::string_view mode) {
     return std::any_of(std::begin(parts), std::end(parts), [&](Mode part) { return mode == bench::name_of(part); });
 }
 
+/// The exported networks of KernelBench are those of this era; earlier rows have other shapes under the same names.
+constexpr std::string_view exported_era = "2025";
+
 /// How rows of one host are called.
 std::string host_name(const std::string& framework, const std::string& run) {
     return run.empty() ? framework : fmt::format("{}, run {}", framework, run);
+}
+
+/// The profile on the machine of a run: as its own rows say, or those of other frameworks. Rows that name no run hold
+/// for every run.
+FrameworkProfile anchored_as(FrameworkProfile profile, const Conditioned& known, const std::string& framework,
+                             const std::string& run) {
+    for (const std::string& of : {run, std::string()}) {
+        const auto host = known.hosts.find(host_name(framework, of));
+        if (host != known.hosts.end()) return anchored(std::move(profile), host->second);
+    }
+    for (const std::string& of : {run, std::string()}) {
+        const auto cpu = known.cpus.find(of);
+        if (cpu != known.cpus.end()) return anchored(std::move(profile), cpu->second);
+    }
+    return profile;
 }
 
 }  // namespace
@@ -136,7 +130,7 @@ const Graph& RowPredictor::graph(const std::string& model) {
     if (found != graphs_.end()) return found->second;
     ImportOptions options;
     options.vary_batch = true;
-    return graphs_.emplace(model, load_graph(locate(models_folder_, model), options)).first->second;
+    return graphs_.emplace(model, load_graph(locate_model(models_folder_, model), options)).first->second;
 }
 
 ShapeBindings RowPredictor::bindings_of(const Measurement& row) {
@@ -153,23 +147,26 @@ Predictor& RowPredictor::predictor(const Measurement& row) {
                   options.synchronized};
     const auto found = predictors_.find(key);
     if (found != predictors_.end()) return found->second;
+    return predictors_.emplace(key, build(row, conditioned(device_spec(row.gpu).slug, row.model))).first->second;
+}
+
+Predictor RowPredictor::build(const Measurement& row, const Conditioned* known) {
     FrameworkProfile framework = framework_profile(row.framework);
     if (const auto version = framework_version(row)) framework = at_version(std::move(framework), *version);
     DeviceProfile device = device_profile(row.gpu, device_profile_path_);
-    if (const Conditioned* known = conditioned(device.device.slug, row.model)) {
-        auto host = known->hosts.find(host_name(row.framework, row.run));
-        // Anchor rows that name no run hold for every run.
-        if (host == known->hosts.end()) host = known->hosts.find(host_name(row.framework, ""));
-        if (host != known->hosts.end()) framework = anchored(std::move(framework), host->second);
+    if (known) {
+        framework = anchored_as(std::move(framework), *known, row.framework, row.run);
         device.factors = known->device;
     }
-    return predictors_.emplace(key, Predictor(graph(row.model), std::move(device), std::move(framework), options))
-        .first->second;
+    return {graph(row.model), std::move(device), std::move(framework), options_for(row)};
 }
 
 Measurement RowPredictor::predictable(const Measurement& measured) {
     Measurement row = with_own_framework(measured);
     row.gpu = device_spec(row.gpu).slug;
+    if (!row.era.empty() && row.era != exported_era)
+        throw Error(ErrorCode::usage,
+                    fmt::format("era {}: its networks have other shapes than those of era {}", row.era, exported_era));
     if (row.mode == "train") throw Error(ErrorCode::usage, "training is not modelled");
     if (is_part_of_latency(row.mode))
         throw Error(ErrorCode::usage,
@@ -180,6 +177,14 @@ Measurement RowPredictor::predictable(const Measurement& measured) {
 Prediction RowPredictor::predict(const Measurement& measured) {
     const Measurement row = predictable(measured);
     const ShapeBindings bindings = bindings_of(row);
+    const auto anchors = anchors_.find(row.gpu);
+    if (anchors != anchors_.end() && anchors->second.size() <= most_left_out) {
+        for (const Anchor& anchor : anchors->second) {
+            if (!is_same_run(anchor.measured, measured)) continue;
+            const auto others = conditioned_on(row.gpu, row.model, &anchor);
+            return build(row, others ? &*others : nullptr).predict(bindings);
+        }
+    }
     return predictor(row).predict(bindings);
 }
 
@@ -209,31 +214,41 @@ AnchorRow RowPredictor::anchor_row_of(const Measurement& measured) {
     const ShapeBindings bindings = bindings_of(row);
     AnchorRow anchor = anchor_row(row, predictor(row), bindings);
     anchor.host = host_name(row.framework, row.run);
+    anchor.machine = row.run;
     return anchor;
 }
 
 const Conditioned* RowPredictor::conditioned(const std::string& device_slug, const std::string& model) {
     const auto rows = anchors_.find(device_slug);
     if (rows == anchors_.end()) return nullptr;
-    const bool is_anchored =
-        std::any_of(rows->second.begin(), rows->second.end(), [&](const AnchorRow& row) { return row.model == model; });
+    const bool is_anchored = std::any_of(rows->second.begin(), rows->second.end(),
+                                         [&](const Anchor& anchor) { return anchor.row.model == model; });
     const std::pair key{device_slug, is_anchored ? model : std::string()};
     const auto found = conditioned_.find(key);
     if (found != conditioned_.end()) return &found->second;
-    const DeviceFactors prior = device_profile(device_slug, device_profile_path_).factors;
-    return &conditioned_.emplace(key, condition(rows->second, prior, key.second)).first->second;
+    return &conditioned_.emplace(key, *conditioned_on(device_slug, key.second, nullptr)).first->second;
+}
+
+std::optional<Conditioned> RowPredictor::conditioned_on(const std::string& device_slug, const std::string& model,
+                                                        const Anchor* left_out) {
+    std::vector<AnchorRow> rows;
+    for (const Anchor& anchor : anchors_.at(device_slug)) {
+        if (&anchor != left_out) rows.push_back(anchor.row);
+    }
+    if (rows.empty()) return std::nullopt;
+    return condition(rows, device_profile(device_slug, device_profile_path_).factors, model);
 }
 
 std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measured) {
     std::vector<std::string> warnings;
     bool any = false;
-    std::map<std::string, std::vector<AnchorRow>> anchors;
+    std::map<std::string, std::vector<Anchor>> anchors;
     for (const Measurement& row : measured) {
         if (is_part_of_latency(row.mode)) continue;
         any = true;
         try {
             AnchorRow anchor = anchor_row_of(row);
-            anchors[device_spec(row.gpu).slug].push_back(std::move(anchor));
+            anchors[device_spec(row.gpu).slug].push_back({row, std::move(anchor)});
         } catch (const Error& error) {
             warnings.push_back(fmt::format("anchor line {}: {}", row.line, error.what()));
         }
@@ -257,6 +272,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
     for (const Measurement& measured : rows) {
         Measurement row = measured;
         row.run.clear();
+        if (is_same_model(context.models_folder, row.model, context.model)) row.model = context.model;
         // Rows that name no version are of the one that is predicted.
         const bool unsaid = row.version.empty() && row.torch.empty();
         if (unsaid && row.framework == framework.framework && has_versions(framework.framework))
@@ -278,17 +294,15 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         throw Error(ErrorCode::usage,
                     fmt::format("no anchor row could be predicted{}", warnings.empty() ? "" : "; " + warnings.front()));
     device.factors = known->device;
-    const auto host = known->hosts.find(host_name(framework.framework, ""));
-    if (host != known->hosts.end()) {
-        framework = anchored(std::move(framework), host->second);
-    } else {
+    if (!known->hosts.contains(host_name(framework.framework, ""))) {
         warnings.push_back(
-            fmt::format("no anchor row was measured with {} on {}: they tell of the card, not of its host",
-                        framework.framework, slug));
+            fmt::format("no anchor row was measured with {} on {}: they describe the GPU{}", framework.framework, slug,
+                        known->cpus.empty() ? ", not its host" : " and the CPU, not what the framework costs on it"));
     }
+    framework = anchored_as(std::move(framework), *known, framework.framework, "");
     for (std::string& warning : warnings) {  // those of its host stand there without the host's name
         const bool told = std::any_of(framework.warnings.begin(), framework.warnings.end(),
-                                      [&](const std::string& known) { return warning.ends_with(known); });
+                                      [&](const std::string& one) { return warning.ends_with(one); });
         if (!told) framework.warnings.push_back(std::move(warning));
     }
 }

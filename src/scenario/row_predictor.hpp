@@ -22,7 +22,7 @@ namespace ftax::scenario {
 /// cost little more than the predictions themselves.
 class RowPredictor {
   public:
-    /// `models_folder`: where models are files (NAME.pt2, .onnx, .pt, .txt); other names are zoo models.
+    /// `models_folder`: where models are files, as locate_model() finds them.
     /// `device_profile_path`: fitted device parameters instead of the built-in ones.
     /// `dims`: values of symbols that rows have no column for.
     explicit RowPredictor(std::string models_folder = {}, std::string device_profile_path = {}, ShapeBindings dims = {})
@@ -30,9 +30,12 @@ class RowPredictor {
           device_profile_path_(std::move(device_profile_path)),
           dims_(std::move(dims)) {}
 
-    /// Predicts one row, on the host and the card that anchor rows describe where there are any.
+    /// Predicts one row, on the host and the card that anchor rows describe where there are any; the row itself is left
+    /// out of them where its card has at most `most_left_out`.
     /// Throws Error for what the row asks for and ftax does not have: device, framework, model, shape, training.
     [[nodiscard]] Prediction predict(const Measurement& row);
+
+    static constexpr std::size_t most_left_out = 200;
 
     /// The profiles that predict() has used.
     [[nodiscard]] std::set<report::UsedProfile> profiles() const;
@@ -41,7 +44,7 @@ class RowPredictor {
     [[nodiscard]] std::vector<CountedKernel> kernels(const Measurement& row);
 
     /// Calibrates hosts and cards by measured rows; to be called before predict(). Returns what the rows leave in
-    /// doubt. Throws Error{usage} when there is no row.
+    /// doubt. Rows of one run, or without one, are of one machine. Throws Error{usage} when there is no row.
     std::vector<std::string> anchor(std::span<const Measurement> rows);
 
     /// What the anchor rows of a card say, for a model of which rows may be among them; null without rows.
@@ -56,6 +59,14 @@ class RowPredictor {
     [[nodiscard]] static Measurement predictable(const Measurement& row);
     [[nodiscard]] const Graph& graph(const std::string& model);
     [[nodiscard]] Predictor& predictor(const Measurement& row);
+    /// A predictor on the host and card as `known` has them; null: on those of the profiles.
+    [[nodiscard]] Predictor build(const Measurement& row, const Conditioned* known);
+    struct Anchor {
+        Measurement measured;  ///< as the file has it
+        AnchorRow row;
+    };
+    [[nodiscard]] std::optional<Conditioned> conditioned_on(const std::string& device_slug, const std::string& model,
+                                                            const Anchor* left_out);
     [[nodiscard]] ShapeBindings bindings_of(const Measurement& row);
     [[nodiscard]] AnchorRow anchor_row_of(const Measurement& row);
 
@@ -64,7 +75,7 @@ class RowPredictor {
     std::map<std::string, Graph> graphs_;
     std::map<Key, Predictor> predictors_;
     ShapeBindings dims_;
-    std::map<std::string, std::vector<AnchorRow>> anchors_;                   ///< by card
+    std::map<std::string, std::vector<Anchor>> anchors_;                      ///< by card
     std::map<std::pair<std::string, std::string>, Conditioned> conditioned_;  ///< by card and anchored model
 };
 
@@ -75,9 +86,9 @@ struct AnchorContext {
     ShapeBindings dims;         ///< of symbols that rows have no column for
 };
 
-/// Calibrates a card and the host of a framework by the rows that were measured on the card; those of other frameworks
-/// tell of the card only, whatever their run. What the rows leave in doubt, and that none was measured on the card,
-/// goes into the warnings of the framework profile. Throws Error{usage} when none of the card's rows can be predicted.
+/// Calibrates a card and the host of a framework by the rows that were measured on the card, all on one machine,
+/// whatever their run. What the rows leave in doubt, and that none was measured on the card, goes into the warnings of
+/// the framework profile. Throws Error{usage} when none of the card's rows can be predicted.
 void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<const Measurement> rows,
                const AnchorContext& context);
 

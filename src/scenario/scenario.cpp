@@ -256,8 +256,8 @@ void add_warnings(report::PredictionReport& report) {
 
 report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims) {
     constexpr std::int64_t largest = 4096;
-    report::CrossoverReport report{.crossover = find_crossover(predictor, dims, largest), .largest = largest};
-    if (!report.crossover) report.bound = predictor.predict(with_batch(dims, 1)).bound;
+    report::CrossoverReport report{.crossovers = find_crossovers(predictor, dims, largest), .largest = largest};
+    if (report.crossovers.empty()) report.bound = predictor.predict(with_batch(dims, 1)).bound;
     return report;
 }
 

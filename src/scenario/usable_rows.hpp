@@ -27,4 +27,11 @@ std::vector<Row> usable_rows(const MeasurementFile<Row>& file, const Warn& warn)
     return rows;
 }
 
+/// Whether two rows are one measurement, whatever their lines.
+template <class Row>
+bool is_same_run(Row a, const Row& b) {
+    a.line = b.line;
+    return a == b;
+}
+
 }  // namespace ftax::scenario

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <span>
 
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
@@ -36,12 +39,44 @@ std::vector<report::ValidatedRow> predict_rows(const MeasurementFile<Row>& file,
     return rows;
 }
 
+/// Rows that are scored by what they were anchored on say nothing about others.
+template <class Row>
+void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anchors, const Warn& warn) {
+    const auto scored = std::count_if(rows.begin(), rows.end(), [&](const Row& row) {
+        return std::any_of(anchors.begin(), anchors.end(), [&](const Row& anchor) { return is_same_run(anchor, row); });
+    });
+    if (scored == 0) return;
+    warn({fmt::format("{} of the {} rows are anchors themselves: their errors are smaller than those of other rows",
+                      scored, rows.size())});
+}
+
+/// A column in another unit than its name says puts nearly all rows off by one power of a thousand.
+void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn) {
+    constexpr double share = 0.8, within = 0.35;  // of the rows; of a power of ten to either side: a factor of 2.2
+    for (const double power : {-6.0, -3.0, 3.0, 6.0}) {
+        std::size_t predicted = 0, off = 0;
+        for (const report::ValidatedRow& row : rows) {
+            if (!row.prediction) continue;
+            ++predicted;
+            if (std::abs(std::log10(row.measured_s / row.prediction->latency_s) - power) < within) ++off;
+        }
+        if (predicted == 0 || static_cast<double>(off) < share * static_cast<double>(predicted)) continue;
+        warn({fmt::format(
+            "{} of {} measured latencies are about {} times the predicted ones: is their column in the "
+            "unit that its name says (latency_ms: milliseconds)?",
+            off, predicted,
+            power < 0 ? fmt::format("1/{:.0f}", std::pow(10, -power)) : fmt::format("{:.0f}", std::pow(10, power)))});
+    }
+}
+
 std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurement>& file,
                                                   const ValidationArguments& arguments, const Warn& warn,
                                                   const Watch& watch, std::set<report::UsedProfile>& profiles) {
     RowPredictor predictor(arguments.models, arguments.device_profile);
     if (!arguments.anchor.empty()) {
-        warn(predictor.anchor(usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn)));
+        const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
+        warn(predictor.anchor(anchors));
+        if (anchors.size() > RowPredictor::most_left_out) warn_of_scored_anchors<Measurement>(file.rows, anchors, warn);
     }
     auto rows = predict_rows(file, watch, [&](const Measurement& row) {
         const Prediction p = predictor.predict(row);
@@ -55,7 +90,7 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
                                                            const ValidationArguments& arguments, const Warn& warn,
                                                            const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
-    LanguagePredictor predictor(arguments.device_profile);
+    LanguagePredictor predictor(arguments.device_profile, {}, arguments.models);
     if (!arguments.anchor.empty()) {
         predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
     }
@@ -73,7 +108,9 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
                                                      const Watch& watch, std::set<report::UsedProfile>& profiles) {
     std::map<std::string, std::vector<OperatorMeasurement>> anchors;
     if (!arguments.anchor.empty()) {
-        for (OperatorMeasurement& row : usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn)) {
+        auto rows = usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn);
+        warn_of_scored_anchors<OperatorMeasurement>(file.rows, rows, warn);
+        for (OperatorMeasurement& row : rows) {
             anchors[device_spec(row.gpu).slug].push_back(std::move(row));
         }
     }
@@ -106,7 +143,12 @@ void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::
 
 }  // namespace
 
-Validation validate(const ValidationArguments& arguments, const Warn& warn, const Watch& watch) {
+Validation validate(const ValidationArguments& arguments, const Warn& tell, const Watch& watch) {
+    std::vector<std::string> warnings;
+    const Warn warn = [&](const std::vector<std::string>& more) {
+        warnings.insert(warnings.end(), more.begin(), more.end());
+        tell(more);
+    };
     Validation result{read_csv(arguments.rows), {}, {}};
     std::set<report::UsedProfile> profiles;
     const bool operators = holds_operators(result.table);
@@ -123,12 +165,14 @@ Validation validate(const ValidationArguments& arguments, const Warn& warn, cons
         result.rows = validate_models(file, arguments, warn, watch, profiles);
         result.table = std::move(file.table);
     }
+    warn_of_units(result.rows, warn);
     const std::string by = !arguments.by.empty() ? arguments.by
                            : operators           ? "gpu,op,precision"
                                                  : "gpu,framework,precision";
     group_rows(result.table, split_list(by), result.rows);
     result.report = summarise(result.table, split_list(by), result.rows);
     result.report.profiles.assign(profiles.begin(), profiles.end());
+    result.report.warnings = std::move(warnings);
     return result;
 }
 

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/approx.hpp"
@@ -100,6 +102,87 @@ TEST_CASE("an anchor row that cannot be right is named with its line") {
     const ProgramRun model = run("t4,pytorch-eager,fp32,resnet51,1,4\n");
     CHECK(model.exit_code == 2);
     CHECK(model.errors.find("anchor line 2: no file and no zoo model 'resnet51'") != std::string::npos);
+}
+
+TEST_CASE("a suggested run narrows the intervals as much as promised once it was measured") {
+    const TemporaryFolder folder;
+    for (const std::string model : {"resnet50", "mobilenet_v2"}) {
+        const nlohmann::json before = predict(model, {"--suggest-anchors"});
+        const auto& plan = before["suggested_anchors"];
+        REQUIRE(!plan["runs"].empty());
+        std::string rows = "gpu,framework,precision,model,batch,latency_ms\n";
+        double promised = plan["half_width"];
+        const auto half_width = [](const nlohmann::json& report) {
+            double sum = 0;
+            for (const auto& row : report["predictions"])
+                sum += row["high_s"].get<double>() / row["latency_s"].get<double>() - 1;
+            return sum / static_cast<double>(report["predictions"].size());
+        };
+        CHECK(half_width(before) == approx(promised).epsilon(0.35));
+        for (const auto& run : plan["runs"]) {
+            const std::string batch = std::to_string(run["batch"].get<std::int64_t>());
+            const ProgramRun one = run_ftax({"predict", model, "--device", "t4", "--batch", batch, "--json", "-"});
+            const double ms = 1e3 * latency(nlohmann::json::parse(one.output), 0);
+            rows += "t4,pytorch-eager,fp32," + model + "," + batch + "," + std::to_string(ms) + "\n";
+            const double width = half_width(predict(model, {"--anchor", folder.write("rows.csv", rows)}));
+            promised = run["half_width"];
+            CAPTURE(model);
+            CHECK(width == approx(promised).epsilon(0.35));
+        }
+    }
+}
+
+TEST_CASE("after a row of one framework, the others keep their order on the same machine") {
+    const TemporaryFolder folder;
+    const auto compared = [&](std::vector<std::string> more) {
+        std::vector<std::string> arguments{"compare", "resnet18", "--device",    "t4",
+                                           "--batch", "1",        "--framework", "pytorch-eager,torchscript,libtorch",
+                                           "--json",  "-"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const ProgramRun run = run_ftax(arguments);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        std::map<std::string, double> host_s;
+        const nlohmann::json report = nlohmann::json::parse(run.output);
+        for (const auto& row : report["rows"]) host_s[row["framework"]] = row["host_s"];
+        return host_s;
+    };
+    const auto before = compared({});
+    const double eager_ms = 1e3 * latency(predict("mobilenet_v2", {}), 0);
+    for (const double speed : {0.6, 2.5}) {
+        const std::string rows = folder.write(
+            "rows.csv", "gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,mobilenet_v2,1," +
+                            std::to_string(speed * eager_ms) + "\n");
+        const auto after = compared({"--anchor", rows});
+        for (const auto& [framework, host_s] : before) {
+            CAPTURE(framework);
+            const double ratio = std::log(after.at(framework) / host_s);
+            CHECK(ratio == approx(std::log(after.at("pytorch-eager") / before.at("pytorch-eager"))).epsilon(0.3));
+        }
+        CHECK(after.at("libtorch") < after.at("pytorch-eager"));
+    }
+}
+
+TEST_CASE("a module with its own CPU is predicted with a warning and a wide interval, until rows of it are there") {
+    const TemporaryFolder folder;
+    const auto on = [](const std::string& device, std::vector<std::string> more) {
+        std::vector<std::string> arguments{"predict", "resnet18", "--device", device, "--batch", "1", "--json", "-"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const ProgramRun run = run_ftax(arguments);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output);
+    };
+    const double x86 = width(on("h100-sxm5-80gb", {}), 0);
+    for (const std::string device : {"gh200-96gb", "gb200", "gb10", "jetson-agx-orin-64gb", "jetson-agx-thor",
+                                     "jetson-agx-xavier-32gb", "jetson-orin-nano-8gb"}) {
+        CAPTURE(device);
+        const nlohmann::json alone = on(device, {});
+        CHECK(alone.dump().find("the host costs are those of an x86 CPU") != std::string::npos);
+        if (alone["predictions"][0]["bound"] == "host") CHECK(width(alone, 0) > 1.3 * x86);
+        const std::string rows = folder.write("rows.csv", "gpu,framework,precision,model,batch,latency_ms\n" + device +
+                                                              ",pytorch-eager,fp32,mobilenet_v2,1,30\n");
+        CHECK(on(device, {"--anchor", rows}).dump().find("x86") == std::string::npos);
+    }
+    CHECK(on("h100-sxm5-80gb", {}).dump().find("x86") == std::string::npos);
 }
 
 TEST_CASE("predict names the runs that are worth measuring") {

@@ -146,6 +146,23 @@ TEST_CASE("explore writes a page of its own with every prediction in it") {
     const Json& curve = data["cards"][1]["curves"][1];
     CHECK(curve["latency"][5].get<double>() ==
           approx(1e6 * one["predictions"][0]["latency_s"].get<double>()).epsilon(1e-3));
-    CHECK(curve["crossover"].get<double>() == approx(one["crossover"]["batch"].get<double>()));
+    REQUIRE(curve["crossovers"].size() == 1);
+    CHECK(curve["crossovers"][0]["batch"].get<double>() == approx(one["crossover"]["batch"].get<double>()));
     CHECK(run_ftax({"explore", "bert", "--device", "t4", "--over", "seq", "--html", page}).exit_code == 2);
+}
+
+TEST_CASE("every command that predicts memory warns where it does not fit") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> run{"bert", "--device", "t4", "--dim", "seq=512", "--batch", "4096"};
+    for (const std::string verb : {"predict", "compare", "headroom", "explore"}) {
+        CAPTURE(verb);
+        const std::string page = folder.file("page.html");
+        std::vector<std::string> arguments = with({verb}, run);
+        arguments = with(arguments, verb == "explore" ? std::vector<std::string>{"--html", page}
+                                                      : std::vector<std::string>{"--json", "-"});
+        const ProgramRun told = run_ftax(arguments);
+        REQUIRE_MESSAGE(told.exit_code == 0, told.errors);
+        CHECK(told.errors.find("DOES NOT FIT") != std::string::npos);
+        CHECK((verb == "explore" ? read_text(page) : told.output).find("DOES NOT FIT") != std::string::npos);
+    }
 }

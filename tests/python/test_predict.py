@@ -21,7 +21,8 @@ def test_functions_give_what_predictors_give():
     predictor = ftax.Predictor("resnet18", "t4")
     assert ftax.predict("resnet18", "t4", batch=4)[0].latency_s == predictor.predict(batch=4).latency_s
     found = ftax.crossover("resnet18", "t4")
-    assert found.low < found.batch < found.high
+    assert found.low < found.batch < found.high and found.gpu_waits == "below"
+    assert [c.batch for c in ftax.crossovers("resnet18", "t4")] == [found.batch]
     assert found.causes[0][0] == "conv" and len(found.causes) <= 3
     before, after = predictor.sweep([int(found.batch), int(found.batch) + 1])
     assert before.bound == "host" and after.bound != "host"

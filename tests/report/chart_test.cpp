@@ -32,7 +32,7 @@ PredictionReport example(const std::string& model) {
                                {}});
     }
     report.rows[1].measured = Measured{.latency_s = 5.5e-3, .device_s = {}};
-    report.crossover = CrossoverReport{.crossover = Crossover{.batch = 5, .low = 4, .high = 6}, .largest = 4096};
+    report.crossover = CrossoverReport{.crossovers = {{.batch = 5, .low = 4, .high = 6}}, .largest = 4096};
     return report;
 }
 
@@ -106,8 +106,9 @@ TEST_CASE("few batches are labelled as they are, as far as their names have room
 
 TEST_CASE("a crossover stands in a band from its low to its high end") {
     Chart chart = latency_chart(example("resnet18"));
-    CHECK(chart.mark_low == 4);
-    CHECK(chart.mark_high == 6);
+    REQUIRE(chart.marks.size() == 1);
+    CHECK(chart.marks[0].low == 4);
+    CHECK(chart.marks[0].high == 6);
     std::smatch match;
     const std::string svg = to_svg(chart);
     REQUIRE(std::regex_search(svg, match, std::regex("class=\"band mark\" d=\"M([0-9.]+) [0-9.]+H([0-9.]+)V")));

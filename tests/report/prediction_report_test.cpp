@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/io/csv.hpp"
+#include "src/report/latency_chart.hpp"
 #include "src/report/quantities.hpp"
 #include "tests/golden.hpp"
 
@@ -55,11 +56,11 @@ PredictionReport example() {
     report.rows[1].memory = report.rows[0].memory;
     report.rows[1].memory->activations_bytes = 48e9;
     report.crossover = CrossoverReport{
-        .crossover = Crossover{.batch = 27.44,
-                               .low = 22.1,
-                               .high = 34.6,
-                               .host_s = 0.0145,
-                               .causes = {{HostKind::gemm, 73, 0.0058}, {HostKind::elementwise, 129, 0.0022}}},
+        .crossovers = {{.batch = 27.44,
+                        .low = 22.1,
+                        .high = 34.6,
+                        .host_s = 0.0145,
+                        .causes = {{HostKind::gemm, 73, 0.0058}, {HostKind::elementwise, 129, 0.0022}}}},
         .largest = 4096};
     return report;
 }
@@ -82,15 +83,35 @@ TEST_CASE("what does not fit is said in capitals") {
 
 TEST_CASE("causes of host time are one or many") {
     PredictionReport report = example();
-    report.crossover->crossover->causes = {{HostKind::engine_call, 1, 0.0029}, {HostKind::gemm, 2, 0.00145}};
+    report.crossover->crossovers[0].causes = {{HostKind::engine_call, 1, 0.0029}, {HostKind::gemm, 2, 0.00145}};
     CHECK(to_table(report, {}).find("20 % for 1 engine call, 10 % for 2 matrix products\n") != std::string::npos);
+}
+
+TEST_CASE("a report of two crossovers says on which side of each the GPU waits") {
+    PredictionReport report = example();
+    Crossover second = report.crossover->crossovers[0];
+    second.batch = 300;
+    second.gpu_waits_above = true;
+    report.crossover->crossovers.push_back(second);
+    const std::string table = to_table(report, {});
+    CHECK(table.find("to 34.6): below it the GPU waits for the framework, above it the framework runs ahead\n") !=
+          std::string::npos);
+    CHECK(
+        table.find("batch 300 (90 % interval 22.1 to 34.6): below it the framework runs ahead, above it the GPU waits "
+                   "for the framework\n") != std::string::npos);
+    const auto json = nlohmann::json::parse(to_json(report))["crossover"];
+    CHECK(json["gpu_waits"] == "below");
+    REQUIRE(json["further"].size() == 1);
+    CHECK(json["further"][0]["batch"] == 300);
+    CHECK(json["further"][0]["gpu_waits"] == "above");
+    CHECK(latency_chart(report).marks.size() == 2);
 }
 
 TEST_CASE("a report without a crossover says who is the bottleneck") {
     PredictionReport report = example();
     report.rows.resize(1);
     report.rows[0].measured.reset();
-    report.crossover->crossover.reset();
+    report.crossover->crossovers.clear();
     CHECK(to_table(report, {}).find("the framework is the bottleneck throughout") != std::string::npos);
     report.crossover->bound = Bound::memory;
     CHECK(to_table(report, {}).find("the GPU is the bottleneck throughout") != std::string::npos);

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <vector>
 
 #include "tests/approx.hpp"
 #include "tests/golden.hpp"
@@ -53,4 +56,17 @@ TEST_CASE("a validation report groups what was predicted and lists what was not"
     test::check_golden("validation.txt", to_table(report, {}));
     test::check_golden("validation.json", to_json(report));
     test::check_golden("validation.csv", predictions_csv(table, rows));
+}
+
+TEST_CASE("P90 is the error that nine rows of ten stay below") {
+    std::vector<ValidatedRow> rows;
+    for (int i = 0; i <= 1000; ++i) rows.push_back(row(10, 10 * (1 + 1e-3 * ((i * 617) % 1001)), "T4"));
+    std::vector<const ValidatedRow*> pointers;
+    for (const ValidatedRow& one : rows) pointers.push_back(&one);
+    const auto errors = error_statistics(pointers);
+    const auto below = std::count_if(rows.begin(), rows.end(), [&](const ValidatedRow& one) {
+        return std::abs(one.prediction->latency_s / one.measured_s - 1) <= errors->p90;
+    });
+    CHECK(std::abs(static_cast<double>(below) / 1001 - 0.9) < 0.005);
+    CHECK(errors->median == approx(0.5).epsilon(0.01));
 }

@@ -56,7 +56,7 @@ std::string row(const Parameter& parameter, std::string_view scope_and_key = "")
 }
 
 std::string datasheet(const DeviceSpec& device) {
-    const auto& [slug, name, aliases, architecture, compute_capability_major, compute_capability_minor, sms,
+    const auto& [slug, name, aliases, host_cpu, architecture, compute_capability_major, compute_capability_minor, sms,
                  base_clock_hz, boost_clock_hz, memory_bytes, memory_bandwidth_bytes_per_s, inline_ecc_share, l2_bytes,
                  l2_bytes_per_clock, shared_memory_per_sm_bytes, registers_per_sm, max_threads_per_sm, power_limit_w,
                  peer_bandwidth_bytes_per_s, peak_flops_per_s] = device;
@@ -67,6 +67,7 @@ std::string datasheet(const DeviceSpec& device) {
     field("slug", literal(slug));
     field("name", literal(name));
     field("aliases", "{" + literals(aliases) + "}");
+    field("host_cpu", literal(host_cpu));
     field("architecture", fmt::format("Architecture{{{}}}", static_cast<int>(architecture)));
     field("compute_capability_major", std::to_string(compute_capability_major));
     field("compute_capability_minor", std::to_string(compute_capability_minor));

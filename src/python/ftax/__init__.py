@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
-    "Predictor", "ProfileError", "RefusedError", "Sweep", "UsageError", "compare", "crossover", "device", "devices", "framework",
+    "Predictor", "ProfileError", "RefusedError", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "framework",
     "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo",
     "__version__",
 ]
@@ -220,8 +220,12 @@ class Predictor:
         return np.array([p.latency_s for p in self.sweep(batch, **dims)])
 
     def crossover(self, largest: int = 4096, **dims: int) -> Crossover | None:
-        """The batch at which the framework stops being the bottleneck; None when there is none up to `largest`."""
-        return self._predictor.crossover(_dims(self._graph, dims), _whole("largest", largest))
+        """The first of crossovers(); None when there is none up to `largest`."""
+        return next(iter(self.crossovers(largest, **dims)), None)
+
+    def crossovers(self, largest: int = 4096, **dims: int) -> list[Crossover]:
+        """Every batch up to `largest` at which host and device take equally long, in ascending order."""
+        return self._predictor.crossovers(_dims(self._graph, dims), _whole("largest", largest))
 
     def headroom(self, budget: float = 0.05, **dims: int) -> list[Headroom]:
         """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency."""
@@ -260,9 +264,16 @@ def predict(model: Model, device: str, framework: str | None = None, precision: 
 
 def crossover(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
               largest: int = 4096, **dims_and_options: Any) -> Crossover | None:
-    """The batch at which the framework stops being the bottleneck; None when there is none up to `largest`."""
+    """The first of crossovers(); None when there is none up to `largest`."""
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.crossover(largest, **dims)
+
+
+def crossovers(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
+               largest: int = 4096, **dims_and_options: Any) -> list[Crossover]:
+    """Every batch up to `largest` at which host and device take equally long, in ascending order."""
+    predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
+    return predictor.crossovers(largest, **dims)
 
 
 def headroom(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,

@@ -26,17 +26,18 @@ const draw = () => {
   slide('card-value').textContent = card.name;
   if (data.dimension) slide('dimension-value').textContent = data.values[at('dimension')];
   const [megabytes, fits] = curve.memory[i], waits = Math.max(0, 1 - curve.device[i] / curve.latency[i]);
-  const inside = curve.crossover && curve.crossover >= range.x[0] && curve.crossover <= range.x[1];
+  const inside = curve.crossovers.filter(({batch}) => batch >= range.x[0] && batch <= range.x[1]);
   slide('answer').textContent = `${time(curve.latency[i])} (90 %: ${time(curve.low[i])} to ${time(curve.high[i])}), bound by ` +
     `${curve.bound[i]}; the GPU waits ${Math.round(100 * waits)} % of it; ${Number((batch / curve.latency[i] * 1e6).toPrecision(3))} items/s; ` +
     `${Number((megabytes / 1e3).toPrecision(3))} GB${fits ? '' : ', which do not fit'}. ` +
-    (curve.crossover ? `The framework stops being the bottleneck at batch ${Number(curve.crossover.toPrecision(3))}.`
+    (curve.crossovers.length ? curve.crossovers.map(({batch, above}) =>
+      `The framework ${above ? 'becomes' : 'stops being'} the bottleneck at batch ${Number(batch.toPrecision(3))}.`).join(' ')
                      : `No crossover: ${curve.bound[0] === 'host' ? 'the framework' : 'the GPU'} is the bottleneck throughout.`);
   const back = [...data.batches].reverse();
   plot.innerHTML = grid +
     `<path class="band prediction" d="${path(curve.high)}${path([...curve.low].reverse(), back).replace('M', 'L')}Z"/>` +
     ['host', 'device', 'latency'].map(of => `<path class="line ${of === 'latency' ? 'prediction' : of}" d="${path(curve[of])}"/>`).join('') +
-    (inside ? `<path class="mark" id="mark" d="M${x(curve.crossover)} ${edge.top}V${edge.foot}"/>` : '') +
+    inside.map(({batch}, i) => `<path class="mark"${i ? '' : ' id="mark"'} d="M${x(batch)} ${edge.top}V${edge.foot}"/>`).join('') +
     `<circle class="dot prediction" cx="${x(batch)}" cy="${y(curve.latency[i])}" r="6"/>`;
 };
 for (const id of ['batch', 'dimension', 'card']) slide(id)?.addEventListener('input', draw);

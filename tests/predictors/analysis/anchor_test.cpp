@@ -112,6 +112,57 @@ TEST_CASE("rows of several hosts share the card, not the scalars") {
     CHECK(found.device.covariance[0][0] < 0.5 * prior.covariance[0][0]);
 }
 
+TEST_CASE("what one row leaves open is the split between scalars or classes, not their sum") {
+    // Half the host's time in calls: either may be slow, both together are as measured.
+    const std::vector<AnchorRow> half{row("bert", 1.3, 80e-6, 100)};
+    const HostScalars host = fit_host(half);
+    const double call = host.call_s * 100 / (host.call_s * 100 + host.scale * reference_host_s);
+    const double a = (1 - call) * host.scale_relative_stddev, b = call * host.call_relative_stddev;
+    CHECK(host.correlation < -0.3);
+    CHECK(std::sqrt(a * a + b * b + 2 * host.correlation * a * b) < 0.1);
+    CHECK(std::hypot(a, b) > 0.12);
+
+    DeviceFactors device;
+    for (std::size_t f = 0; f < 3; ++f) device.covariance[f][f] = 0.09;
+    AnchorRow bound{1.1e-2, 1e-4, 0, 1e-2, "net", "net"};
+    bound.class_s[1] = bound.class_s[2] = 5e-3;
+    const DeviceFactors after = condition(std::vector{bound}, device).device;
+    CHECK(after.covariance[1][2] < -0.01);
+    CHECK(after.covariance[0][1] < -0.01);
+    CHECK(after.log_stddev(bound.class_s) < 0.12);
+    CHECK(std::sqrt(after.covariance[1][1]) > 0.2);
+}
+
+TEST_CASE("frameworks of one machine share its CPU; those of another machine do not") {
+    // Each framework's own rows decide; without any the CPU's factor holds, less certainly the less it is shared.
+    for (const double speed : {0.5, 0.8, 1.5, 2.5}) {
+        CAPTURE(speed);
+        AnchorRow eager = row("resnet18", speed, 5e-6, 0);
+        eager.host = "eager";
+        eager.machine = "a";
+        AnchorRow script = row("resnet50", 1.1 * speed, 5e-6, 0);
+        script.host = "script";
+        script.machine = "a";
+        AnchorRow far = row("resnet18", 1, 5e-6, 0);
+        far.host = "eager, b";
+        far.machine = "b";
+        const std::vector<AnchorRow> one{eager}, two{eager, script}, three{eager, script, far};
+        const Conditioned alone = condition(one, {}), both = condition(two, {}), all = condition(three, {});
+        const CpuSpeed cpu = alone.cpus.at("a");
+        const double own = alone.hosts.at("eager").scale;
+        CHECK((cpu.scale - 1) * (speed - 1) > 0);  // same direction
+        CHECK(std::abs(std::log(cpu.scale)) < std::abs(std::log(own)));
+        CHECK(std::log(cpu.scale) == approx(std::log(own)).epsilon(0.2));
+        CHECK(cpu.relative_stddev > alone.hosts.at("eager").scale_relative_stddev);
+        CHECK(cpu.relative_stddev < 0.3);
+        CHECK(both.cpus.at("a").relative_stddev < cpu.relative_stddev);
+        CHECK(both.hosts.at("script").scale == approx(1.1 * speed).epsilon(0.12));
+        CHECK(all.hosts.at("eager, b").scale ==
+              approx(condition(std::vector{far}, {}).hosts.at("eager, b").scale).epsilon(0.01));
+        CHECK(all.cpus.at("b").scale == approx(1).epsilon(0.1));
+    }
+}
+
 TEST_CASE("rows of the predicted model itself also say what the predictor gets wrong about it") {
     std::vector<AnchorRow> rows;
     for (const char* model : {"a", "b", "c"}) rows.push_back(row(model, 1, 5e-6, 1));

@@ -396,16 +396,17 @@ TEST_CASE("decoding leaves the framework's bound at the batch and the context th
     Generator generate = generator(graph, "pytorch-eager");
     const GenerationRequest request{.batch = 64, .prompt = 1000, .new_tokens = 2};
     const DecodeCrossover crossover = generate.crossover(request);
-    REQUIRE(crossover.batch);
+    REQUIRE(crossover.batches.size() == 1);
+    CHECK_FALSE(crossover.batches[0].gpu_waits_above);
     const auto step = [&](std::int64_t batch, std::int64_t past) {
         return generate.predictor().predict(generate.pass(request, batch, 1, past));
     };
-    const auto below = static_cast<std::int64_t>(crossover.batch->batch);
+    const auto below = static_cast<std::int64_t>(crossover.batches[0].batch);
     CHECK(step(below, 1000).bound == Bound::host);
     CHECK(step(below + 1, 1000).bound != Bound::host);
-    if (crossover.context) {
+    if (!crossover.contexts.empty()) {
         CHECK(step(64, 0).bound == Bound::host);
-        CHECK(step(64, *crossover.context).bound != Bound::host);
+        CHECK(step(64, crossover.contexts[0].tokens).bound != Bound::host);
     } else {
         CHECK(crossover.context_bound == step(64, 0).bound);
     }

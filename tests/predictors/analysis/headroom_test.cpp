@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "ftax/graph_builder.hpp"
 
 using namespace ftax;
@@ -58,6 +61,40 @@ TEST_CASE("attention heads get wider, not more; the vocabulary stays") {
     CHECK(dims(wide, scores, bindings) == Dims{2, 12, 5, 5});
     CHECK(dims(wide, joined, bindings) == Dims{2, 5, 192});
     CHECK(dims(wide, result, bindings) == Dims{2, 5, 192});
+}
+
+TEST_CASE("depth grows the layers, not what a pass costs once: a network that much deeper takes the whole budget") {
+    const auto mlp = [](int layers) {
+        GraphBuilder net("mlp");
+        TensorId x = net.input("x", {"batch", "256"});
+        for (int i = 0; i < layers; ++i) x = net.relu(net.linear(x, 256));
+        return net.finish({x});
+    };
+    constexpr int layers = 20;
+    for (const char* framework : {"torchscript", "torch-compile", "pytorch-eager"}) {
+        for (const double budget : {0.1, 0.5, 1.0}) {
+            CAPTURE(framework);
+            CAPTURE(budget);
+            const DeviceProfile device = device_profile("t4");
+            FrameworkProfile profile = framework_profile(framework);
+            // A pass that costs as much as some ten layers by itself.
+            std::erase_if(profile.parameters, [](const Parameter& p) { return p.name == "host.forward"; });
+            profile.parameters.insert(
+                std::lower_bound(profile.parameters.begin(), profile.parameters.end(), std::string("host.forward"),
+                                 [](const Parameter& p, const std::string& n) { return p.name < n; }),
+                {"host.forward", 800e-6, 0, "test"});
+            const auto latency = [&](int depth) {
+                const Graph graph = mlp(depth);
+                return Predictor(graph, device, profile).predict({{"batch", 8}}).latency_s;
+            };
+            const Graph graph = mlp(layers);
+            const auto growths = find_headroom(graph, device, profile, {}, {{"batch", 8}}, budget);
+            const double deepest = layers * growths.back().to;
+            const double limit_s = (1 + budget) * latency(layers);
+            CHECK(latency(static_cast<int>(deepest)) < 1.03 * limit_s);
+            CHECK(latency(static_cast<int>(deepest) + 1) > 0.97 * limit_s);
+        }
+    }
 }
 
 TEST_CASE("growth stays within the budget, and one step more does not") {
