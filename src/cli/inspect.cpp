@@ -57,6 +57,8 @@ int run_inspect(const InspectArguments& arguments) {
     }
     if (!arguments.kernels) {
         const report::ModelReport report = report::model_report(graph, bindings, arguments.depth);
+        const auto guesses = report.warnings.begin() + static_cast<std::ptrdiff_t>(graph.warnings.size());
+        print_warnings({guesses, report.warnings.end()});
         write_result(arguments.output, {.table = [&] { return to_table(report, report::standard_output_style()); },
                                         .json = [&] { return to_json(report); },
                                         .csv = [&] { return to_csv(report); }});
