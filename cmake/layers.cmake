@@ -38,7 +38,7 @@ include(cmake/embed.cmake)
 ftax_sources(core_sources
     src/core/
         expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
-        operands.cpp precision.cpp strides.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
+        operands.cpp precision.cpp size_checks.cpp strides.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
     src/core/rewriting/

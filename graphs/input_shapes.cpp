@@ -29,18 +29,37 @@ std::string bare_symbol(const ExpressionPool& pool, Expression dim) {
     return symbols.size() == 1 && pool.to_string(dim) == symbols[0] ? symbols[0] : std::string{};
 }
 
-/// A file exported for one batch size takes another one when the user gives its inputs another leading dimension.
+/// A file exported for one batch size takes another one when the user gives its inputs another leading dimension;
+/// inputs that the user leaves out follow where theirs is the same.
 void vary_fixed_batch(Graph& graph, const std::vector<InputShape>& shapes) {
-    std::size_t position = 0;
-    for (const InputShape& shape : shapes) {
-        const Tensor& input = find_input(graph, shape, position);
-        position += shape.input.empty();
-        if (input.shape.empty() || shape.dims.empty() || !graph.expressions.constant_value(input.shape[0])) continue;
-        const Expression wanted = graph.expressions.parse(shape.dims[0]);
-        if (wanted == input.shape[0]) continue;
-        vary_batch(graph, wanted);
-        return;
+    std::vector<const Tensor*> given;
+    std::vector<TensorId> varied;
+    std::optional<Expression> held, wanted;
+    for (std::size_t i = 0, position = 0; i < shapes.size(); ++i) {
+        const Tensor& input = find_input(graph, shapes[i], position);
+        position += shapes[i].input.empty();
+        if (input.shape.empty() || shapes[i].dims.empty()) continue;
+        given.push_back(&input);
+        const Expression leading = input.shape[0], asked = graph.expressions.parse(shapes[i].dims[0]);
+        const auto size = graph.expressions.constant_value(leading);
+        if (!size || *size < 1 || asked == leading) continue;
+        if (held && (leading != *held || asked != *wanted)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("input {}: {} in place of {} and {} in place of {}: one batch can vary", input.name,
+                                    shapes[i].dims[0], *size, graph.expressions.to_string(*wanted),
+                                    graph.expressions.to_string(*held)));
+        }
+        held = leading;
+        wanted = asked;
+        varied.push_back(static_cast<TensorId>(&input - graph.tensors.data()));
     }
+    if (!held) return;
+    for (const TensorId id : graph.inputs) {
+        const Tensor& input = graph.tensors[id];
+        const bool named = std::find(given.begin(), given.end(), &input) != given.end();
+        if (!named && !input.shape.empty() && input.shape[0] == *held) varied.push_back(id);
+    }
+    vary_batch(graph, *wanted, varied);
 }
 
 /// Ranges of symbols that the user renamed go by the new name; a number in place of a symbol is held against its range.

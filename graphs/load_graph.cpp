@@ -18,6 +18,7 @@
 #include "graphs/vary_batch.hpp"
 #include "src/core/embedded.hpp"
 #include "src/core/near_names.hpp"
+#include "src/core/size_checks.hpp"
 
 namespace ftax {
 namespace {
@@ -112,7 +113,8 @@ bool holds_torchscript(const std::string& path, const ImportOptions& options) {
     }
 }
 
-Graph load_file(const std::string& path, const ImportOptions& options) {
+/// `keep_batch`: see import_onnx().
+Graph load_file(const std::string& path, const ImportOptions& options, bool keep_batch) {
     const MappedFile file(path);
     if (file.bytes().size() > options.max_bytes) {
         throw Error(ErrorCode::limit, fmt::format("{}: {} bytes, more than {} (--max-bytes)", path, file.bytes().size(),
@@ -123,7 +125,8 @@ Graph load_file(const std::string& path, const ImportOptions& options) {
         case FileFormat::zip:
             return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
         case FileFormat::onnx:
-            return import_onnx(file.bytes(), path, options, [&] { file.release(); });
+            return import_onnx(
+                file.bytes(), path, options, [&] { file.release(); }, keep_batch);
         case FileFormat::json:
             return load_config(file.bytes(), path, options);
         case FileFormat::text:
@@ -151,6 +154,16 @@ void vary_fixed_batch(Graph& graph) {
     }
 }
 
+Graph read_graph(const std::string& model, const ImportOptions& options, bool keep_batch) {
+    constexpr std::string_view zoo_prefix = "zoo:";
+    std::error_code ignored;
+    const std::string config = (std::filesystem::path(model) / "config.json").string();
+    if (model.starts_with(zoo_prefix)) return load_zoo(std::string_view(model).substr(zoo_prefix.size()), options);
+    if (std::filesystem::is_regular_file(model, ignored)) return load_file(model, options, keep_batch);
+    if (std::filesystem::is_regular_file(config, ignored)) return load_file(config, options, keep_batch);
+    return load_zoo(model, options);
+}
+
 }  // namespace
 
 std::string_view name_of(CacheKind kind) noexcept {
@@ -173,20 +186,22 @@ std::vector<std::string> zoo_names() {
 }
 
 Graph load_graph(const std::string& model, const ImportOptions& options) {
-    constexpr std::string_view zoo_prefix = "zoo:";
-    std::error_code ignored;
-    const std::string config = (std::filesystem::path(model) / "config.json").string();
-    Graph graph = model.starts_with(zoo_prefix) ? load_zoo(std::string_view(model).substr(zoo_prefix.size()), options)
-                  : std::filesystem::is_regular_file(model, ignored)  ? load_file(model, options)
-                  : std::filesystem::is_regular_file(config, ignored) ? load_file(config, options)
-                                                                      : load_zoo(model, options);
+    Graph graph = read_graph(model, options, true);
     if (options.tensor_parallel > 1 && graph.format != "config") {
         throw Error(ErrorCode::usage,
                     fmt::format("{} cannot be cut for {} cards: only models built from a config.json can", graph.name,
                                 options.tensor_parallel));
     }
-    apply_input_shapes(graph, options.input_shapes);
+    try {
+        apply_input_shapes(graph, options.input_shapes);
+    } catch (const Error&) {
+        if (graph.format != "onnx") throw;
+        // A leading dimension that is no batch, of tokens say: operators may be right for another size all the same.
+        graph = read_graph(model, options, false);
+        apply_input_shapes(graph, options.input_shapes);
+    }
     if (options.vary_batch) vary_fixed_batch(graph);
+    find_size_checks(graph);
     return graph;
 }
 

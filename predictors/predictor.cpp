@@ -79,18 +79,6 @@ const Graph& checked(const Graph& graph, const FrameworkModel& model) {
 /// 13.5 µs on an H100 with a Xeon, 33.2 on a GH200, 37.1 on a GB200 (TransformerEngine#2053).
 constexpr double foreign_host_log_stddev = 0.6;
 
-/// Operators whose work is a guess: without a rule, or of a tensor whose shape is not known.
-std::vector<bool> guessed_operators(const Graph& graph) {
-    const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
-    std::vector<bool> guessed;
-    guessed.reserve(graph.ops.size());
-    for (const Op& op : graph.ops) {
-        guessed.push_back(op.kind == OpKind::custom || std::any_of(op.inputs.begin(), op.inputs.end(), shapeless) ||
-                          std::any_of(op.outputs.begin(), op.outputs.end(), shapeless));
-    }
-    return guessed;
-}
-
 }  // namespace
 
 struct Predictor::State {
@@ -456,32 +444,15 @@ struct Predictor::State {
 
     void set_coverage(Prediction& result) const {
         if (guesses == 0) return;
-        const auto custom = static_cast<std::size_t>(
-            std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::custom; }));
-        const std::size_t shapeless = guesses - custom;
-        double flops = 0, guessed_flops = 0;
-        for (OpId id = 0; id < graph.ops.size(); ++id) {
-            const auto of_op = static_cast<double>(work_of(graph, graph.ops[id], bound).flops);
-            flops += of_op;
-            if (guessed[id]) guessed_flops += of_op;
-        }
         double guessed_s = 0;
         for (const LaunchCosts& op : operators) {
             if (op.op != no_op && guessed[op.op]) guessed_s += op.host_s + op.device_s;
         }
         const double total_s = result.host_s + result.device_s;
         result.coverage.nodes = 1 - static_cast<double>(guesses) / static_cast<double>(graph.ops.size());
-        result.coverage.flops = flops > 0 ? 1 - guessed_flops / flops : 1;
+        result.coverage.flops = modelled_flops(graph, bound, guessed);
         result.coverage.time = total_s > 0 ? 1 - guessed_s / total_s : 1;
-        if (custom > 0) {
-            result.warnings.push_back(fmt::format("{} of {} operators have no rule and are modelled as memory-bound",
-                                                  custom, graph.ops.size()));
-        }
-        if (shapeless > 0) {
-            result.warnings.push_back(
-                fmt::format("{} of {} operators have tensors of unknown shape, whose work and bytes are not counted",
-                            shapeless, graph.ops.size()));
-        }
+        for (std::string& warning : warnings_of_guesses(graph, guessed)) result.warnings.push_back(std::move(warning));
     }
 };
 

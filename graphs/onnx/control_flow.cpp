@@ -38,9 +38,10 @@ struct Importer::Iteration {
 
 std::shared_ptr<const GraphRecord> Importer::body_of(const Call& call, std::string_view attribute) const {
     for (const AttributeRecord& a : call.attributes) {
-        if (a.name == attribute && !a.graph.empty()) {
-            return std::make_shared<const GraphRecord>(read_graph(a.graph, options_.max_nodes));
-        }
+        if (a.name != attribute || a.graph.empty()) continue;
+        auto& body = bodies_[a.graph.front().data.data()];
+        if (!body) body = std::make_shared<const GraphRecord>(read_graph(a.graph, options_.max_nodes));
+        return body;
     }
     throw Error(ErrorCode::model, fmt::format("node '{}' ({}): required attribute '{}' is missing", excerpt(call.name),
                                               excerpt(call.record.op_type), attribute));
@@ -51,6 +52,8 @@ std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const 
         throw Error(ErrorCode::limit,
                     fmt::format("{}: bodies nested deeper than {} levels", excerpt(prefix), max_body_depth));
     }
+    construction_.spend(8 + body->initializers.size() + body->value_info.size() / 4 + outer.call_attributes.size(),
+                        prefix);
     auto scope = std::make_unique<Scope>();
     scope->nodes = &body->nodes;
     scope->opsets = outer.opsets;
@@ -67,6 +70,17 @@ std::unique_ptr<Scope> Importer::body_scope(Scope& outer, std::shared_ptr<const 
     for (const ValueRecord& value : body->outputs) scope->declared.emplace(value.name, &value);
     scope->body = std::move(body);
     return scope;
+}
+
+void Importer::order_body(Scope& scope, std::string_view what) {
+    auto& order = body_orders_[scope.body.get()];
+    if (!order) {
+        std::vector<std::string_view> outputs;
+        for (const ValueRecord& output : scope.body->outputs) outputs.push_back(output.name);
+        order_scope(scope, outputs, what);
+        order = scope.order;
+    }
+    scope.order = order;
 }
 
 bool Importer::import_control(Scope& scope, Call& call) {
@@ -100,13 +114,12 @@ bool Importer::import_if(Scope& scope, Call& call) {
     }
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
-    std::vector<std::string_view> outputs;
-    for (const ValueRecord& output : body->outputs) outputs.push_back(output.name);
-    if (outputs.size() < call.record.outputs.size()) {
-        throw Error(ErrorCode::model, fmt::format("node '{}' (If): a branch has {} outputs, the node {}",
-                                                  excerpt(call.name), outputs.size(), call.record.outputs.size()));
+    if (body->outputs.size() < call.record.outputs.size()) {
+        throw Error(ErrorCode::model,
+                    fmt::format("node '{}' (If): a branch has {} outputs, the node {}", excerpt(call.name),
+                                body->outputs.size(), call.record.outputs.size()));
     }
-    order_scope(*inner, outputs, call.name);
+    order_body(*inner, call.name);
     const NodeRecord& record = call.record;
     Scope& outer = scope;
     inner->finish = [this, &outer, &record, body](Scope& done) {
@@ -226,6 +239,8 @@ bool Importer::import_scan(Scope& scope, Call& call) {
         state->passes = option->second;
         state->count = construction_.math.constant(option->second);
     } else if (length) {
+        if (static_cast<std::uint64_t>(*length) > options_.max_nodes / 8)
+            construction_.spend(options_.max_nodes, call.name);
         state->passes = *length;
     } else {
         state->passes = 1;
@@ -237,6 +252,7 @@ bool Importer::import_scan(Scope& scope, Call& call) {
 }
 
 TensorId Importer::slice_of(const std::string& name, TensorId tensor, std::size_t axis) {
+    construction_.spend(1, name);
     Dims dims = construction_.graph.tensors[tensor].shape;
     dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
     const DType dtype = construction_.graph.tensors[tensor].dtype;
@@ -250,6 +266,7 @@ TensorId Importer::slice_of(const std::string& name, TensorId tensor, std::size_
 
 TensorId Importer::stacked(const std::string& name, const std::vector<TensorId>& parts, std::size_t axis,
                            Expression count) {
+    construction_.spend(1 + parts.size() / 4, name);
     Graph& graph = construction_.graph;
     std::optional<Dims> dims;
     DType dtype = DType::unknown;
@@ -289,9 +306,7 @@ void Importer::next_iteration(const std::shared_ptr<Iteration>& state) {
         const std::string_view name = body.inputs[at++].name;
         inner->names[name] = slice_of(tensor_name(*inner, name), state->sources[i], state->source_axes[i]);
     }
-    std::vector<std::string_view> outputs;
-    for (const ValueRecord& output : body.outputs) outputs.push_back(output.name);
-    order_scope(*inner, outputs, state->name);
+    order_body(*inner, state->name);
     inner->finish = [this, state](Scope& done) {
         std::size_t output = 0;
         const auto next_output = [&] { return resolve(done, state->body->outputs[output++].name); };

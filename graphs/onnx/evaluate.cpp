@@ -30,10 +30,20 @@ std::int64_t count_of(const Sizes& sizes) {
 
 /// Row-major position of a multi-index in a tensor whose shape is broadcast (aligned at the end) to the index's.
 std::size_t position(const Sizes& index, const Sizes& sizes) {
-    std::int64_t at = 0;
+    std::size_t at = 0;
     const std::size_t shift = index.size() - sizes.size();
-    for (std::size_t d = 0; d < sizes.size(); ++d) at = at * sizes[d] + (sizes[d] == 1 ? 0 : index[shift + d]);
-    return static_cast<std::size_t>(at);
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+        at = at * static_cast<std::size_t>(sizes[d]) + static_cast<std::size_t>(sizes[d] == 1 ? 0 : index[shift + d]);
+    }
+    return at;
+}
+
+/// Element of an input at a multi-index of its dimensions; unknown outside of them, which only a node can ask for whose
+/// operands contradict each other.
+Scalar element(const Node& n, std::size_t input, const Sizes& index, const Sizes& sizes) {
+    const Scalars& scalars = *n.value(input);
+    const std::size_t at = index.size() < sizes.size() ? scalars.size() : position(index, sizes);
+    return at < scalars.size() ? scalars[at] : Scalar{};
 }
 
 /// Fills output `o` by asking `element` for each multi-index in row-major order.
@@ -74,7 +84,7 @@ void evaluate_elementwise(Node& n) {
     }
     std::vector<Scalar> operands(n.inputs.size());
     fill(n, 0, *sizes, [&](const Sizes& index) {
-        for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = (*n.value(i))[position(index, input_sizes[i])];
+        for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = element(n, i, index, input_sizes[i]);
         return n.math().apply(n.function, operands, integral);
     });
 }
@@ -101,7 +111,7 @@ void evaluate_transpose(Node& n) {
     fill(n, 0, *sizes, [&](const Sizes& index) {
         Sizes source(index.size());
         for (std::size_t d = 0; d < index.size(); ++d) source[static_cast<std::size_t>(perm[d])] = index[d];
-        return (*n.value(0))[position(source, *input)];
+        return element(n, 0, source, *input);
     });
 }
 
@@ -127,7 +137,7 @@ void evaluate_slice(Node& n) {
     fill(n, 0, *sizes, [&](const Sizes& index) {
         Sizes source = index;
         for (std::size_t d = 0; d < source.size(); ++d) source[d] = begin[d] + index[d] * step[d];
-        return (*n.value(0))[position(source, *input)];
+        return element(n, 0, source, *input);
     });
 }
 
@@ -159,7 +169,7 @@ void evaluate_expand(Node& n) {
     const auto sizes = output_sizes(n, 0);
     const auto input = sizes_of(n, n.dims(0));
     if (!sizes || !input) return;
-    fill(n, 0, *sizes, [&](const Sizes& index) { return (*n.value(0))[position(index, *input)]; });
+    fill(n, 0, *sizes, [&](const Sizes& index) { return element(n, 0, index, *input); });
 }
 
 void evaluate_tile(Node& n) {
@@ -169,7 +179,7 @@ void evaluate_tile(Node& n) {
     fill(n, 0, *sizes, [&](const Sizes& index) {
         Sizes source = index;
         for (std::size_t d = 0; d < source.size(); ++d) source[d] %= (*input)[d];
-        return (*n.value(0))[position(source, *input)];
+        return element(n, 0, source, *input);
     });
 }
 
@@ -191,7 +201,7 @@ void evaluate_gather(Node& n) {
         Sizes source(index.begin(), first);
         source.push_back(picked < 0 ? picked + size : picked);
         source.insert(source.end(), last, index.end());
-        return (*n.value(0))[position(source, *data)];
+        return element(n, 0, source, *data);
     });
 }
 
@@ -233,7 +243,7 @@ void evaluate_split(Node& n) {
         fill(n, o, *sizes, [&](const Sizes& index) {
             Sizes source = index;
             source[axis] += begin;
-            return (*n.value(0))[position(source, *input)];
+            return element(n, 0, source, *input);
         });
         begin += (*sizes)[axis];
     }

@@ -55,8 +55,8 @@ std::unordered_set<std::string_view> stripped_weights(const GraphRecord& graph) 
 
 }  // namespace
 
-Importer::Importer(const ModelRecord& model, const ImportOptions& options, std::string directory)
-    : model_(model), options_(options), functions_(model, options.max_nodes) {
+Importer::Importer(const ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch)
+    : model_(model), options_(options), keep_batch_(keep_batch), functions_(model, options.max_nodes) {
     construction_.options = &options;
     construction_.directory = std::move(directory);
     construction_.graph.format = "onnx";
@@ -112,7 +112,8 @@ void Importer::add_inputs(Scope& scope) {
         if (!scope.names.contains(input.name)) inputs.emplace_back(input.name, type_of(input));
     }
     const auto weights = stripped_weights(model_.graph);
-    dimension_names_ = std::make_unique<DimensionNames>(inputs, options_.input_shapes, construction_.graph.warnings);
+    dimension_names_ =
+        std::make_unique<DimensionNames>(inputs, options_.input_shapes, keep_batch_, construction_.graph.warnings);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const auto& [name, type] = inputs[i];
         DType dtype = dtype_from_onnx(type.element_type);
@@ -227,10 +228,7 @@ std::string Importer::unique_name(const Scope& scope, const NodeRecord& record) 
 }
 
 void Importer::import_node(Scope& scope, const NodeRecord& record, std::size_t index) {
-    if (++nodes_seen_ > options_.max_nodes) {
-        throw Error(ErrorCode::limit,
-                    fmt::format("more than {} nodes once bodies are inlined (--max-nodes)", options_.max_nodes));
-    }
+    construction_.spend(1, record.name.empty() ? scope.prefix : record.name);
     if (record.outputs.empty()) throw Error(ErrorCode::model, fmt::format("{} has no output", title_of(record, index)));
     Call call{record, {}, {}, unique_name(scope, record)};
     for (AttributeRecord& attribute : attributes_of(record)) {
@@ -320,8 +318,13 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
         const bool sized_by_values = row->kind == OpKind::nonzero;
         bool known = sized_by_values || (count && *count <= max_followed_elements);
         for (std::size_t i = 0; i < node.inputs.size() && known; ++i) known = !node.has(i) || node.value(i) != nullptr;
-        if (known) row->evaluate(node);
+        if (known) {
+            construction_.spend(static_cast<std::uint64_t>(count.value_or(max_followed_elements)) / 16, node.name);
+            row->evaluate(node);
+        }
     }
+    if (row && (row->kind == OpKind::nonzero || row->function == "unique") && !node.outputs[0].value)
+        name_data_sizes(node);
 
     std::vector<TensorId> live;
     for (std::size_t i = 0; i < node.output_count(); ++i) {
@@ -366,7 +369,24 @@ void Importer::settle(Scope& scope, Node& node, const OpRow* row) {
     construction_.graph.ops.push_back(std::move(op));
 }
 
+void Importer::name_data_sizes(Node& node) {
+    const std::string symbol = identifier(node.name);
+    const bool given =
+        std::find(options_.data_sizes.begin(), options_.data_sizes.end(), symbol) != options_.data_sizes.end();
+    bool open = false;
+    for (Node::Output& output : node.outputs) {
+        if (!output.dims) continue;
+        for (Expression& dim : *output.dims) {
+            if (is_known(dim)) continue;
+            open = true;
+            if (given) dim = construction_.graph.expressions.symbol(symbol);
+        }
+    }
+    if (open && !given) data_sizes_.push_back(symbol);
+}
+
 void Importer::call_function(Scope& scope, Call call, const FunctionRecord& function) {
+    construction_.spend(4 + function.inputs.size() + call.attributes.size() + function.defaults.size(), call.name);
     auto inner = std::make_unique<Scope>();
     inner->nodes = &function.nodes;
     inner->opsets = &function.opsets;
@@ -405,6 +425,15 @@ void Importer::finish_graph(const Scope& scope) {
         } else {
             graph.outputs.push_back(id);
         }
+    }
+    if (!data_sizes_.empty()) {
+        constexpr std::size_t shown = 4;
+        const std::size_t count = data_sizes_.size();
+        data_sizes_.resize(std::min(shown, count));
+        construction_.warn(fmt::format("how many results {} have depends on data (--dim {}=N){}",
+                                       count == 1 ? "a node" : fmt::format("{} nodes", count),
+                                       fmt::join(data_sizes_, "=N --dim "),
+                                       count > shown ? fmt::format(" and {} more", count - shown) : ""));
     }
     // A dimension that only a run can tell makes the whole shape unknown to the Graph.
     for (Tensor& tensor : graph.tensors) {

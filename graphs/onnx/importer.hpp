@@ -35,7 +35,7 @@ struct Scope {
 /// Turns a decoded model into a Graph: walks the scopes with an explicit stack and applies each operator's rule.
 class Importer {
   public:
-    Importer(const ModelRecord& model, const ImportOptions& options, std::string directory);
+    Importer(const ModelRecord& model, const ImportOptions& options, std::string directory, bool keep_batch);
     Graph run();
 
   private:
@@ -50,6 +50,7 @@ class Importer {
     void add_inputs(Scope& scope);
     std::unique_ptr<Scope> main_scope();
     void order_scope(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what);
+    void order_body(Scope& scope, std::string_view what);
     void run_scopes();
     void finish_graph(const Scope& scope);
 
@@ -58,6 +59,7 @@ class Importer {
     void apply_unknown(Scope& scope, Call call, OpKind kind);
     void settle(Scope& scope, Node& node, const OpRow* row);
     void fill_from_declaration(const Scope& scope, Node& node);
+    void name_data_sizes(Node& node);
     void call_function(Scope& scope, Call call, const FunctionRecord& function);
 
     // control_flow.cpp
@@ -82,13 +84,17 @@ class Importer {
 
     const ModelRecord& model_;
     const ImportOptions& options_;
+    bool keep_batch_;
     Functions functions_;
     Construction construction_;
     std::unique_ptr<DimensionNames> dimension_names_;
     std::vector<std::unique_ptr<Scope>> scopes_;
     std::unordered_map<const FunctionRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> function_orders_;
     std::unordered_set<std::string> op_names_;
-    std::uint64_t nodes_seen_ = 0;
+    std::vector<std::string> data_sizes_;  ///< symbols that the caller could give a value
+    /// Bodies by where they lie in the file, and the order of their nodes: each is read once, however often it runs.
+    mutable std::unordered_map<const char*, std::shared_ptr<const GraphRecord>> bodies_;
+    std::unordered_map<const GraphRecord*, std::shared_ptr<const std::vector<std::uint32_t>>> body_orders_;
     std::uint64_t unnamed_ = 0;
 };
 

@@ -88,6 +88,13 @@ void Construction::warn(std::string message) {
     if (graph.warnings.size() < max_warnings) graph.warnings.push_back(std::move(message));
 }
 
+void Construction::spend(std::uint64_t units, std::string_view node) {
+    spent += std::min(units, options->max_nodes + 1);
+    if (spent <= options->max_nodes) return;
+    throw Error(ErrorCode::limit, fmt::format("node '{}': more than {} nodes once bodies are inlined (--max-nodes)",
+                                              excerpt(node), options->max_nodes));
+}
+
 bool Construction::is_folded(TensorId tensor) const {
     const TensorRole role = graph.tensors[tensor].role;
     return role == TensorRole::constant || role == TensorRole::weight;
@@ -258,6 +265,7 @@ void Node::drop_inputs_from(std::size_t first) {
 
 TensorId Node::emit(OpKind op, std::string_view step, const std::vector<TensorId>& step_inputs,
                     std::vector<Attribute> step_attributes, DType dtype, Dims dims) {
+    construction.spend(1, name);
     const std::string step_name = fmt::format("{}/{}_{}", name, step, emitted_++);
     Graph& graph = construction.graph;
     const TensorId tensor = construction.add_tensor(step_name, dtype, TensorRole::activation, std::move(dims));

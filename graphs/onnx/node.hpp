@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct Construction {
     std::string directory;             ///< of the model file; external data is looked for below it
     std::vector<TensorNotes> notes;    ///< parallel to graph.tensors
     std::deque<TensorRecord> records;  ///< tensors that stand in attributes
+    std::uint64_t spent = 0;           ///< of max_nodes
     ShapeMath math{graph.expressions};
 
     TensorId add_tensor(std::string name, DType dtype, TensorRole role, std::optional<Dims> dims);
@@ -45,6 +47,10 @@ struct Construction {
     /// Elements of a tensor, decoded if need be; nullptr when they are not known one by one.
     const Scalars* value_of(TensorId tensor);
     void warn(std::string message);
+    /// Counts work that inlining, sequences and folding do beyond the nodes of the file: a unit is about what a node
+    /// takes. Throws Error{limit} naming the node when a file, which may be small, asks for more than
+    /// ImportOptions::max_nodes.
+    void spend(std::uint64_t units, std::string_view node);
     [[nodiscard]] bool is_folded(TensorId tensor) const;
 };
 
@@ -148,6 +154,8 @@ struct OpRow {
     unsigned flags = none;
 };
 
+/// All operators that have a row, sorted by name.
+[[nodiscard]] std::span<const OpRow> op_table();
 /// Finds the row of an operator; nullptr for one that ftax does not know.
 [[nodiscard]] const OpRow* find_row(std::string_view domain, std::string_view op_type);
 

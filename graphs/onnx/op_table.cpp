@@ -116,7 +116,6 @@ constexpr OpRow rows[] = {
     {"Mul", OpKind::pointwise, "mul", broadcast_all, 2, evaluate_elementwise},
     {"Multinomial", OpKind::sort, "multinomial", multinomial, 1, nullptr, never_folded},
     {"Neg", OpKind::pointwise, "neg", same_as_first, 1, evaluate_elementwise},
-    {"NegativeLogLikelihoodLoss", OpKind::reduce, "nll_loss", loss, 2},
     {"NonMaxSuppression", OpKind::nonzero, "", non_max_suppression, 2},
     {"NonZero", OpKind::nonzero, "", nonzero, 1, evaluate_nonzero},
     {"Not", OpKind::pointwise, "not", same_boolean, 1, evaluate_elementwise},
@@ -150,7 +149,6 @@ constexpr OpRow rows[] = {
     {"ReduceProd", OpKind::reduce, "prod", reduce, 1, evaluate_reduce},
     {"ReduceSum", OpKind::reduce, "sum", reduce, 1, evaluate_reduce},
     {"ReduceSumSquare", OpKind::reduce, "sum_square", reduce, 1, evaluate_reduce},
-    {"RegexFullMatch", OpKind::custom, "", same_boolean, 1},
     {"Relu", OpKind::pointwise, "relu", same_as_first, 1, evaluate_elementwise},
     {"Reshape", OpKind::reshape, "", reshape, 1, evaluate_copy, any_rank},
     {"Resize", OpKind::resize, "", resize, 1},
@@ -181,7 +179,6 @@ constexpr OpRow rows[] = {
     {"Size", OpKind::shape, "", size, 1},
     {"Slice", OpKind::slice, "", slice, 1, evaluate_slice},
     {"Softmax", OpKind::softmax, "", softmax, 1},
-    {"SoftmaxCrossEntropyLoss", OpKind::reduce, "cross_entropy", loss, 2},
     {"Softplus", OpKind::pointwise, "softplus", same_as_first, 1},
     {"Softsign", OpKind::pointwise, "softsign", same_as_first, 1},
     {"SpaceToDepth", OpKind::copy, "", space_to_depth, 1},
@@ -189,15 +186,12 @@ constexpr OpRow rows[] = {
     {"SplitToSequence", OpKind::identity, "", split_to_sequence, 1},
     {"Sqrt", OpKind::pointwise, "sqrt", same_as_first, 1, evaluate_elementwise},
     {"Squeeze", OpKind::reshape, "", squeeze, 1, evaluate_copy},
-    {"StringConcat", OpKind::custom, "", bias_function, 2},
-    {"StringNormalizer", OpKind::custom, "", string_same, 1},
     {"Sub", OpKind::pointwise, "sub", broadcast_all, 2, evaluate_elementwise},
     {"Sum", OpKind::pointwise, "add", broadcast_all, 1, evaluate_elementwise},
     {"Swish", OpKind::pointwise, "silu", same_as_first, 1},
     {"Tan", OpKind::pointwise, "tan", same_as_first, 1},
     {"Tanh", OpKind::pointwise, "tanh", same_as_first, 1},
     {"TensorScatter", OpKind::scatter, "", same_as_first, 2},
-    {"TfIdfVectorizer", OpKind::custom, "", tf_idf, 1},
     {"ThresholdedRelu", OpKind::pointwise, "threshold", same_as_first, 1},
     {"Tile", OpKind::copy, "", tile, 2, evaluate_tile},
     {"TopK", OpKind::sort, "topk", top_k, 1},
@@ -208,20 +202,6 @@ constexpr OpRow rows[] = {
     {"Upsample", OpKind::resize, "", upsample, 1},
     {"Where", OpKind::pointwise, "where", where, 3, evaluate_elementwise},
     {"Xor", OpKind::pointwise, "xor", broadcast_boolean, 2, evaluate_elementwise},
-    {"ai.onnx.ml::Binarizer", OpKind::pointwise, "greater", same_as_first, 1},
-    {"ai.onnx.ml::Imputer", OpKind::pointwise, "where", same_as_first, 1},
-    {"ai.onnx.ml::LabelEncoder", OpKind::gather, "", same_as_first, 1},
-    {"ai.onnx.ml::LinearClassifier", OpKind::custom, "", ml_labels, 1},
-    {"ai.onnx.ml::LinearRegressor", OpKind::custom, "", ml_scores, 1},
-    {"ai.onnx.ml::Normalizer", OpKind::softmax, "", same_as_first, 1},
-    {"ai.onnx.ml::SVMClassifier", OpKind::custom, "", ml_labels, 1},
-    {"ai.onnx.ml::SVMRegressor", OpKind::custom, "", ml_scores, 1},
-    {"ai.onnx.ml::Scaler", OpKind::pointwise, "scaler", same_as_first, 1},
-    {"ai.onnx.ml::TreeEnsembleClassifier", OpKind::custom, "", ml_labels, 1},
-    {"ai.onnx.ml::TreeEnsembleRegressor", OpKind::custom, "", ml_scores, 1},
-    {"ai.onnx.preview.training::Adagrad", OpKind::pointwise, "adagrad", optimizer, 5, nullptr, never_folded},
-    {"ai.onnx.preview.training::Adam", OpKind::pointwise, "adam", optimizer, 5, nullptr, never_folded},
-    {"ai.onnx.preview.training::Momentum", OpKind::pointwise, "momentum", optimizer, 5, nullptr, never_folded},
     {"com.microsoft::Attention", OpKind::attention, "", packed_attention, 2},
     {"com.microsoft::BiasAdd", OpKind::pointwise, "add", bias_function, 1},
     {"com.microsoft::BiasDropout", OpKind::pointwise, "add", bias_function, 1},
@@ -252,7 +232,8 @@ constexpr OpRow rows[] = {
     {"com.microsoft::MatMulIntegerToFloat", OpKind::matmul, "", matmul, 2},
     {"com.microsoft::MatMulNBits", OpKind::linear, "", matmul_nbits, 3},
     {"com.microsoft::MultiHeadAttention", OpKind::attention, "", multi_head_attention, 1},
-    {"com.microsoft::NhwcFusedConv", OpKind::conv, "", fused_conv, 2},
+    {"com.microsoft::NhwcConv", OpKind::conv, "", nhwc_conv, 2},
+    {"com.microsoft::NhwcFusedConv", OpKind::conv, "", nhwc_conv, 2},
     {"com.microsoft::QAttention", OpKind::attention, "", packed_attention, 2},
     {"com.microsoft::QLinearAdd", OpKind::pointwise, "add", qlinear_same, 1},
     {"com.microsoft::QLinearLeakyRelu", OpKind::pointwise, "leaky_relu", qlinear_same, 1},
@@ -278,6 +259,10 @@ static_assert(std::is_sorted(std::begin(rows), std::end(rows),
                              [](const OpRow& a, const OpRow& b) { return a.name < b.name; }));
 
 }  // namespace
+
+std::span<const OpRow> op_table() {
+    return rows;
+}
 
 const OpRow* find_row(std::string_view domain, std::string_view op_type) {
     std::string qualified;

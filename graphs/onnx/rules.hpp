@@ -57,7 +57,6 @@ void arg_reduce(Node& n);
 void cumulative(Node& n);
 void top_k(Node& n);
 void unique(Node& n);
-void loss(Node& n);
 void det(Node& n);
 
 // movement (rules_movement.cpp)
@@ -101,14 +100,9 @@ void multinomial(Node& n);
 void window_function(Node& n);
 void mel_weight_matrix(Node& n);
 
-// signal and text (rules_signal.cpp)
+// signal (rules_signal.cpp)
 void dft(Node& n);
 void stft(Node& n);
-void tf_idf(Node& n);
-void string_same(Node& n);
-void ml_scores(Node& n);
-void ml_labels(Node& n);
-void optimizer(Node& n);
 
 // quantisation (rules_quantize.cpp)
 void quantize(Node& n);
@@ -138,6 +132,7 @@ void rotary_embedding(Node& n);
 void skip_layer_norm(Node& n);
 void fused_matmul(Node& n);
 void fused_conv(Node& n);
+void nhwc_conv(Node& n);      ///< [N, spatial…, C]
 void bias_function(Node& n);  ///< BiasGelu, BiasAdd, …: broadcast, one pass
 void bias_split_gelu(Node& n);
 void bias_softmax(Node& n);

@@ -10,15 +10,18 @@
 namespace ftax::onnx_import {
 namespace {
 
-/// conv and its quantised relatives: x at input `x`, w at input `w`.
-void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
-    const Dims& input = n.dims(x);
-    const Dims& weight = n.dims(w);
+std::int64_t group_count(const Node& n) {
+    const std::int64_t groups = n.integer("group", 1);
+    if (groups < 1 || groups > largest_window) n.fail(fmt::format("group {}", groups));
+    return groups;
+}
+
+/// Dimensions of a convolution's result, whose attributes it sets.
+Dims convolved(Node& n, const Dims& input, const Dims& weight) {
     if (input.size() < 3) n.fail(fmt::format("input of rank {}; a convolution needs 3 or more", input.size()));
     if (weight.size() != input.size())
         n.fail(fmt::format("weight of rank {} for an input of rank {}", weight.size(), input.size()));
-    const std::int64_t groups = n.integer("group", 1);
-    if (groups < 1) n.fail(fmt::format("group {}", groups));
+    const std::int64_t groups = group_count(n);
     const auto channels = n.math().constant_value(input[1]);
     const auto out_channels = n.math().constant_value(weight[0]);
     const auto group_channels = n.math().constant_value(weight[1]);
@@ -27,15 +30,20 @@ void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
     if (out_channels && *out_channels % groups != 0) {
         n.fail(fmt::format("group {} does not divide {} output channels", groups, *out_channels));
     }
-    if (channels && group_channels && *channels != *group_channels * groups) {
+    if (channels && group_channels && (*channels % groups != 0 || *channels / groups != *group_channels)) {
         n.fail(fmt::format("weight takes {} × {} channels, the input has {}", groups, *group_channels, *channels));
     }
     const WindowShape window = read_window(n, Dims(weight.begin() + 2, weight.end()));
     Dims result{input[0], weight[0]};
     for (std::size_t i = 0; i < window.kernel.size(); ++i) result.push_back(window.output(n, input[i + 2], i, false));
-    window.write(n);
+    window.write(n, input);
     n.set("groups", groups);
-    n.output(0, dtype, std::move(result));
+    return result;
+}
+
+/// conv and its quantised relatives: x at input `x`, w at input `w`.
+void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
+    n.output(0, dtype, convolved(n, n.dims(x), n.dims(w)));
 }
 
 /// Batch dimensions and the product's m × n, with the vector forms of numpy.matmul.
@@ -81,8 +89,7 @@ void conv_transpose(Node& n) {
     const Dims& input = n.dims(0);
     const Dims& weight = n.dims(1);
     if (input.size() < 3 || weight.size() != input.size()) n.fail("ranks of input and weight do not fit a convolution");
-    const std::int64_t groups = n.integer("group", 1);
-    if (groups < 1) n.fail(fmt::format("group {}", groups));
+    const std::int64_t groups = group_count(n);
     const auto channels = n.math().constant_value(input[1]);
     if (channels && *channels % groups != 0)
         n.fail(fmt::format("group {} does not divide {} channels", groups, *channels));
@@ -92,6 +99,9 @@ void conv_transpose(Node& n) {
     const auto wanted = n.integers("output_shape");
     if (extra.size() != spatial || (wanted && wanted->size() < spatial))
         n.fail("output_padding or output_shape has a wrong length");
+    for (const std::int64_t e : extra) {
+        if (e < 0 || e > largest_window) n.fail(fmt::format("output_padding contains {}", e));
+    }
     ShapeMath& math = n.math();
     Dims result{input[0], math.multiply(weight[1], groups)};
     for (std::size_t i = 0; i < spatial; ++i) {
@@ -108,7 +118,7 @@ void conv_transpose(Node& n) {
         const Expression reach = math.add(math.multiply(math.add(window.kernel[i], -1), window.dilation[i]), 1);
         result.push_back(math.add(math.add(steps, reach), extra[i] - window.pad_begin[i] - window.pad_end[i]));
     }
-    window.write(n);
+    window.write(n, input);
     n.set("groups", groups);
     n.output(0, n.dtype(0), std::move(result));
 }
@@ -140,6 +150,33 @@ void fused_matmul(Node& n) {
 void fused_conv(Node& n) {
     conv_shape(n, 0, 1, n.dtype(0));
     n.set("activation", std::string(n.text("activation")));
+}
+
+void nhwc_conv(Node& n) {
+    const Dims x = n.dims(0);
+    if (x.size() < 3 || n.rank(1) != x.size())
+        n.fail(fmt::format("input of rank {} and weight of rank {}", x.size(), n.rank(1)));
+    Dims first{x[0], x.back()};
+    first.insert(first.end(), x.begin() + 1, x.end() - 1);
+    // ONNX Runtime keeps a filter's channels in place on the CPU and last on the GPU.
+    Dims weight = n.dims(1);
+    const Expression group = n.math().floor_divide(x.back(), n.math().constant(group_count(n)));
+    if (weight[1] != group && weight.back() == group) {
+        std::rotate(weight.begin() + 1, weight.end() - 1, weight.end());
+        n.construction.graph.tensors[n.inputs[1]].shape = weight;
+    }
+    const DType dtype = n.dtype(0);
+    const Dims result = convolved(n, first, weight);
+    if (n.attribute("activation")) n.set("activation", std::string(n.text("activation")));
+    std::vector<TensorId> operands = n.inputs;
+    operands[0] = n.emit(OpKind::reshape, "channels_first", {n.inputs[0]}, {}, dtype, first);
+    n.op_inputs = {n.emit(OpKind::conv, "conv", operands, std::move(n.op_attributes), dtype, result)};
+    n.op_attributes.clear();
+    n.kind = OpKind::reshape;
+    Dims last{result[0]};
+    last.insert(last.end(), result.begin() + 2, result.end());
+    last.push_back(result[1]);
+    n.output(0, dtype, std::move(last));
 }
 
 void gemm(Node& n) {
@@ -226,10 +263,9 @@ void einsum(Node& n) {
         n.fail(fmt::format("einsum '{}' for {} inputs", excerpt(equation), n.inputs.size()));
     std::size_t ellipsis_rank = 0;
     for (std::size_t i = 0; i < terms.size(); ++i) {
+        if (terms[i].find("...") == std::string_view::npos) continue;
         const std::size_t letters = terms[i].size() - 3;
-        if (terms[i].find("...") != std::string_view::npos && n.rank(i) >= letters) {
-            ellipsis_rank = std::max(ellipsis_rank, n.rank(i) - letters);
-        }
+        if (n.rank(i) >= letters) ellipsis_rank = std::max(ellipsis_rank, n.rank(i) - letters);
     }
     std::map<int, Expression> sizes;
     std::map<int, int> uses;

@@ -85,12 +85,6 @@ void unique(Node& n) {
     for (std::size_t i = 1; i < 4; ++i) n.output(i, DType::i64, counts);
 }
 
-void loss(Node& n) {
-    const bool none = n.text("reduction", "mean") == "none";
-    n.output(0, n.dtype(0), none ? n.dims(1) : Dims{});
-    n.output(1, n.dtype(0), n.dims(0));  // the log-probabilities of SoftmaxCrossEntropyLoss
-}
-
 void det(Node& n) {
     if (n.rank(0) < 2) n.fail("input must be matrices");
     n.output(0, n.dtype(0), Dims(n.dims(0).begin(), n.dims(0).end() - 2));

@@ -41,47 +41,4 @@ void stft(Node& n) {
              {signal[0], frames, onesided ? math.add(math.floor_divide(frame, 2), 1) : frame, math.constant(2)});
 }
 
-void tf_idf(Node& n) {
-    const auto indexes = n.integers("ngram_indexes");
-    if (!indexes) n.fail("required attribute 'ngram_indexes' is missing");
-    std::int64_t width = 0;
-    for (const std::int64_t i : *indexes) width = std::max(width, i + 1);
-    Dims result = n.dims(0);
-    if (result.empty()) result.push_back(n.math().constant(1));
-    result.back() = n.math().constant(width);
-    n.output(0, DType::f32, std::move(result));
-}
-
-void string_same(Node& n) {
-    Dims result = n.dims(0);
-    const AttributeRecord* stopwords = n.attribute("stopwords");
-    if (stopwords && !stopwords->texts.empty() && !result.empty()) result.back() = unknown_dim;  // words drop out
-    n.output(0, DType::string, std::move(result));
-}
-
-void ml_scores(Node& n) {
-    const Dims& input = n.dims(0);
-    Dims result = input.empty() ? Dims{n.math().constant(1)} : Dims{input[0]};
-    result.push_back(n.attribute("n_targets") ? n.math().constant(n.integer("n_targets", 1)) : unknown_dim);
-    n.output(0, DType::f32, std::move(result));
-}
-
-void ml_labels(Node& n) {
-    const Dims& input = n.dims(0);
-    const Dims labels = input.empty() ? Dims{n.math().constant(1)} : Dims{input[0]};
-    const bool strings = n.attribute("classlabels_strings") != nullptr;
-    n.output(0, strings ? DType::string : DType::i64, labels);
-    n.output(1, DType::f32, {labels[0], unknown_dim});
-}
-
-void optimizer(Node& n) {
-    // inputs R, T, then X…, G…, state…: the outputs are the new X… and state…
-    const std::size_t states = n.function == "adam" ? 2 : 1;
-    const std::size_t tensors = (n.inputs.size() - 2) / (2 + states);
-    for (std::size_t i = 0; i < n.output_count() && tensors > 0; ++i) {
-        const std::size_t source = i < tensors ? 2 + i : 2 + tensors + i;
-        if (n.has(source)) n.output(i, n.dtype(source), n.dims(source));
-    }
-}
-
 }  // namespace ftax::onnx_import

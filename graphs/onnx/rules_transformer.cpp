@@ -61,12 +61,29 @@ void attend(Node& n, TensorId q, TensorId k, TensorId v, TensorId mask, bool cau
 
 std::int64_t head_count(const Node& n, std::string_view key) {
     const std::int64_t heads = n.required_integer(key);
-    if (heads < 1) n.fail(fmt::format("{} {}", key, heads));
+    if (heads < 1 || heads > 1 << 20) n.fail(fmt::format("{} {}", key, heads));
     return heads;
 }
 
 TensorId mask_input(const Node& n, std::size_t input) {
     return n.has(input) ? n.inputs[input] : no_tensor;
+}
+
+/// Operands [b, heads, s, d] out of [b, s, heads, count, d].
+std::vector<TensorId> unpacked(Node& n, TensorId packed, std::int64_t count) {
+    const Dims whole = shape_of(n, packed);
+    const DType dtype = n.construction.graph.tensors[packed].dtype;
+    if (!n.math().is_constant(whole[3], count))
+        n.fail(fmt::format("dimension 3 of a packed operand must be {}", count));
+    std::vector<TensorId> parts;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const TensorId part = n.emit(OpKind::slice, "part", {packed}, {{"axes", std::vector<std::int64_t>{3}}}, dtype,
+                                     {whole[0], whole[1], whole[2], whole[4]});
+        parts.push_back(n.emit(OpKind::transpose, "heads_first", {part},
+                               {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}, dtype,
+                               {whole[0], whole[2], whole[1], whole[4]}));
+    }
+    return parts;
 }
 
 /// Cuts [b, s, Σ widths] into parts along the last axis.
@@ -126,15 +143,25 @@ void packed_attention(Node& n) {
 
 void multi_head_attention(Node& n) {
     const std::int64_t heads = head_count(n, "num_heads");
-    if (n.rank(0) != 3 || !n.has(1) || !n.has(2)) n.fail("packed query is not supported; give query, key and value");
+    const bool causal = n.integer("unidirectional", 0) != 0;
+    if (n.rank(0) == 5) {  // query, key and value of each head side by side
+        const auto packed = unpacked(n, n.inputs[0], 3);
+        return attend(n, packed[0], packed[1], packed[2], mask_input(n, 5), causal, true);
+    }
+    if (n.rank(0) != 3) n.fail("query must have rank 3, or 5 with key and value");
     const TensorId q = to_heads(n, n.inputs[0], heads);
+    if (n.has(1) && n.rank(1) == 5) {
+        const auto packed = unpacked(n, n.inputs[1], 2);
+        return attend(n, q, packed[0], packed[1], mask_input(n, 5), causal, true);
+    }
+    if (!n.has(1) || !n.has(2)) n.fail("key or value is missing");
     const auto heads_of = [&](std::size_t input) {
         return n.rank(input) == 3 ? to_heads(n, n.inputs[input], heads) : n.inputs[input];
     };
     if ((n.rank(1) != 3 && n.rank(1) != 4) || n.rank(2) != n.rank(1)) n.fail("key and value must have rank 3 or 4");
     const TensorId k = with_past(n, heads_of(1), 6, 1);
     const TensorId v = with_past(n, heads_of(2), 7, 2);
-    attend(n, q, k, v, mask_input(n, 5), n.integer("unidirectional", 0) != 0, true);
+    attend(n, q, k, v, mask_input(n, 5), causal, true);
 }
 
 void group_query_attention(Node& n) {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "graphs/onnx/rules.hpp"
 #include "graphs/onnx/window.hpp"
 
@@ -15,7 +17,7 @@ void pool(Node& n) {
     for (std::size_t i = 0; i < window.kernel.size(); ++i) {
         result.push_back(window.output(n, input[i + 2], i, ceil_mode));
     }
-    window.write(n);
+    window.write(n, input);
     n.output(0, n.dtype(0), result);
     n.output(1, DType::i64, result);
 }
@@ -105,7 +107,7 @@ void resize(Node& n) {
             if (!ratio) {
                 dim = sizes ? (*sizes)[i] : unknown_dim;
             } else if (const auto in = math.constant_value(dim)) {
-                dim = math.constant(static_cast<std::int64_t>(static_cast<double>(*in) * *ratio + 0.5));
+                dim = ShapeMath::expression(math.from(std::floor(static_cast<double>(*in) * *ratio + 0.5)));
             }
         }
     } else if (!empty_scales) {

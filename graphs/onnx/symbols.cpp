@@ -13,8 +13,6 @@
 namespace ftax::onnx_import {
 namespace {
 
-constexpr std::size_t max_symbols = 1000;
-
 constexpr std::array<std::string_view, 9> batch_names{"batch", "batch_size", "batchsize", "n",        "b",
                                                       "bs",    "batch_axis", "num_batch", "batch_dim"};
 constexpr std::array<std::string_view, 10> sequence_names{"seq",         "sequence",  "sequence_length", "seq_len",
@@ -43,17 +41,15 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
     return std::find(names.begin(), names.end(), lower) != names.end();
 }
 
-/// Turns any text into a name that shape expressions and command lines can hold.
-std::string identifier(std::string_view text) {
-    std::string name(text.substr(0, 100));
-    for (char& c : name) {
-        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
-    }
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front()))) name.insert(name.begin(), '_');
-    return name;
+/// What exporters write for a dimension that has no name: '?', '-1', 'None', in which each stands for a size of its
+/// own.
+bool is_open(std::string_view text) {
+    constexpr std::array<std::string_view, 5> words{"none", "null", "nan", "unknown", "any"};
+    if (text.starts_with('-') || is_one_of(words, text)) return true;
+    return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c); });
 }
 
-/// Likewise, with the dots that names inside of shape expressions may have.
+/// An identifier that keeps the dots, which names in shape expressions may have.
 std::string dotted_identifier(std::string_view text) {
     std::string name = identifier(text);
     const std::size_t shift = name.size() - std::min(text.size(), std::size_t{100});
@@ -70,8 +66,18 @@ bool is_symbol(const ExpressionPool& pool, Expression e) {
 
 }  // namespace
 
+std::string identifier(std::string_view text) {
+    std::string name(text.substr(0, 100));
+    for (char& c : name) {
+        if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
+    }
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front()))) name.insert(name.begin(), '_');
+    return name;
+}
+
 DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
-                               const std::vector<InputShape>& given, std::vector<std::string>& warnings) {
+                               const std::vector<InputShape>& given, bool keep_batch,
+                               std::vector<std::string>& warnings) {
     std::set<std::string, std::less<>> unnamed;  // symbols that stand for dimensions the file leaves open
     const auto open_dim = [&](std::string_view input, std::size_t axis) {
         const std::string name = fmt::format("{}_{}", identifier(input), axis);
@@ -96,18 +102,14 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
         for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
             const auto& dim = (*type.shape)[axis].value;
             if (const auto* value = std::get_if<std::int64_t>(&dim)) {
-                if (*value < 0)
+                if (*value < -1)
                     throw Error(ErrorCode::model,
                                 fmt::format("input '{}' has the negative dimension {}", excerpt(name), *value));
-                shape->push_back(file_.constant(*value));
+                shape->push_back(*value < 0 ? open_dim(name, axis) : file_.constant(*value));
             } else {
                 const auto* text = std::get_if<std::string_view>(&dim);
-                shape->push_back(text && !text->empty() ? named_dim(*text, name, axis) : open_dim(name, axis));
+                shape->push_back(text && !is_open(*text) ? named_dim(*text, name, axis) : open_dim(name, axis));
             }
-        }
-        if (file_.symbols().size() > max_symbols) {
-            throw Error(ErrorCode::limit,
-                        fmt::format("the inputs have more than {} different dynamic dimensions", max_symbols));
         }
     }
 
@@ -196,6 +198,8 @@ DimensionNames::DimensionNames(const std::vector<std::pair<std::string_view, Typ
                 }
                 renamed_[symbol] = text;
                 replaced.push_back((*dims)[axis]);
+            } else if (keep_batch && axis == 0 && dims && file_.constant_value((*dims)[0]).value_or(0) > 0) {
+                replaced.push_back((*dims)[0]);
             } else {
                 if (dims && (*dims)[axis] != wanted) {
                     warnings.push_back(fmt::format("input '{}' is declared {} along axis {}; {} is used", shape.input,
@@ -258,7 +262,7 @@ Expression DimensionNames::declared(const DimRecord& dim, ExpressionPool& pool) 
     if (const auto* value = std::get_if<std::int64_t>(&dim.value))
         return *value < 0 ? unknown_dim : pool.constant(*value);
     const auto* text = std::get_if<std::string_view>(&dim.value);
-    if (!text || text->empty()) return unknown_dim;
+    if (!text || is_open(*text)) return unknown_dim;
     ExpressionPool scratch;
     try {
         const auto spelled = spelled_.find(*text);

@@ -11,16 +11,20 @@
 
 namespace ftax::onnx_import {
 
+/// Turns any text into a name that shape expressions and command lines can hold.
+[[nodiscard]] std::string identifier(std::string_view text);
+
 /// Gives the dynamic dimensions of a model's inputs their names: the file's own, except that the leading dimension of
 /// all inputs is `batch` and a sequence length is `seq`.
 class DimensionNames {
   public:
     /// Reads all inputs (name and type) at once, since one name is decided by looking at all of them, and applies the
     /// shapes the user gave. Adds to `warnings` what was guessed. Throws Error{usage} for a shape given to an unknown
-    /// input, Error{model} for a negative dimension or when two shapes give one symbol different values,
-    /// Error{limit} beyond 1000 symbols.
+    /// input, Error{model} for a negative dimension other than -1 or when two shapes give one symbol different values,
+    /// Error{limit} for more symbols than an ExpressionPool takes. `keep_batch` leaves leading dimensions that the file
+    /// fixes as they are.
     DimensionNames(const std::vector<std::pair<std::string_view, TypeRecord>>& inputs,
-                   const std::vector<InputShape>& given, std::vector<std::string>& warnings);
+                   const std::vector<InputShape>& given, bool keep_batch, std::vector<std::string>& warnings);
 
     /// Shape of input `index` in the expressions of `pool`; nullopt when neither file nor user say it.
     [[nodiscard]] std::optional<Dims> shape(std::size_t index, ExpressionPool& pool) const;

@@ -13,7 +13,7 @@ std::vector<std::int64_t> positive_list(const Node& n, std::string_view key, std
     if (values.size() != length)
         n.fail(fmt::format("{} has {} values for {} spatial axes", key, values.size(), length));
     for (const std::int64_t value : values) {
-        if (value < 1) n.fail(fmt::format("{} contains {}", key, value));
+        if (value < 1 || value > largest_window) n.fail(fmt::format("{} contains {}", key, value));
     }
     return values;
 }
@@ -32,7 +32,8 @@ WindowShape read_window(const Node& n, const Dims& weight_kernel) {
     if (window.kernel.empty()) n.fail("required attribute 'kernel_shape' is missing");
     for (const Expression size : window.kernel) {
         const auto constant = n.math().constant_value(size);
-        if (constant && *constant < 1) n.fail(fmt::format("kernel of size {}", *constant));
+        if (constant && (*constant < 1 || *constant > largest_window))
+            n.fail(fmt::format("kernel of size {}", *constant));
     }
     const std::size_t spatial = window.kernel.size();
     window.stride = positive_list(n, "strides", spatial);
@@ -43,6 +44,9 @@ WindowShape read_window(const Node& n, const Dims& weight_kernel) {
     auto pads = n.integers("pads").value_or(std::vector<std::int64_t>{});
     if (pads.empty() || auto_pad != "NOTSET") pads.assign(2 * spatial, 0);
     if (pads.size() != 2 * spatial) n.fail(fmt::format("pads has {} values for {} spatial axes", pads.size(), spatial));
+    for (const std::int64_t pad : pads) {
+        if (pad < -largest_window || pad > largest_window) n.fail(fmt::format("pads contains {}", pad));
+    }
     const auto half = pads.begin() + static_cast<std::ptrdiff_t>(spatial);
     window.pad_begin.assign(pads.begin(), half);
     window.pad_end.assign(half, pads.end());
@@ -65,16 +69,15 @@ Expression WindowShape::output(const Node& n, Expression in, std::size_t axis, b
     return windows;
 }
 
-void WindowShape::write(Node& n) const {
+void WindowShape::write(Node& n, const Dims& input) const {
     std::vector<std::int64_t> begin = pad_begin;
     std::vector<std::int64_t> end = pad_end;
     if (same_upper || same_lower) {
         // SAME pads what makes the output ceil(in / stride); with a dynamic size the pads of stride 1 stand in.
-        const Dims& input = n.dims(0);
-        for (std::size_t i = 0; i < kernel.size(); ++i) {
+        for (std::size_t i = 0; i < kernel.size() && i + 2 < input.size(); ++i) {
             const std::int64_t reach = (n.math().constant_value(kernel[i]).value_or(1) - 1) * dilation[i] + 1;
             std::int64_t total = reach - 1;
-            if (const auto in = n.math().constant_value(input[i + 2])) {
+            if (const auto in = n.math().constant_value(input[i + 2]); in && *in < std::int64_t{1} << 60) {
                 const std::int64_t out = (*in + stride[i] - 1) / stride[i];
                 total = std::max<std::int64_t>(0, (out - 1) * stride[i] + reach - *in);
             }

@@ -4,6 +4,9 @@
 
 namespace ftax::onnx_import {
 
+/// Beyond this a stride, a pad or a number of groups is none: sums of them stay within int64.
+inline constexpr std::int64_t largest_window = std::int64_t{1} << 31;
+
 /// Kernel, strides, pads and dilations of a convolution or pooling, checked.
 struct WindowShape {
     Dims kernel;
@@ -12,12 +15,13 @@ struct WindowShape {
 
     /// Output size along spatial axis `axis` of an input of size `in`.
     [[nodiscard]] Expression output(const Node& n, Expression in, std::size_t axis, bool ceil_mode) const;
-    /// Stores them as canonical attributes of the operator.
-    void write(Node& n) const;
+    /// Stores them as canonical attributes of the operator on `input`, [N, C, spatial…].
+    void write(Node& n, const Dims& input) const;
 };
 
 /// Reads the window attributes. `weight_kernel` are the kernel dims of the weight, empty for a pooling, which must
-/// have the attribute kernel_shape. Throws Error{model} on zeros, negatives and wrong lengths.
+/// have the attribute kernel_shape. Throws Error{model} on zeros, negatives, wrong lengths and
+/// what is too large.
 [[nodiscard]] WindowShape read_window(const Node& n, const Dims& weight_kernel);
 
 }  // namespace ftax::onnx_import

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 
 #include "ftax/error.hpp"
@@ -14,6 +16,8 @@ namespace {
 
 constexpr zip_int64_t max_members = 1'000'000;
 constexpr std::size_t block_bytes = std::size_t{1} << 18;
+/// What unpacks to more than both is a bomb: torch stores tensors as they are and compresses text at most.
+constexpr std::uint64_t always_unpacked_bytes = std::uint64_t{64} << 20, largest_ratio = 100;
 
 zip_t* handle(void* zip) {
     return static_cast<zip_t*>(zip);
@@ -40,6 +44,9 @@ Archive::Archive(const std::string& path, std::uint64_t max_bytes) : bytes_left_
         zip_error_fini(&error);
         fail(fmt::format("not a readable ZIP archive: {}", reason));
     }
+    std::error_code unknown;
+    const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+    if (!unknown) bytes_left_ = std::min(bytes_left_, std::max(always_unpacked_bytes, largest_ratio * size));
     const zip_int64_t count = zip_get_num_entries(opened.get(), 0);
     if (count > max_members) throw Error(ErrorCode::limit, fmt::format("more than {} members", max_members));
     for (zip_int64_t i = 0; i < count; ++i) {
@@ -73,7 +80,8 @@ std::string Archive::read(const std::string& name) {
         if (count == 0) break;
         if (static_cast<std::uint64_t>(count) > bytes_left_) {
             throw Error(ErrorCode::limit,
-                        fmt::format("member '{}' unpacks to more than the limit (--max-bytes)", excerpt(name)));
+                        fmt::format("member '{}' unpacks to more than the limit (--max-bytes; {} times the archive)",
+                                    excerpt(name), largest_ratio));
         }
         bytes_left_ -= static_cast<std::uint64_t>(count);
         content.append(block.data(), static_cast<std::size_t>(count));

@@ -149,6 +149,13 @@ struct SymbolRange {
     std::int64_t least = 0, greatest = std::numeric_limits<std::int64_t>::max();
 };
 
+/// Two sizes that an operator needs to be equal, which only the values of the symbols show: bind() compares them.
+struct SizeCheck {
+    std::string op;  ///< name and source of the operator, for messages
+    Expression is, must_be;
+    bool or_one = false;  ///< `is` may be 1: it is broadcast
+};
+
 /// A network: operators in execution order, framework-neutral, shapes symbolic.
 struct Graph {
     std::string name;
@@ -161,6 +168,7 @@ struct Graph {
     std::vector<ModuleCall> module_calls;
     std::vector<UndecidedBranch> undecided;
     std::vector<SymbolRange> ranges;
+    std::vector<SizeCheck> size_checks;  ///< as load_graph() finds them
     std::vector<std::string> warnings;  ///< what an importer had to assume
 };
 
@@ -171,9 +179,9 @@ struct BoundShapes {
     [[nodiscard]] std::int64_t operator[](Expression e) const { return values[e.id]; }
 };
 
-/// Binds every symbol of `graph` and checks that no dimension is negative.
+/// Binds every symbol of `graph` and checks that no dimension is negative and that operands fit each other.
 /// Throws Error{usage} naming each unbound symbol and the flag that sets it, and each binding that the graph does not
-/// know; Error{limit} on overflow; Error{model} on a negative dimension.
+/// know; Error{limit} on overflow; Error{model} on a negative dimension or a size check that fails.
 void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound);
 [[nodiscard]] BoundShapes bind(const Graph& graph, const ShapeBindings& bindings);
 

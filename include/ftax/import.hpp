@@ -38,6 +38,9 @@ struct ImportOptions {
     std::vector<InputShape> input_shapes;             ///< overrides or completes what the file says
     std::map<std::string, std::int64_t> trip_counts;  ///< loops by name
     std::map<std::string, bool> branches;             ///< Ifs by name: true takes the then branch
+    /// Nodes of ONNX files whose number of results depends on data (NonZero, NonMaxSuppression), each a symbol that
+    /// bindings give a value; other characters than letters and digits are written _.
+    std::vector<std::string> data_sizes;
     std::uint64_t max_bytes = 16ull << 30;            ///< of the file
     /// Operators after inlining; each takes about 1 KiB (inlined 2 KiB) while imported.
     std::uint64_t max_nodes = 1'000'000;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "ftax/graph.hpp"
 
@@ -17,6 +19,14 @@ struct Work {
 /// Throws Error{limit} when a sum leaves int64.
 /// Source: FLOP counts follow torch.utils.flop_counter for contractions; one flop per element and function otherwise.
 [[nodiscard]] Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound);
+
+/// Operators whose work is a guess: without a rule, or of a tensor whose shape is not known.
+[[nodiscard]] std::vector<bool> guessed_operators(const Graph& graph);
+/// Share of the FLOPs that is no guess. A guessed operator counts at least a multiply-add for each element of the
+/// weights it takes. Throws what work_of() throws.
+[[nodiscard]] double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed);
+/// Says how many operators are guessed and why; empty where none is.
+[[nodiscard]] std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed);
 
 /// Sums the work of all operators. Throws Error{limit} when a sum leaves int64.
 [[nodiscard]] Work total_work(const Graph& graph, const BoundShapes& bound);

@@ -56,6 +56,8 @@ int run_inspect(const InspectArguments& arguments) {
     }
     if (!arguments.kernels) {
         const report::ModelReport report = report::model_report(graph, bindings, arguments.depth);
+        const auto guesses = report.warnings.begin() + static_cast<std::ptrdiff_t>(graph.warnings.size());
+        print_warnings({guesses, report.warnings.end()});
         write_result(arguments.output, forms_of(report));
         return 0;
     }

@@ -29,6 +29,9 @@ struct Node {
 
 /// Bounds the length of one expression when printed: the graph of a hostile model can square a dimension at every node.
 constexpr std::size_t max_terms = 2000;
+constexpr std::size_t max_symbols = 1000;
+/// Every node is evaluated for each binding.
+constexpr std::size_t max_expressions = 2'000'000;
 
 [[noreturn]] void fail_too_large() {
     throw Error(ErrorCode::limit, fmt::format("a shape expression has more than {} terms", max_terms));
@@ -57,6 +60,8 @@ struct ExpressionPool::Storage {
     std::uint32_t intern(Node node) {
         const std::size_t length = printed_length(node);
         if (length > max_terms) fail_too_large();
+        if (nodes.size() >= max_expressions)
+            throw Error(ErrorCode::limit, fmt::format("the shapes need more than {} expressions", max_expressions));
         auto [position, added] = ids.try_emplace(key_of(node), static_cast<std::uint32_t>(nodes.size()));
         if (added) {
             nodes.push_back(std::move(node));
@@ -120,7 +125,7 @@ struct ExpressionPool::Storage {
                 if (!nonnegative(atom)) return false;
                 at_least_one = false;
             }
-            if (at_least_one) least += m.coefficient;
+            if (at_least_one && __builtin_add_overflow(least, m.coefficient, &least)) return m.coefficient > 0;
         }
         return least >= bound;
     }
@@ -146,8 +151,10 @@ struct ExpressionPool::Storage {
         for (const Monomial& m : p) {
             const bool atoms_divide =
                 std::includes(m.atoms.begin(), m.atoms.end(), divisor.atoms.begin(), divisor.atoms.end());
-            if (atoms_divide && m.coefficient % divisor.coefficient == 0) {
-                Monomial q{m.coefficient / divisor.coefficient, {}};
+            // The least integer divided by -1 is none.
+            const bool negates = divisor.coefficient == -1;
+            if (atoms_divide && (negates || m.coefficient % divisor.coefficient == 0)) {
+                Monomial q{negates ? checked_multiply(m.coefficient, -1) : m.coefficient / divisor.coefficient, {}};
                 std::set_difference(m.atoms.begin(), m.atoms.end(), divisor.atoms.begin(), divisor.atoms.end(),
                                     std::back_inserter(q.atoms));
                 quotient.push_back(std::move(q));
@@ -161,17 +168,21 @@ struct ExpressionPool::Storage {
     /// Cancels the greatest common monomial of two term lists.
     static void cancel_common_factor(std::vector<Monomial>& a, std::vector<Monomial>& b) {
         std::vector<std::uint32_t> common = b.front().atoms;
-        std::int64_t factor = 0;
+        std::uint64_t factor = 0;
+        const auto magnitude = [](std::int64_t c) {
+            return c < 0 ? -static_cast<std::uint64_t>(c) : static_cast<std::uint64_t>(c);
+        };
         for (const auto* list : {&a, &b}) {
             for (const Monomial& m : *list) {
                 std::vector<std::uint32_t> shared;
                 std::set_intersection(common.begin(), common.end(), m.atoms.begin(), m.atoms.end(),
                                       std::back_inserter(shared));
                 common = std::move(shared);
-                factor = std::gcd(factor, m.coefficient);
+                factor = std::gcd(factor, magnitude(m.coefficient));
             }
         }
-        const Monomial divisor{factor, common};
+        constexpr std::uint64_t largest = std::uint64_t{1} << 62;  // the least integer has no magnitude of its own
+        const Monomial divisor{static_cast<std::int64_t>(std::min(factor, largest)), common};
         a = divide(a, divisor).first;
         b = divide(b, divisor).first;
     }
@@ -312,7 +323,11 @@ Expression ExpressionPool::constant(std::int64_t value) {
 
 Expression ExpressionPool::symbol(std::string_view name) {
     auto found = std::find(storage_->symbols.begin(), storage_->symbols.end(), name);
-    if (found == storage_->symbols.end()) found = storage_->symbols.emplace(found, name);
+    if (found == storage_->symbols.end()) {
+        if (storage_->symbols.size() == max_symbols)
+            throw Error(ErrorCode::limit, fmt::format("more than {} different dynamic dimensions", max_symbols));
+        found = storage_->symbols.emplace(found, name);
+    }
     const auto index = static_cast<std::uint32_t>(found - storage_->symbols.begin());
     return {storage_->intern({NodeKind::symbol, index, 0, {}})};
 }

@@ -149,6 +149,7 @@ class ExpressionParser {
     std::int64_t integer() {
         std::int64_t value = 0;
         const char* begin = text_.data() + position_;
+        if (text_.substr(position_).starts_with('-')) fail("expected an integer without a sign");
         const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
         if (error == std::errc::result_out_of_range) {
             throw Error(ErrorCode::limit, fmt::format("shape expression '{}': integer out of range", excerpt(text_)));

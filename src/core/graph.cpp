@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
+#include "src/core/size_checks.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -84,6 +85,7 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
                                     fixed ? "" : graph.expressions.to_string(dim) + " = ", bound[dim]));
         }
     }
+    check_sizes(graph, bound);
 }
 
 BoundShapes bind(const Graph& graph, const ShapeBindings& bindings) {

@@ -252,6 +252,55 @@ Work work_of(const Graph& graph, const Op& op, const BoundShapes& bound) {
     }
 }
 
+std::vector<bool> guessed_operators(const Graph& graph) {
+    const auto shapeless = [&](TensorId id) { return id != no_tensor && !graph.tensors[id].known_shape; };
+    std::vector<bool> guessed;
+    guessed.reserve(graph.ops.size());
+    for (const Op& op : graph.ops) {
+        guessed.push_back(op.kind == OpKind::custom || std::any_of(op.inputs.begin(), op.inputs.end(), shapeless) ||
+                          std::any_of(op.outputs.begin(), op.outputs.end(), shapeless));
+    }
+    return guessed;
+}
+
+double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed) {
+    double modelled = 0, all = 0;
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const OpView view{graph, graph.ops[id], bound};
+        auto flops = static_cast<double>(work_of(graph, view.op, bound).flops);
+        if (guessed[id]) {
+            double multiplied = 0;
+            for (std::size_t i = 0; i < view.op.inputs.size(); ++i) {
+                const Tensor* tensor = view.input(i);
+                if (tensor && tensor->role == TensorRole::weight && tensor->shape.size() > 1)
+                    multiplied += 2 * static_cast<double>(view.elements(tensor));
+            }
+            flops = std::max(flops, multiplied);
+        } else {
+            modelled += flops;
+        }
+        all += flops;
+    }
+    return all > 0 ? modelled / all : 1;
+}
+
+std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed) {
+    const auto guesses = std::count(guessed.begin(), guessed.end(), true);
+    const auto custom =
+        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.kind == OpKind::custom; });
+    std::vector<std::string> warnings;
+    if (custom > 0) {
+        warnings.push_back(
+            fmt::format("{} of {} operators have no rule and are modelled as memory-bound", custom, graph.ops.size()));
+    }
+    if (guesses > custom) {
+        warnings.push_back(
+            fmt::format("{} of {} operators have tensors of unknown shape, whose work and bytes are not counted",
+                        guesses - custom, graph.ops.size()));
+    }
+    return warnings;
+}
+
 Work total_work(const Graph& graph, const BoundShapes& bound) {
     Work total;
     for (const Op& op : graph.ops) {

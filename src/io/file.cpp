@@ -64,6 +64,9 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
     if (::fstat(file.number(), &status) != 0) fail("read", path, errno);
     std::string content;
     constexpr std::size_t chunk_bytes = 1 << 16;
+    // A pipe may hold rows; a device that never ends is none.
+    constexpr std::uint64_t longest_stream_bytes = std::uint64_t{64} << 20;
+    if (!S_ISREG(status.st_mode)) max_bytes = std::min(max_bytes, longest_stream_bytes);
     const std::size_t known_bytes = S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
     if (known_bytes <= max_bytes) content.reserve(known_bytes + 1);
     for (;;) {

@@ -145,6 +145,12 @@ ModelReport model_report(const Graph& graph, const ShapeBindings& bindings, int 
             report.unknown.push_back(op.source);
         }
     }
+    const std::vector<bool> guessed = guessed_operators(graph);
+    if (const auto guesses = std::count(guessed.begin(), guessed.end(), true); guesses > 0) {
+        report.modelled_operators = 1 - static_cast<double>(guesses) / static_cast<double>(graph.ops.size());
+        report.modelled_flops = modelled_flops(graph, bound, guessed);
+        for (std::string& warning : warnings_of_guesses(graph, guessed)) report.warnings.push_back(std::move(warning));
+    }
     std::stable_sort(report.by_kind.begin(), report.by_kind.end(),
                      [](const WorkGroup& a, const WorkGroup& b) { return a.flops > b.flops; });
     if (modules.size() == 1 && modules.contains("")) report.by_module.clear();
@@ -182,12 +188,11 @@ std::string to_table(const ModelReport& report, Style style) {
                             byte_size(static_cast<double>(report.written_bytes)));
     }
     text += "\n";
-    const double known = report.total.operators == 0 ? 1
-                                                     : 1 - static_cast<double>(report.unknown_operators) /
-                                                               static_cast<double>(report.total.operators);
-    text += fmt::format("coverage: {} of operators have a rule", percent(known));
+    text += fmt::format("coverage: {} of operators, {} of FLOPs", percent(report.modelled_operators),
+                        percent(report.modelled_flops));
     if (!report.unknown.empty()) {
-        text += fmt::format("; without: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
+        text +=
+            fmt::format("; without a rule: {}", escape_terminal(fmt::format("{}", fmt::join(report.unknown, ", "))));
     }
     text += "\n\n" + groups_table(report.by_kind, "operator", style);
     if (!report.by_module.empty()) text += "\n" + groups_table(report.by_module, "module", style);
@@ -207,6 +212,7 @@ std::string to_json(const ModelReport& report) {
                         {"total", work_columns("").json(report.total)},
                         {"unknown_operators", report.unknown_operators},
                         {"unknown", report.unknown},
+                        {"coverage", {{"nodes", report.modelled_operators}, {"flops", report.modelled_flops}}},
                         {"by_kind", groups_json(report.by_kind)},
                         {"by_module", groups_json(report.by_module)},
                         {"warnings", report.warnings}});

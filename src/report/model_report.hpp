@@ -34,8 +34,9 @@ struct ModelReport {
     std::vector<WorkGroup> by_kind;    ///< most FLOPs first
     std::vector<WorkGroup> by_module;  ///< in order of execution; empty where the file names no modules
     std::int64_t unknown_operators = 0;
-    std::vector<std::string> unknown;     ///< their names in the file, each once
-    std::vector<std::string> warnings{};  ///< of the file
+    double modelled_operators = 1, modelled_flops = 1;  ///< shares of those that are no guess
+    std::vector<std::string> unknown;                   ///< their names in the file, each once
+    std::vector<std::string> warnings{};                ///< of the file, then of operators whose work is a guess
 };
 
 /// Sums the work of a graph for one binding. `depth`: levels of the module path to tell apart.
@@ -60,7 +61,7 @@ struct OpenModelReport {
     std::vector<OpenDimension> dimensions;
     std::int64_t operators = 0;
     std::optional<WorkPolynomial> work;   ///< where it is one
-    std::vector<std::string> warnings{};  ///< of the file
+    std::vector<std::string> warnings{};  ///< of the file, then of operators whose work is a guess
 };
 
 /// Whether each symbol of a graph has a value. Throws Error{usage} for bindings that the graph does not know.

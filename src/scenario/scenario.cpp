@@ -70,6 +70,7 @@ ImportOptions import_options(const ModelArguments& arguments) {
     }
     const ShapeBindings trips = parse_dimensions(arguments.trips);
     options.trip_counts.insert(trips.begin(), trips.end());
+    for (const auto& [name, value] : parse_dimensions(arguments.dims)) options.data_sizes.push_back(name);
     for (const std::string& branch : arguments.branches) options.branches.insert(parse_branch(branch));
     options.strict = arguments.strict;
     options.unsupported_is_error = arguments.unsupported == "error";

@@ -118,3 +118,31 @@ TEST_CASE("sympy's srepr reads like its plain print") {
     CHECK_THROWS_AS(pool.parse("Pow(" + symbol("s0") + ", Integer(-1))"), Error);
     CHECK_THROWS_AS(pool.parse("Symbol('s0"), Error);
 }
+
+TEST_CASE("the least integer divided or negated by -1 is a limit, and no arithmetic wraps around") {
+    for (const char* text : {"(n-9223372036854775807-1)//(-1)", "((-9223372036854775807-1)*n)//(-n)",
+                             "(-9223372036854775807-1)//(-1)", "ceildiv((-9223372036854775807-1)*n,-1)",
+                             "Integer(--9223372036854775808)", "((-9223372036854775807-1)*n+2*n)//(-2*n)",
+                             "max(9223372036854775807*n,n-9223372036854775807-1)", "min(n-9223372036854775807-1,n)"}) {
+        CAPTURE(text);
+        ExpressionPool pool;
+        try {
+            static_cast<void>(pool.to_string(pool.parse(text)));
+        } catch (const Error& error) {
+            CHECK((error.code() == ErrorCode::limit || error.code() == ErrorCode::model));
+        }
+    }
+    ExpressionPool pool;
+    CHECK_THROWS_AS(static_cast<void>(pool.parse("((-9223372036854775807-1)*n)//(-n)")), Error);
+    CHECK(pool.to_string(pool.parse("(4*n-8)//(-1)")) == "-4*n+8");
+    CHECK(pool.to_string(pool.parse("(4*n)//(-2*n)")) == "-2");
+}
+
+TEST_CASE("a pool takes a thousand symbols") {
+    ExpressionPool pool;
+    const auto fill = [&] {
+        for (int i = 0; i < 40'000; ++i) pool.symbol("n" + std::to_string(i));
+    };
+    CHECK_THROWS_AS(fill(), Error);
+    CHECK(pool.symbols().size() == 1000);
+}

@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 
 #include "tests/fuzz/targets.hpp"
@@ -43,4 +45,22 @@ TEST_CASE("what fuzzing once found, and the seeds of fuzzing, harm no reader") {
             CHECK_MESSAGE(known, entry.path().string(), " belongs to no target");
         }
     }
+}
+
+TEST_CASE("ONNX nodes of any operator with any inputs and attributes are read or refused") {
+    const auto targets = ftax::fuzz::targets();
+    const auto target =
+        std::find_if(targets.begin(), targets.end(), [](const auto& t) { return t.name == "onnx_operator"; });
+    REQUIRE(target != targets.end());
+    std::mt19937 random(20261125);
+    std::size_t read = 0;
+    for (int i = 0; i < 4000; ++i) {
+        std::string bytes(300, '\0');
+        for (char& byte : bytes) byte = static_cast<char>(random());
+        CAPTURE(i);
+        std::string refusal;
+        CHECK_NOTHROW(refusal = target->run(bytes));
+        read += refusal.empty();
+    }
+    CHECK(read > 400);
 }

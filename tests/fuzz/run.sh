@@ -7,7 +7,7 @@ root=$here/../..
 build=$1
 seconds=$2
 shift 2
-[ $# -gt 0 ] || set -- onnx_wire onnx_graph zip pt2_json text_graph config_json profile_json measurement_csv kineto_trace architecture expression \
+[ $# -gt 0 ] || set -- onnx_wire onnx_graph onnx_operator zip pt2_json text_graph config_json profile_json measurement_csv kineto_trace architecture expression \
                    generated_graph
 if [ $# -gt 1 ]; then
     printf '%s\n' "$@" | xargs -P "$(nproc)" -I TARGET "$0" "$build" "$seconds" TARGET
@@ -20,7 +20,7 @@ mkdir -p "$build/found"
 corpus=$build/corpus/$target
 mkdir -p "$corpus"
 case $target in
-    onnx_*) number=0
+    onnx_wire|onnx_graph) number=0
             for model in $(find /usr/share/libonnx-testdata -name model.onnx -size -3k); do
                 number=$((number + 1))
                 cp "$model" "$corpus/seed-$number"

@@ -21,11 +21,14 @@
 #include "graphs/config/import_config.hpp"
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/onnx/records.hpp"
+#include "graphs/vary_batch.hpp"
+#include "src/core/size_checks.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/kineto_trace.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/profile_file.hpp"
 #include "tests/fuzz/generated_graph.hpp"
+#include "tests/fuzz/generated_onnx.hpp"
 
 namespace ftax::fuzz {
 namespace {
@@ -132,6 +135,18 @@ void onnx_wire(std::string_view bytes) {
 
 void onnx_graph(std::string_view bytes) {
     use(import_onnx(bytes, "/nonexistent/fuzz.onnx", small_limits()));
+}
+
+void onnx_operator(std::string_view bytes) {
+    Choices choices(bytes);
+    Graph graph = import_onnx(generate_onnx(choices), "/nonexistent/fuzz.onnx", small_limits());
+    use(graph);
+    try {
+        vary_batch(graph, graph.expressions.symbol("batch"));
+    } catch (const Error&) {
+    }
+    find_size_checks(graph);
+    bind_if_possible(graph);
 }
 
 void zip(std::string_view bytes) {
@@ -270,6 +285,7 @@ std::string answered(std::string_view bytes) {
 constexpr std::array all{
     Target{"onnx_wire", answered<onnx_wire>},
     Target{"onnx_graph", answered<onnx_graph>},
+    Target{"onnx_operator", answered<onnx_operator>},
     Target{"zip", answered<zip>},
     Target{"pt2_json", answered<pt2_json>},
     Target{"text_graph", answered<text_graph>},

@@ -46,6 +46,52 @@ TEST_CASE("a graph of one batch size becomes the graph of any batch size") {
     }
 }
 
+TEST_CASE("the batch is followed where it is no whole dimension, and where constants hold it") {
+    // Rows of tokens and items; joined batches that are cut apart again; a table and a mask of the export's batch.
+    const auto of_batch = [](std::string text, const std::string& b) {
+        for (std::size_t at = text.find('B'); at != std::string::npos; at = text.find('B')) text.replace(at, 1, b);
+        return parse_text_graph(text);
+    };
+    const std::string rows = R"(graph rows
+input %x f32[B,16,32]
+weight %w f32[64,32]
+%0 f32[16,B,32]{32,512,1} = transpose(%x) {perm=[1,0,2]}
+%1 f32[16*B,32] = reshape(%0)
+%2 f32[16*B,64] = linear(%1, %w)
+%3 f32[16,B,64] = reshape(%2)
+%4 f32[16,8*B,8] = reshape(%3)
+%5 f32[16,8*B,8] = softmax(%4) {axis=2}
+%6 f32[16*B,64] = reshape(%5)
+output %6
+)";
+    const std::string joined = R"(graph joined
+input %x f32[B,4,8]
+%0 f32[2*B,4,8] = concat(%x, %x) {axis=0}
+%1 f32[2*B,4,8] = softmax(%0) {axis=2}
+%2 f32[B,4,8], %3 f32[B,4,8] = split(%1) {axis=0}
+%4 f32[B,4,8] = pointwise(%2, %3) {function="add"}
+output %4
+)";
+    for (const std::string& text : {rows, joined}) {
+        for (const char* held : {"1", "3"}) {
+            Graph graph = of_batch(text, held);
+            vary_batch(graph, graph.expressions.symbol("batch"));
+            CHECK(to_text(graph) == to_text(of_batch(text, "batch")));
+        }
+    }
+    const std::string table = R"(graph table
+input %x f32[B,4,8]
+weight %w f32[B,4,8]
+%z f32[B,1,8] = fill()
+%0 f32[B,4,8] = pointwise(%x, %w) {function="add"}
+%1 f32[B,5,8] = concat(%z, %0) {axis=1}
+output %1
+)";
+    Graph graph = of_batch(table, "3");
+    vary_batch(graph, graph.expressions.symbol("batch"));
+    CHECK(to_text(graph) == to_text(of_batch(table, "batch")));
+}
+
 TEST_CASE("dimensions outside of the batch in memory step over the whole batch") {
     Graph graph = parse_text_graph(R"(graph recurrent
 input %x f32[2,5,3]

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "ftax/work.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
 
 // Operators that ONNX Runtime's optimiser writes and that newer opsets have: libonnx-testdata holds no models of them.
@@ -131,7 +132,15 @@ TEST_CASE("com.microsoft::MultiHeadAttention appends to the cache that it is giv
 
     NodeModel packed("com.microsoft::MultiHeadAttention", {"q"}, {"y"});
     packed.set("num_heads", 4).input("q", {"2", "5", "4", "3", "16"});
-    CHECK(refusal(packed).ends_with("packed query is not supported; give query, key and value"));
+    CHECK(outputs(packed) == Strings{"f32[2,5,64]"});
+    const Strings cut = stream(packed);
+    CHECK(std::count(cut.begin(), cut.end(), "attention f32[2,4,5,16]") == 1);
+    NodeModel keys("com.microsoft::MultiHeadAttention", {"q", "kv"}, {"y"});
+    keys.set("num_heads", 4).input("q", {"2", "5", "64"}).input("kv", {"2", "7", "4", "2", "16"});
+    CHECK(outputs(keys) == Strings{"f32[2,5,64]"});
+    NodeModel halves("com.microsoft::MultiHeadAttention", {"q"}, {"y"});
+    halves.set("num_heads", 4).input("q", {"2", "5", "4", "2", "16"});
+    CHECK(refusal(halves).ends_with("dimension 3 of a packed operand must be 3"));
     NodeModel uneven("com.microsoft::MultiHeadAttention", {"q", "k", "v"}, {"y"});
     uneven.set("num_heads", 4).input("q", {"2", "5", "64"}).input("k", {"2", "64"}).input("v", {"2", "64"});
     CHECK(refusal(uneven).ends_with("key and value must have rank 3 or 4"));
@@ -235,4 +244,17 @@ TEST_CASE("quantized operators of ONNX Runtime read the tensors, not their scale
     CHECK(stream(nbits) == Strings{"linear f32[batch,32]"});
     const Graph graph = nbits.model.import();
     CHECK(typed(graph, graph.ops[0].inputs[1]) == "u4[32,64]");
+}
+
+TEST_CASE("com.microsoft::NhwcConv has its channels last, and its filter's where ONNX Runtime runs it on the GPU") {
+    for (const auto& filter : {std::vector<std::int64_t>{320, 320, 3, 3}, std::vector<std::int64_t>{320, 3, 3, 320}}) {
+        NodeModel conv("com.microsoft::NhwcConv", {"x", "w", "b"}, {"y"});
+        conv.set("pads", {1, 1, 1, 1}).input("x", {"2", "64", "64", "320"}).weight("w", filter).weight("b", {320});
+        CHECK(stream(conv) == Strings{"reshape f32[2,320,64,64]", "conv f32[2,320,64,64]", "reshape f32[2,64,64,320]"});
+        const Graph graph = conv.model.import();
+        CHECK(total_work(graph, ftax::bind(graph, {})).flops == 2 * std::int64_t{2 * 64 * 64} * 320 * 320 * 9);
+    }
+    NodeModel fused("com.microsoft::NhwcFusedConv", {"x", "w"}, {"y"});
+    fused.set("strides", {2, 2}).set("group", 8).input("x", {"batch", "9", "9", "8"}).weight("w", {16, 1, 3, 3});
+    CHECK(outputs(fused) == Strings{"f32[batch,4,4,16]"});
 }

@@ -17,6 +17,9 @@ TEST_CASE("every operator of ONNX is known and needs as many inputs as its schem
     const std::set<std::string> with_bodies{"If", "Loop", "Scan", "SequenceMap"};
     // Read more liberally than ONNX has it: exporters leave these inputs out.
     const std::set<std::string> lenient{"OptionalGetElement", "OptionalHasElement", "PRelu", "Reshape"};
+    // Training and text are no inference on a GPU: without a rule they are `custom`.
+    const std::set<std::string> no_inference{"NegativeLogLikelihoodLoss", "RegexFullMatch", "SoftmaxCrossEntropyLoss",
+                                             "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"};
     std::map<std::string, std::map<int, int>> fewest_inputs;  // operator → since version → inputs
     for (const auto& schema : onnx::OpSchemaRegistry::get_all_schemas_with_history()) {
         if (schema.domain().empty()) fewest_inputs[schema.Name()][schema.SinceVersion()] = schema.min_input();
@@ -32,6 +35,10 @@ TEST_CASE("every operator of ONNX is known and needs as many inputs as its schem
             if (std::next(version)->first > oldest_opset) fewest = std::min(fewest, version->second);
         }
         const OpRow* row = find_row("", name);
+        if (no_inference.contains(name)) {
+            CHECK(row == nullptr);
+            continue;
+        }
         REQUIRE(row != nullptr);
         if (lenient.contains(name)) {
             CHECK(row->required_inputs < fewest);

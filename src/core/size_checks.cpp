@@ -1,0 +1,143 @@
+#include "src/core/size_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ftax/error.hpp"
+
+namespace ftax {
+namespace {
+
+/// Functions that broadcast all their operands; others have operands of their own kind (a table of angles, a slope).
+constexpr std::array<std::string_view, 9> broadcasting{"add", "sub", "mul", "div", "pow", "min", "max", "mod", "where"};
+
+class SizeChecks {
+  public:
+    explicit SizeChecks(Graph& graph) : graph_(graph), pool_(graph.expressions) {}
+
+    void run() {
+        for (OpId id = 0; id < graph_.ops.size(); ++id) {
+            const Op& op = graph_.ops[id];
+            op_ = id;
+            if (op.inputs.empty() || op.outputs.empty() || !known(op.outputs[0])) continue;
+            switch (op.kind) {
+                case OpKind::reshape:
+                    same_elements(op.inputs[0], op.outputs[0]);
+                    break;
+                case OpKind::expand:
+                    if (op.inputs.size() == 1) broadcasts(op.inputs[0], op.outputs[0], 0);
+                    break;
+                case OpKind::pointwise:
+                    if (std::find(broadcasting.begin(), broadcasting.end(), op.text("function")) == broadcasting.end())
+                        break;
+                    for (const TensorId input : op.inputs) broadcasts(input, op.outputs[0], 0);
+                    break;
+                case OpKind::matmul:
+                    product(op);
+                    break;
+                case OpKind::linear:
+                    if (known(op.inputs[0]) && known(op.inputs[1]) && rank(op.inputs[0]) > 0 && rank(op.inputs[1]) == 2)
+                        equal(shape(op.inputs[0]).back(),
+                              shape(op.inputs[1])[op.integer("transposed_weight", 1) != 0 ? 1 : 0], false);
+                    break;
+                case OpKind::concat:
+                    joined(op);
+                    break;
+                default:
+                    break;
+            }
+        }
+    }
+
+  private:
+    [[nodiscard]] bool known(TensorId id) const { return id != no_tensor && graph_.tensors[id].known_shape; }
+    [[nodiscard]] const std::vector<Expression>& shape(TensorId id) const { return graph_.tensors[id].shape; }
+    [[nodiscard]] std::size_t rank(TensorId id) const { return shape(id).size(); }
+
+    /// What two numbers have to do with each other the importer has looked at.
+    void equal(Expression is, Expression must_be, bool or_one) {
+        if (is == must_be || (or_one && pool_.constant_value(is) == 1)) return;
+        if (pool_.constant_value(is) && pool_.constant_value(must_be)) return;
+        const Op& op = graph_.ops[op_];
+        graph_.size_checks.push_back({fmt::format("{} ({})", op.name, op.source), is, must_be, or_one});
+    }
+
+    void same_elements(TensorId input, TensorId output) {
+        if (!known(input) || bits_of(graph_.tensors[input].dtype) != bits_of(graph_.tensors[output].dtype)) return;
+        // Dimensions that both have need no product, which can be a long expression.
+        std::vector<Expression> before = shape(input), after;
+        for (const Expression dim : shape(output)) {
+            const auto same = std::find(before.begin(), before.end(), dim);
+            if (same == before.end()) {
+                after.push_back(dim);
+            } else {
+                before.erase(same);
+            }
+        }
+        const auto product = [&](const std::vector<Expression>& dims) {
+            Expression result = pool_.constant(1);
+            for (const Expression dim : dims) result = pool_.multiply(result, dim);
+            return result;
+        };
+        try {
+            equal(product(before), product(after), false);
+        } catch (const Error&) {  // longer than an expression may be: not checked
+        }
+    }
+
+    /// The last dimensions of both but `apart`, aligned from the right.
+    void broadcasts(TensorId input, TensorId output, std::size_t apart) {
+        if (!known(input)) return;
+        for (std::size_t i = apart; i < rank(input) && i < rank(output); ++i)
+            equal(shape(input)[rank(input) - 1 - i], shape(output)[rank(output) - 1 - i], true);
+    }
+
+    void product(const Op& op) {
+        const TensorId a = op.inputs[0], b = op.inputs[1];
+        if (!known(a) || !known(b) || rank(a) < 2 || rank(b) < 2) return;
+        const std::size_t k_of_a = op.integer("transpose_a", 0) != 0 ? 2 : 1;
+        const std::size_t k_of_b = op.integer("transpose_b", 0) != 0 ? 1 : 2;
+        equal(shape(a)[rank(a) - k_of_a], shape(b)[rank(b) - k_of_b], false);
+        for (const TensorId operand : {a, b}) broadcasts(operand, op.outputs[0], 2);
+    }
+
+    void joined(const Op& op) {
+        const auto axis = static_cast<std::size_t>(op.integer("axis", 0));
+        for (const TensorId input : op.inputs) {
+            if (!known(input) || rank(input) != rank(op.outputs[0])) continue;
+            for (std::size_t i = 0; i < rank(input); ++i) {
+                if (i != axis) equal(shape(input)[i], shape(op.outputs[0])[i], true);
+            }
+        }
+    }
+
+    Graph& graph_;
+    ExpressionPool& pool_;
+    OpId op_ = no_op;
+};
+
+}  // namespace
+
+void find_size_checks(Graph& graph) {
+    graph.size_checks.clear();
+    SizeChecks(graph).run();
+}
+
+void check_sizes(const Graph& graph, const BoundShapes& bound) {
+    for (const SizeCheck& check : graph.size_checks) {
+        const std::int64_t is = bound[check.is], must_be = bound[check.must_be];
+        if (is == must_be || (check.or_one && is == 1)) continue;
+        const auto print = [&](Expression e, std::int64_t value) {
+            return graph.expressions.constant_value(e) ? std::to_string(value)
+                                                       : fmt::format("{} = {}", graph.expressions.to_string(e), value);
+        };
+        throw Error(ErrorCode::model,
+                    fmt::format("{}: {}: {} and {} must be equal; the model holds a size of its export, export it with "
+                                "dynamic dimensions",
+                                graph.name, check.op, print(check.is, is), print(check.must_be, must_be)));
+    }
+}
+
+}  // namespace ftax

@@ -1,0 +1,49 @@
+#include "src/core/size_checks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "ftax/text_graph.hpp"
+#include "tests/failure.hpp"
+
+using namespace ftax;
+
+namespace {
+
+/// A graph of input x f32[batch,4,6], weights and one operator, whose sizes are checked.
+Graph graph_of(const std::string& weights, const std::string& op) {
+    Graph graph = parse_text_graph("graph g\ninput %x f32[batch,4,6]\n" + weights + op + " : node\noutput %y\n");
+    find_size_checks(graph);
+    return graph;
+}
+
+}  // namespace
+
+TEST_CASE("an operator whose constants fit one batch only is refused by name at any other") {
+    const Graph graphs[] = {
+        graph_of("", "%y f32[2,24] = reshape(%x)"),
+        graph_of("", "%y f32[2,4,6] = expand(%x)"),
+        graph_of("weight %w f32[2,4,6]\n", "%y f32[2,4,6] = pointwise(%x, %w) {function=\"add\"}"),
+        graph_of("weight %w f32[2,6,5]\n", "%y f32[2,4,5] = matmul(%x, %w)"),
+        graph_of("weight %w f32[2,3,6]\n", "%y f32[2,7,6] = concat(%x, %w) {axis=1}"),
+    };
+    for (const Graph& graph : graphs) {
+        CHECK_NOTHROW(static_cast<void>(bind(graph, {{"batch", 2}})));
+        const test::Failure failure = test::failure_of([&] { return bind(graph, {{"batch", 8}}); });
+        CHECK(failure.code == ErrorCode::model);
+        CHECK_MESSAGE(failure.says("node"), failure.message);
+    }
+}
+
+TEST_CASE("sizes that are equal for every value need no check, and what is broadcast passes") {
+    CHECK(graph_of("", "%y f32[4*batch,6] = reshape(%x)").size_checks.empty());
+    CHECK(graph_of("", "%y f32[6,4,batch] = reshape(%x)").size_checks.empty());
+    CHECK(graph_of("weight %w f32[1,1,6]\n", "%y f32[batch,4,6] = pointwise(%x, %w) {function=\"mul\"}")
+              .size_checks.empty());
+    CHECK(graph_of("weight %w f32[6,5]\n", "%y f32[batch,4,5] = matmul(%x, %w)").size_checks.empty());
+    CHECK(graph_of("weight %w f32[3,6]\n", "%y f32[batch,4,3] = linear(%x, %w)").size_checks.empty());
+    // A rotary embedding's table is not broadcast.
+    CHECK(graph_of("weight %w f32[9,3]\n", "%y f32[batch,4,6] = pointwise(%x, %w) {function=\"rotary_embedding\"}")
+              .size_checks.empty());
+}
