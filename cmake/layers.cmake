@@ -47,7 +47,7 @@ ftax_layer(ftax_core SOURCES ${core_sources} PRIVATE_LINK fmt::fmt)
 ftax_sources(io_sources
     src/io/
         architecture_file.cpp csv.cpp data_folder.cpp device_file.cpp escape.cpp file.cpp json_document.cpp
-        kineto_trace.cpp machine.cpp measurement_file.cpp number.cpp profile_file.cpp uncertainty_file.cpp
+        kineto_trace.cpp machine.cpp measurement_file.cpp non_finite.cpp number.cpp profile_file.cpp uncertainty_file.cpp
         version_file.cpp)
 ftax_layer(ftax_io SOURCES ${io_sources} LINK ftax_core PRIVATE_LINK ftax_embedded fmt::fmt nlohmann_json::nlohmann_json
            ALONE ${PROJECT_SOURCE_DIR}/src/io/machine.cpp)
@@ -72,7 +72,7 @@ ftax_sources(graphs_sources
         aten_shapes_movement.cpp aten_table.cpp
     graphs/config/
         attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
-        transformer.cpp
+        state_mixers.cpp transformer.cpp
     graphs/onnx/
         control_flow.cpp evaluate.cpp exporter_traces.cpp external_data.cpp function_calls.cpp import_onnx.cpp
         importer.cpp module_paths.cpp node.cpp node_order.cpp op_table.cpp records.cpp rules_contraction.cpp
@@ -81,7 +81,7 @@ ftax_sources(graphs_sources
         rules_window.cpp scalar.cpp shared_weights.cpp symbols.cpp tensor_numbers.cpp
         window.cpp wire_reader.cpp
     graphs/pt2/
-        archive.cpp import_pt2.cpp non_finite.cpp symbol_names.cpp
+        archive.cpp import_pt2.cpp symbol_names.cpp
     graphs/torchscript/
         host_operators.cpp import_torchscript.cpp interpreter.cpp load_program.cpp)
 ftax_layer(ftax_graphs SOURCES ${graphs_sources} LINK ftax_core

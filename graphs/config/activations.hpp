@@ -6,8 +6,9 @@
 
 namespace ftax::config {
 
-/// How eager PyTorch runs an activation: one operator, x · sigmoid(1.702 x), or the tanh form of GELU written out.
-enum class Spelling { single, sigmoid, tanh };
+/// How eager PyTorch runs an activation: one operator, x · sigmoid(1.702 x), the tanh form of GELU written out, the
+/// square of one operator, or xIELU with its two parameters.
+enum class Spelling { single, sigmoid, tanh, squared, xielu };
 
 struct Activation {
     std::string_view name;  ///< as a config.json has it
@@ -26,6 +27,8 @@ inline constexpr std::array activations{
     Activation{"gelu_fast", Spelling::tanh, "gelu"},
     Activation{"quick_gelu", Spelling::sigmoid, "gelu"},
     Activation{"relu", Spelling::single, "relu"},
+    Activation{"relu2", Spelling::squared, "relu"},
+    Activation{"xielu", Spelling::xielu, "expm1"},
     Activation{"tanh", Spelling::single, "tanh"},
 };
 

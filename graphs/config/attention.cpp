@@ -75,38 +75,94 @@ TensorId Transformer::heads_of(TensorId x, std::int64_t heads, std::int64_t widt
     return net_.swap(net_.view(x, {batch_, tokens, net_.number(heads), net_.number(width)}), 1, 2);
 }
 
-Transformer::Heads Transformer::project(TensorId x, TensorId memory) {
+/// Norms of queries or keys as [batch, heads, tokens, width].
+TensorId Transformer::norm_heads(std::string_view name, TensorId x) {
+    const QueryNorm kind = config_.structure.query_norm;
+    if (kind == QueryNorm::head) return norm(name, x);
+    if (kind == QueryNorm::none) return x;
+    const Shape apart = net_.shape(x);
+    const Expression width = net_.pool().multiply(apart[1], apart[3]);
+    if (kind == QueryNorm::all_heads) {
+        const TensorId flat = net_.view(net_.swap(x, 1, 2), {apart[0], apart[2], width});
+        const TensorId normed = norm(name, flat);
+        return net_.swap(net_.view(normed, {apart[0], apart[2], apart[1], apart[3]}), 1, 2);
+    }
+    const NormKind plain =
+        config_.structure.norm <= NormKind::layer_plain ? NormKind::layer_plain : NormKind::rms_plain;
+    return net_.map("mul", {net_.norm(name, x, plain), net_.parameter(std::string(name) + ".weight", {width})});
+}
+
+Transformer::Heads Transformer::project(std::size_t index, TensorId x, TensorId memory) {
     const std::int64_t width = config_.head_width;
     const std::int64_t query_width = config_.heads * width;
     const std::int64_t key_width = config_.key_value_heads * width;
+    const std::int64_t value_width = config_.key_value_heads * config_.value_width;
+    const OutputGate gate = config_.structure.output_gate;
     Heads heads{};
     if (config_.structure.projection == Projection::packed) {
-        const TensorId all = linear("qkv_proj", x, query_width + 2 * key_width, config_.query_bias);
+        const TensorId all = linear("qkv_proj", x, query_width + key_width + value_width, config_.query_bias);
         heads.query = heads_of(net_.part(all, 2, net_.number(query_width)), config_.heads, width);
         heads.key = heads_of(net_.part(all, 2, net_.number(key_width)), config_.key_value_heads, width);
-        heads.value = heads_of(net_.part(all, 2, net_.number(key_width)), config_.key_value_heads, width);
+        heads.value =
+            heads_of(net_.part(all, 2, net_.number(value_width)), config_.key_value_heads, config_.value_width);
     } else {
         const TensorId source = memory == no_tensor ? x : memory;
-        heads.query = heads_of(linear("q_proj", x, query_width, config_.query_bias), config_.heads, width);
+        const bool packed = gate == OutputGate::packed;
+        TensorId query = linear("q_proj", x, packed ? 2 * query_width : query_width, config_.query_bias);
+        if (packed) {
+            heads.gate = net_.part(query, 2, net_.number(query_width));
+            query = net_.part(query, 2, net_.number(query_width));
+        }
+        heads.query = heads_of(query, config_.heads, width);
         heads.key = heads_of(linear("k_proj", source, key_width, config_.query_bias), config_.key_value_heads, width);
-        heads.value = heads_of(linear("v_proj", source, key_width, config_.query_bias), config_.key_value_heads, width);
+        heads.value = heads_of(linear("v_proj", source, value_width, config_.query_bias), config_.key_value_heads,
+                               config_.value_width);
     }
-    if (config_.structure.query_norm) {
-        heads.query = norm("q_norm", heads.query);
-        heads.key = norm("k_norm", heads.key);
+    if (gate == OutputGate::apart) {
+        heads.gate = linear("gate_proj", x, config_.heads * config_.value_width, false);
+    } else if (gate == OutputGate::per_head) {
+        heads.gate = linear("gate_proj", x, config_.heads, false);
     }
+    heads.query = norm_heads("q_norm", heads.query);
+    heads.key = norm_heads("k_norm", heads.key);
+    if (!config_.layers[index].rotated) return heads;
     heads.query = rotate(heads.query);
     heads.key = rotate(heads.key);
     return heads;
 }
 
+/// The mask of the tokens that an indexer picks for each query: scores of a few narrow heads, summed, and the best.
+/// Source: DeepseekV32Indexer.
+void Transformer::choose_tokens(std::size_t index, TensorId x, TensorId query_rank) {
+    const Network::Module module(net_, "indexer", config_.title + "Indexer");
+    const std::int64_t heads = config_.latent.index_heads;
+    const std::int64_t width = config_.latent.index_width;
+    const TensorId queries = heads_of(net_.linear("wq_b", query_rank, heads * width, false), heads, width);
+    const TensorId fresh = net_.norm("k_norm", net_.linear("wk", x, width, false), NormKind::layer);
+    const TensorId keys =
+        cached(index, "index_key", net_.view(fresh, {batch_, net_.number(1), length_, net_.number(width)}));
+    const TensorId weights = net_.linear("weights_proj", x, heads, false);
+    const Expression tokens = net_.shape(keys)[2];
+    const Expression all = net_.number(heads);
+    TensorId scores =
+        net_.apply(OpKind::matmul, "aten::matmul", {queries, net_.swap(keys, 2, 3)}, {batch_, all, length_, tokens});
+    scores = net_.swap(net_.map("relu", {scores}), 1, 2);
+    const TensorId row = net_.view(weights, {batch_, length_, net_.number(1), all});
+    scores = net_.apply(OpKind::matmul, "aten::matmul", {row, scores}, {batch_, length_, net_.number(1), tokens});
+    scores = net_.view(scores, {batch_, net_.number(1), length_, tokens});
+    const TensorId best = net_.apply(OpKind::sort, "aten::topk", {scores}, net_.shape(scores),
+                                     {{"function", std::string("topk")}, {"axis", std::int64_t{3}}});
+    chosen_ = net_.apply(OpKind::scatter, "aten::scatter_", {scores, best}, net_.shape(scores));
+}
+
 /// Keys and values of all tokens expand from the cached latent vectors. Source: DeepseekV3Attention.
-Transformer::Heads Transformer::project_latent(std::int64_t index, TensorId x) {
+Transformer::Heads Transformer::project_latent(std::size_t index, TensorId x) {
     const Latent& ranks = config_.latent;
     const std::int64_t head = ranks.plain_width + ranks.rotary_width;
     TensorId query = x;
     if (ranks.query_rank > 0) {
         query = norm("q_a_layernorm", net_.linear("q_a_proj", x, ranks.query_rank, config_.query_bias));
+        if (ranks.index_heads > 0) choose_tokens(index, x, query);
         query = net_.linear("q_b_proj", query, config_.heads * head, false);
     } else {
         query = net_.linear("q_proj", x, config_.heads * head, false);
@@ -128,12 +184,12 @@ Transformer::Heads Transformer::project_latent(std::int64_t index, TensorId x) {
     Heads heads{};
     heads.query = net_.concat({plain, query_turn}, 3);
     const TensorId expanded =
-        net_.linear("kv_b_proj", latent, config_.heads * (ranks.plain_width + ranks.value_width), false);
+        net_.linear("kv_b_proj", latent, config_.heads * (ranks.plain_width + config_.value_width), false);
     const Expression tokens = net_.shape(latent)[2];
     const Expression all_heads = net_.number(config_.heads);
     const TensorId split = net_.swap(
-        net_.view(expanded, {batch_, tokens, all_heads, net_.number(ranks.plain_width + ranks.value_width)}), 1, 2);
-    heads.value = net_.part(split, 3, net_.number(ranks.value_width));
+        net_.view(expanded, {batch_, tokens, all_heads, net_.number(ranks.plain_width + config_.value_width)}), 1, 2);
+    heads.value = net_.part(split, 3, net_.number(config_.value_width));
     const TensorId shared = net_.apply(OpKind::expand, "aten::expand", {key_turn},
                                        {batch_, all_heads, tokens, net_.number(ranks.rotary_width)});
     heads.key = net_.concat({net_.part(split, 3, net_.number(ranks.plain_width)), shared}, 3);
@@ -143,9 +199,9 @@ Transformer::Heads Transformer::project_latent(std::int64_t index, TensorId x) {
 /// What the cache holds of a layer, with the new tokens appended: DynamicCache joins both into a new tensor, the other
 /// kinds write the new ones where they belong.
 /// A layer with a window keeps as many tokens as its next query can see. Source: DynamicSlidingWindowLayer.
-TensorId Transformer::cached(std::int64_t index, std::string_view what, TensorId fresh) {
+TensorId Transformer::cached(std::size_t index, std::string_view what, TensorId fresh) {
     if (past_ == Expression{}) return fresh;
-    const std::int64_t window = config_.windows[static_cast<std::size_t>(index)];
+    const std::int64_t window = config_.layers[index].window;
     Shape held = net_.shape(fresh);
     held[2] = window > 0 ? net_.pool().minimum(past_, net_.number(window - 1)) : past_;
     const CacheKind kind = config_.cache.kind;
@@ -160,7 +216,7 @@ TensorId Transformer::cached(std::int64_t index, std::string_view what, TensorId
     return net_.apply(OpKind::scatter, "aten::index_copy_", {past, fresh}, std::move(held));
 }
 
-void Transformer::append_to_cache(std::int64_t index, Heads& heads) {
+void Transformer::append_to_cache(std::size_t index, Heads& heads) {
     heads.key = cached(index, "key", heads.key);
     heads.value = cached(index, "value", heads.value);
 }
@@ -190,7 +246,11 @@ TensorId Transformer::score(const Heads& heads, bool causal) {
     if (config_.structure.scoring == Scoring::fused) {
         std::vector<TensorId> inputs{heads.query, heads.key, heads.value};
         // A mask makes the kernel's own causal one needless. Layers with a window have one of their own.
-        if (mask_ != no_tensor && net_.shape(mask_)[3] == keys) inputs.push_back(mask_);
+        if (chosen_ != no_tensor) {
+            inputs.push_back(chosen_);
+        } else if (mask_ != no_tensor && net_.shape(mask_)[3] == keys) {
+            inputs.push_back(mask_);
+        }
         const TensorId mixed = net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", inputs,
                                           std::move(result), {{"causal", std::int64_t{causal && inputs.size() == 3}}});
         return net_.view(net_.swap(mixed, 1, 2), flat);
@@ -225,17 +285,25 @@ TensorId Transformer::score(const Heads& heads, bool causal) {
     return net_.view(net_.copy("aten::contiguous", turned, net_.shape(turned)), flat);
 }
 
-TensorId Transformer::attend(std::int64_t index, TensorId x, TensorId memory) {
-    const Network::Module module(net_, "self_attn", config_.title + "Attention");
+TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {
     Heads heads{};
     if (config_.structure.projection == Projection::latent) {
         heads = project_latent(index, x);
     } else {
-        heads = project(x, memory);
+        heads = project(index, x, memory);
         if (memory == no_tensor) append_to_cache(index, heads);
     }
-    return sum_over_cards(linear("o_proj", score(heads, config_.structure.causal && memory == no_tensor),
-                                 config_.hidden, config_.output_bias));
+    TensorId mixed = score(heads, config_.structure.causal && memory == no_tensor);
+    if (config_.structure.output_gate == OutputGate::per_head) {
+        const Shape flat = net_.shape(mixed);
+        const Shape split{flat[0], flat[1], net_.number(config_.heads), net_.number(config_.value_width)};
+        const TensorId gate = net_.map("sigmoid", {heads.gate});
+        mixed = net_.view(net_.map("mul", {net_.view(mixed, split), gate}), flat);
+    } else if (heads.gate != no_tensor) {
+        mixed = net_.map("mul", {mixed, net_.map("sigmoid", {heads.gate})});
+    }
+    if (config_.structure.inner_norms) mixed = norm("sub_norm", mixed);
+    return sum_over_cards(linear("o_proj", mixed, config_.hidden, config_.output_bias));
 }
 
 }  // namespace ftax::config

@@ -1,313 +1,187 @@
 #include "graphs/config/families.hpp"
 
-#include <array>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <initializer_list>
+
+#include "ftax/error.hpp"
+#include "src/core/embedded.hpp"
 
 namespace ftax::config {
 namespace {
 
-constexpr FieldNames gpt2_names{.hidden = "n_embd",
-                                .layers = "n_layer",
-                                .heads = "n_head",
-                                .key_value_heads = "",
-                                .mlp_width = "n_inner",
-                                .activation = "activation_function",
-                                .positions = "n_positions"};
-constexpr Flag always{"", true};
-constexpr Flag never{"", false};
-constexpr Structure bert{.norm = NormKind::layer,
-                         .place = NormPlace::after,
-                         .positions = Positions::learned,
-                         .gated = false,
-                         .embedding_norm = true,
-                         .causal = false};
-constexpr Structure vision{.norm = NormKind::layer, .positions = Positions::learned, .gated = false, .causal = false};
-constexpr Windows qwen_windows{
-    .field = "sliding_window", .switched_by = "use_sliding_window", .first = "max_window_layers"};
-constexpr Structure gemma{.norm = NormKind::rms_offset, .scaled_embedding = true};
+constexpr std::string_view table_path = "graphs/config/families.txt";
 
-/// Source: configuration_*.py and modeling_*.py of transformers 5.23.
-constexpr std::array table{
-    Family{.model_type = "llama", .title = "Llama", .activation = "silu"},
-    Family{
-        .model_type = "llama4_text",
-        .title = "Llama4Text",
-        .structure = {.positions = Positions::rotary_halves, .routing = Routing::sigmoid},
-        .activation = "silu",
-        .windows = {.field = "attention_chunk_size", .full_every = "no_rope_layer_interval", .full_every_fallback = 4},
-        .experts = {.count = "num_local_experts",
-                    .width = "intermediate_size",
-                    .shared_width = "intermediate_size",
-                    .step = "interleave_moe_layer_step",
-                    .dense_width = "intermediate_size_mlp"}},
-    Family{.model_type = "mistral", .title = "Mistral", .activation = "silu", .windows = {.field = "sliding_window"}},
-    Family{.model_type = "mixtral",
-           .title = "Mixtral",
-           .activation = "silu",
-           .windows = {.field = "sliding_window"},
-           .experts = {.count = "num_local_experts", .width = "intermediate_size"}},
-    Family{.model_type = "qwen2",
-           .title = "Qwen2",
-           .query_bias = always,
-           .output_bias = never,
-           .activation = "silu",
-           .windows = qwen_windows},
-    Family{.model_type = "qwen2_moe",
-           .title = "Qwen2Moe",
-           .query_bias = {"qkv_bias", true},
-           .output_bias = never,
-           .activation = "silu",
-           .windows = qwen_windows,
-           .experts = {.count = "num_experts",
-                       .shared_width = "shared_expert_intermediate_size",
-                       .step = "decoder_sparse_step",
-                       .shared_gate = true,
-                       .normalized = {"norm_topk_prob", false}}},
-    Family{.model_type = "qwen3",
-           .title = "Qwen3",
-           .structure = {.query_norm = true},
-           .activation = "silu",
-           .windows = qwen_windows},
-    Family{.model_type = "qwen3_moe",
-           .title = "Qwen3Moe",
-           .structure = {.query_norm = true},
-           .activation = "silu",
-           .windows = qwen_windows,
-           .experts = {.count = "num_experts", .step = "decoder_sparse_step", .normalized = {"norm_topk_prob", false}}},
-    Family{.model_type = "gemma",
-           .title = "Gemma",
-           .structure = gemma,
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu_pytorch_tanh"},
-    Family{.model_type = "gemma2",
-           .title = "Gemma2",
-           .names = {.activation = "hidden_activation"},
-           .structure = {.norm = NormKind::rms_offset,
-                         .place = NormPlace::around,
-                         .scoring = Scoring::written_out,
-                         .scaled_embedding = true},
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu_pytorch_tanh",
-           .windows = {.field = "sliding_window", .full_every_fallback = 2}},
-    Family{.model_type = "gemma3_text",
-           .title = "Gemma3",
-           .names = {.activation = "hidden_activation"},
-           .structure =
-               {.norm = NormKind::rms_offset, .place = NormPlace::around, .query_norm = true, .scaled_embedding = true},
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu_pytorch_tanh",
-           .windows = {.field = "sliding_window", .full_every = "sliding_window_pattern", .full_every_fallback = 6},
-           .fallbacks = {.heads = 8, .key_value_heads = 4, .head_width = 256, .vocabulary = 262208}},
-    Family{.model_type = "phi",
-           .title = "Phi",
-           .structure = {.norm = NormKind::layer, .place = NormPlace::shared, .gated = false},
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .head_bias = true,
-           .activation = "gelu_new",
-           .rotary_share = "partial_rotary_factor",
-           .rotary_share_fallback = 0.5},
-    Family{.model_type = "phi3",
-           .title = "Phi3",
-           .structure = {.projection = Projection::packed, .packed_gate = true},
-           .query_bias = never,
-           .output_bias = never,
-           .activation = "silu",
-           .rotary_share = "partial_rotary_factor",
-           .windows = {.field = "sliding_window"}},
-    Family{.model_type = "gpt2",
-           .title = "GPT2",
-           .names = gpt2_names,
-           .structure = {.norm = NormKind::layer,
-                         .projection = Projection::packed,
-                         .positions = Positions::learned,
-                         .gated = false,
-                         .addmm_layers = true},
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu_new"},
-    Family{.model_type = "gpt_neox",
-           .title = "GPTNeoX",
-           .structure =
-               {.norm = NormKind::layer, .place = NormPlace::apart, .projection = Projection::packed, .gated = false},
-           .query_bias = {"attention_bias", true},
-           .output_bias = {"attention_bias", true},
-           .mlp_bias = always,
-           .activation = "gelu",
-           .rotary_share = "rotary_pct",
-           .rotary_share_fallback = 0.25},
-    Family{.model_type = "gptj",
-           .title = "GPTJ",
-           .names = gpt2_names,
-           .structure =
-               {.norm = NormKind::layer, .place = NormPlace::shared, .scoring = Scoring::written_out, .gated = false},
-           .query_bias = never,
-           .output_bias = never,
-           .mlp_bias = always,
-           .head_bias = true,
-           .activation = "gelu_new",
-           .rotary_share = "rotary_dim",
-           .rotary_share_fallback = 64},
-    Family{.model_type = "opt",
-           .title = "OPT",
-           .names = {.key_value_heads = "", .mlp_width = "ffn_dim", .activation = "activation_function"},
-           .structure = {.norm = NormKind::layer, .positions = Positions::learned_from_mask, .gated = false},
-           .query_bias = {"enable_bias", true},
-           .output_bias = {"enable_bias", true},
-           .mlp_bias = {"enable_bias", true},
-           .tied = {"tie_word_embeddings", true},
-           .activation = "relu",
-           .position_offset = 2},
-    Family{.model_type = "falcon",
-           .title = "Falcon",
-           .names = {.key_value_heads = "num_kv_heads", .mlp_width = "ffn_hidden_size", .activation = "activation"},
-           .structure =
-               {.norm = NormKind::layer, .place = NormPlace::shared, .projection = Projection::packed, .gated = false},
-           .query_bias = {"bias", false},
-           .output_bias = {"bias", false},
-           .mlp_bias = {"bias", false},
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu"},
-    Family{.model_type = "bloom",
-           .title = "Bloom",
-           .names = {.layers = "n_layer",
-                     .heads = "n_head",
-                     .key_value_heads = "",
-                     .mlp_width = "",
-                     .activation = "",
-                     .positions = ""},
-           .structure = {.norm = NormKind::layer,
-                         .projection = Projection::packed,
-                         .positions = Positions::linear_bias,
-                         .scoring = Scoring::written_out,
-                         .gated = false,
-                         .embedding_norm = true},
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu_new"},
-    Family{.model_type = "starcoder2",
-           .title = "Starcoder2",
-           .structure = {.norm = NormKind::layer, .gated = false},
-           .query_bias = {"use_bias", true},
-           .output_bias = {"use_bias", true},
-           .mlp_bias = {"use_bias", true},
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu_pytorch_tanh",
-           .windows = {.field = "sliding_window"}},
-    Family{.model_type = "deepseek_v2",
-           .title = "DeepseekV2",
-           .structure = {.projection = Projection::latent, .positions = Positions::rotary_halves},
-           .activation = "silu",
-           .experts = {.count = "n_routed_experts",
-                       .shared_count = "n_shared_experts",
-                       .step = "moe_layer_freq",
-                       .first_dense = "first_k_dense_replace",
-                       .normalized = {"norm_topk_prob", false}}},
-    Family{.model_type = "deepseek_v3",
-           .title = "DeepseekV3",
-           .structure = {.projection = Projection::latent,
-                         .positions = Positions::rotary_halves,
-                         .routing = Routing::grouped},
-           .activation = "silu",
-           .experts = {.count = "n_routed_experts",
-                       .shared_count = "n_shared_experts",
-                       .step = "moe_layer_freq",
-                       .first_dense = "first_k_dense_replace",
-                       .normalized = {"norm_topk_prob", true}}},
-    Family{.model_type = "gpt_oss",
-           .title = "GptOss",
-           .structure = {.positions = Positions::rotary_halves,
-                         .scoring = Scoring::written_out,
-                         .routing = Routing::best_first,
-                         .attention_sinks = true,
-                         .expert_bias = true,
-                         .clamped_experts = true},
-           .query_bias = {"attention_bias", true},
-           .output_bias = {"attention_bias", true},
-           .activation = "silu",
-           .windows = {.field = "sliding_window", .full_every_fallback = 2},
-           .experts = {.count = "num_local_experts", .width = "intermediate_size"}},
-    Family{.model_type = "bert",
-           .title = "Bert",
-           .form = Form::encoder,
-           .structure = bert,
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .activation = "gelu",
-           .token_types = 2},
-    Family{.model_type = "roberta",
-           .title = "Roberta",
-           .form = Form::encoder,
-           .structure = bert,
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .activation = "gelu",
-           .position_offset = -2,
-           .token_types = 2},
-    Family{.model_type = "modernbert",
-           .title = "ModernBert",
-           .form = Form::encoder,
-           .names = {.activation = "hidden_activation"},
-           .structure = {.norm = NormKind::layer,
-                         .projection = Projection::packed,
-                         .packed_gate = true,
-                         .norm_bias = false,
-                         .embedding_norm = true,
-                         .first_norm = false,
-                         .causal = false},
-           .activation = "gelu"},
-    Family{.model_type = "vit",
-           .title = "ViT",
-           .form = Form::vision,
-           .structure = vision,
-           .query_bias = {"qkv_bias", true},
-           .output_bias = always,
-           .mlp_bias = always,
-           .activation = "gelu"},
-    Family{.model_type = "clip_text_model",
-           .title = "CLIPText",
-           .form = Form::encoder,
-           .structure = {.norm = NormKind::layer, .positions = Positions::learned, .gated = false},
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .activation = "quick_gelu"},
-    Family{.model_type = "clip_vision_model",
-           .title = "CLIPVision",
-           .form = Form::vision,
-           .structure = vision,
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .activation = "quick_gelu"},
-    Family{.model_type = "clip", .title = "CLIP", .form = Form::text_and_vision},
-    Family{.model_type = "whisper",
-           .title = "Whisper",
-           .form = Form::speech,
-           .names = {.hidden = "d_model",
-                     .layers = "decoder_layers",
-                     .heads = "decoder_attention_heads",
-                     .key_value_heads = "",
-                     .mlp_width = "decoder_ffn_dim",
-                     .activation = "activation_function",
-                     .positions = "max_target_positions"},
-           .structure = {.norm = NormKind::layer, .positions = Positions::learned, .gated = false},
-           .query_bias = always,
-           .output_bias = always,
-           .mlp_bias = always,
-           .tied = {"tie_word_embeddings", true},
-           .activation = "gelu"},
+[[noreturn]] void fail(std::string_view row, std::string_view what) {
+    throw Error(ErrorCode::profile, fmt::format("{}: {}: {}", table_path, row, what));
+}
+
+/// The next word of a row, taken off it; empty at its end.
+std::string_view next_word(std::string_view& rest) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(word.size());
+    return word;
+}
+
+/// Reads a feature's value into the family.
+struct Value {
+    std::string_view row, text;
+
+    void into(std::string_view& field) const { field = text; }
+    void into(bool& flag) const { flag = text == "true"; }
+    void into(std::int64_t& number) const { std::from_chars(text.data(), text.data() + text.size(), number); }
+    /// One of the names of an enumeration, in its order.
+    template <class Enum>
+    void into(Enum& choice, std::initializer_list<std::string_view> names) const {
+        const auto found = std::find(names.begin(), names.end(), text);
+        if (found == names.end()) fail(row, text);
+        choice = static_cast<Enum>(found - names.begin());
+    }
 };
+
+void set_feature(Family& f, std::string_view name, const Value& value) {
+    Structure& s = f.structure;
+    const auto is = [&](std::string_view feature) { return name == feature; };
+    if (is("form")) return value.into(f.form, {"decoder", "encoder", "vision", "text_and_vision", "speech"});
+    if (is("norm")) {
+        return value.into(s.norm, {"layer", "layer_weight", "layer_plain", "rms", "rms_offset", "rms_plain"});
+    }
+    if (is("place")) return value.into(s.place, {"before", "after", "around", "outputs", "shared", "apart"});
+    if (is("projection")) return value.into(s.projection, {"apart", "packed", "latent"});
+    if (is("positions")) {
+        return value.into(s.positions,
+                          {"none", "rotary", "rotary_halves", "learned", "learned_from_mask", "linear_bias"});
+    }
+    if (is("query_norm")) return value.into(s.query_norm, {"none", "head", "each_head", "all_heads"});
+    if (is("output_gate")) return value.into(s.output_gate, {"none", "apart", "packed", "per_head"});
+    if (is("scoring")) return value.into(s.scoring, {"fused", "written_out"});
+    if (is("routing")) return value.into(s.routing, {"softmax_first", "best_first", "sigmoid", "grouped"});
+    if (is("state_mixer")) {
+        return value.into(f.state_mixer,
+                          {"none", "attention", "mamba", "mamba2", "delta", "conv", "lightning", "both"});
+    }
+    if (is("biases")) {
+        f.query_bias = f.output_bias = f.mlp_bias = value.text;
+        return;
+    }
+    const std::pair<std::string_view, bool*> flags[]{
+        {"part", &f.is_part},
+        {"wide_mlp", &f.wide_mlp},
+        {"gated", &s.gated},
+        {"packed_gate", &s.packed_gate},
+        {"inner_norms", &s.inner_norms},
+        {"scaled_residual", &s.scaled_residual},
+        {"scaled_logits", &s.scaled_logits},
+        {"embedding_norm", &s.embedding_norm},
+        {"attention_sinks", &s.attention_sinks},
+        {"expert_bias", &s.expert_bias},
+        {"clamped_experts", &s.clamped_experts},
+        {"addmm_layers", &s.addmm_layers},
+        {"first_norm", &s.first_norm},
+        {"final_norm", &s.final_norm},
+        {"causal", &s.causal},
+        {"shared_gate", &f.shared_gate},
+        {"state_norm", &f.state_norm},
+        {"lone_sublayers", &f.lone_sublayers},
+    };
+    const std::pair<std::string_view, std::string_view*> fields[]{
+        {"layers", &f.layers},
+        {"heads", &f.heads},
+        {"mlp_width", &f.mlp_width},
+        {"one_key_head", &f.one_key_head},
+        {"query_norm_switch", &f.query_norm_switch},
+        {"query_bias", &f.query_bias},
+        {"output_bias", &f.output_bias},
+        {"mlp_bias", &f.mlp_bias},
+        {"head_bias", &f.head_bias},
+        {"tied", &f.tied},
+        {"scaled_embedding", &f.scaled_embedding},
+        {"rotary_share", &f.rotary_share},
+        {"window", &f.window},
+        {"window_switch", &f.window_switch},
+        {"window_first", &f.window_first},
+        {"full_every", &f.full_every},
+        {"full_at", &f.full_at},
+        {"expert_at", &f.expert_at},
+        {"expert_width", &f.expert_width},
+        {"shared_width", &f.shared_width},
+        {"shared_count", &f.shared_count},
+        {"expert_step", &f.expert_step},
+        {"first_dense", &f.first_dense},
+        {"dense_width", &f.dense_width},
+        {"normalized", &f.normalized},
+    };
+    for (const auto& [feature, target] : flags) {
+        if (is(feature)) return value.into(*target);
+    }
+    for (const auto& [feature, target] : fields) {
+        if (is(feature)) return value.into(*target);
+    }
+    if (!is("position_offset")) fail(f.model_type, name);
+    value.into(f.position_offset);
+}
+
+/// "qwen2_moe" as transformers call its classes: "Qwen2Moe".
+std::string title_of(std::string_view model_type) {
+    std::string title;
+    bool upper = true;
+    for (const char c : model_type) {
+        if (c == '_' || c == '-') {
+            upper = true;
+        } else {
+            title += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+            upper = false;
+        }
+    }
+    return title;
+}
+
+std::vector<Family> read_table() {
+    std::vector<Family> table;
+    std::string_view text = embedded_text(table_path);
+    while (!text.empty()) {
+        std::string_view row = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(row.size() + 1, text.size()));
+        if (row.empty() || row.front() == '#') continue;
+        const std::string_view model_type = next_word(row);
+        const std::string_view base = next_word(row);
+        Family family;
+        if (base != "-") {
+            const auto found =
+                std::find_if(table.begin(), table.end(), [&](const Family& f) { return f.model_type == base; });
+            if (found == table.end()) fail(model_type, base);
+            family = *found;
+            family.is_part = false;
+        }
+        family.model_type = model_type;
+        family.base = base;
+        family.title = title_of(model_type);
+        while (true) {
+            const std::string_view word = next_word(row);
+            if (word.empty()) break;
+            const std::size_t equals = word.find('=');
+            const std::string_view value = word.substr(equals + 1);
+            if (word[equals - 1] != ':') {
+                set_feature(family, word.substr(0, equals), {model_type, value});
+                continue;
+            }
+            const std::string_view field = word.substr(0, equals - 1);
+            std::erase_if(family.defaults, [&](const auto& entry) { return entry.first == field; });
+            family.defaults.emplace_back(field, value);
+        }
+        table.push_back(std::move(family));
+    }
+    return table;
+}
 
 }  // namespace
 
 std::span<const Family> families() {
+    static const std::vector<Family> table = read_table();
     return table;
 }
 

@@ -15,6 +15,13 @@ TensorId Transformer::activate(TensorId x) {
             return net_.map(activation.function, {x});
         case Spelling::sigmoid:
             return net_.map("mul", {x, net_.map("sigmoid", {net_.map_scalar("mul", x, 1.702)})});
+        case Spelling::squared:
+            return net_.map_scalar("pow", net_.map(activation.function, {x}), 2);
+        case Spelling::xielu: {
+            const TensorId positive = net_.map("mul", {net_.map("mul", {x, x}), net_.parameter("alpha_p", {})});
+            const TensorId negative = net_.map("mul", {net_.map("expm1", {x}), net_.parameter("alpha_n", {})});
+            return net_.map("where", {x, positive, negative});
+        }
         case Spelling::tanh:
             break;
     }
@@ -28,7 +35,9 @@ TensorId Transformer::dense(TensorId x, std::int64_t width) {
     const std::int64_t out = config_.hidden;
     if (!config_.structure.gated) {
         const TensorId raised = linear("up_proj", x, width, config_.mlp_bias);
-        return linear("down_proj", activate(raised), out, config_.mlp_bias);
+        TensorId bent = activate(raised);
+        if (config_.structure.inner_norms) bent = norm("sub_norm", bent);
+        return linear("down_proj", bent, out, config_.mlp_bias);
     }
     if (config_.structure.packed_gate) {
         const TensorId both = linear("gate_up_proj", x, 2 * width, config_.mlp_bias);
@@ -39,7 +48,9 @@ TensorId Transformer::dense(TensorId x, std::int64_t width) {
     }
     const TensorId gate = activate(linear("gate_proj", x, width, config_.mlp_bias));
     const TensorId up = linear("up_proj", x, width, config_.mlp_bias);
-    return linear("down_proj", net_.map("mul", {gate, up}), out, config_.mlp_bias);
+    TensorId inner = net_.map("mul", {gate, up});
+    if (config_.structure.inner_norms) inner = norm("sub_norm", inner);
+    return linear("down_proj", inner, out, config_.mlp_bias);
 }
 
 /// Scores of the experts of each token: [tokens, per_token]. Source: MixtralTopKRouter, GptOssTopKRouter,
@@ -157,10 +168,9 @@ TensorId Transformer::mix_experts(TensorId x) {
     return net_.map("add", {mixed, shared});
 }
 
-TensorId Transformer::feed_forward(std::int64_t index, TensorId x) {
+TensorId Transformer::feed_forward(std::size_t index, TensorId x) {
     const Network::Module module(net_, "mlp", config_.title + "MLP");
-    const std::vector<bool>& sparse = config_.experts.layers;
-    const bool experts = config_.experts.count > 0 && sparse[static_cast<std::size_t>(index)];
+    const bool experts = config_.layers[index].feed_forward == FeedForward::experts;
     return sum_over_cards(experts ? mix_experts(x) : dense(x, config_.mlp_width));
 }
 

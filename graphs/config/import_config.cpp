@@ -16,6 +16,7 @@
 #include "src/core/excerpt.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/json_document.hpp"
+#include "src/io/non_finite.hpp"
 
 namespace ftax {
 namespace {
@@ -23,13 +24,15 @@ namespace {
 using namespace config;
 using nlohmann::json;
 
+/// Fields that a size of one card is cut from, for messages.
+constexpr std::string_view heads_field = "num_attention_heads", mlp_field = "intermediate_size";
 constexpr JsonRules json_rules{.malformed = ErrorCode::model};
 
-/// A field that is null says as much as one that is missing.
+/// A field that is null or "auto" says as much as one that is missing.
 void erase_nulls(json& value) {
     if (!value.is_object()) return;
     for (auto field = value.begin(); field != value.end();) {
-        if (field->is_null()) {
+        if (field->is_null() || *field == "auto") {
             field = value.erase(field);
         } else {
             erase_nulls(*field);
@@ -54,39 +57,24 @@ void complete_type(json& document) {
 }
 
 json parse_document(std::string_view text, const std::string& origin) {
-    json document = parse_json(text, origin, json_rules);
+    json document = parse_json(quote_non_finite(std::string(text)), origin, json_rules);
     erase_nulls(document);
     complete_type(document);
     return document;
 }
 
-/// A type of model whose language model is another family's.
-struct Alias {
-    std::string_view model_type, family;
-    bool is_part = true;  ///< there is more to the model, which is not built
-};
-/// Source: modeling_*.py of transformers 5.23 (the text models of Qwen-VL have positions of three axes, else Qwen's
-/// layers); config.json of moonshotai/Kimi-K2-Instruct (DeepseekV3ForCausalLM).
-constexpr Alias aliases[]{
-    {"qwen2_vl", "qwen2"},
-    {"qwen2_vl_text", "qwen2"},
-    {"qwen2_5_vl", "qwen2"},
-    {"qwen2_5_vl_text", "qwen2"},
-    {"qwen3_vl_text", "qwen3"},
-    {"qwen3_vl_moe_text", "qwen3_moe"},
-    {"kimi_k2", "deepseek_v3", false},
-};
-
-const Alias* find_alias(const std::string& model_type) {
-    const auto found = std::find_if(std::begin(aliases), std::end(aliases),
-                                    [&](const Alias& alias) { return alias.model_type == model_type; });
-    return found == std::end(aliases) ? nullptr : found;
-}
-
-/// The family of a type or of what stands for it.
-const Family* family_of(const std::string& model_type) {
-    const Alias* alias = find_alias(model_type);
-    return find_family(alias ? alias->family : std::string_view(model_type));
+/// Writes down what the file's family means where a field is missing.
+void complete_fields(json& config, const Family& family) {
+    // DBRX keeps some of its sizes in groups.
+    for (const char* group : {"attn_config", "ffn_config"}) {
+        const json fields = config.value(group, json::object());
+        for (const char* field : {"kv_n_heads", "ffn_hidden_size", "moe_num_experts", "moe_top_k"}) {
+            if (fields.is_object() && fields.contains(field)) config.emplace(field, fields[field]);
+        }
+    }
+    for (const auto& [field, value] : family.defaults) {
+        if (!config.contains(field)) config[field] = json::parse(value);
+    }
 }
 
 /// Other JSON files that lie beside a config.json.
@@ -99,6 +87,10 @@ constexpr OtherFile other_files[]{
     {"schema_version", "a file of ftax itself"},      {"image_processor_type", "an image processor's settings"},
 };
 
+/// What CLIP consists of, and the type of a part that does not state one.
+constexpr std::pair<const char*, const char*> clip_parts[]{{"text_config", "clip_text_model"},
+                                                           {"vision_config", "clip_vision_model"}};
+
 [[noreturn]] void fail_without_type(const JsonField& document) {
     for (const OtherFile& other : other_files) {
         if (document.find(other.field)) {
@@ -110,16 +102,21 @@ constexpr OtherFile other_files[]{
     document.fail("model_type is missing");
 }
 
-[[noreturn]] void fail_unknown(const JsonField& type) {
+[[noreturn]] void fail_unknown(const JsonField& document, const JsonField& type) {
     std::vector<std::string> names;
     for (const Family& family : families()) names.emplace_back(family.model_type);
-    const std::vector<std::string> near = near_names(type.text(), names);
-    type.fail(fmt::format("'{}' is no family that ftax knows{}{}; known are {}", excerpt(type.text()),
-                          near.empty() ? "" : "; did you mean ", fmt::join(near, " or "), fmt::join(names, ", ")));
+    std::vector<std::string> near = near_names(type.text(), names);
+    if (near.empty()) {
+        const bool latent = document.find("kv_lora_rank").has_value();
+        const bool experts = document.find("num_experts_per_tok").has_value();
+        near = {latent ? "deepseek_v3" : experts ? "mixtral" : "llama"};
+    }
+    type.fail(fmt::format("ftax does not read models of type '{}'; the nearest {} it reads: {}", excerpt(type.text()),
+                          near.size() == 1 ? "type" : "types", fmt::join(near, ", ")));
 }
 
 /// Leaves one card's part of each layer: its heads, its columns of the MLP, its rows of the vocabulary.
-void cut_for_cards(const JsonField& document, const Family& family, TransformerConfig& config, std::int64_t cards) {
+void cut_for_cards(const JsonField& document, TransformerConfig& config, std::int64_t cards) {
     const auto cut = [&](std::int64_t& size, std::string_view field, std::string_view what) {
         if (size % cards != 0) {
             document.find(field).value_or(document).fail(
@@ -127,16 +124,19 @@ void cut_for_cards(const JsonField& document, const Family& family, TransformerC
         }
         size /= cards;
     };
-    cut(config.heads, family.names.heads, "heads");
+    cut(config.heads, heads_field, "heads");
     // Fewer heads of keys than cards: each has a copy of one.
     if (config.key_value_heads < cards && cards % config.key_value_heads == 0) {
         config.key_value_heads = 1;
     } else {
-        cut(config.key_value_heads, family.names.key_value_heads, "heads of keys");
+        cut(config.key_value_heads, "num_key_value_heads", "heads of keys");
     }
-    cut(config.mlp_width, family.names.mlp_width, "columns of the MLP");
-    cut(config.experts.width, family.experts.width, "columns of an expert");
-    cut(config.experts.shared_width, family.experts.shared_width, "columns of the shared expert");
+    cut(config.mlp_width, mlp_field, "columns of the MLP");
+    cut(config.experts.width, "moe_intermediate_size", "columns of an expert");
+    cut(config.experts.shared_width, "shared_expert_intermediate_size", "columns of the shared expert");
+    cut(config.space.inner, mlp_field, "channels of the layers that keep a state");
+    cut(config.space.heads, heads_field, "heads of the layers that keep a state");
+    if (config.space.key_heads % cards == 0) config.space.key_heads /= cards;
     config.vocabulary = (config.vocabulary + cards - 1) / cards;
     config.cards = cards;
 }
@@ -145,7 +145,7 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
     if (family.form == Form::text_and_vision) return build_text_and_vision(name, document);
     TransformerConfig transformer = read_transformer(document, family);
     transformer.cache = options.cache;
-    if (options.tensor_parallel > 1) cut_for_cards(document, family, transformer, options.tensor_parallel);
+    if (options.tensor_parallel > 1) cut_for_cards(document, transformer, options.tensor_parallel);
     switch (family.form) {
         case Form::encoder:
             return build_encoder(name, transformer);
@@ -164,26 +164,40 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
 
 Graph import_config(std::string_view text, const std::string& origin, const std::string& name,
                     const ImportOptions& options) {
-    const json parsed = parse_document(text, origin);
+    json parsed = parse_document(text, origin);
     const JsonField document(parsed, origin, ErrorCode::model);
     const auto type = document.find("model_type");
     if (!type) fail_without_type(document);
-    const Alias* alias = find_alias(type->text());
-    // The language model of a model for text and images has a config of its own inside.
-    std::vector<JsonField> configs{document};
+    const Family* family = find_family(type->text());
     const auto inner = document.find("text_config");
-    if (inner && (alias != nullptr || find_family(type->text()) == nullptr)) configs.push_back(*inner);
-    const bool inside = configs.size() > 1;
-    const auto own_type = configs.back().find("model_type");
-    const Family* family = own_type ? family_of(own_type->text()) : nullptr;
-    if (family == nullptr || (inside && family->form != Form::decoder)) fail_unknown(*type);
-    Graph graph = build(configs.back(), *family, name, options);
-    for (const JsonField& config : configs) {
-        if (const auto quantization = config.find("quantization_config")) note_quantization(graph, *quantization);
+    // The language model of a model for text and images has a config of its own inside.
+    const bool inside = inner && (family == nullptr || family->is_part);
+    if (inside) {
+        const auto own_type = inner->find("model_type");
+        family = own_type ? find_family(own_type->text()) : family;
+        if (family != nullptr && family->form != Form::decoder) family = nullptr;
     }
-    if (inside || (alias != nullptr && alias->is_part)) {
-        graph.warnings.push_back(fmt::format("{}: the graph is that of the language model{} alone", type->text(),
-                                             inside ? " in text_config" : ""));
+    if (family == nullptr) fail_unknown(inside ? *inner : document, *type);
+    complete_fields(inside ? parsed["text_config"] : parsed, *family);
+    if (family->form == Form::text_and_vision) {
+        for (const auto& [part, standard] : clip_parts) {
+            const auto config = document.find(part);
+            if (!config) continue;
+            const auto own_type = config->find("model_type");
+            const Family* own = find_family(own_type ? own_type->text() : standard);
+            if (own == nullptr) own_type->fail(fmt::format("'{}' is no part of CLIP", excerpt(own_type->text())));
+            complete_fields(parsed[part], *own);
+        }
+    }
+    Graph graph = build(inside ? document["text_config"] : document, *family, name, options);
+    if (const auto quantization = document.find("quantization_config")) note_quantization(graph, *quantization);
+    if (const auto quantization = inside ? inner->find("quantization_config") : std::nullopt) {
+        note_quantization(graph, *quantization);
+    }
+    if (inside || family->is_part) {
+        graph.warnings.push_back(fmt::format(
+            "{}: the graph is that of the language model{} alone; towers for images, sound and video are not counted",
+            type->text(), inside ? " in text_config" : ""));
     }
     return graph;
 }

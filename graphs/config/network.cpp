@@ -146,22 +146,24 @@ TensorId Network::addmm(std::string_view name, TensorId x, std::int64_t width, b
     return view(flat, std::move(result));
 }
 
-TensorId Network::layer_norm(std::string_view name, TensorId x, bool bias) {
-    const Module module(*this, name, "torch.nn.modules.normalization.LayerNorm");
-    std::vector<TensorId> inputs{x, parameter("weight", {shape(x).back()})};
-    if (bias) inputs.push_back(parameter("bias", {shape(x).back()}));
+TensorId Network::norm(std::string_view name, TensorId x, NormKind kind) {
+    const bool layer = kind <= NormKind::layer_plain;
+    const Module module(*this, name, layer ? "torch.nn.modules.normalization.LayerNorm" : "transformers.RMSNorm");
+    const bool weighted = kind != NormKind::layer_plain && kind != NormKind::rms_plain;
+    TensorId weight = weighted ? parameter("weight", {shape(x).back()}) : no_tensor;
     const auto axis = static_cast<std::int64_t>(shape(x).size()) - 1;
-    return apply(OpKind::layer_norm, "aten::layer_norm", inputs, shape(x), {{"axis", axis}});
-}
-
-TensorId Network::rms_norm(std::string_view name, TensorId x, bool offset) {
-    const Module module(*this, name, "transformers.RMSNorm");
+    if (layer) {
+        std::vector<TensorId> inputs{x};
+        if (weighted) inputs.push_back(weight);
+        if (kind == NormKind::layer) inputs.push_back(parameter("bias", {shape(x).back()}));
+        return apply(OpKind::layer_norm, "aten::layer_norm", inputs, shape(x), {{"axis", axis}});
+    }
     constexpr double epsilon = 1e-6;  // of any size: it costs nothing
-    TensorId weight = parameter("weight", {shape(x).back()});
     const TensorId wide = cast(x, DType::f32);
     const TensorId mean = reduce("mean", map_scalar("pow", wide, 2), shape(x).size() - 1, true);
     const TensorId scaled = map("mul", {wide, map("rsqrt", {map_scalar("add", mean, epsilon)})});
-    if (!offset) return map("mul", {cast(scaled, dtype_), weight});
+    if (!weighted) return cast(scaled, dtype_);
+    if (kind == NormKind::rms) return map("mul", {cast(scaled, dtype_), weight});
     weight = map_scalar("add", cast(weight, DType::f32), 1);
     return cast(map("mul", {scaled, weight}), dtype_);
 }

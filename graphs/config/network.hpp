@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ftax/graph_builder.hpp"
+#include "graphs/config/transformer_config.hpp"
 
 namespace ftax::config {
 
@@ -62,10 +63,8 @@ class Network {
     /// The same as addmm over a flattened input, the weight as [in, out].
     TensorId addmm(std::string_view name, TensorId x, std::int64_t width, bool bias);
     TensorId linear_with(TensorId x, TensorId weight, TensorId bias = no_tensor);
-    TensorId layer_norm(std::string_view name, TensorId x, bool bias);
-    /// x / sqrt(mean(x²) + ε) · w in f32, w stored less one with `offset`. Source: transformers, LlamaRMSNorm,
-    /// Gemma2RMSNorm.
-    TensorId rms_norm(std::string_view name, TensorId x, bool offset);
+    /// Layer norm, or x / sqrt(mean(x²) + ε) · w in f32. Source: transformers, LlamaRMSNorm, Gemma2RMSNorm.
+    TensorId norm(std::string_view name, TensorId x, NormKind kind);
     TensorId lookup(TensorId table, TensorId indices);
 
     [[nodiscard]] DType dtype() const { return dtype_; }

@@ -7,7 +7,6 @@
 #include "graphs/config/network.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
-#include "src/core/excerpt.hpp"
 
 namespace ftax::config {
 namespace {
@@ -62,7 +61,7 @@ Expression patch_tokens(Network& net, const JsonField& document) {
 
 /// CLIPVisionTransformer up to the pooled token.
 TensorId clip_vision(Network& net, const JsonField& document, TransformerConfig config) {
-    config.final_norm = false;
+    config.structure.final_norm = false;
     const TensorId tokens = embed_patches(net, document, config, false);
     Transformer vision(net, config, patch_tokens(net, document), nothing);
     return vision.norm("post_layernorm", first_token(net, vision.run(vision.norm("pre_layrnorm", tokens))));
@@ -81,7 +80,6 @@ TensorId clip_text(Network& net, const TransformerConfig& config) {
 const Family& family_of(const JsonField& document, std::string_view fallback) {
     const auto type = document.find("model_type");
     const Family* family = find_family(type ? type->text() : fallback);
-    if (family == nullptr) type->fail(fmt::format("'{}' is not of CLIP", excerpt(type->text())));
     return *family;
 }
 
@@ -107,13 +105,14 @@ TensorId conv1d(Network& net, std::string_view name, TensorId x, std::int64_t ch
 Graph build_decoder(std::string name, const TransformerConfig& config) {
     Network net(std::move(name), config.dtype);
     const TensorId ids = token_ids(net, "input_ids");
-    TensorId logits = no_tensor;
+    std::vector<TensorId> outputs;
     {
         const Network::Module module(net, "model", config.title + "ForCausalLM");
         Transformer layers(net, config, net.symbol("seq"), net.symbol("past"));
-        logits = layers.predict(layers.run(layers.embed(ids)));
+        outputs = {layers.predict(layers.run(layers.embed(ids)))};
+        outputs.insert(outputs.end(), layers.states().begin(), layers.states().end());
     }
-    Graph graph = net.finish({logits});
+    Graph graph = net.finish(outputs);
     limit(graph, "past+seq", config.positions);
     return graph;
 }
@@ -182,16 +181,15 @@ Graph build_text_and_vision(std::string name, const JsonField& document) {
 
 Graph build_speech(std::string name, const JsonField& document, const TransformerConfig& decoder) {
     TransformerConfig encoder = decoder;
-    encoder.layers = read_layers(document, "encoder_layers");
+    encoder.layers.assign(static_cast<std::size_t>(read_layers(document, "encoder_layers")), {});
     encoder.heads = encoder.key_value_heads = read_count(document, "encoder_attention_heads");
     if (encoder.hidden % encoder.heads != 0) {
         document["encoder_attention_heads"].fail(
             fmt::format("{} heads do not divide d_model {}", encoder.heads, encoder.hidden));
     }
-    encoder.head_width = encoder.hidden / encoder.heads;
+    encoder.head_width = encoder.value_width = encoder.hidden / encoder.heads;
     encoder.mlp_width = read_count(document, "encoder_ffn_dim");
     encoder.structure.causal = false;
-    encoder.windows.assign(static_cast<std::size_t>(encoder.layers), 0);
     const std::int64_t frames = read_count(document, "max_source_positions");
 
     Network net(std::move(name), decoder.dtype);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "src/core/quantized_weights.hpp"
@@ -73,6 +75,68 @@ bool is_named(std::string_view module, std::string_view pattern) {
     return true;
 }
 
+/// The path with an asterisk for each number between its dots.
+std::string without_numbers(std::string_view path) {
+    std::string result;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+        const bool digit = path[i] >= '0' && path[i] <= '9';
+        if (!digit || (i > 0 && path[i - 1] != '.' && result.back() != '*')) {
+            result += path[i];
+        } else if (result.empty() || result.back() != '*') {
+            result += '*';
+        }
+    }
+    return result;
+}
+
+/// The modules of `modules_to_not_convert`. A pattern names whole parts of a path, `*` any of them; only patterns with
+/// an asterisk inside a part are compared one by one, so that thousands of them and of modules take no time.
+class KeptModules {
+  public:
+    explicit KeptModules(const std::vector<std::string>& patterns) {
+        for (std::string_view pattern : patterns) {
+            while (pattern.starts_with('*') || pattern.starts_with('.')) pattern.remove_prefix(1);
+            while (pattern.ends_with('*') || pattern.ends_with('.')) pattern.remove_suffix(1);
+            if (pattern.empty()) continue;
+            const auto is_dot = [&](std::size_t at) { return at >= pattern.size() || pattern[at] == '.'; };
+            bool inside = false;
+            for (std::size_t at = pattern.find('*'); at < pattern.size(); at = pattern.find('*', at + 1)) {
+                inside = inside || !is_dot(at - 1) || !is_dot(at + 1);
+            }
+            if (inside) {
+                others_.emplace_back(pattern);
+            } else {
+                names_.emplace(pattern);
+            }
+        }
+    }
+
+    bool contains(const std::string& module) {
+        const auto [entry, is_new] = known_.try_emplace(module, false);
+        if (is_new) entry->second = matches(module);
+        return entry->second;
+    }
+
+  private:
+    [[nodiscard]] bool matches(const std::string& module) const {
+        for (const std::string& path : {module, without_numbers(module)}) {
+            for (std::size_t begin = 0; begin < path.size(); begin = path.find('.', begin) + 1) {
+                for (std::size_t end = begin; end < path.size();) {
+                    end = std::min(path.find('.', end + 1), path.size());
+                    if (names_.contains(path.substr(begin, end - begin))) return true;
+                }
+                if (path.find('.', begin) == std::string::npos) break;
+            }
+        }
+        return std::any_of(others_.begin(), others_.end(),
+                           [&](const std::string& pattern) { return is_named(module, pattern); });
+    }
+
+    std::unordered_set<std::string> names_;
+    std::vector<std::string> others_;
+    std::unordered_map<std::string, bool> known_;
+};
+
 }  // namespace
 
 std::optional<Precision> read_quantization(const JsonField& quantization) {
@@ -98,14 +162,10 @@ void note_quantization(Graph& graph, const JsonField& quantization) {
         return;
     }
     const std::string name(name_of(*precision));
-    std::vector<std::string> kept;
-    if (const auto listed = quantization.find("modules_to_not_convert")) kept = listed->texts();
-    const auto stays = [&](const Op& op) {
-        return std::any_of(kept.begin(), kept.end(),
-                           [&](const std::string& pattern) { return is_named(op.module, pattern); });
-    };
+    const auto listed = quantization.find("modules_to_not_convert");
+    KeptModules kept(listed ? listed->texts() : std::vector<std::string>{});
     for (Op& op : graph.ops) {
-        if (stays(op)) continue;
+        if (kept.contains(op.module)) continue;
         const bool layer = (op.kind == OpKind::linear || op.kind == OpKind::matmul) && op.inputs.size() > 1 &&
                            op.inputs[1] != no_tensor && graph.tensors[op.inputs[1]].role == TensorRole::weight;
         if (layer || op.integer(experts_attribute, 0) > 0)

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <set>
+#include <span>
 
 #include "graphs/config/activations.hpp"
 #include "src/core/excerpt.hpp"
@@ -12,14 +15,60 @@
 namespace ftax::config {
 namespace {
 
-bool read_flag(const JsonField& document, const Flag& flag) {
-    const auto field = flag.field.empty() ? std::nullopt : document.find(flag.field);
-    return field ? field->flag() : flag.fallback;
+/// What one size is called by different families, the usual name first. Source: attribute_map of transformers'
+/// configurations; configuration_chatglm.py of THUDM/chatglm3-6b.
+using Names = std::span<const std::string_view>;
+constexpr std::string_view hidden_names[]{"hidden_size", "n_embd", "d_model", "model_dim"};
+constexpr std::string_view layer_names[]{"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
+constexpr std::string_view head_names[]{"num_attention_heads", "n_head", "n_heads", "attention_heads", "num_heads"};
+constexpr std::string_view key_value_head_names[]{"num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads",
+                                                  "multi_query_group_num"};
+constexpr std::string_view mlp_names[]{"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"};
+constexpr std::string_view head_width_names[]{"head_dim", "attention_head_dim", "kv_channels"};
+constexpr std::string_view activation_names[]{"hidden_activation", "hidden_act", "activation_function", "activation",
+                                              "mlp_hidden_act"};
+constexpr std::string_view position_names[]{"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"};
+constexpr std::string_view vocabulary_names[]{"vocab_size", "padded_vocab_size"};
+constexpr std::string_view expert_names[]{"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"};
+constexpr std::string_view per_token_names[]{"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k",
+                                             "moe_top_k"};
+constexpr std::string_view layer_type_names[]{"layer_types", "layers_block_type", "attention_layers"};
+
+/// Sizes of the mixers with a state.
+constexpr std::string_view state_head_names[]{"mamba_n_heads",          "mamba_num_heads",  "n_mamba_heads",
+                                              "linear_num_value_heads", "linear_num_heads", "num_heads"};
+constexpr std::string_view state_width_names[]{"mamba_d_head",          "mamba_head_dim",  "mamba_headdim",
+                                               "linear_value_head_dim", "linear_head_dim", "head_dim"};
+constexpr std::string_view key_head_names[]{"mamba_n_groups", "mamba_ngroups", "linear_num_key_heads", "n_groups"};
+constexpr std::string_view state_names[]{"mamba_d_state", "ssm_state_size", "linear_key_head_dim", "state_size"};
+constexpr std::string_view kernel_names[]{"mamba_d_conv", "linear_conv_kernel_dim", "conv_L_cache", "conv_kernel"};
+constexpr std::string_view chunk_names[]{"mamba_chunk_size", "chunk_size", "block_size"};
+constexpr std::string_view rank_names[]{"mamba_dt_rank", "time_step_rank"};
+constexpr std::string_view state_bias_names[]{"mamba_proj_bias", "use_bias"};
+constexpr std::string_view conv_bias_names[]{"mamba_conv_bias", "use_conv_bias", "conv_bias"};
+
+/// The name that the file has; the usual one where it has none.
+std::string_view name_in(const JsonField& document, Names names) {
+    const auto found = std::find_if(names.begin(), names.end(), [&](auto name) { return document.find(name); });
+    return found == names.end() ? names.front() : *found;
 }
 
-/// A size whose name a family may do without.
-std::int64_t read_size(const JsonField& document, std::string_view field, std::int64_t fallback) {
-    return field.empty() ? fallback : read_count(document, field, fallback);
+std::int64_t read_count(const JsonField& document, Names names, std::optional<std::int64_t> fallback = std::nullopt) {
+    return config::read_count(document, name_in(document, names), fallback);
+}
+
+/// A truth value: the word itself or a field.
+bool read_flag(const JsonField& document, std::string_view name) {
+    if (name == "true" || name == "false") return name == "true";
+    const auto field = document.find(name);
+    return field && field->flag();
+}
+
+/// A size: the number itself or a field; `fallback` without a name or the field.
+std::int64_t read_size(const JsonField& document, std::string_view name, std::int64_t fallback) {
+    std::int64_t number = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc{}) return number;
+    return name.empty() ? fallback : config::read_count(document, name, fallback);
 }
 
 /// What has no meaning unless one number divides another.
@@ -29,16 +78,21 @@ std::int64_t quotient(const JsonField& document, std::string_view field, std::in
     return whole / parts;
 }
 
+/// A field of rope_parameters, which may have a set for each type of layer, else of the document.
+std::optional<JsonField> find_rotary(const JsonField& document, std::string_view name) {
+    if (const auto rope = document.find("rope_parameters")) {
+        for (const std::string_view type : {"", "full_attention", "sliding_attention"}) {
+            const auto set = type.empty() ? rope : rope->find(type);
+            if (const auto found = set ? set->find("partial_rotary_factor") : std::nullopt) return found;
+        }
+    }
+    return document.find(name);
+}
+
 /// The leading part of a head that is rotated: given as a share of it or as a width.
 std::int64_t read_rotary_width(const JsonField& document, const Family& family, std::int64_t head_width) {
-    double share = family.rotary_share_fallback;
-    std::optional<JsonField> field;
-    if (!family.rotary_share.empty()) {
-        const auto rope = document.find("rope_parameters");
-        field = document.find(family.rotary_share);
-        if (!field && rope) field = rope->find("partial_rotary_factor");
-        if (field) share = field->positive();
-    }
+    const auto field = family.rotary_share == "1" ? std::nullopt : find_rotary(document, family.rotary_share);
+    const double share = field ? field->positive() : 1;
     const double width = share > 1 ? share : std::floor(share * static_cast<double>(head_width));
     if (width < 2 || width > static_cast<double>(head_width) || std::fmod(width, 2) != 0) {
         (field ? *field : document)
@@ -47,109 +101,220 @@ std::int64_t read_rotary_width(const JsonField& document, const Family& family, 
     return static_cast<std::int64_t>(width);
 }
 
-std::vector<std::int64_t> read_windows(const JsonField& document, const Family& family, std::int64_t layers) {
-    std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), 0);
-    const Windows& names = family.windows;
-    if (names.field.empty() || !document.find(names.field)) return windows;
-    if (!names.switched_by.empty() && !read_flag(document, {names.switched_by, false})) return windows;
-    const std::int64_t window = read_count(document, names.field);
-    if (const auto listed = document.find("layer_types")) {
-        const std::vector<std::string> types = listed->texts();
-        if (types.size() != windows.size()) {
-            listed->fail(fmt::format("has {} entries for {} layers", types.size(), layers));
-        }
-        for (std::size_t i = 0; i < types.size(); ++i) windows[i] = types[i] == "full_attention" ? 0 : window;
-        return windows;
+/// The types of layers that the file lists; Nemotron-H writes a character for each.
+std::optional<std::vector<std::string>> find_layer_types(const JsonField& document) {
+    if (const auto listed = document.find(name_in(document, layer_type_names))) return listed->texts();
+    const auto pattern = document.find("hybrid_override_pattern");
+    if (!pattern) return std::nullopt;
+    std::vector<std::string> types;
+    for (const char c : pattern->text()) {
+        types.emplace_back(c == '*' ? "attention" : c == '-' ? "mlp" : c == 'E' ? "moe" : "mamba");
     }
-    const std::int64_t every = read_size(document, names.full_every, names.full_every_fallback);
-    const std::int64_t first = read_size(document, names.first, 0);
-    for (std::int64_t i = first; i < layers; ++i) {
-        if (every == 0 || (i + 1) % every != 0) windows[static_cast<std::size_t>(i)] = window;
-    }
-    return windows;
+    return types;
 }
 
-Experts read_experts(const JsonField& document, const Family& family, TransformerConfig& config) {
-    const ExpertNames& names = family.experts;
-    Experts experts;
-    if (names.count.empty()) return experts;
+std::string_view type_field(const JsonField& document) {
+    const std::string_view name = name_in(document, layer_type_names);
+    return document.find(name) ? name : "hybrid_override_pattern";
+}
+
+/// Throws Error{model} where a list has not one entry for each layer.
+void check_length(const JsonField& document, std::string_view field, std::size_t entries, std::size_t layers) {
+    if (entries != layers) document[field].fail(fmt::format("has {} entries for {} layers", entries, layers));
+}
+
+/// What each layer mixes its tokens with: by the file's list, else by the family's rule.
+void read_mixers(const JsonField& document, const Family& family, std::vector<Layer>& layers) {
+    const auto types = find_layer_types(document);
+    if (types) check_length(document, type_field(document), types->size(), layers.size());
+    const bool windowed =
+        !family.window.empty() && document.find(family.window) && read_flag(document, family.window_switch);
+    const std::int64_t window = windowed ? config::read_count(document, family.window) : 0;
+    const std::int64_t every = read_size(document, family.full_every, 0);
+    const std::int64_t full_at = read_size(document, family.full_at, every - 1);
+    std::set<std::int64_t> listed;  // layers with attention
+    for (const std::string_view name : {"attn_layer_indices", "full_attn_idxs"}) {
+        const auto field = document.find(name);
+        if (!field) continue;
+        for (const JsonField& entry : field->elements()) listed.insert(entry.integer());
+    }
+    const std::int64_t first = read_size(document, family.window_first, 0);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const auto place = static_cast<std::int64_t>(i);
+        if (!types) {
+            const bool full = (every > 0 && place % every == full_at) || listed.contains(place);
+            if (place >= first && !full) layers[i].window = window;
+            if (family.state_mixer != Mixer::none && !full) layers[i].mixer = family.state_mixer;
+            continue;
+        }
+        const std::string& type = (*types)[i];
+        if (type == "full_attention" || type == "attention" || type == "global" || type == "indexed_attention")
+            continue;
+        if (type == "sliding_attention" || type == "chunked_attention" || type == "local") {
+            layers[i].window = window;
+        } else if (type == "mlp" || (type == "moe" && !family.expert_width.empty())) {
+            layers[i].mixer = Mixer::none;
+            if (type == "moe") layers[i].feed_forward = FeedForward::experts;
+        } else if (family.state_mixer != Mixer::none && type != "moe") {
+            layers[i].mixer = family.state_mixer;
+        } else {
+            document[type_field(document)].fail(
+                fmt::format("'{}' is no type of layer that {} has", excerpt(type), family.model_type));
+        }
+    }
+    for (Layer& layer : layers) {
+        if (family.lone_sublayers && layer.mixer != Mixer::none) layer.feed_forward = FeedForward::none;
+    }
+    if (const auto rotated = document.find("no_rope_layers")) {  // 1: rotated, as transformers write it
+        const std::vector<JsonField> entries = rotated->elements();
+        for (std::size_t i = 0; i < std::min(entries.size(), layers.size()); ++i) {
+            layers[i].rotated = entries[i].not_negative() != 0;
+        }
+    }
+}
+
+void read_experts(const JsonField& document, const Family& family, TransformerConfig& config) {
+    if (family.expert_width.empty()) return;
+    Experts& experts = config.experts;
+    const std::string_view count_name = name_in(document, expert_names);
     // A dense model of the family says so by leaving the experts out.
-    if (names.first_dense.empty() || document.find(names.count)) experts.count = read_count(document, names.count);
-    if (experts.count == 0) return experts;
-    constexpr std::string_view per_token = "num_experts_per_tok";
-    experts.per_token = read_count(document, per_token);
+    if (family.first_dense == "0" || document.find(count_name)) {
+        experts.count = config::read_count(document, count_name);
+    }
+    if (experts.count == 0) {
+        config.mlp_width = read_size(document, family.shared_width, config.mlp_width);
+        return;
+    }
+    const std::string_view per_token = name_in(document, per_token_names);
+    experts.per_token = config::read_count(document, per_token);
     if (experts.per_token > experts.count) {
         document[per_token].fail(fmt::format("{} of {} experts", experts.per_token, experts.count));
     }
-    experts.width = read_count(document, names.width);
-    experts.shared_width = read_size(document, names.shared_width, 0);
-    if (!names.shared_count.empty()) {
-        experts.shared_width = experts.width * read_count(document, names.shared_count, 0);
+    experts.width = config::read_count(document, family.expert_width);
+    experts.shared_width = read_size(document, family.shared_width, 0);
+    if (!family.shared_count.empty()) {
+        experts.shared_width = experts.width * read_size(document, family.shared_count, 0);
     }
-    experts.shared_gate = names.shared_gate;
-    experts.normalized = read_flag(document, names.normalized);
-    experts.groups = std::max<std::int64_t>(1, read_count(document, "n_group", 1));
-    quotient(document, names.count, experts.count, experts.groups, "groups (n_group)");
-    if (!names.dense_width.empty()) config.mlp_width = read_count(document, names.dense_width, config.mlp_width);
-    const std::int64_t step = std::max<std::int64_t>(1, read_size(document, names.step, 1));
-    const std::int64_t dense = read_size(document, names.first_dense, 0);
-    for (std::int64_t i = 0; i < config.layers; ++i) {
-        // DeepSeek counts layers from 0, the others from 1.
-        experts.layers.push_back(i >= dense && (names.first_dense.empty() ? i + 1 : i) % step == 0);
+    experts.shared_gate = family.shared_gate;
+    experts.normalized = read_flag(document, family.normalized);
+    experts.groups = std::max<std::int64_t>(1, config::read_count(document, "n_group", 1));
+    quotient(document, count_name, experts.count, experts.groups, "groups (n_group)");
+    config.mlp_width = read_size(document, family.dense_width, config.mlp_width);
+    const std::int64_t step = std::max<std::int64_t>(1, read_size(document, family.expert_step, 1));
+    const std::int64_t dense = read_size(document, family.first_dense, 0);
+    // DeepSeek counts layers from 0, the others from 1.
+    const std::int64_t at = read_size(document, family.expert_at, family.first_dense == "0" ? step - 1 : 0);
+    const auto listed_types = document.find("mlp_layer_types");
+    const std::vector<std::string> types = listed_types ? listed_types->texts() : std::vector<std::string>{};
+    if (listed_types) check_length(document, "mlp_layer_types", types.size(), config.layers.size());
+    for (std::size_t i = 0; i < config.layers.size(); ++i) {
+        const auto place = static_cast<std::int64_t>(i);
+        const bool sparse = listed_types ? types[i] == "sparse" : place >= dense && place % step == at;
+        if (sparse && !family.lone_sublayers) config.layers[i].feed_forward = FeedForward::experts;
     }
     if (const auto listed = document.find("mlp_only_layers")) {
         for (const JsonField& entry : listed->elements()) {
             const double layer = entry.not_negative();
-            if (layer < static_cast<double>(config.layers)) experts.layers[static_cast<std::size_t>(layer)] = false;
+            if (layer < static_cast<double>(config.layers.size())) {
+                config.layers[static_cast<std::size_t>(layer)].feed_forward = FeedForward::dense;
+            }
         }
     }
-    return experts;
 }
 
-Latent read_latent(const JsonField& document) {
-    return {.query_rank = read_count(document, "q_lora_rank", 0),
-            .key_value_rank = read_count(document, "kv_lora_rank"),
-            .plain_width = read_count(document, "qk_nope_head_dim"),
-            .rotary_width = read_count(document, "qk_rope_head_dim"),
-            .value_width = read_count(document, "v_head_dim")};
+/// Sizes of the layers that are no attention. Source: configuration_*.py of Mamba, Mamba-2, Bamba, Jamba, Nemotron-H,
+/// Qwen3-Next, LFM2 and MiniMax.
+void read_state_space(const JsonField& document, const Family& family, TransformerConfig& config) {
+    StateSpace& space = config.space;
+    const Mixer mixer = family.state_mixer;
+    if (mixer == Mixer::none) return;
+    constexpr std::int64_t delta_chunk = 64;
+    space.chunk = mixer == Mixer::delta ? delta_chunk : read_count(document, chunk_names, 0);
+    space.inner_norm = family.state_norm;
+    if (mixer == Mixer::lightning) return;
+    space.kernel = read_count(document, kernel_names);
+    space.bias = mixer == Mixer::conv ? read_flag(document, "conv_bias")
+                                      : read_flag(document, name_in(document, state_bias_names));
+    space.conv_bias = mixer != Mixer::delta && read_flag(document, name_in(document, conv_bias_names));
+    if (mixer == Mixer::conv) {
+        space.inner = config.hidden;
+        return;
+    }
+    space.state = read_count(document, state_names);
+    if (mixer == Mixer::mamba) {
+        const std::int64_t expand = config::read_count(document, "mamba_expand", 0);
+        space.inner = expand > 0 ? expand * config.hidden : read_count(document, mlp_names);
+        constexpr std::int64_t channels_per_rank = 16;
+        space.rank = read_count(document, rank_names, (config.hidden + channels_per_rank - 1) / channels_per_rank);
+        return;
+    }
+    space.heads = read_count(document, state_head_names);
+    space.key_heads = read_count(document, key_head_names);
+    space.inner = space.heads * read_count(document, state_width_names);
+}
+
+void read_latent(const JsonField& document, TransformerConfig& config) {
+    Latent& latent = config.latent;
+    latent = {.query_rank = config::read_count(document, "q_lora_rank", 0),
+              .key_value_rank = config::read_count(document, "kv_lora_rank"),
+              .plain_width = config::read_count(document, "qk_nope_head_dim"),
+              .rotary_width = config::read_count(document, "qk_rope_head_dim")};
+    latent.index_heads = config::read_count(document, "index_n_heads", 0);
+    if (latent.index_heads > 0) latent.index_width = config::read_count(document, "index_head_dim");
+    config.value_width = config::read_count(document, "v_head_dim");
+    config.head_width = latent.plain_width + latent.rotary_width;
+    config.key_value_heads = config.heads;
+    config.rotary_width = latent.rotary_width;
 }
 
 /// What single fields of a family change in the structure of its table row.
 void read_variants(const JsonField& document, const Family& family, TransformerConfig& config) {
     Structure& structure = config.structure;
-    const auto off = [&](std::string_view field) { return !read_flag(document, {field, true}); };
-    const auto on = [&](std::string_view field) { return read_flag(document, {field, false}); };
+    const auto off = [&](std::string_view field) {
+        const auto found = document.find(field);
+        return found && !found->flag();
+    };
+    const auto on = [&](std::string_view field) { return read_flag(document, field); };
     if (family.model_type == "opt") {
         if (off("do_layer_norm_before")) structure.place = NormPlace::after;
-        config.embedding_width = read_count(document, "word_embed_proj_dim", config.hidden);
+        config.embedding_width = config::read_count(document, "word_embed_proj_dim", config.hidden);
     } else if (family.model_type == "gpt_neox") {
         if (off("use_parallel_residual")) structure.place = NormPlace::before;
-    } else if (family.model_type == "deepseek_v3") {
-        if (off("rope_interleave")) structure.positions = Positions::rotary;
     } else if (family.model_type == "falcon") {
         const bool grouped = on("new_decoder_architecture");
         if (grouped) {
             structure.place =
-                read_count(document, "num_ln_in_parallel_attn", 2) == 2 ? NormPlace::apart : NormPlace::shared;
+                config::read_count(document, "num_ln_in_parallel_attn", 2) == 2 ? NormPlace::apart : NormPlace::shared;
         } else {
             if (off("parallel_attn")) structure.place = NormPlace::before;
             config.key_value_heads = off("multi_query") ? config.heads : 1;
         }
         if (on("alibi")) structure.positions = Positions::linear_bias;
     }
-    config.final_norm = structure.place != NormPlace::after;
+    if (structure.positions == Positions::rotary_halves && off("rope_interleave")) {
+        structure.positions = Positions::rotary;
+    }
+    if (on("block_auto_adjust_ff_dim")) {  // Lfm2MLP
+        const JsonField multiple = document["block_multiple_of"];
+        const auto factor = document.find("block_ffn_dim_multiplier");
+        const double width =
+            std::floor(static_cast<double>(2 * config.mlp_width / 3) * (factor ? factor->positive() : 1));
+        const std::int64_t step = multiple.positive_count();
+        config.mlp_width = (static_cast<std::int64_t>(width) + step - 1) / step * step;
+    }
+    if (read_flag(document, family.one_key_head)) config.key_value_heads = 1;
+    if (!read_flag(document, family.query_norm_switch)) structure.query_norm = QueryNorm::none;
+    if (family.model_type == "stablelm" && on("use_parallel_residual")) structure.place = NormPlace::shared;
+    if (structure.place == NormPlace::after) structure.final_norm = false;
 }
 
-std::string read_activation(const JsonField& document, const Family& family) {
-    std::optional<JsonField> field;
-    for (const std::string_view name : {family.names.activation, std::string_view("hidden_act")}) {
-        if (!field && !name.empty()) field = document.find(name);
-    }
-    const std::string name = field ? field->text() : std::string(family.activation);
+std::string read_activation(const JsonField& document) {
+    const JsonField field = document[name_in(document, activation_names)];
+    const std::string name = field.text();
     if (find_activation(name)) return name;
     std::vector<std::string_view> known;
     for (const Activation& activation : activations) known.push_back(activation.name);
-    field->fail(
+    field.fail(
         fmt::format("'{}' is no activation that ftax knows; known are {}", excerpt(name), fmt::join(known, ", ")));
 }
 
@@ -195,66 +360,65 @@ DType read_dtype(const JsonField& document) {
 }
 
 TransformerConfig read_transformer(const JsonField& document, const Family& family) {
-    const FieldNames& names = family.names;
     TransformerConfig config;
     config.model_type = family.model_type;
     config.title = family.title;
     config.structure = family.structure;
+    config.structure.scaled_embedding = read_flag(document, family.scaled_embedding);
     config.dtype = read_dtype(document);
-    const auto required = [&](std::string_view field, std::int64_t fallback) {
-        return fallback > 0 ? read_count(document, field, fallback) : read_count(document, field);
-    };
-    config.hidden = read_count(document, names.hidden);
-    config.layers = read_layers(document, names.layers);
-    config.heads = required(names.heads, family.fallbacks.heads);
-    config.key_value_heads =
-        read_size(document, names.key_value_heads,
-                  family.fallbacks.key_value_heads > 0 ? family.fallbacks.key_value_heads : config.heads);
-    config.head_width = read_count(document, "head_dim", family.fallbacks.head_width);
+    const std::string_view hidden = name_in(document, hidden_names);
+    const std::string_view heads = family.heads.empty() ? name_in(document, head_names) : family.heads;
+    const std::string_view key_value_heads = name_in(document, key_value_head_names);
+    config.hidden = read_count(document, hidden);
+    const std::string_view layers = family.layers.empty() ? name_in(document, layer_names) : family.layers;
+    const auto types = document.find(layers) ? std::nullopt : find_layer_types(document);
+    config.layers.resize(types ? types->size() : static_cast<std::size_t>(read_layers(document, layers)));
+    config.heads = read_count(document, heads);
+    config.key_value_heads = read_count(document, key_value_heads, config.heads);
+    config.head_width = read_count(document, head_width_names, 0);
     config.embedding_width = config.hidden;
+    const std::string_view mlp = family.mlp_width.empty() ? name_in(document, mlp_names) : family.mlp_width;
+    config.mlp_width = read_count(document, mlp, family.wide_mlp ? 4 * config.hidden : 0);
     read_variants(document, family, config);
-    if (config.structure.projection == Projection::latent) {
-        config.latent = read_latent(document);
-        config.head_width = config.latent.plain_width + config.latent.rotary_width;
-        config.key_value_heads = config.heads;
-    }
+    const bool latent = config.structure.projection == Projection::latent;
+    if (latent) read_latent(document, config);
     if (config.head_width == 0) {
-        config.head_width =
-            quotient(document, names.hidden, config.hidden, config.heads, fmt::format("heads ({})", names.heads));
+        config.head_width = quotient(document, hidden, config.hidden, config.heads, fmt::format("heads ({})", heads));
     }
-    if (config.key_value_heads == 0) document[names.key_value_heads].fail("must be a positive number");
-    quotient(document, names.heads, config.heads, config.key_value_heads,
-             fmt::format("heads of keys ({})", names.key_value_heads));
+    if (config.value_width == 0) config.value_width = config.head_width;
+    if (config.key_value_heads == 0) document[key_value_heads].fail("must be a positive number");
+    quotient(document, heads, config.heads, config.key_value_heads, fmt::format("heads of keys ({})", key_value_heads));
     const Positions positions = config.structure.positions;
-    if (positions == Positions::rotary || positions == Positions::rotary_halves) {
-        config.rotary_width = config.structure.projection == Projection::latent
-                                  ? config.latent.rotary_width
-                                  : read_rotary_width(document, family, config.head_width);
+    if (!latent && (positions == Positions::rotary || positions == Positions::rotary_halves)) {
+        config.rotary_width = read_rotary_width(document, family, config.head_width);
     }
     const bool text = family.form != Form::vision;
-    if (text) config.vocabulary = required("vocab_size", family.fallbacks.vocabulary);
-    if (text) config.positions = read_size(document, names.positions, 0);
+    if (text) config.vocabulary = read_count(document, vocabulary_names);
+    const std::string_view position_name =
+        family.form == Form::speech ? "max_target_positions" : name_in(document, position_names);
+    if (text) config.positions = read_count(document, position_name, 0);
     if (positions == Positions::learned || positions == Positions::learned_from_mask) {
         const std::int64_t offset = family.position_offset;
-        if (text && config.positions == 0) config.positions = read_count(document, names.positions);
+        if (text && config.positions == 0) config.positions = read_count(document, position_name);
         config.position_rows = config.positions + std::max<std::int64_t>(0, offset);
         config.positions += std::min<std::int64_t>(0, offset);
     }
-    config.token_types = family.token_types > 0 ? read_count(document, "type_vocab_size", family.token_types) : 0;
-    const bool four_fold =
-        names.mlp_width.empty() || names.mlp_width == "n_inner" || names.mlp_width == "ffn_hidden_size";
-    config.mlp_width =
-        four_fold ? read_size(document, names.mlp_width, 4 * config.hidden) : read_count(document, names.mlp_width);
-    config.activation = read_activation(document, family);
+    config.token_types = read_count(document, "type_vocab_size", 0);
+    config.activation = read_activation(document);
     config.query_bias = read_flag(document, family.query_bias);
     config.output_bias = read_flag(document, family.output_bias);
     config.mlp_bias = read_flag(document, family.mlp_bias);
-    config.head_bias = family.head_bias;
+    config.head_bias = read_flag(document, family.head_bias);
     config.tied = read_flag(document, family.tied);
     if (const auto cap = document.find("attn_logit_softcapping")) config.score_cap = cap->positive();
     if (const auto cap = document.find("final_logit_softcapping")) config.logit_cap = cap->positive();
-    config.windows = read_windows(document, family, config.layers);
-    config.experts = read_experts(document, family, config);
+    read_mixers(document, family, config.layers);
+    read_state_space(document, family, config);
+    read_experts(document, family, config);
+    const bool dense = std::any_of(config.layers.begin(), config.layers.end(),
+                                   [](const Layer& layer) { return layer.feed_forward == FeedForward::dense; });
+    // Says what is wrong with the field.
+    if (dense && config.mlp_width == 0) static_cast<void>(config::read_count(document, mlp));
     return config;
 }
 

@@ -10,8 +10,7 @@ Transformer::Transformer(Network& network, const TransformerConfig& config, Expr
     : net_(network), config_(config), batch_(network.symbol("batch")), length_(length), past_(past) {}
 
 TensorId Transformer::norm(std::string_view name, TensorId x) {
-    if (config_.structure.norm == NormKind::layer) return net_.layer_norm(name, x, config_.structure.norm_bias);
-    return net_.rms_norm(name, x, config_.structure.norm == NormKind::rms_offset);
+    return net_.norm(name, x, config_.structure.norm);
 }
 
 TensorId Transformer::linear(std::string_view name, TensorId x, std::int64_t width, bool bias) {
@@ -62,8 +61,8 @@ TensorId Transformer::embed(TensorId ids) {
 TensorId Transformer::run(TensorId hidden, TensorId memory) {
     prepare_rotation();
     prepare_mask();
-    for (std::int64_t i = 0; i < config_.layers; ++i) hidden = layer(i, hidden, memory);
-    return config_.final_norm ? norm("norm", hidden) : hidden;
+    for (std::size_t i = 0; i < config_.layers.size(); ++i) hidden = layer(i, hidden, memory);
+    return config_.structure.final_norm ? norm("norm", hidden) : hidden;
 }
 
 TensorId Transformer::predict(TensorId hidden) {
@@ -78,35 +77,47 @@ TensorId Transformer::predict(TensorId hidden) {
     } else {
         logits = net_.linear("lm_head", hidden, config_.vocabulary, config_.head_bias);
     }
+    if (config_.structure.scaled_logits) logits = net_.map_scalar("div", logits, 1);
     if (config_.logit_cap <= 0) return logits;
     logits = net_.map("tanh", {net_.map_scalar("div", logits, config_.logit_cap)});
     return net_.map_scalar("mul", logits, config_.logit_cap);
 }
 
-/// Source: LlamaDecoderLayer, GPTNeoXLayer, FalconDecoderLayer, Gemma2DecoderLayer, BertLayer of transformers 5.23.
-TensorId Transformer::layer(std::int64_t index, TensorId hidden, TensorId memory) {
+/// What a sublayer adds to the residual stream.
+TensorId Transformer::add(TensorId hidden, TensorId x) {
+    if (config_.structure.scaled_residual) x = net_.map_scalar("mul", x, 1);
+    return net_.map("add", {hidden, x});
+}
+
+/// Source: LlamaDecoderLayer, GPTNeoXLayer, FalconDecoderLayer, Gemma2DecoderLayer, Olmo2DecoderLayer, BertLayer,
+/// NemotronHBlock of transformers 5.24.
+TensorId Transformer::layer(std::size_t index, TensorId hidden, TensorId memory) {
     const Network::Module module(net_, fmt::format("layers.{}", index), config_.title + "Layer");
+    const Layer& kind = config_.layers[index];
     const NormPlace place = config_.structure.place;
-    const bool norm_first = index > 0 || config_.structure.first_norm;
-    TensorId x = place != NormPlace::after && norm_first ? norm("input_layernorm", hidden) : hidden;
-    TensorId attended = attend(index, x, no_tensor);
-    if (place == NormPlace::shared || place == NormPlace::apart) {
-        if (place == NormPlace::apart) x = norm("post_attention_layernorm", hidden);
-        return net_.map("add", {net_.map("add", {feed_forward(index, x), attended}), hidden});
+    const bool first = place == NormPlace::before || place == NormPlace::around;
+    if (kind.mixer != Mixer::none) {
+        const bool norm_first = first || place == NormPlace::shared || place == NormPlace::apart;
+        TensorId x =
+            norm_first && (index > 0 || config_.structure.first_norm) ? norm("input_layernorm", hidden) : hidden;
+        TensorId mixed = mix(index, x);
+        if (place == NormPlace::shared || place == NormPlace::apart) {
+            if (place == NormPlace::apart) x = norm("post_attention_layernorm", hidden);
+            return net_.map("add", {net_.map("add", {feed_forward(index, x), mixed}), hidden});
+        }
+        if (place == NormPlace::around || place == NormPlace::outputs) mixed = norm("post_attention_layernorm", mixed);
+        hidden = add(hidden, mixed);
+        if (place == NormPlace::after) hidden = norm("post_attention_layernorm", hidden);
     }
-    if (place == NormPlace::around) attended = norm("post_attention_layernorm", attended);
-    hidden = net_.map("add", {hidden, attended});
-    if (place == NormPlace::after) hidden = norm("post_attention_layernorm", hidden);
     if (memory != no_tensor) {
         const Network::Module cross(net_, "encoder_attn", config_.title + "Attention");
         hidden = net_.map("add", {hidden, attend(index, norm("layer_norm", hidden), memory)});
     }
-    x = place == NormPlace::before   ? norm("post_attention_layernorm", hidden)
-        : place == NormPlace::around ? norm("pre_feedforward_layernorm", hidden)
-                                     : hidden;
+    if (kind.feed_forward == FeedForward::none) return hidden;
+    TensorId x = first ? norm("pre_feedforward_layernorm", hidden) : hidden;
     x = feed_forward(index, x);
-    if (place == NormPlace::around) x = norm("post_feedforward_layernorm", x);
-    hidden = net_.map("add", {hidden, x});
+    if (place == NormPlace::around || place == NormPlace::outputs) x = norm("post_feedforward_layernorm", x);
+    hidden = add(hidden, x);
     return place == NormPlace::after ? norm("final_layer_norm", hidden) : hidden;
 }
 

@@ -22,15 +22,33 @@ class Transformer {
     /// Hidden states of the last token become logits.
     TensorId predict(TensorId hidden);
 
+    /// States of constant size as the pass leaves them.
+    [[nodiscard]] const std::vector<TensorId>& states() const { return states_; }
+
     /// A norm of the family's kind.
     TensorId norm(std::string_view name, TensorId x);
 
   private:
     struct Heads {
         TensorId query, key, value;
+        TensorId gate = no_tensor;
     };
 
-    TensorId layer(std::int64_t index, TensorId hidden, TensorId memory);
+    TensorId layer(std::size_t index, TensorId hidden, TensorId memory);
+    TensorId add(TensorId hidden, TensorId x);
+    TensorId mix(std::size_t index, TensorId x);
+    TensorId state(std::size_t index, std::string_view what, Shape shape);
+    void update_state(TensorId old, TensorId fresh);
+    Expression in_prefill(Expression count);
+    TensorId short_convolution(std::size_t index, TensorId x, bool activated);
+    TensorId chunk_product(TensorId x, std::int64_t rows, std::int64_t depth, std::int64_t columns);
+    TensorId decay_state(std::size_t index, TensorId gates, Shape shape);
+    TensorId mamba(std::size_t index, TensorId x);
+    TensorId mamba2(std::size_t index, TensorId x);
+    TensorId delta(std::size_t index, TensorId x);
+    TensorId gated_convolution(std::size_t index, TensorId x);
+    TensorId lightning(std::size_t index, TensorId x);
+    TensorId norm_heads(std::string_view name, TensorId x);
     TensorId linear(std::string_view name, TensorId x, std::int64_t width, bool bias);
     TensorId position_embedding(Expression rows);
     void prepare_rotation();
@@ -38,27 +56,30 @@ class Transformer {
     TensorId rotate(TensorId x);
     TensorId rotate_all(TensorId x);
     TensorId heads_of(TensorId x, std::int64_t heads, std::int64_t width);
-    Heads project(TensorId x, TensorId memory);
-    Heads project_latent(std::int64_t index, TensorId x);
-    void append_to_cache(std::int64_t index, Heads& heads);
-    TensorId cached(std::int64_t index, std::string_view what, TensorId fresh);
+    Heads project(std::size_t index, TensorId x, TensorId memory);
+    Heads project_latent(std::size_t index, TensorId x);
+    void choose_tokens(std::size_t index, TensorId x, TensorId query_rank);
+    void append_to_cache(std::size_t index, Heads& heads);
+    TensorId cached(std::size_t index, std::string_view what, TensorId fresh);
     TensorId repeat_heads(TensorId x);
     TensorId score(const Heads& heads, bool causal);
-    TensorId attend(std::int64_t index, TensorId x, TensorId memory);
+    TensorId attend(std::size_t index, TensorId x, TensorId memory);
     TensorId activate(TensorId x);
     TensorId activate_experts(TensorId gate_up, std::int64_t width);
     TensorId dense(TensorId x, std::int64_t width);
     TensorId route(TensorId tokens);
     TensorId expert_layer(std::string_view name, TensorId x, std::int64_t width, Expression active, Expression rows);
     TensorId mix_experts(TensorId x);
-    TensorId feed_forward(std::int64_t index, TensorId x);
+    TensorId feed_forward(std::size_t index, TensorId x);
     TensorId sum_over_cards(TensorId x);
 
     Network& net_;
     const TransformerConfig& config_;
     Expression batch_, length_, past_;
+    std::vector<TensorId> states_;
     TensorId table_ = no_tensor;
     TensorId cosines_ = no_tensor, sines_ = no_tensor, mask_ = no_tensor;
+    TensorId chosen_ = no_tensor;  ///< mask of the tokens that an indexer picked
 };
 
 }  // namespace ftax::config

@@ -12,13 +12,17 @@ namespace ftax::config {
 
 enum class NormKind : std::uint8_t {
     layer,
-    rms,         ///< x / rms(x) · w, computed in f32
-    rms_offset,  ///< x / rms(x) · (1 + w), computed in f32
+    layer_weight,  ///< layer norm without bias
+    layer_plain,   ///< layer norm without parameters
+    rms,           ///< x / rms(x) · w, computed in f32
+    rms_offset,    ///< x / rms(x) · (1 + w), computed in f32
+    rms_plain,     ///< x / rms(x), computed in f32
 };
 
-/// Where a layer normalises: before attention and MLP, after their residual sums, before and after each, or once
-/// (shared) or twice (apart) before an attention and an MLP that run side by side on the same input.
-enum class NormPlace : std::uint8_t { before, after, around, shared, apart };
+/// Where a layer normalises: before attention and MLP, after their residual sums, before and after each, after each
+/// before its sum (outputs), or once (shared) or twice (apart) before an attention and an MLP that run in parallel on
+/// the same input.
+enum class NormPlace : std::uint8_t { before, after, around, outputs, shared, apart };
 
 enum class Projection : std::uint8_t {
     apart,   ///< q, k and v by a layer each
@@ -27,12 +31,20 @@ enum class Projection : std::uint8_t {
 };
 
 enum class Positions : std::uint8_t {
+    none,
     rotary,
     rotary_halves,  ///< the same, written as products of both halves instead of one rotated copy
     learned,
     learned_from_mask,  ///< the same, numbered by a running sum over the attention mask
     linear_bias,        ///< ALiBi
 };
+
+/// Norms of queries and keys: with one weight per channel of a head, one per channel of each head, or over all heads.
+enum class QueryNorm : std::uint8_t { none, head, each_head, all_heads };
+
+/// What the attention's result is multiplied by: a sigmoid of as many channels, of a layer of its own or of one packed
+/// with the queries, or of one number per head.
+enum class OutputGate : std::uint8_t { none, apart, packed, per_head };
 
 /// Whether scaled dot product attention is one operator or written out as product, softmax and product.
 enum class Scoring : std::uint8_t { fused, written_out };
@@ -44,7 +56,19 @@ enum class Routing : std::uint8_t {
     grouped,        ///< sigmoid, best groups, best experts of these
 };
 
-/// What a family's network looks like whatever its size. One row per family in families.cpp.
+/// What mixes the tokens of a layer. All but attention keep a state whose size does not depend on the context.
+enum class Mixer : std::uint8_t { none, attention, mamba, mamba2, delta, conv, lightning, both };
+enum class FeedForward : std::uint8_t { none, dense, experts };
+
+/// One layer of the stack.
+struct Layer {
+    Mixer mixer = Mixer::attention;
+    FeedForward feed_forward = FeedForward::dense;
+    std::int64_t window = 0;  ///< tokens its attention sees; 0: all
+    bool rotated = true;      ///< whether its queries and keys have rotary positions
+};
+
+/// What a family's network looks like whatever its size. Set by the rows of families.txt.
 struct Structure {
     NormKind norm = NormKind::rms;
     NormPlace place = NormPlace::before;
@@ -52,17 +76,21 @@ struct Structure {
     Positions positions = Positions::rotary;
     Scoring scoring = Scoring::fused;
     Routing routing = Routing::softmax_first;
+    QueryNorm query_norm = QueryNorm::none;
+    OutputGate output_gate = OutputGate::none;
     bool gated = true;         ///< MLP: down(f(gate(x)) · up(x)), not down(f(up(x)))
     bool packed_gate = false;  ///< gate and up by one layer
-    bool norm_bias = true;     ///< of layer_norm
-    bool query_norm = false;   ///< queries and keys are normalised per head
+    bool inner_norms = false;  ///< a norm before the last layer of attention and MLP each (BitNet)
     bool scaled_embedding = false;
+    bool scaled_residual = false;  ///< each sublayer's result is multiplied by a number before its sum
+    bool scaled_logits = false;
     bool embedding_norm = false;
     bool attention_sinks = false;  ///< a learned score per head that takes part in the softmax
     bool expert_bias = false;
     bool clamped_experts = false;  ///< GPT-OSS: (up + 1) · gate · sigmoid(1.702 gate), both clamped
     bool addmm_layers = false;     ///< linear layers flatten their input and call addmm (GPT-2's Conv1D)
     bool first_norm = true;        ///< false: the first layer's attention reads the normalised embedding as it is
+    bool final_norm = true;
     bool causal = true;
 };
 
@@ -74,8 +102,7 @@ struct Experts {
     std::int64_t shared_width = 0;  ///< of the MLP that every token passes through as well; 0: none
     std::int64_t groups = 1;
     bool shared_gate = false;
-    bool normalized = true;    ///< the scores of a token's experts are divided by their sum
-    std::vector<bool> layers;  ///< which layers have experts
+    bool normalized = true;  ///< the scores of a token's experts are divided by their sum
 };
 
 /// Ranks of multi-head latent attention.
@@ -84,7 +111,21 @@ struct Latent {
     std::int64_t key_value_rank = 0;
     std::int64_t plain_width = 0;   ///< of a query or key without positions
     std::int64_t rotary_width = 0;  ///< of the part with positions
-    std::int64_t value_width = 0;
+    std::int64_t index_heads = 0;   ///< of the indexer that picks the tokens to attend to (DeepSeek-V3.2); 0: none
+    std::int64_t index_width = 0;
+};
+
+/// Sizes of the mixers with a state of constant size.
+struct StateSpace {
+    std::int64_t inner = 0;      ///< channels
+    std::int64_t heads = 0;      ///< of which each has a state of its own
+    std::int64_t key_heads = 0;  ///< heads of keys and queries, or groups of Mamba-2's B and C
+    std::int64_t state = 0;      ///< numbers per channel; the width of a key
+    std::int64_t kernel = 0;     ///< taps of the short convolution
+    std::int64_t rank = 0;       ///< of Mamba's time step
+    std::int64_t chunk = 0;      ///< tokens that prefill multiplies at once
+    bool bias = false, conv_bias = false;
+    bool inner_norm = false;  ///< a gated norm (Mamba-2), norms of B, C and time step (Mamba)
 };
 
 /// A stack of transformer layers: structure and sizes, all that a graph needs.
@@ -94,10 +135,10 @@ struct TransformerConfig {
     Structure structure;
     DType dtype = DType::f32;
     std::int64_t hidden = 0;
-    std::int64_t layers = 0;
     std::int64_t heads = 0;
     std::int64_t key_value_heads = 0;
     std::int64_t head_width = 0;
+    std::int64_t value_width = 0;   ///< of a head's values
     std::int64_t rotary_width = 0;  ///< leading part of a head that is rotated
     std::int64_t mlp_width = 0;
     std::int64_t vocabulary = 0;
@@ -107,12 +148,12 @@ struct TransformerConfig {
     std::int64_t token_types = 0;
     std::string activation;
     bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
-    bool tied = false;  ///< the output layer is the embedding table
-    bool final_norm = true;
+    bool tied = false;                    ///< the output layer is the embedding table
     double score_cap = 0, logit_cap = 0;  ///< tanh soft caps; 0: none
-    std::vector<std::int64_t> windows;    ///< of each layer: tokens its attention sees; 0: all
+    std::vector<Layer> layers;
     Experts experts;
     Latent latent;
+    StateSpace space;
     CacheOptions cache;
     std::int64_t cards = 1;  ///< that share each layer; sizes are those of one card's part
 };

@@ -12,7 +12,7 @@
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "graphs/pt2/non_finite.hpp"
+#include "src/io/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"

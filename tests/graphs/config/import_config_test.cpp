@@ -1,6 +1,7 @@
 #include "graphs/config/import_config.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -126,10 +127,78 @@ TEST_CASE("a config.json that cannot be built names file and field") {
     CHECK(failure("{\"model_type\":[]}").code == ErrorCode::model);
 }
 
-TEST_CASE("a model type without a row lists near ones") {
-    const Failure unknown = failure(R"({"model_type":"lama"})");
-    CHECK(unknown.code == ErrorCode::model);
-    CHECK(unknown.says("model_type: 'lama' is no family that ftax knows; did you mean llama"));
+TEST_CASE("a model type without a row lists the nearest types that have one") {
+    const auto says = [](const std::string& fields, const char* text) {
+        const Failure unknown = failure("{" + fields + "}");
+        CHECK(unknown.code == ErrorCode::model);
+        CHECK_MESSAGE(unknown.says(text), fields);
+    };
+    says(R"("model_type":"lama")",
+         "model_type: ftax does not read models of type 'lama'; the nearest types it reads: llama");
+    says(R"("model_type":"zzzz")", "the nearest type it reads: llama");
+    says(R"("model_type":"zzzz","num_experts_per_tok":2)", "the nearest type it reads: mixtral");
+    says(R"("model_type":"zzzz","kv_lora_rank":512)", "the nearest type it reads: deepseek_v3");
+}
+
+TEST_CASE("experts are counted under every name that transformers writes") {
+    const auto graph = [](const std::string& count) {
+        return import(R"({"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":1,"num_attention_heads":4,
+            "intermediate_size":96,"moe_intermediate_size":32,"vocab_size":100,"num_experts_per_tok":2,)" +
+                      count + "}");
+    };
+    const std::int64_t expected = parameters(graph(R"("num_experts":8)"));
+    for (const char* name : {"num_local_experts", "n_routed_experts", "moe_num_experts"}) {
+        CHECK(parameters(graph(fmt::format("\"{}\":8", name))) == expected);
+    }
+    CHECK(failure_of([&] { return graph(R"("experts":8)"); }).says("num_experts: is missing"));
+}
+
+TEST_CASE("infinities and NaN that Python's json writes are read") {
+    const std::int64_t expected = parameters(import(llama));
+    for (const char* number : {"Infinity", "-Infinity", "NaN", "[0.0, Infinity]", R"({"__float__":"Infinity"})"}) {
+        CHECK(parameters(import(with("time_step_limit", number))) == expected);
+    }
+    CHECK(failure(with("hidden_size", "Infinity")).says("hidden_size: must be"));
+    CHECK(failure(with("hidden_size", "Infinit")).says("not valid JSON"));
+}
+
+TEST_CASE("layers that are no attention keep a state of one size") {
+    const Graph graph = import(
+        R"({"model_type":"bamba","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,
+            "intermediate_size":96,"attn_layer_indices":[1],"mamba_n_heads":4,"mamba_d_head":32,"mamba_n_groups":1,
+            "mamba_d_state":16,"mamba_d_conv":4,"mamba_chunk_size":32,"torch_dtype":"bfloat16"})");
+    const auto remembered = [&](std::int64_t past) {
+        const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 1}, {"past", past}});
+        std::int64_t sum = 0;
+        for (const TensorId input : graph.inputs) {
+            if (graph.tensors[input].name.starts_with("past_key")) sum += element_count(graph.tensors[input], bound);
+        }
+        return sum;
+    };
+    CHECK(remembered(0) == 4 * 32 * 16 + (128 + 2 * 16) * 4);
+    CHECK(remembered(1000) - remembered(0) == 1000 * 2 * 64);  // keys and values of the one layer with attention
+    // A step costs no product over a chunk.
+    const auto flops = [&](std::int64_t seq) {
+        const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", seq}, {"past", 0}});
+        std::int64_t sum = 0;
+        for (const Op& op : graph.ops) {
+            if (op.source == "aten::bmm") sum += work_of(graph, op, bound).flops;
+        }
+        return sum;
+    };
+    CHECK(flops(1) == 2 * 4 * 32 * 16);
+    CHECK(flops(33) == 2 * 4 * (2 * (32 * 32 * (16 + 32) + 2 * 32 * 32 * 16) + 3 * 3 * 32 * 16));
+}
+
+TEST_CASE("thousands of modules that are not quantised cost no time") {
+    std::string kept;
+    for (int i = 0; i < 10'000; ++i) kept += fmt::format("{}\"model.layers.{}.mlp.up_proj\"", i > 0 ? "," : "", 2 * i);
+    std::string text = with("quantization_config", R"({"quant_method":"fp8","modules_to_not_convert":[)" + kept + "]}");
+    text.replace(text.find("\"num_hidden_layers\":2"), 21, "\"num_hidden_layers\":1000");
+    const Graph graph = import(text);
+    std::size_t plain = 0;
+    for (const Op& op : graph.ops) plain += op.kind == OpKind::linear && op.text("weights").empty() ? 1 : 0;
+    CHECK(plain == 500);
 }
 
 TEST_CASE("another JSON file in its place is called what it is") {

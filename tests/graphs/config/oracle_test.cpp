@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ftax/error.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
 #include "tests/approx.hpp"
@@ -21,17 +22,25 @@ struct Row {
     std::string config;
 };
 
-std::vector<Row> rows() {
-    std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/tests/oracle/language_models.tsv");
-    std::vector<Row> result;
+/// Calls `read` with the rows of a table, each as a stream of its fields.
+template <class Read>
+void read_rows(const std::string& table, Read read) {
+    std::ifstream file(std::string(FTAX_SOURCE_DIR) + "/tests/oracle/" + table);
     for (std::string line; std::getline(file, line);) {
         if (line.starts_with('#') || line.starts_with("model_type\t")) continue;
         std::istringstream fields(line);
+        read(fields);
+    }
+}
+
+std::vector<Row> rows() {
+    std::vector<Row> result;
+    read_rows("language_models.tsv", [&](std::istringstream& fields) {
         Row row;
         fields >> row.model_type >> row.seq >> row.past >> row.parameters >> row.flops >> row.bytes >> row.kernels >>
             row.config;
         result.push_back(std::move(row));
-    }
+    });
     return result;
 }
 
@@ -87,4 +96,29 @@ TEST_CASE("graphs of config.json have the parameters, operations and bytes that 
         // All but those that make masks, once a pass.
         CHECK(counted.kernels == approx(row.kernels).epsilon(0.15));
     }
+}
+
+TEST_CASE("graphs of config.json have the parameters and operations of transformers' own models, family by family") {
+    int families = 0;
+    read_rows("families.tsv", [&](std::istringstream& fields) {
+        Row row;
+        double step_flops = 0;
+        fields >> row.model_type >> row.parameters >> row.flops >> step_flops >> row.config;
+        ++families;
+        CAPTURE(row.model_type);
+        try {
+            const Graph graph = import_config(row.config, "config.json", row.model_type);
+            row.seq = 16;
+            const Count prefill = count(graph, row);
+            row.seq = 1;
+            row.past = 48;
+            const Count step = count(graph, row);
+            CHECK(prefill.parameters == approx(row.parameters).epsilon(1e-3));
+            CHECK(prefill.flops == approx(row.flops).epsilon(1e-3));
+            if (step_flops > 0) CHECK(step.flops == approx(step_flops).epsilon(1e-3));
+        } catch (const Error& error) {
+            FAIL_CHECK(std::string(error.what()));
+        }
+    });
+    CHECK(families >= 90);
 }

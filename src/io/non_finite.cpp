@@ -1,4 +1,4 @@
-#include "graphs/pt2/non_finite.hpp"
+#include "src/io/non_finite.hpp"
 
 #include <algorithm>
 #include <array>

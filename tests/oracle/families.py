@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Counts parameters and floating-point operations of transformers' causal language models, one small model per type.
+
+    families.py [TYPE ...] > families.tsv        needs torch and transformers; 40 minutes on one core
+
+Each type of MODEL_FOR_CAUSAL_LM that ftax reads is built small, with random weights on the CPU, and runs 16 new tokens (batch 2, logits
+of the last token) and one token behind 48 cached ones. A dispatch mode counts the contractions: products, convolutions, grouped experts,
+scaled dot product attention as two products. 0 operations of a step: the model has no cache, or only a form of its own. The fields of
+the configuration are those that save_pretrained writes, without what changes neither count. tests/graphs/config/oracle_test.cpp holds
+ftax's graphs to the rows.
+"""
+
+import inspect
+import json
+import pathlib
+import re
+import sys
+
+import torch
+import transformers
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+HIDDEN, LAYERS, HEADS, WIDTH, EXPERTS = 128, 4, 8, 320, 8
+SMALL = {
+    **dict.fromkeys(("hidden_size", "n_embd", "d_model", "emb_dim"), HIDDEN),
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "encoder_layers"), LAYERS),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "decoder_attention_heads", "encoder_attention_heads",
+                     "attention_heads"), HEADS),
+    **dict.fromkeys(("intermediate_size", "n_inner", "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size"), WIDTH),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), EXPERTS),
+    **dict.fromkeys(("num_experts_per_tok", "moe_topk", "moe_k"), 2),
+    "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 1000, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "moe_intermediate_size": 96, "shared_expert_intermediate_size": 160, "shared_intermediate_size": 160, "n_group": 2, "topk_group": 1,
+    "kv_lora_rank": 64, "q_lora_rank": 96, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "qk_head_dim": 48, "v_head_dim": 24,
+}
+LATENT = {"head_dim": 16, "num_key_value_heads": HEADS}
+MAMBA2 = {"mamba_n_heads": HEADS, "mamba_d_head": 32, "mamba_d_state": 16}
+DELTA = {"layer_types": ["linear_attention", "full_attention"] * 2, "linear_num_value_heads": HEADS, "linear_num_key_heads": 4,
+         "linear_key_head_dim": 16, "linear_value_head_dim": 24}
+OWN = {
+    **dict.fromkeys(("deepseek_v3", "axk1", "glm4_moe_lite", "minicpm3", "sarvam_mla", "youtu"), LATENT),
+    **dict.fromkeys(("codegen", "gptj"), {"rotary_dim": 16}),
+    **dict.fromkeys(("mamba", "falcon_mamba"), {"intermediate_size": 256, "time_step_rank": 8}),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), DELTA),
+    "bamba": {**MAMBA2, "attn_layer_indices": [1, 3]},
+    "dots1": {"n_shared_experts": 1},
+    "falcon_h1": {**MAMBA2, "mamba_d_ssm": 256, "mamba_chunk_size": 64},
+    "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
+    "granitemoehybrid": {**MAMBA2, "layer_types": ["mamba", "attention"] * 2},
+    "helium": {"head_dim": 16},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_dt_rank": 8},
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
+    "mamba2": {"num_heads": HEADS, "state_size": 16, "n_groups": 2},
+    "minimax": {"layer_types": ["full_attention", "linear_attention"] * 2},
+    "nemotron_h": {"layers_block_type": ["mamba", "attention", "mlp", "mamba"], "num_hidden_layers": None, "mamba_num_heads": HEADS,
+                   "mamba_head_dim": 32, "ssm_state_size": 16, "n_groups": 2, "chunk_size": 64},
+    "olmo_hybrid": {**DELTA, "linear_num_key_heads": HEADS},
+}
+UNUSED = re.compile("drop|_token_id|initializer|_eps|epsilon|^eps$|^dtype$|^id2label|^label2id|output_|aux_|z_loss|use_cache|return_dict"
+                    "|architectures|chunk_size_feed|problem_type|transformers_version|_name_or_path|pretraining_tp|rope_theta|alpha|beta"
+                    "|scale_|summary|time_step_(min|max|floor|scale|init|limit)|init_|rescale|jitter|is_encoder_decoder|forced|use_mamba")
+
+
+class Contractions(TorchDispatchMode):
+    """Adds up the operations of what runs below it."""
+
+    flops, muted = 0, False
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        out = function(*arguments, **(options or {}))
+        name = function.overloadpacket.__name__
+        if self.muted:
+            return out
+        if name in ("mm", "bmm") or "grouped_mm" in name:
+            self.flops += 2 * out.numel() * arguments[0].shape[-1]
+        elif name in ("addmm", "baddbmm"):
+            self.flops += 2 * out.numel() * arguments[1].shape[-1]
+        elif name == "convolution":
+            self.flops += 2 * out.numel() * arguments[1][0].numel()
+        return out
+
+
+class Attention(TorchFunctionMode):
+    """Counts scaled dot product attention as its two products."""
+
+    def __init__(self, counted):
+        super().__init__()
+        self.counted = counted
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        fused = getattr(function, "__name__", "") == "scaled_dot_product_attention"
+        self.counted.muted = fused
+        out = function(*arguments, **(options or {}))
+        self.counted.muted = False
+        if fused:
+            self.counted.flops += 2 * arguments[1].shape[-2] * (arguments[0].numel() + out.numel())
+        return out
+
+
+def run(model, tokens, cache=None):
+    accepted = inspect.signature(model.forward).parameters
+    options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+    if cache is not None:
+        options[next(n for n in ("past_key_values", "cache", "cache_params") if n in accepted)] = cache
+    with torch.no_grad(), Contractions() as counted, Attention(counted):
+        outputs = model(input_ids=torch.randint(3, 900, (2, tokens)), use_cache=True, **options)
+    caches = (getattr(outputs, n, None) for n in ("past_key_values", "cache", "cache_params"))
+    return counted.flops, next((c for c in caches if c is not None), None)
+
+
+def count(model_type):
+    known = transformers.CONFIG_MAPPING[model_type]().to_dict()
+    fields = {**{k: v for k, v in SMALL.items() if k in known}, **OWN.get(model_type, {})}
+    config = transformers.CONFIG_MAPPING[model_type](**{k: v for k, v in fields.items() if v is not None})
+    for attention in ("sdpa", "eager"):  # not every model has scaled dot product attention
+        try:
+            model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
+            break
+        except ValueError:
+            continue
+    prefill, _ = run(model, 16)
+    _, cache = run(model, 48)
+    step = run(model, 1, cache)[0] if cache is not None else 0
+    saved = {k: v for k, v in json.loads(config.to_json_string()).items() if v is not None and not UNUSED.search(k)}
+    rotary = {k: v for k, v in saved.pop("rope_parameters", {}).items() if k == "partial_rotary_factor"}
+    if rotary:
+        saved["rope_parameters"] = rotary
+    return sum(p.numel() for p in model.parameters()), prefill, step, json.dumps(saved, separators=(",", ":"))
+
+
+def main():
+    table = pathlib.Path(__file__).resolve().parents[2] / "graphs" / "config" / "families.txt"
+    read = {line.split()[0] for line in table.read_text().splitlines() if line and not line.startswith("#")}
+    print("# transformers", transformers.__version__, "torch", torch.__version__.split("+")[0])
+    print("model_type\tparameters\tprefill_flops\tstep_flops\tconfig")
+    for model_type in sys.argv[1:] or [t for t in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if t in read]:
+        try:
+            print(model_type, *count(model_type), sep="\t", flush=True)
+        except Exception as error:  # one model must not stop the others
+            print(f"{model_type}: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
