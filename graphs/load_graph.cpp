@@ -185,7 +185,8 @@ Graph load_graph(const std::string& model, const ImportOptions& options) {
                     fmt::format("{} cannot be cut for {} cards: only models built from a config.json can", graph.name,
                                 options.tensor_parallel));
     }
-    apply_input_shapes(graph, options.input_shapes);
+    // The importer of TorchScript has taken them: such a file has no shapes of its own.
+    if (graph.format != "torchscript") apply_input_shapes(graph, options.input_shapes);
     if (options.vary_batch) vary_fixed_batch(graph);
     return graph;
 }
