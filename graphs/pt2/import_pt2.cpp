@@ -343,10 +343,8 @@ class Importer {
         call.name = name                   ? name->get<std::string>()
                     : call.outputs.empty() ? call.target
                                            : graph_.tensors[call.outputs[0]].name;
-        if (!call.outputs.empty() && graph_.tensors[call.outputs[0]].name != call.name &&
-            !used_op_names_.insert(call.name).second) {
-            call.name = graph_.tensors[call.outputs[0]].name;
-        }
+        const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
+        if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
         if (options_.unsupported_is_error && !is_known_aten(call.target)) {
             throw Error(ErrorCode::model,
                         fmt::format("{}: no rule for operator {}", excerpt(call.name), excerpt(call.target)));

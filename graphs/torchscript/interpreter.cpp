@@ -69,8 +69,7 @@ class Interpreter {
                 arguments.push_back(argument(forward.parameters[i], type, *shape));
             } else {
                 arguments.push_back(optional ? forward.defaults[i] : Value{});
-                if (!optional)
-                    missing.push_back(forward.parameters[i] + (is_number(type) ? " (a number)" : ""));
+                if (!optional) missing.push_back(forward.parameters[i] + (is_number(type) ? " (a number)" : ""));
             }
         }
         if (!missing.empty()) {
@@ -811,8 +810,8 @@ class Interpreter {
     std::uint64_t steps_ = 0;
     std::uint64_t loops_ = 0;
     std::unordered_map<std::string, Choice> choices_;     ///< by the name of the condition
-    std::unordered_set<std::string> reported_, settled_;  ///< conditions: told to the user, tried by a loop
-    std::vector<std::string> decided_;                    ///< that steer, in the order in which they were met
+    std::unordered_set<std::string> reported_, settled_;  ///< conditions: warned of, tried by a loop
+    std::vector<std::string> decided_;                    ///< conditions that steer, in execution order
     int tentative_ = 0;
     std::vector<Change> changes_;
 };
