@@ -66,7 +66,7 @@ if(FTAX_BUILD_TORCH)
 endif()
 ftax_sources(graphs_sources
     graphs/
-        file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
+        control_flow.cpp file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
     graphs/aten/
         aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp

@@ -90,6 +90,10 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
     for (const InputShape& shape : shapes) {
         const Tensor& input = find_input(graph, shape, position);
         position += shape.input.empty();
+        if (!shape.value.empty()) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("input {} is a tensor: give its shape, not the value {}", input.name, shape.value));
+        }
         if (shape.dims.size() != input.shape.size()) {
             throw Error(ErrorCode::usage, fmt::format("input {} has {} dimensions, not {}", shape.input,
                                                       input.shape.size(), shape.dims.size()));

@@ -192,13 +192,16 @@ Graph load_graph(const std::string& model, const ImportOptions& options) {
                     fmt::format("{} cannot be cut for {} cards: only models built from a config.json can", graph.name,
                                 options.tensor_parallel));
     }
-    try {
-        apply_input_shapes(graph, options.input_shapes);
-    } catch (const Error&) {
-        if (graph.format != "onnx") throw;
-        // A leading dimension that is no batch, of tokens say: operators may be right for another size all the same.
-        graph = read_graph(model, options, false);
-        apply_input_shapes(graph, options.input_shapes);
+    // The importer of TorchScript has taken them: such a file has no shapes of its own.
+    if (graph.format != "torchscript") {
+        try {
+            apply_input_shapes(graph, options.input_shapes);
+        } catch (const Error&) {
+            if (graph.format != "onnx") throw;
+            // A leading dimension that is no batch, of tokens say: operators may be right for another size all the same.
+            graph = read_graph(model, options, false);
+            apply_input_shapes(graph, options.input_shapes);
+        }
     }
     if (options.vary_batch) vary_fixed_batch(graph);
     find_size_checks(graph);

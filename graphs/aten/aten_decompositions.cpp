@@ -252,6 +252,60 @@ bool append_native_attention(Graph& graph, const AtenCall& call) {
     return true;
 }
 
+bool append_encoder_layer(Graph& graph, const AtenCall& call) {
+    const TensorId source = call.tensor("src"), first = call.tensor("ffn_weight_1"),
+                   second = call.tensor("ffn_weight_2");
+    const std::int64_t heads = call.integer("num_heads", 0), width = call.integer("embed_dim", 0);
+    if (source == no_tensor || first == no_tensor || second == no_tensor || call.outputs.empty()) return false;
+    if (call.tensor("qkv_weight") == no_tensor || call.tensor("proj_weight") == no_tensor) return false;
+    if (heads < 1 || width < heads) return false;
+    const std::vector<Expression> shape = graph.tensors[source].shape;
+    const DType dtype = graph.tensors[source].dtype;
+    if (!graph.tensors[source].known_shape || shape.size() != 3 || graph.tensors[first].shape.size() != 2) return false;
+    std::vector<Expression> wide = shape;
+    wide.back() = graph.tensors[first].shape[0];
+    const auto norm = [&](TensorId x, std::string_view which, TensorId result) {
+        const std::string number(which);
+        append_op(graph, call, OpKind::layer_norm,
+                  {x, call.tensor("norm_weight_" + number), call.tensor("norm_bias_" + number)}, {result},
+                  {{"axis", std::int64_t{2}}});
+        return result;
+    };
+    const auto pointwise = [&](const char* function, std::vector<TensorId> inputs, std::vector<Expression> dims) {
+        const TensorId result = intermediate(graph, call, dtype, std::move(dims));
+        append_op(graph, call, OpKind::pointwise, std::move(inputs), {result}, {{"function", std::string(function)}});
+        return result;
+    };
+    const auto hidden = [&] { return intermediate(graph, call, dtype, shape); };
+    const bool norm_first = call.integer("norm_first", 0) != 0;
+
+    AtenCall attention{"aten::_native_multi_head_attention", call.name, call.module, {}, {hidden()}};
+    const TensorId attended = norm_first ? norm(source, "1", hidden()) : source;
+    for (const char* operand : {"query", "key", "value"})
+        attention.arguments.push_back({operand, {attended}, {}, {}, {}, {}});
+    for (const char* same : {"embed_dim", "qkv_weight", "qkv_bias", "proj_weight", "proj_bias"}) {
+        if (const AtenArgument* argument = call.find(same)) attention.arguments.push_back(*argument);
+    }
+    attention.arguments.push_back({"num_head", {}, {heads}, {}, {}, {}});
+    static_cast<void>(append_native_attention(graph, attention));
+    TensorId x = pointwise("add", {attention.outputs[0], source}, shape);
+    if (!norm_first) x = norm(x, "1", hidden());
+    const TensorId residual = x;
+    if (norm_first) x = norm(x, "2", hidden());
+    const TensorId expanded = intermediate(graph, call, dtype, wide);
+    append_op(graph, call, OpKind::linear, {x, first, call.tensor("ffn_bias_1")}, {expanded});
+    const TensorId activated = pointwise(call.integer("use_gelu", 0) != 0 ? "gelu" : "relu", {expanded}, wide);
+    const TensorId reduced = hidden();
+    append_op(graph, call, OpKind::linear, {activated, second, call.tensor("ffn_bias_2")}, {reduced});
+    if (norm_first) {
+        append_op(graph, call, OpKind::pointwise, {reduced, residual}, {call.outputs[0]},
+                  {{"function", std::string("add")}});
+    } else {
+        norm(pointwise("add", {reduced, residual}, shape), "2", call.outputs[0]);
+    }
+    return true;
+}
+
 void append_mask_lookup(Graph& graph, const AtenCall& call) {
     const AtenArgument* indices = call.find("indices");
     if (!indices) return;

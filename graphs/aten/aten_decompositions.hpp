@@ -25,6 +25,10 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 /// native_multi_head_attention_cuda.
 [[nodiscard]] bool append_native_attention(Graph& graph, const AtenCall& call);
 
+/// The fast path of nn.TransformerEncoderLayer without gradients: attention as above, two norms, two linear layers.
+/// Source: aten/src/ATen/native/transformers/transformer.cpp, transformer_encoder_layer_forward.
+[[nodiscard]] bool append_encoder_layer(Graph& graph, const AtenCall& call);
+
 /// Indexing with a mask first asks the device how many elements are set, and the host waits for the answer.
 void append_mask_lookup(Graph& graph, const AtenCall& call);
 

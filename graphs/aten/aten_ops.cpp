@@ -100,17 +100,32 @@ void note_scalar_operand(const AtenCall& call, const std::vector<TensorId>& inpu
     }
 }
 
+/// ATen operators that become several canonical ones.
+struct Decomposition {
+    std::string_view target;
+    bool (*append)(Graph& graph, const AtenCall& call);
+};
+
+constexpr Decomposition decompositions[] = {{"aten::einsum", append_einsum},
+                                            {"aten::tensordot", append_tensordot},
+                                            {"aten::_native_multi_head_attention", append_native_attention},
+                                            {"aten::_transformer_encoder_layer_fwd", append_encoder_layer}};
+
+const Decomposition* find_decomposition(std::string_view target) noexcept {
+    const auto found = std::find_if(std::begin(decompositions), std::end(decompositions),
+                                    [&](const Decomposition& known) { return known.target == target; });
+    return found == std::end(decompositions) ? nullptr : found;
+}
+
 }  // namespace
 
 bool is_known_aten(std::string_view target) noexcept {
-    return target == "aten::einsum" || target == "aten::tensordot" || target == "aten::_native_multi_head_attention" ||
-           find_aten_row(target) != nullptr;
+    return find_decomposition(target) || find_aten_row(target) != nullptr;
 }
 
 void append_aten(Graph& graph, const AtenCall& call) {
-    if (call.target == "aten::einsum" && append_einsum(graph, call)) return;
-    if (call.target == "aten::tensordot" && append_tensordot(graph, call)) return;
-    if (call.target == "aten::_native_multi_head_attention" && append_native_attention(graph, call)) return;
+    const Decomposition* decomposition = find_decomposition(call.target);
+    if (decomposition && decomposition->append(graph, call)) return;
     const AtenRow* row = find_aten_row(call.target);
     std::vector<TensorId> inputs = operands(call, row);
     if (!row) {

@@ -132,6 +132,7 @@ const Row table[] = {
     {"einsum", einsum},
     {"scaled_dot_product_attention", attention},
     {"_native_multi_head_attention", same_with_weights},
+    {"_transformer_encoder_layer_fwd", same},
     {"lstm", recurrent},
     {"gru", recurrent},
     {"rnn_tanh", recurrent},

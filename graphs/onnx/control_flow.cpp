@@ -1,3 +1,5 @@
+#include "graphs/control_flow.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,20 +100,12 @@ bool Importer::import_if(Scope& scope, Call& call) {
     auto then_body = body_of(call, "then_branch");
     auto else_body = body_of(call, "else_branch");
     const Scalars* value = construction_.value_of(call.inputs[0]);
-    const auto condition = value && value->size() == 1 ? construction_.math.number(value->front()) : std::nullopt;
-    bool taken = condition.value_or(0) != 0;
-    if (const auto option = options_.branches.find(call.name); option != options_.branches.end()) {
-        taken = option->second;
-    } else if (!condition) {
-        // Exporters guard the unusual case (a dimension that is 1) with the shorter branch.
-        taken = then_body->nodes.size() > else_body->nodes.size();
-        construction_.graph.undecided.push_back({call.name, taken});
-        if (!scope.repeated) {
-            construction_.warn(
-                fmt::format("node '{}': the condition depends on data; its {} branch is taken (--branch {}={})",
-                            call.name, taken ? "then" : "else", call.name, taken ? "else" : "then"));
-        }
+    std::optional<bool> condition;
+    if (value && value->size() == 1) {
+        if (const auto number = construction_.math.number(value->front())) condition = *number != 0;
     }
+    const bool taken = take_branch(construction_.graph, options_, call.name, condition, then_body->nodes.size(),
+                                   else_body->nodes.size(), scope.repeated);
     auto inner = body_scope(scope, taken ? std::move(then_body) : std::move(else_body), call.name);
     const std::shared_ptr<const GraphRecord> body = inner->body;
     if (body->outputs.size() < call.record.outputs.size()) {
@@ -234,19 +228,10 @@ bool Importer::import_scan(Scope& scope, Call& call) {
     }
     state->count = construction_.graph.tensors[state->sources[0]].shape[state->source_axes[0]];
     const auto length = construction_.math.constant_value(state->count);
-    const auto option = options_.trip_counts.find(call.name);
-    if (option != options_.trip_counts.end()) {
-        state->passes = option->second;
-        state->count = construction_.math.constant(option->second);
-    } else if (length) {
-        if (static_cast<std::uint64_t>(*length) > options_.max_nodes / 8)
-            construction_.spend(options_.max_nodes, call.name);
-        state->passes = *length;
-    } else {
-        state->passes = 1;
-        construction_.warn(fmt::format(
-            "node '{}': the number of passes is not known; one pass is counted (--trip {}=N)", call.name, call.name));
-    }
+    state->passes = passes_of(construction_.graph, options_, call.name, length);
+    if (options_.trip_counts.contains(call.name)) state->count = construction_.math.constant(state->passes);
+    if (static_cast<std::uint64_t>(state->passes) > options_.max_nodes / 8)
+        construction_.spend(options_.max_nodes, call.name);
     next_iteration(state);
     return true;
 }

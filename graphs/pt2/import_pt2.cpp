@@ -11,6 +11,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
+#include "graphs/control_flow.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/io/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"
@@ -342,10 +343,8 @@ class Importer {
         call.name = name                   ? name->get<std::string>()
                     : call.outputs.empty() ? call.target
                                            : graph_.tensors[call.outputs[0]].name;
-        if (!call.outputs.empty() && graph_.tensors[call.outputs[0]].name != call.name &&
-            !used_op_names_.insert(call.name).second) {
-            call.name = graph_.tensors[call.outputs[0]].name;
-        }
+        const bool fresh = used_op_names_.insert(call.name).second;  // a body that runs again has the names it had
+        if (!fresh && !call.outputs.empty()) call.name = graph_.tensors[call.outputs[0]].name;
         if (options_.unsupported_is_error && !is_known_aten(call.target)) {
             throw Error(ErrorCode::model,
                         fmt::format("{}: no rule for operator {}", excerpt(call.name), excerpt(call.target)));
@@ -440,47 +439,52 @@ class Importer {
         if (argument.integers.size() != argument.sizes.size()) argument.integers.clear();
     }
 
-    /// Runs the body of wrap_with_set_grad_enabled, wrap_with_autocast and the like in place. A body that runs under a
-    /// condition or repeatedly stays one opaque operator.
-    void import_subgraph(Scope& scope, const Json& node, AtenCall& call, int depth) {
-        const Json* body = nullptr;
-        std::vector<TensorId> operands;
-        int bodies = 0;
+    // ---- higher-order operators: a node that calls graphs
+
+    /// One argument before, between or after the graphs that a node calls.
+    struct Operands {
+        std::vector<TensorId> tensors;  ///< no_tensor for what is no tensor
+        std::optional<bool> truth;      ///< of a condition that the exporter knew
+        bool is_text = false;
+    };
+
+    struct HigherOrder {
+        std::string name;
+        std::vector<const Json*> bodies;
+        std::vector<Operands> operands;
+        std::size_t before = 0;  ///< operands before the first body
+    };
+
+    HigherOrder read_higher_order(const Scope& scope, const Json& node, const AtenCall& call) {
+        HigherOrder result;
         for (const Json& input : node.at("inputs")) {
-            const Json& value = input.at("arg");
-            if (const Json* graph = member(value, "as_graph")) {
-                body = &graph->at("graph");
-                ++bodies;
-            } else if (body) {
-                AtenCall reads;
-                add_argument(scope, input, reads);
-                if (reads.arguments.empty() || reads.arguments[0].tensors.empty()) {
-                    operands.push_back(no_tensor);
-                } else {
-                    operands.insert(operands.end(), reads.arguments[0].tensors.begin(),
-                                    reads.arguments[0].tensors.end());
-                }
+            if (const Json* graph = member(input.at("arg"), "as_graph")) {
+                result.bodies.push_back(&graph->at("graph"));
+                continue;
+            }
+            AtenCall reads;
+            add_argument(scope, input, reads);
+            Operands& operands = result.operands.emplace_back();
+            if (result.bodies.empty()) result.before = result.operands.size();
+            operands.is_text = member(input.at("arg"), "as_string") != nullptr;
+            if (reads.arguments.empty() || reads.arguments[0].tensors.empty()) {
+                operands.tensors = {no_tensor};
+                if (!reads.arguments.empty() && reads.arguments[0].integers.size() == 1)
+                    operands.truth = reads.arguments[0].integers[0] != 0;
+                if (const Json* list = member(input.at("arg"), "as_tensors"); list && list->empty())
+                    operands.tensors.clear();
+                if (const Json* list = member(input.at("arg"), "as_ints"); list) operands.tensors.clear();
+            } else {
+                operands.tensors = std::move(reads.arguments[0].tensors);
             }
         }
-        if (bodies != 1 || !call.target.starts_with("higher_order::wrap") ||
-            body->at("inputs").size() != operands.size()) {
-            std::erase(operands, no_tensor);
-            declare_outputs(scope, node, call);
-            call.name = call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
-            call.arguments = {{"operands", std::move(operands), {}, {}, {}}};
-            graph_.warnings.push_back(fmt::format("{}: the body of {} is not modelled", call.name, call.target));
-            return append_aten(graph_, call);
-        }
-        Scope inner{*body, {}};
-        for (std::size_t i = 0; i < operands.size(); ++i) {
-            const Json* tensor = member(body->at("inputs")[i], "as_tensor");
-            if (tensor && operands[i] != no_tensor) inner.tensors.emplace(tensor->at("name"), operands[i]);
-        }
-        import_nodes(inner, depth + 1);
-        std::vector<TensorId> results;
-        for (const Json& output : body->at("outputs")) {
-            if (const Json* tensor = member(output, "as_tensor")) results.push_back(lookup(inner, tensor->at("name")));
-        }
+        const Json* name = member(node, "name");
+        const std::vector<std::string> outputs = output_names(node);
+        result.name = name ? name->get<std::string>() : outputs.empty() ? call.target : outputs.front();
+        return result;
+    }
+
+    static std::vector<std::string> output_names(const Json& node) {
         std::vector<std::string> names;
         for (const Json& output : node.at("outputs")) {
             if (const Json* tensor = member(output, "as_tensor")) names.push_back(tensor->at("name"));
@@ -488,9 +492,180 @@ class Importer {
                 for (const Json& tensor : *tensors) names.push_back(tensor.at("name"));
             }
         }
-        if (names.size() != results.size())
+        return names;
+    }
+
+    /// Follows the graphs that a node calls: those of wrap_with_set_grad_enabled, wrap_with_autocast and the like in
+    /// place, those of cond, while_loop, scan and map as ONNX's If, Loop and Scan are. Others stay one opaque operator.
+    void import_subgraph(Scope& scope, const Json& node, AtenCall& call, int depth) {
+        const HigherOrder called = read_higher_order(scope, node, call);
+        const std::string_view kind = std::string_view(call.target).substr(std::string_view("higher_order::").size());
+        const std::size_t bodies = called.bodies.size(), operands = called.operands.size();
+        std::optional<std::vector<TensorId>> results;
+        if (kind == "cond" && bodies == 2 && operands == 2) {
+            results = import_cond(called, call, depth);
+        } else if (kind == "while_loop" && bodies == 2 && operands == 2) {
+            results = import_while(called, call, depth);
+        } else if (kind == "scan" && bodies == 1 && operands == 3) {
+            results = import_slices(called, called.operands[0].tensors, called.operands[1].tensors,
+                                    called.operands[2].tensors, call, depth);
+        } else if ((kind == "map_impl" || kind == "map") && bodies == 1 && operands == 2) {
+            results = import_slices(called, {}, called.operands[0].tensors, called.operands[1].tensors, call, depth);
+        } else if (bodies == 1 && (kind.starts_with("wrap") || kind == "invoke_subgraph" || kind == "strict_mode")) {
+            std::vector<TensorId> arguments;
+            for (std::size_t i = called.before; i < operands; ++i) {
+                if (called.operands[i].is_text) continue;
+                const auto& tensors = called.operands[i].tensors;
+                arguments.insert(arguments.end(), tensors.begin(), tensors.end());
+            }
+            if (called.bodies[0]->at("inputs").size() == arguments.size())
+                results = import_body(*called.bodies[0], arguments, call, depth);
+        }
+        if (!results) return append_opaque(scope, node, call, called);
+        const std::vector<std::string> names = output_names(node);
+        if (names.size() != results->size())
             throw Error(ErrorCode::model, fmt::format("{}: body and call differ in outputs", excerpt(call.target)));
-        for (std::size_t i = 0; i < names.size(); ++i) scope.tensors.emplace(names[i], results[i]);
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (!scope.tensors.emplace(names[i], (*results)[i]).second)
+                throw Error(ErrorCode::model, fmt::format("tensor '{}' is produced twice", excerpt(names[i])));
+        }
+    }
+
+    void append_opaque(Scope& scope, const Json& node, AtenCall& call, const HigherOrder& called) {
+        declare_outputs(scope, node, call);
+        call.name = call.outputs.empty() ? call.target : graph_.tensors[call.outputs[0]].name;
+        AtenArgument reads{"operands", {}, {}, {}, {}, {}};
+        for (const Operands& operands : called.operands)
+            reads.tensors.insert(reads.tensors.end(), operands.tensors.begin(), operands.tensors.end());
+        std::erase(reads.tensors, no_tensor);
+        call.arguments = {std::move(reads)};
+        graph_.warnings.push_back(fmt::format("{}: the body of {} is not modelled", call.name, call.target));
+        append_aten(graph_, call);
+    }
+
+    std::vector<TensorId> import_body(const Json& body, const std::vector<TensorId>& operands, const AtenCall& call,
+                                      int depth) {
+        const Json& inputs = body.at("inputs");
+        if (inputs.size() != operands.size())
+            throw Error(ErrorCode::model, fmt::format("{}: a body has {} inputs, not {}", excerpt(call.target),
+                                                      operands.size(), inputs.size()));
+        Scope inner{body, {}};
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            const Json* tensor = member(inputs[i], "as_tensor");
+            if (tensor && operands[i] != no_tensor) inner.tensors.emplace(tensor->at("name"), operands[i]);
+        }
+        import_nodes(inner, depth + 1);
+        std::vector<TensorId> results;
+        for (const Json& output : body.at("outputs")) {
+            if (const Json* tensor = member(output, "as_tensor")) results.push_back(lookup(inner, tensor->at("name")));
+        }
+        return results;
+    }
+
+    /// The host reads a condition on the device before it goes on.
+    void append_read(TensorId condition, const std::string& name, const AtenCall& call) {
+        if (condition == no_tensor) return;
+        append_aten(graph_, {"aten::item", name, call.module, {{"self", {condition}, {}, {}, {}, {}}}, {}});
+    }
+
+    std::vector<TensorId> import_cond(const HigherOrder& called, const AtenCall& call, int depth) {
+        const Operands& condition = called.operands[0];
+        const bool then = take_branch(graph_, options_, called.name, condition.truth,
+                                      called.bodies[0]->at("nodes").size(), called.bodies[1]->at("nodes").size());
+        if (condition.tensors.size() == 1) append_read(condition.tensors[0], called.name, call);
+        return import_body(*called.bodies[then ? 0 : 1], called.operands[1].tensors, call, depth);
+    }
+
+    std::vector<TensorId> import_while(const HigherOrder& called, const AtenCall& call, int depth) {
+        std::vector<TensorId> carried = called.operands[0].tensors;
+        const std::vector<TensorId>& others = called.operands[1].tensors;
+        const std::int64_t passes = passes_of(graph_, options_, called.name, std::nullopt);
+        for (std::int64_t pass = 0;; ++pass) {
+            std::vector<TensorId> operands = carried;
+            operands.insert(operands.end(), others.begin(), others.end());
+            const std::vector<TensorId> condition = import_body(*called.bodies[0], operands, call, depth);
+            if (condition.size() == 1) append_read(condition[0], fmt::format("{}.{}", called.name, pass), call);
+            if (pass == passes) return carried;
+            std::vector<TensorId> next = import_body(*called.bodies[1], operands, call, depth);
+            if (next.size() != carried.size())
+                throw Error(ErrorCode::model, fmt::format("{}: a body does not return what it carries", call.target));
+            carried = std::move(next);
+        }
+    }
+
+    /// scan and map: one pass per slice along the first dimension, whose results are stacked.
+    std::vector<TensorId> import_slices(const HigherOrder& called, std::vector<TensorId> carried,
+                                        const std::vector<TensorId>& sources, const std::vector<TensorId>& others,
+                                        const AtenCall& call, int depth) {
+        const bool sliceable = !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](TensorId id) {
+            return id != no_tensor && !graph_.tensors[id].shape.empty();
+        });
+        if (!sliceable) throw Error(ErrorCode::model, fmt::format("{}: no dimension to slice", excerpt(call.target)));
+        Expression count = graph_.tensors[sources[0]].shape[0];
+        const std::int64_t passes = passes_of(graph_, options_, called.name, graph_.expressions.constant_value(count));
+        if (options_.trip_counts.contains(called.name)) count = graph_.expressions.constant(passes);
+        std::vector<std::vector<TensorId>> stacked;
+        for (std::int64_t pass = 0; pass < passes; ++pass) {
+            std::vector<TensorId> operands = carried;
+            for (const TensorId source : sources) operands.push_back(append_part(source, called.name, call));
+            operands.insert(operands.end(), others.begin(), others.end());
+            const std::vector<TensorId> results = import_body(*called.bodies[0], operands, call, depth);
+            if (results.size() < carried.size())
+                throw Error(ErrorCode::model, fmt::format("{}: a body does not return what it carries", call.target));
+            std::copy_n(results.begin(), carried.size(), carried.begin());
+            stacked.resize(results.size() - carried.size());
+            for (std::size_t i = 0; i < stacked.size(); ++i) stacked[i].push_back(results[carried.size() + i]);
+        }
+        if (stacked.empty()) {
+            const std::size_t returned = called.bodies[0]->at("outputs").size();
+            stacked.resize(returned - std::min(returned, carried.size()));
+        }
+        for (const std::vector<TensorId>& parts : stacked)
+            carried.push_back(append_stack(parts, count, called.name, call));
+        return carried;
+    }
+
+    TensorId new_tensor(const std::string& name, DType dtype, std::vector<Expression> shape) {
+        const auto id = static_cast<TensorId>(graph_.tensors.size());
+        Tensor& tensor = graph_.tensors.emplace_back();
+        tensor.name = fmt::format("{}.{}", name, id);
+        tensor.dtype = dtype;
+        tensor.shape = std::move(shape);
+        return id;
+    }
+
+    TensorId append_part(TensorId source, const std::string& name, const AtenCall& call) {
+        if (graph_.ops.size() >= options_.max_nodes)
+            throw Error(ErrorCode::limit, fmt::format("more than {} operators (--max-nodes)", options_.max_nodes));
+        const std::vector<Expression> shape(graph_.tensors[source].shape.begin() + 1,
+                                            graph_.tensors[source].shape.end());
+        const TensorId part = new_tensor(name, graph_.tensors[source].dtype, shape);
+        append_aten(graph_, {"aten::select",
+                             graph_.tensors[part].name,
+                             call.module,
+                             {{"self", {source}, {}, {}, {}, {}}, {"dim", {}, {0}, {}, {}, {}}},
+                             {part}});
+        return part;
+    }
+
+    TensorId append_stack(const std::vector<TensorId>& parts, Expression count, const std::string& name,
+                          const AtenCall& call) {
+        std::vector<Expression> shape{count};
+        DType dtype = DType::f32;
+        if (!parts.empty()) {
+            const Tensor& part = graph_.tensors[parts.front()];
+            dtype = part.dtype;
+            shape.insert(shape.end(), part.shape.begin(), part.shape.end());
+        }
+        const TensorId whole = new_tensor(name, dtype, std::move(shape));
+        if (!parts.empty()) {
+            append_aten(graph_, {"aten::stack",
+                                 graph_.tensors[whole].name,
+                                 call.module,
+                                 {{"tensors", parts, {}, {}, {}, {}}, {"dim", {}, {0}, {}, {}, {}}},
+                                 {whole}});
+        }
+        return whole;
     }
 
     /// Sets the module path of a call and notes which modules began since the last one.

@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
@@ -60,18 +64,19 @@ class Interpreter {
             const InputShape* shape = given_shape(forward.parameters[i], i - 1);
             used += shape != nullptr;
             const bool optional = i < forward.defaults.size() && !forward.defaults[i].as<Unknown>();
+            const ValueType type = i < forward.types.size() ? forward.types[i] : ValueType::other;
             if (shape) {
-                arguments.push_back(declare_input(forward.parameters[i], *shape));
+                arguments.push_back(argument(forward.parameters[i], type, *shape));
             } else {
                 arguments.push_back(optional ? forward.defaults[i] : Value{});
-                if (!optional) missing.push_back(forward.parameters[i]);
+                if (!optional) missing.push_back(forward.parameters[i] + (is_number(type) ? " (a number)" : ""));
             }
         }
         if (!missing.empty()) {
             throw Error(
                 ErrorCode::usage,
                 fmt::format("a TorchScript file does not say what shapes its inputs have; give those of {}, e.g. "
-                            "--input float:batchx3x224x224,long:batchxseq",
+                            "--input float:batchx3x224x224,long:batchxseq,long=5",
                             fmt::join(missing, ", ")));
         }
         if (used < options_.input_shapes.size())
@@ -87,6 +92,50 @@ class Interpreter {
             place += shape.input.empty();
         }
         return nullptr;
+    }
+
+    static bool is_number(ValueType type) {
+        return type == ValueType::integer || type == ValueType::real || type == ValueType::boolean;
+    }
+
+    Value argument(const std::string& name, ValueType type, const InputShape& given) {
+        if (!given.value.empty()) {
+            if (type == ValueType::tensor || type == ValueType::tensors)
+                throw Error(ErrorCode::usage,
+                            fmt::format("input {} is a tensor: give its shape, e.g. --input float:4x3", name));
+            return number(name, type, given);
+        }
+        if (is_number(type)) {
+            const std::string_view example = type == ValueType::integer ? "long=5"
+                                             : type == ValueType::real  ? "float=0.5"
+                                                                        : "bool=true";
+            throw Error(ErrorCode::usage,
+                        fmt::format("input {} is a number: give its value, e.g. --input {}", name, example));
+        }
+        Value tensor = declare_input(name, given);
+        if (type != ValueType::tensors) return tensor;
+        return Sequence{std::make_shared<std::vector<Value>>(1, std::move(tensor)), nullptr};
+    }
+
+    /// The value that the user gives for a number: of the type that the program declares, else of the type given.
+    Value number(const std::string& name, ValueType type, const InputShape& given) {
+        const std::string& text = given.value;
+        const auto parsed = [&](auto value) {
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+        };
+        const bool other = type == ValueType::other;
+        if (type == ValueType::boolean || (other && given.dtype == DType::boolean)) {
+            if (text == "true" || text == "1") return true;
+            if (text == "false" || text == "0") return false;
+        } else if (type == ValueType::real || (other && given.dtype && is_float(*given.dtype))) {
+            if (const auto real = parsed(double{})) return *real;
+        } else if (const auto integer = parsed(std::int64_t{})) {
+            return graph_.expressions.constant(*integer);
+        } else if (!parsed(double{})) {
+            return graph_.expressions.parse(text);
+        }
+        throw Error(ErrorCode::usage, fmt::format("input {}: '{}' is not a value of its type", name, text));
     }
 
     Value declare_input(const std::string& name, const InputShape& given) {
@@ -226,6 +275,7 @@ class Interpreter {
             const auto* message = arguments.empty() ? nullptr : arguments[0].as<std::string>();
             throw Raised{message ? *message : std::string{}};
         }
+        note_change(node, arguments);
         if (run_structure(node, frame, arguments)) return;
         for (Value& argument : arguments) {  // operators ask any tensor for its type
             if (argument.as<StoredTensor>()) argument = TensorValue{tensor_of(argument)};
@@ -270,7 +320,7 @@ class Interpreter {
 
     void set_unknown(const Node& node, Frame& frame) {
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-            const bool tensor = i < node.output_types.size() && node.output_types[i] == OutputType::tensor;
+            const bool tensor = i < node.output_types.size() && node.output_types[i] == ValueType::tensor;
             frame.at(node.outputs[i]) =
                 tensor ? Value(TensorValue{declare({DType::f32, {}, false}, "unknown")}) : Value(Unknown{});
         }
@@ -336,47 +386,108 @@ class Interpreter {
         throw Error(ErrorCode::model, fmt::format("{}: a malformed {}", place(), excerpt(node.kind)));
     }
 
+    // ---- conditions and loops
+
+    /// What was decided about a condition on data.
+    struct Choice {
+        bool then = true;
+        bool steers = false;  ///< the branches give different numbers, so that later conditions depend on it
+        std::size_t taken = 0, left = 0;  ///< operators of the branch taken and of the other
+    };
+
     void run_if(const Node& node, Frame& frame) {
         if (node.inputs.empty() || node.blocks.size() != 2) malformed(node);
         if (const auto condition = truth_of(graph_, frame.at(node.inputs[0])))
             return set_all(node, frame, run_block(node.blocks[*condition ? 0 : 1], frame));
-        // Told by its place in the program: another branch taken elsewhere must not change it.
+        // The name holds the place in the program: another branch taken elsewhere does not change it.
         const std::string name = fmt::format("{}.if{}", place(), node.inputs[0]);
         if (const auto option = options_.branches.find(name); option != options_.branches.end())
             return set_all(node, frame, run_block(node.blocks[option->second ? 0 : 1], frame));
-        run_both(node, frame, name);
+        const auto known = choices_.find(name);
+        if (known == choices_.end()) return run_both(node, frame, name);
+        const Mark begin = mark();
+        report(name, known->second);
+        auto results = attempt(node.blocks[known->second.then ? 0 : 1], frame);
+        if (!results) {
+            remove(begin, mark());
+            results = run_block(node.blocks[known->second.then ? 1 : 0], frame);
+        }
+        set_all(node, frame, std::move(*results));
     }
 
-    /// Condition on data: runs both branches and keeps the one with more operators. A branch that raises is an error
-    /// path and no alternative.
+    /// Condition on data: runs both branches and keeps the one with more operators, of equally many the one that lets
+    /// a loop go on. A branch that raises is an error path and no alternative.
     void run_both(const Node& node, Frame& frame, const std::string& name) {
+        const Tentative tentative(*this);
         const Mark begin = mark();
         auto first = attempt(node.blocks[0], frame);
         const Mark middle = mark();
+        std::vector<Change> changes = take_back(begin.changes);
         auto second = attempt(node.blocks[1], frame);
         if (!first && !second) throw Raised{};
         const std::size_t first_count = middle.ops - begin.ops, second_count = graph_.ops.size() - middle.ops;
-        const bool then = first && (!second || first_count >= second_count);
+        const bool* goes_on = first && second ? first_difference(*first, *second) : nullptr;
+        const bool equal_prefers_first = !goes_on || *goes_on;
+        const bool then =
+            first && (!second || first_count > second_count || (first_count == second_count && equal_prefers_first));
+        if (then) {
+            take_back(begin.changes);
+            for (Change& change : changes) apply(change);
+        }
         remove(then ? middle : begin, then ? mark() : middle);
-        if (first && second && first_count + second_count > 0) {
-            graph_.undecided.push_back({name, then});
-            graph_.warnings.push_back(fmt::format(
-                "{}: the condition depends on data or on a symbol; the branch with {} operators is taken, not the one "
-                "with {} (--branch {}={})",
-                name, std::max(first_count, second_count), std::min(first_count, second_count), name,
-                then ? "else" : "then"));
+        if (first && second && (goes_on || first_count + second_count > 0)) {
+            const auto [least, most] = std::minmax(first_count, second_count);
+            const auto [choice, added] = choices_.insert({name, {then, goes_on != nullptr, most, least}});
+            report(name, choice->second);
         }
         set_all(node, frame, then ? std::move(*first) : std::move(*second));
     }
 
-    /// How far the graph has grown.
+    /// Truth, in `a`, of the first number in which two branches' results differ (true unless it is a truth value);
+    /// null where none does.
+    static const bool* first_difference(const std::vector<Value>& a, const std::vector<Value>& b) {
+        static constexpr bool yes = true;
+        for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+            if (is_same(a[i], b[i]) != false) continue;
+            const auto* truth = a[i].as<bool>();
+            return truth ? truth : &yes;
+        }
+        return nullptr;
+    }
+
+    /// Whether two numbers or texts are the same; nullopt for anything else.
+    static std::optional<bool> is_same(const Value& a, const Value& b) {
+        const auto compared = [&]<class T>(const T* x) -> std::optional<bool> {
+            const auto* y = b.as<T>();
+            return x && y ? std::optional(*x == *y) : std::nullopt;
+        };
+        if (const auto same = compared(a.as<bool>())) return same;
+        if (const auto same = compared(a.as<Expression>())) return same;
+        if (const auto same = compared(a.as<double>())) return same;
+        return compared(a.as<std::string>());
+    }
+
+    /// Notes a decision for the loop around it and, the first time, for the user.
+    void report(const std::string& name, const Choice& choice) {
+        if (choice.steers) decided_.push_back(name);
+        if (!reported_.insert(name).second) return;
+        graph_.undecided.push_back({name, choice.then});
+        const std::string taken =
+            choice.taken + choice.left == 0
+                ? fmt::format("its {} branch is taken", choice.then ? "then" : "else")
+                : fmt::format("the branch with {} operators is taken, not the one with {}", choice.taken, choice.left);
+        graph_.warnings.push_back(fmt::format("{}: the condition depends on data or on a symbol; {} (--branch {}={})",
+                                              name, taken, name, choice.then ? "else" : "then"));
+    }
+
+    /// How far the graph has grown, and which changes to lists and attributes are noted.
     struct Mark {
-        std::size_t ops, tensors, calls, undecided, warnings;
+        std::size_t ops, tensors, calls, undecided, warnings, changes;
     };
 
     Mark mark() const {
-        return {graph_.ops.size(), graph_.tensors.size(), graph_.module_calls.size(), graph_.undecided.size(),
-                graph_.warnings.size()};
+        return {graph_.ops.size(),       graph_.tensors.size(),  graph_.module_calls.size(),
+                graph_.undecided.size(), graph_.warnings.size(), changes_.size()};
     }
 
     /// Takes back what was appended between two marks.
@@ -385,6 +496,7 @@ class Interpreter {
             items.erase(items.begin() + static_cast<std::ptrdiff_t>(from),
                         items.begin() + static_cast<std::ptrdiff_t>(to));
         };
+        for (std::size_t i = begin.undecided; i < end.undecided; ++i) reported_.erase(graph_.undecided[i].name);
         erase(graph_.ops, begin.ops, end.ops);
         erase(graph_.module_calls, begin.calls, end.calls);
         erase(graph_.undecided, begin.undecided, end.undecided);
@@ -395,6 +507,67 @@ class Interpreter {
             tensor.producer =
                 tensor.producer < end.ops ? no_op : tensor.producer - static_cast<OpId>(end.ops - begin.ops);
         }
+    }
+
+    /// A list, or an attribute of an object, before it was changed.
+    struct Change {
+        std::shared_ptr<std::vector<Value>> items;  ///< null for an attribute
+        std::vector<Value> held;
+        std::uint32_t object = 0;
+        std::string attribute;
+        Value value;
+    };
+
+    /// While one lives, changes to lists and attributes are noted, so that they can be taken back.
+    struct Tentative {
+        explicit Tentative(Interpreter& interpreter) : owner(interpreter) { ++owner.tentative_; }
+        ~Tentative() {
+            if (--owner.tentative_ == 0) owner.changes_.clear();
+        }
+        Tentative(const Tentative&) = delete;
+        Tentative& operator=(const Tentative&) = delete;
+        Interpreter& owner;
+    };
+
+    void note_change(const Node& node, const std::vector<Value>& arguments) {
+        if (tentative_ == 0 || arguments.empty()) return;
+        static constexpr std::string_view changing[] = {
+            "aten::append", "aten::extend",  "aten::add_",  "aten::insert", "aten::pop",       "aten::_set_item",
+            "aten::Delete", "aten::reverse", "aten::clear", "aten::sort",   "aten::setdefault"};
+        if (const auto* held = arguments[0].as<ObjectValue>(); held && node.kind == "prim::SetAttr") {
+            const auto& attributes = object(arguments[0]).attributes;
+            const auto found = attributes.find(node.name);
+            changes_.push_back(
+                {nullptr, {}, held->index, node.name, found == attributes.end() ? Value{} : found->second});
+        }
+        const auto* sequence = arguments[0].as<Sequence>();
+        if (!sequence || std::find(std::begin(changing), std::end(changing), node.kind) == std::end(changing)) return;
+        take_steps(sequence->items->size() / items_per_step);
+        changes_.push_back({sequence->items, *sequence->items, 0, {}, {}});
+        if (sequence->keys) changes_.push_back({sequence->keys, *sequence->keys, 0, {}, {}});
+    }
+
+    /// Exchanges what is held with what is noted.
+    void exchange(Change& change) {
+        if (change.items) {
+            std::swap(*change.items, change.held);
+        } else {
+            std::swap(program_.objects[change.object].attributes[change.attribute], change.value);
+        }
+    }
+
+    /// Takes back the changes noted since there were `count`; returns them for apply().
+    std::vector<Change> take_back(std::size_t count) {
+        for (std::size_t i = changes_.size(); i-- > count;) exchange(changes_[i]);
+        const auto begin = changes_.begin() + static_cast<std::ptrdiff_t>(count);
+        std::vector<Change> taken(std::make_move_iterator(begin), std::make_move_iterator(changes_.end()));
+        changes_.resize(count);
+        return taken;
+    }
+
+    void apply(Change& change) {
+        exchange(change);
+        changes_.push_back(std::move(change));
     }
 
     std::optional<std::vector<Value>> attempt(const Block& block, Frame& frame) {
@@ -415,35 +588,107 @@ class Interpreter {
         const std::string name = fmt::format("loop{}", loops_++);
         const auto* bound = frame.at(node.inputs[0]).as<Expression>();
         std::optional<std::int64_t> passes = bound ? graph_.expressions.constant_value(*bound) : std::nullopt;
-        bool assumed = false;
-        const auto assume = [&] {
-            assumed = true;
-            const auto option = options_.trip_counts.find(name);
-            if (option != options_.trip_counts.end()) return option->second;
-            graph_.warnings.push_back(fmt::format(
-                "{}: the number of passes of {} depends on data or on a symbol; one is counted (--trip {}=N)",
-                module_.empty() ? "forward" : module_, name, name));
+        const auto option = options_.trip_counts.find(name);
+        const bool given = option != options_.trip_counts.end();
+        const auto warn = [&](const std::string& what) {
+            graph_.warnings.push_back(
+                fmt::format("{}: {} (--trip {}=N)", module_.empty() ? "forward" : module_, what, name));
+        };
+        const auto count_one = [&] {
+            warn(fmt::format("the number of passes of {} depends on data or on a symbol; one is counted", name));
             return std::int64_t{1};
         };
-        if (!passes) passes = assume();
+        if (given) {
+            passes = option->second;
+        } else if (!passes) {
+            passes = count_one();
+        }
         Value condition = frame.at(node.inputs[1]);
         std::vector<Value> carried;
         for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(frame.at(node.inputs[i]));
-        for (std::int64_t i = 0; i < *passes; ++i) {
+        const std::size_t first_decision = decided_.size();
+        std::int64_t done = 0;
+        for (; done < *passes; ++done) {
             take_steps(1);
             const auto goes_on = truth_of(graph_, condition);
             if (goes_on == false) break;
-            if (!goes_on && !assumed) passes = std::min(*passes, i + assume());
-            if (i >= *passes) break;
-            if (body.inputs.size() != carried.size() + 1) malformed(node);
-            frame.at(body.inputs[0]) = graph_.expressions.constant(i);
-            for (std::size_t k = 0; k < carried.size(); ++k) frame.at(body.inputs[k + 1]) = std::move(carried[k]);
-            carried = run_block(body, frame);
-            if (carried.empty()) malformed(node);
-            condition = std::move(carried.front());
-            carried.erase(carried.begin());
+            if (!goes_on && !given && bound && *passes > std::max<std::int64_t>(done, 1)) {
+                passes = std::max(done, count_one());
+                if (done == *passes) break;
+            }
+            if (body.inputs.size() != carried.size() + 1 || body.outputs.size() != body.inputs.size()) malformed(node);
+            const Pass pass{body, frame, carried, graph_.expressions.constant(done)};
+            bool idle = false;
+            std::vector<Value> results = done == 0 ? first_pass(pass, idle) : run_pass(pass);
+            condition = std::move(results.front());
+            results.erase(results.begin());
+            carried = std::move(results);
+            if (idle && !given && *passes == std::numeric_limits<std::int64_t>::max()) passes = count_one();
         }
+        if (!given && done > 1 && decided_.size() > first_decision) {
+            warn(
+                fmt::format("{} ends earlier than after its {} passes where {} says so, which depends on data; all "
+                            "are counted",
+                            name, done, decided_[first_decision]));
+        }
+        decided_.resize(first_decision);
         set_all(node, frame, std::move(carried));
+    }
+
+    struct Pass {
+        const Block& body;
+        Frame& frame;
+        const std::vector<Value>& carried;
+        Expression index;
+    };
+
+    std::vector<Value> run_pass(const Pass& pass) {
+        pass.frame.at(pass.body.inputs[0]) = pass.index;
+        for (std::size_t k = 0; k < pass.carried.size(); ++k) pass.frame.at(pass.body.inputs[k + 1]) = pass.carried[k];
+        return run_block(pass.body, pass.frame);
+    }
+
+    /// The first pass of a loop. Where it ends the loop because of how conditions on data were decided (`break` and
+    /// `return` are such conditions), these are decided the other way, from the last one on, and the pass runs again.
+    /// `idle`: such a condition alone can end the loop, since the pass changed no number.
+    std::vector<Value> first_pass(const Pass& pass, bool& idle) {
+        const Tentative tentative(*this);
+        const Mark begin = mark();
+        const std::size_t first_decision = decided_.size();
+        const std::uint64_t loops = loops_;
+        std::vector<Value> results = run_pass(pass);
+        const auto ends = [&] { return truth_of(graph_, results.front()) == false; };
+        const auto again = [&] {
+            take_back(begin.changes);
+            remove(begin, mark());
+            decided_.resize(first_decision);
+            loops_ = loops;
+            results = run_pass(pass);
+        };
+        const auto flip = [&](const std::string& name) {
+            Choice& choice = choices_.at(name);
+            choice.then = !choice.then;
+            std::swap(choice.taken, choice.left);
+        };
+        std::vector<std::string> flipped;
+        while (ends()) {
+            const auto end = decided_.rend() - static_cast<std::ptrdiff_t>(first_decision);
+            const auto last =
+                std::find_if(decided_.rbegin(), end, [&](const std::string& name) { return !settled_.contains(name); });
+            if (last == end) break;
+            flipped.push_back(*last);
+            settled_.insert(*last);
+            flip(flipped.back());
+            again();
+        }
+        if (ends() && !flipped.empty()) {
+            for (const std::string& name : flipped) flip(name);
+            again();
+        }
+        idle = decided_.size() > first_decision && changes_.size() == begin.changes;
+        for (std::size_t i = 0; i < pass.carried.size(); ++i)
+            idle = idle && is_same(pass.carried[i], results[i + 1]).value_or(true);
+        return results;
     }
 
     // ---- operators
@@ -539,15 +784,17 @@ class Interpreter {
             return Value(TensorValue{call.outputs.back()});
         };
         const AtenOutput unknown{DType::f32, {}, false};
-        if (node.outputs.size() == 1 && node.output_types.at(0) == OutputType::tensors) {
-            if (!types) return set(node, frame, Unknown{});
+        if (node.outputs.size() == 1 && node.output_types.at(0) == ValueType::tensors) {
+            const std::vector<AtenOutput> unpacked(std::max<std::size_t>(node.list_items, 1), unknown);
             std::vector<Value> items;
-            for (const AtenOutput& type : *types) items.push_back(add(type, types->size() == 1));
+            for (const AtenOutput& type : types.value_or(unpacked))
+                items.push_back(add(type, types && types->size() == 1));
+            if (!types && node.list_items == 0) return set(node, frame, Unknown{});
             return set(node, frame, Sequence{std::make_shared<std::vector<Value>>(std::move(items)), nullptr});
         }
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
             const bool known = types && i < types->size();
-            const bool tensor = node.output_types.at(i) == OutputType::tensor;
+            const bool tensor = node.output_types.at(i) == ValueType::tensor;
             frame.at(node.outputs[i]) =
                 tensor ? add(known ? (*types)[i] : unknown, node.outputs.size() == 1) : Value(Unknown{});
         }
@@ -562,6 +809,11 @@ class Interpreter {
     std::string module_;
     std::uint64_t steps_ = 0;
     std::uint64_t loops_ = 0;
+    std::unordered_map<std::string, Choice> choices_;     ///< by the name of the condition
+    std::unordered_set<std::string> reported_, settled_;  ///< conditions: warned of, tried by a loop
+    std::vector<std::string> decided_;                    ///< conditions that steer, in execution order
+    int tentative_ = 0;
+    std::vector<Change> changes_;
 };
 
 }  // namespace

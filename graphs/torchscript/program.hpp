@@ -59,18 +59,19 @@ struct Block {
     std::vector<Node> nodes;
 };
 
-/// How an output is typed in the program: what to expect of an operator without a shape rule.
-enum class OutputType : std::uint8_t { other, tensor, tensors };
+/// How the program types a parameter or an output.
+enum class ValueType : std::uint8_t { other, tensor, tensors, integer, real, boolean };
 
 struct Node {
     std::string kind;  ///< "aten::conv2d", "prim::If"
     std::string name;  ///< of the attribute or method it names; for operators, of its first output
     std::vector<std::uint32_t> inputs, outputs;
-    std::vector<OutputType> output_types;
+    std::vector<ValueType> output_types;
     std::vector<std::string> arguments;  ///< names of the inputs in the operator's schema; may be empty
     std::vector<Block> blocks;
-    Value constant;              ///< of prim::Constant
-    std::uint32_t function = 0;  ///< of prim::CallFunction
+    std::uint32_t list_items = 0;  ///< of the list it returns, where the program unpacks it; 0: not known
+    Value constant;                ///< of prim::Constant
+    std::uint32_t function = 0;    ///< of prim::CallFunction
 };
 
 struct Function {
@@ -79,6 +80,7 @@ struct Function {
     std::vector<std::string> parameters;  ///< names of the body's inputs, the object itself first
     std::vector<Value> defaults;          ///< one per parameter; Unknown where it must be given
     Block body;
+    std::vector<ValueType> types = {};  ///< one per parameter; may be empty
 };
 
 struct Object {

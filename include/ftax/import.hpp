@@ -11,11 +11,13 @@
 
 namespace ftax {
 
-/// Shape (and optionally type) the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224".
+/// Shape (and optionally type) the user gives for a graph input: "images" → "4x3x224x224" or "batchx3x224x224"; for a
+/// TorchScript parameter that is a number, its value.
 struct InputShape {
     std::string input;              ///< empty: the next input of those that are not named
     std::vector<std::string> dims;  ///< integers or expressions of symbols
     std::optional<DType> dtype;
+    std::string value = {};  ///< "5", "0.5", "true" or a symbol; empty for a tensor
 };
 
 /// How a decoder keeps the keys and values of earlier tokens, where the model is built from its config.json.

@@ -20,7 +20,7 @@ void add_import_options(Verb verb, ModelArguments& arguments) {
     repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128").type_name("NAME=N");
     repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224").type_name("INPUT:DIMS");
     verb.add_option("--input", arguments.inputs,
-                    "types and shapes of all inputs, in order: float:batchx3x224x224,long:4x128")
+                    "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5")
         .type_name("TYPE:DIMS,...");
     repeatable("--trip", arguments.trips, "trip count of a loop").type_name("LOOP=N");
     repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")

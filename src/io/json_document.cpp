@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "src/core/excerpt.hpp"
 #include "src/io/escape.hpp"
@@ -15,35 +14,69 @@ namespace {
 
 using nlohmann::json;
 
-/// Follows the parser through the document: where it is, and which keys the open objects already have.
-class Position {
+/// Builds the document while it is parsed, and knows where it is. A parser's callback would do, but each of its events
+/// searches the whole of the object around it.
+class Builder {
   public:
-    Position(const std::string& origin, const JsonRules& rules) : origin_(origin), rules_(rules) {}
+    Builder(const std::string& origin, const JsonRules& rules, std::string_view text)
+        : origin_(origin), rules_(rules), text_(text) {}
 
-    bool operator()(int, json::parse_event_t event, json& value) {
-        switch (event) {
-            case json::parse_event_t::object_start:
-            case json::parse_event_t::array_start:
-                if (open_.size() == rules_.deepest_level) {
-                    throw Error(ErrorCode::limit, fmt::format("{}: {}: nested deeper than {} levels", origin_, path(),
-                                                              rules_.deepest_level));
-                }
-                open_.push_back({event == json::parse_event_t::object_start, {}, {}, 0});
-                break;
-            case json::parse_event_t::key:
-                open_.back().key = value.get<std::string>();
-                if (!open_.back().keys.insert(open_.back().key).second) {
-                    throw Error(rules_.malformed, fmt::format("{}: {}: occurs twice", origin_, path()));
-                }
-                break;
-            case json::parse_event_t::object_end:
-            case json::parse_event_t::array_end:
-                open_.pop_back();
-                [[fallthrough]];
-            case json::parse_event_t::value:
-                if (!open_.empty()) ++open_.back().index;
-                break;
-        }
+    [[nodiscard]] json take() { return std::move(root_); }
+
+    // What nlohmann::json::sax_parse calls.
+    bool null() { return add(nullptr), true; }
+    bool boolean(bool value) { return add(value), true; }
+    bool number_integer(json::number_integer_t value) { return add(value), true; }
+    bool number_unsigned(json::number_unsigned_t value) { return add(value), true; }
+    bool number_float(json::number_float_t value, const std::string&) { return add(value), true; }
+    bool string(std::string& value) { return add(std::move(value)), true; }
+    bool binary(json::binary_t&) { return false; }
+    bool start_object(std::size_t) { return open(json::object()); }
+    bool start_array(std::size_t) { return open(json::array()); }
+    bool end_object() { return close(); }
+    bool end_array() { return close(); }
+
+    bool key(std::string& name) {
+        Level& level = open_.back();
+        const auto [slot, added] = level.container->get_ref<json::object_t&>().emplace(name, nullptr);
+        level.key = &slot->first, level.slot = &slot->second;
+        if (!added) throw Error(rules_.malformed, fmt::format("{}: {}: occurs twice", origin_, path()));
+        return true;
+    }
+
+    bool parse_error(std::size_t byte, const std::string&, const json::exception& error) {
+        constexpr int number_out_of_range = 406;  // Source: the library's documentation, "Exceptions"
+        if (error.id == number_out_of_range)
+            throw Error(rules_.malformed, fmt::format("{}: {}: a number too large for a double", origin_, path()));
+        throw Error(rules_.malformed, fmt::format("{}:{}: {}: not valid JSON", origin_, line_and_column(byte), path()));
+    }
+
+  private:
+    struct Level {
+        json* container = nullptr;
+        json* slot = nullptr;              ///< of an object: where the next value goes
+        const std::string* key = nullptr;  ///< of an object: the last one
+    };
+
+    json* add(json value) {
+        if (open_.empty()) return &(root_ = std::move(value));
+        const Level& level = open_.back();
+        if (level.slot) return &(*level.slot = std::move(value));
+        auto& items = level.container->get_ref<json::array_t&>();
+        items.push_back(std::move(value));
+        return &items.back();
+    }
+
+    bool open(json container) {
+        if (open_.size() == rules_.deepest_level)
+            throw Error(ErrorCode::limit,
+                        fmt::format("{}: {}: nested deeper than {} levels", origin_, path(), rules_.deepest_level));
+        open_.push_back({add(std::move(container))});
+        return true;
+    }
+
+    bool close() {
+        open_.pop_back();
         return true;
     }
 
@@ -55,46 +88,36 @@ class Position {
             const Level& level = open_[i];
             if (i >= first && i + last < open_.size()) {
                 if (i == first) result += "…";
-            } else if (!level.object) {
-                result += fmt::format("[{}]", level.index);
-            } else if (!level.key.empty()) {
-                result += (result.empty() ? "" : ".") + escape_terminal(excerpt(level.key));
+            } else if (level.container->is_array()) {
+                const bool opened = i + 1 < open_.size();  // its last item is the one that is open
+                result += fmt::format("[{}]", level.container->size() - (opened ? 1 : 0));
+            } else if (level.key) {
+                result += (result.empty() ? "" : ".") + escape_terminal(excerpt(*level.key));
             }
         }
         return result.empty() ? "the document" : result;
     }
 
-  private:
-    struct Level {
-        bool object = false;
-        std::string key;
-        std::set<std::string, std::less<>> keys;
-        std::size_t index = 0;
-    };
+    [[nodiscard]] std::string line_and_column(std::size_t byte) const {
+        const std::string_view before = text_.substr(0, std::min(byte > 0 ? byte - 1 : 0, text_.size()));
+        const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+        const std::size_t line_start = before.rfind('\n') + 1;
+        return fmt::format("{}:{}", line, before.size() - line_start + 1);
+    }
+
     const std::string& origin_;
     const JsonRules& rules_;
+    std::string_view text_;
+    json root_;
     std::vector<Level> open_;
 };
-
-std::string line_and_column(std::string_view text, std::size_t byte) {
-    const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const std::size_t line_start = before.rfind('\n') + 1;
-    return fmt::format("{}:{}", line, before.size() - line_start + 1);
-}
 
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& origin, const JsonRules& rules) {
-    Position position(origin, rules);
-    try {
-        return json::parse(text, std::ref(position));
-    } catch (const json::parse_error& error) {
-        throw Error(rules.malformed, fmt::format("{}:{}: {}: not valid JSON", origin, line_and_column(text, error.byte),
-                                                 position.path()));
-    } catch (const json::out_of_range&) {
-        throw Error(rules.malformed, fmt::format("{}: {}: a number too large for a double", origin, position.path()));
-    }
+    Builder builder(origin, rules, text);
+    static_cast<void>(json::sax_parse(text, &builder));
+    return builder.take();
 }
 
 std::string to_text(const nlohmann::ordered_json& value) {

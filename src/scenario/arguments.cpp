@@ -144,19 +144,28 @@ std::pair<std::string, bool> parse_branch(std::string_view text) {
 }
 
 InputShape parse_input_shape(std::string_view text) {
+    if (const std::size_t equals = text.find('='); equals != std::string_view::npos && equals > 0)
+        return {.input = std::string(text.substr(0, equals)),
+                .dims = {},
+                .dtype = {},
+                .value = std::string(text.substr(equals + 1))};
     const auto [input, dims] = split_at_colon(text, "--shapes", "INPUT:4x3x224x224");
     return {.input = std::string(input), .dims = parse_dims(dims, text), .dtype = {}};
 }
 
 InputShape parse_input_type(std::string_view text) {
     static const std::map<std::string_view, DType> torch_names = {
-        {"float", DType::f32},     {"double", DType::f64}, {"half", DType::f16},
-        {"bfloat16", DType::bf16}, {"long", DType::i64},   {"int", DType::i32},
-        {"short", DType::i16},     {"char", DType::i8},    {"byte", DType::u8}};
-    const auto [type, dims] = split_at_colon(text, "--input", "float:4x3x224x224");
+        {"float", DType::f32}, {"double", DType::f64},  {"half", DType::f16},  {"bfloat16", DType::bf16},
+        {"long", DType::i64},  {"int", DType::i32},     {"short", DType::i16}, {"char", DType::i8},
+        {"byte", DType::u8},   {"bool", DType::boolean}};
+    const std::size_t equals = text.find('=');
+    const bool number = equals != std::string_view::npos && equals + 1 < text.size();
+    const auto [type, dims] = number ? std::pair(text.substr(0, equals), text.substr(equals + 1))
+                                     : split_at_colon(text, "--input", "float:4x3x224x224 or long=5");
     const auto found = torch_names.find(type);
     const auto dtype = found != torch_names.end() ? std::optional(found->second) : dtype_from_name(type);
     if (!dtype) throw Error(ErrorCode::usage, fmt::format("--input '{}': no type is called '{}'", text, type));
+    if (number) return {.input = {}, .dims = {}, .dtype = dtype, .value = std::string(dims)};
     return {.input = {}, .dims = parse_dims(dims, text), .dtype = dtype};
 }
 

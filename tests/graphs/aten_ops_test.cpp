@@ -43,6 +43,46 @@ TEST_CASE("the fast path of multi-head attention is the products and the fused a
     CHECK(graph.tensors[call.outputs[0]].producer == graph.ops.size() - 1);
 }
 
+TEST_CASE("the fast path of an encoder layer is its attention, two norms and two linear layers") {
+    for (const bool norm_first : {false, true}) {
+        Graph graph;
+        const auto tensor = [&](const std::string& name, const std::vector<std::int64_t>& dims) {
+            Tensor result;
+            result.name = name;
+            for (const std::int64_t dim : dims) result.shape.push_back(graph.expressions.constant(dim));
+            graph.tensors.push_back(std::move(result));
+            return static_cast<TensorId>(graph.tensors.size() - 1);
+        };
+        AtenCall call;
+        call.target = "aten::_transformer_encoder_layer_fwd";
+        call.name = "layer";
+        const auto add = [&](const char* name, const std::vector<std::int64_t>& dims) {
+            call.arguments.push_back({name, {tensor(name, dims)}, {}, {}, {}, {}});
+        };
+        add("src", {2, 5, 12});
+        call.arguments.push_back({"embed_dim", {}, {12}, {}, {}, {}});
+        call.arguments.push_back({"num_heads", {}, {3}, {}, {}, {}});
+        add("qkv_weight", {36, 12}), add("qkv_bias", {36}), add("proj_weight", {12, 12}), add("proj_bias", {12});
+        call.arguments.push_back({"use_gelu", {}, {1}, {}, {}, {}});
+        call.arguments.push_back({"norm_first", {}, {norm_first ? 1 : 0}, {}, {}, {}});
+        add("norm_weight_1", {12}), add("norm_bias_1", {12}), add("norm_weight_2", {12}), add("norm_bias_2", {12});
+        add("ffn_weight_1", {48, 12}), add("ffn_bias_1", {48}), add("ffn_weight_2", {12, 48}), add("ffn_bias_2", {12});
+        call.outputs = {tensor("y", {2, 5, 12})};
+        append_aten(graph, call);
+
+        std::int64_t flops = 0, norms = 0;
+        const BoundShapes bound = bind(graph, {});
+        for (const Op& op : graph.ops) {
+            norms += op.kind == OpKind::layer_norm;
+            if (op.kind == OpKind::linear) flops += work_of(graph, op, bound).flops;
+        }
+        CHECK(norms == 2);
+        CHECK(flops == 2 * (2 * 5 * 12 * (36 + 12 + 48 + 48)));
+        CHECK(graph.tensors[call.outputs[0]].producer == graph.ops.size() - 1);
+        CHECK(graph.ops.front().kind == (norm_first ? OpKind::layer_norm : OpKind::linear));
+    }
+}
+
 TEST_CASE("an empty vector before the other parts of a concatenation does not count") {
     Graph graph;
     for (const auto& shape : {std::vector<std::int64_t>{0}, {2, 4, 7, 8}, {2, 4, 7, 8}}) {

@@ -1,7 +1,10 @@
 // The only unit of the importers that includes LibTorch. Its include folder brings another version of fmt along, hence
 // no fmt here.
+#include <torch/csrc/jit/runtime/custom_operator.h>
 #include <torch/script.h>
 
+#include <algorithm>
+#include <memory>
 #include <unordered_map>
 
 #include "ftax/error.hpp"
@@ -114,7 +117,10 @@ class Translator {
         if (function->isGraphFunction()) {
             const std::shared_ptr<jit::Graph> graph = jit::toGraphFunction(*function).graph();
             values_.clear();
-            for (const jit::Value* input : graph->inputs()) result.parameters.push_back(input->debugNameBase());
+            for (const jit::Value* input : graph->inputs()) {
+                result.parameters.push_back(input->debugNameBase());
+                result.types.push_back(value_type(*input->type()));
+            }
             for (const c10::Argument& argument : function->getSchema().arguments()) {
                 const auto& value = argument.default_value();
                 result.defaults.push_back(value ? translate_value(*value) : Value(Unknown{}));
@@ -146,7 +152,8 @@ class Translator {
         for (const jit::Value* input : node.inputs()) result.inputs.push_back(value_number(input));
         for (const jit::Value* output : node.outputs()) {
             result.outputs.push_back(value_number(output));
-            result.output_types.push_back(output_type(*output->type()));
+            result.output_types.push_back(value_type(*output->type()));
+            if (result.output_types.back() == ValueType::tensors) result.list_items = unpacked_items(*output);
         }
         if (node.hasAttribute(c10::attr::name) && node.kindOf(c10::attr::name) == jit::AttributeKind::s) {
             result.name = node.s(c10::attr::name);
@@ -170,11 +177,30 @@ class Translator {
         return result;
     }
 
-    static OutputType output_type(const c10::Type& type) {
-        if (type.kind() == c10::TypeKind::TensorType) return OutputType::tensor;
-        const bool list = type.kind() == c10::TypeKind::ListType;
-        return list && type.containedType(0)->kind() == c10::TypeKind::TensorType ? OutputType::tensors
-                                                                                  : OutputType::other;
+    static ValueType value_type(const c10::Type& type) {
+        switch (type.kind()) {
+            case c10::TypeKind::TensorType:
+                return ValueType::tensor;
+            case c10::TypeKind::IntType:
+                return ValueType::integer;
+            case c10::TypeKind::FloatType:
+                return ValueType::real;
+            case c10::TypeKind::BoolType:
+                return ValueType::boolean;
+            case c10::TypeKind::ListType:
+                return type.containedType(0)->kind() == c10::TypeKind::TensorType ? ValueType::tensors
+                                                                                  : ValueType::other;
+            default:
+                return ValueType::other;
+        }
+    }
+
+    static std::uint32_t unpacked_items(const jit::Value& list) {
+        for (const jit::Use& use : list.uses()) {
+            if (use.user->kind() == c10::prim::ListUnpack)
+                return static_cast<std::uint32_t>(use.user->outputs().size());
+        }
+        return 0;
     }
 
     template <class Items>
@@ -241,18 +267,73 @@ class Translator {
     std::vector<at::Tensor> kept_;  ///< so that no two tensors get one address
 };
 
+/// Schemas of operators that ftax has rules for and LibTorch alone does not know. Source: torchvision/csrc/ops.
+constexpr std::string_view known_schemas[] = {
+    "torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, "
+    "int sampling_ratio, bool aligned) -> Tensor",
+    "torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, int stride_h, "
+    "int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, int groups, int offset_groups, bool use_mask) "
+    "-> Tensor"};
+
+/// "torchvision::nms", where LibTorch complains that it does not know it; empty for other complaints.
+std::string unknown_operator(const std::string& complaint) {
+    constexpr std::string_view words = "Unknown builtin op: ";
+    const std::size_t at = complaint.find(words);
+    if (at == std::string::npos) return {};
+    const std::size_t begin = at + words.size();
+    const std::string name = complaint.substr(begin, complaint.find_first_of(".\n", begin) - begin);
+    return name.find("::") == std::string::npos || name.starts_with("aten::") ? std::string{} : name;
+}
+
+/// Tensors that a statement "a, b, = ops.my.name(…)" assigns, as the complaint quotes it.
+std::size_t assigned_tensors(const std::string& complaint, const std::string& name) {
+    const std::size_t colons = name.find("::");
+    const std::string call = "ops." + name.substr(0, colons) + "." + name.substr(colons + 2) + "(";
+    const std::size_t end = complaint.find(call);
+    if (end == std::string::npos) return 1;
+    const std::size_t line = complaint.rfind('\n', end) + 1;
+    const std::string before = complaint.substr(line, end - line);
+    const auto commas = std::count(before.begin(), before.end(), ',');
+    return std::max<std::size_t>(1, static_cast<std::size_t>(commas));
+}
+
+/// Makes an operator known to LibTorch, so that programs that call it can be read. It takes anything and cannot run.
+void declare_operator(const std::string& name, std::size_t tensors) {
+    std::string schema = name + "(...) -> (Tensor";
+    for (std::size_t i = 1; i < tensors; ++i) schema += ", Tensor";
+    schema += ")";
+    for (const std::string_view known : known_schemas) {
+        if (known.starts_with(name + "(")) schema = known;
+    }
+    static std::vector<std::unique_ptr<jit::RegisterOperators>> registered;
+    registered.push_back(std::make_unique<jit::RegisterOperators>(std::vector<std::optional<jit::Operator>>{
+        jit::Operator(schema, jit::Operation([](jit::Stack&) {}), c10::AliasAnalysisKind::CONSERVATIVE)}));
+}
+
 /// Weights stay where they were saved from, also nowhere (the meta device); those of a missing GPU go to memory.
 jit::Module load_anywhere(const std::string& path) {
-    try {
-        return jit::load(path);
-    } catch (const c10::Error&) {
-        return jit::load(path, c10::kCPU);
+    constexpr int most_unknown_operators = 100;
+    for (int declared = 0;; ++declared) {
+        try {
+            try {
+                return jit::load(path);
+            } catch (const c10::Error&) {
+                return jit::load(path, c10::kCPU);
+            }
+        } catch (const std::exception& error) {
+            const std::string name = unknown_operator(error.what());
+            if (name.empty() || declared == most_unknown_operators) throw;
+            declare_operator(name, assigned_tensors(error.what(), name));
+        }
     }
 }
 
 /// LibTorch's messages carry stack traces; their first line says what is wrong.
 [[noreturn]] void refuse(const std::string& message) {
-    throw Error(ErrorCode::model, "LibTorch refuses the program: " + message.substr(0, message.find('\n')));
+    const std::size_t begin = std::min(message.find_first_not_of(" \n"), message.size());
+    throw Error(ErrorCode::model,
+                "LibTorch refuses the program: " + message.substr(begin, message.find('\n', begin) - begin));
 }
 
 }  // namespace

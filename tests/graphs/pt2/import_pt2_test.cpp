@@ -327,3 +327,66 @@ TEST_CASE("BAD_INPUTS 25: an unknown operator stays in the graph as custom, or i
     strict.unsupported_is_error = true;
     CHECK(failure_of([&] { load_program(unknown, strict); }).code == ErrorCode::model);
 }
+
+namespace {
+
+const std::string four_images = R"({"as_int": 4})";
+
+/// The small program, whose ReLU is now the body of a higher-order operator of the given inputs.
+std::string higher_order(const std::string& target, const std::string& inputs) {
+    return replaced(
+        replaced(small_program(four_images), "torch.ops.aten.relu.default", "torch.ops.higher_order." + target),
+        R"([{"name": "self", "arg": {"as_tensor": {"name": "conv2d"}}}])", inputs);
+}
+
+/// A graph of `count` ReLUs on a tensor of the given sizes, as an argument.
+std::string relu_graph(int count, const std::string& sizes) {
+    std::string values, nodes;
+    for (int i = 0; i <= count; ++i) {
+        const std::string name = "r" + std::to_string(i);
+        values += (i > 0 ? ", " : "") + ("\"" + name + R"(": {"dtype": 7, "sizes": )") + sizes + "}";
+        if (i == 0) continue;
+        nodes += (i > 1 ? ", " : "") +
+                 (R"({"target": "torch.ops.aten.relu.default", "metadata": {}, "inputs": [{"name": "self", "arg": )"
+                  R"({"as_tensor": {"name": "r)" +
+                  std::to_string(i - 1) + R"("}}}], "outputs": [{"as_tensor": {"name": ")" + name + R"("}}]})");
+    }
+    return R"({"name": "", "arg": {"as_graph": {"name": "g", "graph": {"inputs": [{"as_tensor": {"name": "r0"}}], )"
+           R"("outputs": [{"as_tensor": {"name": "r)" +
+           std::to_string(count) + R"("}}], "sym_int_values": {}, "tensor_values": {)" + values + R"(}, "nodes": [)" +
+           nodes + "]}}}}";
+}
+
+std::size_t relus_in(const Graph& graph) {
+    return static_cast<std::size_t>(
+        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.source == "aten::relu"; }));
+}
+
+const std::string image_sizes = "[" + four_images + R"(, {"as_int": 8}, {"as_int": 5}, {"as_int": 5}])";
+const std::string operand = R"({"name": "", "arg": {"as_tensors": [{"name": "conv2d"}]}})";
+
+}  // namespace
+
+TEST_CASE("map of an exported program runs its body once per slice, or as often as --trip says") {
+    const std::string none = R"({"name": "", "arg": {"as_tensors": []}})";
+    const std::string slice = R"([{"as_int": 8}, {"as_int": 5}, {"as_int": 5}])";
+    const std::string text = higher_order("map_impl", "[" + relu_graph(1, slice) + ", " + operand + ", " + none + "]");
+    const Graph graph = load_program(text);
+    CHECK(relus_in(graph) == 4);
+    CHECK(graph.ops.back().source == "aten::stack");
+    ImportOptions options;
+    options.trip_counts["relu"] = 2;
+    CHECK(relus_in(load_program(text, options)) == 2);
+}
+
+TEST_CASE("cond of an exported program is followed into one branch, and --branch chooses the other") {
+    const std::string condition = R"({"name": "", "arg": {"as_tensor": {"name": "conv2d"}}})";
+    const std::string text = higher_order("cond", "[" + condition + ", " + relu_graph(1, image_sizes) + ", " +
+                                                      relu_graph(3, image_sizes) + ", " + operand + "]");
+    const Graph graph = load_program(text);
+    CHECK(relus_in(graph) == 3);
+    REQUIRE(graph.undecided.size() == 1);
+    ImportOptions options;
+    options.branches[graph.undecided[0].name] = true;
+    CHECK(relus_in(load_program(text, options)) == 1);
+}

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "ftax/work.hpp"
@@ -31,7 +33,7 @@ class Writer {
     std::uint32_t value(std::uint32_t function = 0) { return program.functions[function].value_count++; }
 
     std::uint32_t node(Block& block, const std::string& kind, std::vector<std::uint32_t> inputs,
-                       std::vector<Block> blocks = {}, OutputType type = OutputType::tensor, std::uint32_t function = 0,
+                       std::vector<Block> blocks = {}, ValueType type = ValueType::tensor, std::uint32_t function = 0,
                        const std::string& name = {}) {
         const std::uint32_t output = value(function);
         Node node;
@@ -47,7 +49,7 @@ class Writer {
     }
 
     std::uint32_t constant(Block& block, Value held, std::uint32_t function = 0) {
-        const std::uint32_t output = node(block, "prim::Constant", {}, {}, OutputType::other, function);
+        const std::uint32_t output = node(block, "prim::Constant", {}, {}, ValueType::other, function);
         block.nodes.back().constant = std::move(held);
         return output;
     }
@@ -76,7 +78,7 @@ Block relus(Writer& writer, int count, std::uint32_t x) {
 /// An `If` whose condition is the truth of a tensor's element.
 Writer data_dependent_if() {
     Writer w;
-    const std::uint32_t condition = w.node(w.body(), "aten::Bool", {1}, {}, OutputType::other);
+    const std::uint32_t condition = w.node(w.body(), "aten::Bool", {1}, {}, ValueType::other);
     std::vector<Block> branches;
     branches.push_back(relus(w, 2, 1));
     branches.push_back(relus(w, 5, 1));
@@ -101,9 +103,9 @@ Writer loop(std::optional<std::int64_t> trip_count) {
 
 TEST_CASE("a TorchScript condition on shapes is decided and only the branch taken is dispatched") {
     Writer w;
-    const std::uint32_t rank = w.node(w.body(), "aten::dim", {1}, {}, OutputType::other);
+    const std::uint32_t rank = w.node(w.body(), "aten::dim", {1}, {}, ValueType::other);
     const std::uint32_t two = w.integer(w.body(), 2);
-    const std::uint32_t equal = w.node(w.body(), "aten::eq", {rank, two}, {}, OutputType::other);
+    const std::uint32_t equal = w.node(w.body(), "aten::eq", {rank, two}, {}, ValueType::other);
     std::vector<Block> branches;
     branches.push_back(relus(w, 3, 1));
     branches.push_back(relus(w, 5, 1));
@@ -146,12 +148,89 @@ TEST_CASE("BAD_INPUTS 26: TorchScript loops run as often as a constant or --trip
     CHECK(loop(std::nullopt).interpret(options).ops.size() == 7);
 }
 
+namespace {
+
+/// `for i in range(passes): x = relu(x); if (data): break`, as the compiler writes it: a loop without a bound whose
+/// condition is (i + 1 < passes) and a truth value that an If returns.
+Writer breaking_loop(std::int64_t passes) {
+    Writer w;
+    const std::uint32_t endless = w.integer(w.body(), std::numeric_limits<std::int64_t>::max());
+    const std::uint32_t yes = w.constant(w.body(), true), no = w.constant(w.body(), false);
+    const std::uint32_t zero = w.integer(w.body(), 0), one = w.integer(w.body(), 1);
+    const std::uint32_t last = w.integer(w.body(), passes);
+    const std::uint32_t index = w.value(), x = w.value(), count = w.value();
+    Block body = relus(w, 1, x);
+    const std::uint32_t y = body.outputs[0];
+    body.inputs = {index, x, count};
+    const std::uint32_t data = w.node(body, "aten::Bool", {y}, {}, ValueType::boolean);
+    Block stop, go_on;
+    stop.outputs = {no}, go_on.outputs = {yes};
+    const std::uint32_t flag = w.node(body, "prim::If", {data}, {stop, go_on}, ValueType::boolean);
+    const std::uint32_t next = w.node(body, "aten::add", {count, one}, {}, ValueType::integer);
+    const std::uint32_t below = w.node(body, "aten::lt", {next, last}, {}, ValueType::boolean);
+    const std::uint32_t both = w.node(body, "aten::__and__", {below, flag}, {}, ValueType::boolean);
+    body.outputs = {both, y, next};
+    const std::uint32_t result = w.node(w.body(), "prim::Loop", {endless, yes, 1, zero}, {std::move(body)});
+    w.body().nodes.back().outputs.push_back(w.value());
+    w.body().nodes.back().output_types.push_back(ValueType::integer);
+    w.body().outputs = {result};
+    return w;
+}
+
+std::size_t relu_count(const Graph& graph) {
+    return static_cast<std::size_t>(
+        std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.source == "aten::relu"; }));
+}
+
+}  // namespace
+
+TEST_CASE("a TorchScript loop with a break counts the passes up to its bound, or those of --trip") {
+    const Graph graph = breaking_loop(5).interpret();
+    CHECK(relu_count(graph) == 5);
+    CHECK(graph.undecided.size() == 1);
+    CHECK(std::any_of(graph.warnings.begin(), graph.warnings.end(),
+                      [](const std::string& warning) { return warning.find("--trip loop0=N") != std::string::npos; }));
+    ImportOptions options;
+    options.trip_counts["loop0"] = 3;
+    CHECK(relu_count(breaking_loop(5).interpret(options)) == 3);
+    ImportOptions stops;
+    stops.branches[graph.undecided[0].name] = true;
+    CHECK(relu_count(breaking_loop(5).interpret(stops)) == 1);
+}
+
+TEST_CASE("a TorchScript parameter that is a number takes a value, and its error says so") {
+    const auto repeated = [] {
+        Writer w;
+        Function& forward = w.program.functions[0];
+        forward.parameters = {"self", "x", "n"},
+        forward.types = {ValueType::other, ValueType::tensor, ValueType::integer};
+        forward.defaults = {Unknown{}, Unknown{}, Unknown{}};
+        forward.body.inputs.push_back(w.value());
+        const std::uint32_t n = forward.body.inputs[2], go = w.constant(w.body(), true);
+        const std::uint32_t i = w.value(), x = w.value();
+        Block body = relus(w, 1, x);
+        body.inputs = {i, x};
+        body.outputs.insert(body.outputs.begin(), go);
+        w.body().outputs = {w.node(w.body(), "prim::Loop", {n, go, 1}, {std::move(body)})};
+        return w;
+    };
+    ImportOptions options;
+    options.input_shapes = {{"", {"batch", "8"}, DType::f32}, {"", {}, DType::i64, "5"}};
+    CHECK(repeated().interpret(options).ops.size() == 5);
+    options.input_shapes[1] = {"", {"5"}, DType::i64};
+    const test::Failure shape = test::failure_of([&] { return repeated().interpret(options); });
+    CHECK(shape.code == ErrorCode::usage);
+    CHECK(shape.says("long=5"));
+    options.input_shapes.pop_back();
+    CHECK(test::failure_of([&] { return repeated().interpret(options); }).says("n (a number)"));
+}
+
 TEST_CASE("BAD_INPUTS 27: TorchScript functions that call each other for ever are named") {
     Writer w;
     const std::uint32_t other = w.function("other");
-    w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, OutputType::tensor, 0, "other")};
+    w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, ValueType::tensor, 0, "other")};
     Block& back = w.body(other);
-    back.outputs = {w.node(back, "prim::CallMethod", {0, 1}, {}, OutputType::tensor, other, "forward")};
+    back.outputs = {w.node(back, "prim::CallMethod", {0, 1}, {}, ValueType::tensor, other, "forward")};
     const test::Failure failure = test::failure_of([&] { return w.interpret(); });
     CHECK(failure.code == ErrorCode::model);
     CHECK(failure.says("forward → other → forward"));
@@ -161,16 +240,16 @@ TEST_CASE("BAD_INPUTS 28: TorchScript calls that double 40 times end at the node
     Writer w;
     const int levels = 40;
     for (int i = 0; i < levels; ++i) w.function("f" + std::to_string(i));
-    w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, OutputType::tensor, 0, "f0")};
+    w.body().outputs = {w.node(w.body(), "prim::CallMethod", {0, 1}, {}, ValueType::tensor, 0, "f0")};
     for (std::uint32_t i = 0; i < levels; ++i) {
         Block& body = w.body(i + 1);
         const std::string next = "f" + std::to_string(i + 1);
         if (i + 1 == levels) {
-            body.outputs = {w.node(body, "aten::relu", {1}, {}, OutputType::tensor, i + 1)};
+            body.outputs = {w.node(body, "aten::relu", {1}, {}, ValueType::tensor, i + 1)};
             continue;
         }
-        const std::uint32_t once = w.node(body, "prim::CallMethod", {0, 1}, {}, OutputType::tensor, i + 1, next);
-        body.outputs = {w.node(body, "prim::CallMethod", {0, once}, {}, OutputType::tensor, i + 1, next)};
+        const std::uint32_t once = w.node(body, "prim::CallMethod", {0, 1}, {}, ValueType::tensor, i + 1, next);
+        body.outputs = {w.node(body, "prim::CallMethod", {0, once}, {}, ValueType::tensor, i + 1, next)};
     }
     ImportOptions options;
     options.max_nodes = 1000;
@@ -198,15 +277,15 @@ TEST_CASE("BAD_INPUTS 28: TorchScript loops without a body, lists of lists and t
     Writer nested;  // 2^60 outputs
     std::uint32_t list = 1;
     for (int i = 0; i < 60; ++i)
-        list = nested.node(nested.body(), "prim::ListConstruct", {list, list}, {}, OutputType::other);
+        list = nested.node(nested.body(), "prim::ListConstruct", {list, list}, {}, ValueType::other);
     nested.body().outputs = {list};
     CHECK(test::failure_of([&] { return nested.interpret(); }).code == ErrorCode::limit);
 
     Writer joined;  // 2^40 characters, compared with another text, decide nothing
     std::uint32_t text = joined.constant(joined.body(), std::string("ab"));
-    for (int i = 0; i < 40; ++i) text = joined.node(joined.body(), "aten::add", {text, text}, {}, OutputType::other);
+    for (int i = 0; i < 40; ++i) text = joined.node(joined.body(), "aten::add", {text, text}, {}, ValueType::other);
     const std::uint32_t other = joined.constant(joined.body(), std::string("c"));
-    const std::uint32_t equal = joined.node(joined.body(), "aten::eq", {text, other}, {}, OutputType::other);
+    const std::uint32_t equal = joined.node(joined.body(), "aten::eq", {text, other}, {}, ValueType::other);
     std::vector<Block> branches;
     branches.push_back(relus(joined, 2, 1));
     branches.push_back(relus(joined, 3, 1));
@@ -214,10 +293,10 @@ TEST_CASE("BAD_INPUTS 28: TorchScript loops without a body, lists of lists and t
     CHECK(joined.interpret().ops.size() == 3);
 
     Writer repeated;  // nothing, very often
-    const std::uint32_t none = repeated.node(repeated.body(), "prim::ListConstruct", {}, {}, OutputType::other);
+    const std::uint32_t none = repeated.node(repeated.body(), "prim::ListConstruct", {}, {}, ValueType::other);
     const std::uint32_t often = repeated.integer(repeated.body(), 1'000'000'000'000'000);
-    const std::uint32_t many = repeated.node(repeated.body(), "aten::mul", {none, often}, {}, OutputType::other);
-    const std::uint32_t length = repeated.node(repeated.body(), "aten::len", {many}, {}, OutputType::other);
+    const std::uint32_t many = repeated.node(repeated.body(), "aten::mul", {none, often}, {}, ValueType::other);
+    const std::uint32_t length = repeated.node(repeated.body(), "aten::len", {many}, {}, ValueType::other);
     std::vector<Block> alternatives;
     alternatives.push_back(relus(repeated, 1, 1));
     alternatives.push_back(relus(repeated, 4, 1));
@@ -228,18 +307,18 @@ TEST_CASE("BAD_INPUTS 28: TorchScript loops without a body, lists of lists and t
 TEST_CASE("a TorchScript program that raises for these shapes, or asks for what is not there, is an invalid model") {
     Writer raising;
     const std::uint32_t reason = raising.constant(raising.body(), std::string("odd sizes only"));
-    raising.node(raising.body(), "prim::RaiseException", {reason}, {}, OutputType::other);
+    raising.node(raising.body(), "prim::RaiseException", {reason}, {}, ValueType::other);
     const test::Failure raised = test::failure_of([&] { return raising.interpret(); });
     CHECK(raised.code == ErrorCode::model);
     CHECK(raised.message.find("odd sizes only") != std::string::npos);
     Writer attribute;
     attribute.body().outputs = {
-        attribute.node(attribute.body(), "prim::GetAttr", {0}, {}, OutputType::other, 0, "gone")};
+        attribute.node(attribute.body(), "prim::GetAttr", {0}, {}, ValueType::other, 0, "gone")};
     CHECK(test::failure_of([&] { return attribute.interpret(); }).code == ErrorCode::model);
     Writer item;
-    const std::uint32_t list = item.node(item.body(), "prim::ListConstruct", {}, {}, OutputType::other);
+    const std::uint32_t list = item.node(item.body(), "prim::ListConstruct", {}, {}, ValueType::other);
     const std::uint32_t index = item.integer(item.body(), 3);
-    item.body().outputs = {item.node(item.body(), "aten::__getitem__", {list, index}, {}, OutputType::other)};
+    item.body().outputs = {item.node(item.body(), "aten::__getitem__", {list, index}, {}, ValueType::other)};
     const test::Failure outside = test::failure_of([&] { return item.interpret(); });
     CHECK(outside.code == ErrorCode::model);
     CHECK(outside.message.find("forward (aten::__getitem__)") != std::string::npos);
@@ -260,12 +339,12 @@ TEST_CASE("traced arithmetic on sizes stays on the host and symbolic") {
     Writer w;
     Block& body = w.body();
     const std::uint32_t zero = w.integer(body, 0), two = w.integer(body, 2);
-    const std::uint32_t size = w.node(body, "aten::size", {1, zero}, {}, OutputType::other);
+    const std::uint32_t size = w.node(body, "aten::size", {1, zero}, {}, ValueType::other);
     const std::uint32_t number = w.node(body, "prim::NumToTensor", {size});
     const std::uint32_t doubled = w.node(body, "aten::mul", {number, two});
-    const std::uint32_t whole = w.node(body, "aten::Int", {doubled}, {}, OutputType::other);
+    const std::uint32_t whole = w.node(body, "aten::Int", {doubled}, {}, ValueType::other);
     const std::uint32_t four = w.integer(body, 4);
-    const std::uint32_t shape = w.node(body, "prim::ListConstruct", {whole, four}, {}, OutputType::other);
+    const std::uint32_t shape = w.node(body, "prim::ListConstruct", {whole, four}, {}, ValueType::other);
     const std::uint32_t view = w.node(body, "aten::view", {1, shape});
     body.nodes.back().arguments = {"self", "size"};
     body.outputs = {view};
@@ -280,11 +359,11 @@ TEST_CASE("sums and conditions over lists of numbers are decided on the host") {
     Writer w;
     Block& body = w.body();
     const std::uint32_t three = w.integer(body, 3), zero = w.integer(body, 0), yes = w.constant(body, true);
-    const std::uint32_t numbers = w.node(body, "prim::ListConstruct", {three, three}, {}, OutputType::other);
-    const std::uint32_t sum = w.node(body, "aten::sum", {numbers}, {}, OutputType::other);
-    const std::uint32_t positive = w.node(body, "aten::gt", {sum, zero}, {}, OutputType::other);
-    const std::uint32_t flags = w.node(body, "prim::ListConstruct", {positive, yes}, {}, OutputType::other);
-    const std::uint32_t all = w.node(body, "aten::all", {flags}, {}, OutputType::other);
+    const std::uint32_t numbers = w.node(body, "prim::ListConstruct", {three, three}, {}, ValueType::other);
+    const std::uint32_t sum = w.node(body, "aten::sum", {numbers}, {}, ValueType::other);
+    const std::uint32_t positive = w.node(body, "aten::gt", {sum, zero}, {}, ValueType::other);
+    const std::uint32_t flags = w.node(body, "prim::ListConstruct", {positive, yes}, {}, ValueType::other);
+    const std::uint32_t all = w.node(body, "aten::all", {flags}, {}, ValueType::other);
     std::vector<Block> branches;
     branches.push_back(relus(w, 6, 1));
     branches.push_back(relus(w, 1, 1));
