@@ -173,9 +173,6 @@ endif()
 ftax_sources(bare_libtorch_sources # compiled by calibration/campaign.sh, where there is no CMake
     calibration/bench/libtorch/bare/
         library.cpp)
-ftax_sources(dispatch_study_sources # compiled by dispatch.py beside it, against several versions of PyTorch
-    calibration/studies/host_dispatch/
-        empty_backend.cpp)
 ftax_sources(libtorch_sources
     calibration/bench/libtorch/
         libtorch_device.cpp network.cpp)
