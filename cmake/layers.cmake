@@ -121,9 +121,9 @@ ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp layer_kernel_fit.cpp
-        log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp quantized_fit.cpp
-        scoped_unknowns.cpp serving_fit.cpp tensor_gemm_fit.cpp)
+        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp generation_fit.cpp
+        layer_kernel_fit.cpp log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp
+        quantized_fit.cpp scoped_fit.cpp serving_fit.cpp tensor_gemm_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
         compare.cpp device_ledger.cpp folds.cpp host_profiles.cpp layer_ledger.cpp ledger.cpp main.cpp

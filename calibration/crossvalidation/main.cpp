@@ -62,7 +62,7 @@ int write_frameworks(const Arguments& a) {
     const folds::Folds all = read_folds(rows_path);
     const std::vector<folds::LedgerSection> sections = score(all);
     for (const fit::FrameworkFit& fitted : all.fit_all(sections.front().rows)) {
-        fmt::print("{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
+        fmt::print("{}: {} host-bound rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
                    fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
                    fitted.converged ? "" : ", not converged");
         const std::filesystem::path folder = data / "profiles/frameworks";

@@ -26,13 +26,12 @@ struct CpuLatency {
     const DeviceSpec* device;
     const std::vector<HostKind>* kinds;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        kernels::CpuModel<T> model{*device, {}};
+    double operator()(double const* const* blocks) const {
+        kernels::CpuModel<double> model{*device, {}};
         std::size_t next = 0;
         visit_parameters(model.parameters, *device,
-                         [&](std::string_view, T& value, const ParameterSpec&) { value = blocks[0][next++]; });
-        T total(0.0);
+                         [&](std::string_view, double& value, const ParameterSpec&) { value = blocks[0][next++]; });
+        double total = 0;
         for (const KernelShape& shape : row->kernels) {
             total += std::visit([&](const auto& s) { return model.seconds(s); }, shape);
         }

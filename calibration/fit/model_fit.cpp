@@ -89,15 +89,14 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
 struct ForwardPass {
     const ModelRow* row;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        KernelParameters<T> parameters;
+    double operator()(double const* const* blocks) const {
+        KernelParameters<double> parameters;
         std::size_t next[3] = {0, 0, 0};
-        visit_parameters(parameters, *row->device, [&](std::string_view, T& value, const ParameterSpec& spec) {
+        visit_parameters(parameters, *row->device, [&](std::string_view, double& value, const ParameterSpec& spec) {
             const auto scope = static_cast<std::size_t>(spec.scope);
             value = blocks[scope][next[scope]++];
         });
-        return device_seconds(*row, KernelModels<T>(*row->device, parameters));
+        return device_seconds(*row, KernelModels<double>(*row->device, parameters));
     }
 };
 

@@ -1,6 +1,5 @@
 #include "calibration/fit/gemm_fit.hpp"
 
-#include <ceres/jet.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -92,39 +91,13 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
     }
 }
 
-TEST_CASE("derivatives of the model agree with differences") {
-    using Jet = ceres::Jet<double, 1>;
-    const DeviceSpec t4 = device_spec("t4");
-    const kernels::GemmShape shape{.m = 700, .n = 900, .k = 3000, .linear = true};
-    const auto p = true_parameters();
-    const auto seconds = [&](double fill) {
-        auto moved = p;
-        moved.fill = fill;
-        return plan(shape, true_rates(t4, 1, 0.76), moved).seconds;
-    };
-    GemmParameters<Jet> jets;
-    std::vector<double> list;
-    auto copy = p;
-    visit_parameters(copy, [&](std::string_view, double& value, const ParameterSpec&) { list.push_back(value); });
-    std::size_t next = 0;
-    visit_parameters(jets, [&](std::string_view, Jet& value, const ParameterSpec&) { value = Jet(list[next++]); });
-    jets.fill.v[0] = 1;
-    kernels::SustainedParameters<Jet> sustained;
-    visit_parameters(sustained, t4,
-                     [](std::string_view, Jet& value, const ParameterSpec& spec) { value = Jet(spec.initial); });
-    sustained.bandwidth = Jet(0.76);
-    const Jet result = plan(shape, device_rates(t4, MathPath::fp32, sustained), jets).seconds;
-    CHECK(result.a == approx(seconds(14)));
-    CHECK(result.v[0] == approx((seconds(14.01) - seconds(13.99)) / 0.02).epsilon(1e-4));
-}
-
 TEST_CASE("rows measured under other conditions are told apart") {
     OperatorMeasurement row{.op = "bmm"};
-    CHECK(is_unlike_its_campaign(row, "t4", "train", 10));
-    CHECK_FALSE(is_unlike_its_campaign(row, "t4", "train", 5000));
-    CHECK(is_unlike_its_campaign(row, "t4", "test", 5000));
+    CHECK(is_outlier_row(row, "t4", "train", 10));
+    CHECK_FALSE(is_outlier_row(row, "t4", "train", 5000));
+    CHECK(is_outlier_row(row, "t4", "test", 5000));
     row.op = "linear";
-    CHECK_FALSE(is_unlike_its_campaign(row, "t4", "train", 10));
+    CHECK_FALSE(is_outlier_row(row, "t4", "train", 10));
 }
 
 TEST_CASE("a row's kernel and parts are read from the names and the grid of a profiler") {
