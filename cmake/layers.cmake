@@ -135,7 +135,7 @@ ftax_sources(nas_study_sources
     calibration/nas/study/
         main.cpp)
 set(fit_alone ${fit_sources})
-list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|machine|memory|tensor_gemm)_fit\\.cpp$")
+list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|layer_kernel|machine|memory|quantized|scoped|tensor_gemm)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt ALONE ${fit_alone})

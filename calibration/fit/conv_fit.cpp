@@ -21,20 +21,20 @@ enum HostUnknown : std::size_t { host_start, host_slope, host_curvature };
 double latency_s(const ConvRow& row, bool scored, ScopedValues values, double power_control_time_s) {
     const double launch_share = *values.shared++;
     const auto rates = take_rates(*row.device, row.path, values);
-    const auto p = take<ConvParameters<double>>(values);
+    const auto p = take<ConvParameters>(values);
     const auto plan =
         row.algorithm && !scored
             ? kernels::convolution::plan_algorithm(*row.algorithm, kernels::conv_counts(row.shape), row.shape, rates, p)
             : kernels::plan(row.shape, rates, p);
     const double host_s =
         conv_host_s(row.order, values.host[host_start], values.host[host_slope], values.host[host_curvature]);
-    return operator_latency_s(host_s, launch_share, kernels::within_power<double>(plan, power_control_time_s));
+    return operator_latency_s(host_s, launch_share, kernels::within_power(plan, power_control_time_s));
 }
 
 /// The unknown of a call with that name.
 Unknown declared_call(std::string_view wanted) {
     Unknown found;
-    OperatorHostParameters<double> p;
+    OperatorHostParameters p;
     visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
         if (name == wanted) found = unknown(std::string(name), spec);
     });
@@ -113,8 +113,8 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
                   .folds = options.folds,
                   .held = options.held};
     fit.shared = {declared_call("operator.conv_launch_share")};
-    for (Unknown& u : declared<ConvParameters<double>>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
-    fit.architecture = declared<ConvParameters<double>>(ParameterScope::architecture);
+    for (Unknown& u : declared<ConvParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
+    fit.architecture = declared<ConvParameters>(ParameterScope::architecture);
     fit.device = [](const DeviceSpec& device) { return declared_sustained(device, {"clock.fp32", "bandwidth"}); };
     for (const char* name : {"operator.conv_start_s", "operator.conv_slope_s", "operator.conv_curvature_s"}) {
         fit.host.push_back(declared_call(name));

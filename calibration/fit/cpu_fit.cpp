@@ -27,7 +27,7 @@ struct CpuLatency {
     const std::vector<HostKind>* kinds;
 
     double operator()(double const* const* blocks) const {
-        kernels::CpuModel<double> model{*device, {}};
+        kernels::CpuModel model{*device, {}};
         std::size_t next = 0;
         visit_parameters(model.parameters, *device,
                          [&](std::string_view, double& value, const ParameterSpec&) { value = blocks[0][next++]; });
@@ -81,7 +81,7 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
                     fmt::format("{} usable operators are too few to fit a CPU, it takes {}", rows.size(), fewest_rows));
     }
     LogFit::Block kernel_block;
-    kernels::CpuParameters<double> declared;
+    kernels::CpuParameters declared;
     visit_parameters(declared, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
         kernel_block.push_back(unknown(std::string(name), spec));
     });

@@ -39,10 +39,9 @@ LogFit::Block declared_device(const DeviceSpec& device) {
 double latency_s(const GemmRow& row, const kernels::gemm::Choice& choice, ScopedValues values) {
     const double* call = std::exchange(values.shared, values.shared + call_unknowns);
     const auto rates = take_rates(*row.device, row.path, values);
-    const auto plan =
-        kernels::gemm::plan_choice(row.shape, choice, rates, take<kernels::GemmParameters<double>>(values));
+    const auto plan = kernels::gemm::plan_choice(row.shape, choice, rates, take<kernels::GemmParameters>(values));
     return operator_latency_s(values.host[row.shape.linear ? host_linear : host_bmm], call[call_launch_share],
-                              kernels::within_power<double>(plan, call[call_power_control]));
+                              kernels::within_power(plan, call[call_power_control]));
 }
 
 /// Frees bandwidth and the sustained clock under load: the energy of an operation where a power limit sets it.
@@ -115,10 +114,10 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
                   .held = options.held};
     fit.shared = {{"operator.power_control_time_s", 1e-3, 1e-5, 1e-1, 1.0},
                   {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
-    for (Unknown& u : declared<kernels::GemmParameters<double>>(ParameterScope::shared)) {
+    for (Unknown& u : declared<kernels::GemmParameters>(ParameterScope::shared)) {
         fit.shared.push_back(std::move(u));
     }
-    fit.architecture = declared<kernels::GemmParameters<double>>(ParameterScope::architecture);
+    fit.architecture = declared<kernels::GemmParameters>(ParameterScope::architecture);
     fit.device = declared_device;
     fit.host = {{"operator.dispatch_s.linear", 58e-6, 5e-6, 3e-4, 0.5},
                 {"operator.dispatch_s.bmm", 35e-6, 5e-6, 3e-4, 0.5}};

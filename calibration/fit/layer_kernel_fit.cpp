@@ -17,7 +17,7 @@ class Known {
   public:
     explicit Known(DeviceProfileFile profile) : profile_(std::move(profile)) {}
 
-    [[nodiscard]] const KernelParameters<double>& of(const DeviceSpec& device) {
+    [[nodiscard]] const KernelParameters& of(const DeviceSpec& device) {
         auto found = parameters_.find(device.slug);
         if (found == parameters_.end()) {
             found = parameters_.emplace(device.slug, kernel_parameters(compose(profile_, device))).first;
@@ -25,8 +25,8 @@ class Known {
         return found->second;
     }
     /// With the floor of a CUDA graph's nodes.
-    [[nodiscard]] kernels::DeviceRates<double> rates(const DeviceSpec& device, MathPath path) {
-        const KernelParameters<double>& own = of(device);
+    [[nodiscard]] kernels::DeviceRates rates(const DeviceSpec& device, MathPath path) {
+        const KernelParameters& own = of(device);
         auto rates = kernels::device_rates(device, path, own.sustained);
         rates.floor_s = own.tensor_gemm.floor_s * kernels::tensor_gemm::cycle_scale(rates, own.tensor_gemm);
         return rates;
@@ -34,16 +34,14 @@ class Known {
 
   private:
     DeviceProfileFile profile_;
-    std::map<std::string, KernelParameters<double>> parameters_;
+    std::map<std::string, KernelParameters> parameters_;
 };
 
-auto plan_row(const Row& row, const kernels::AttentionShape& shape, Known& known,
-              const kernels::FlashParameters<double>& p) {
+auto plan_row(const Row& row, const kernels::AttentionShape& shape, Known& known, const kernels::FlashParameters& p) {
     return kernels::plan_flash(shape, known.rates(*row.device, row.path), p, known.of(*row.device).tensor_gemm);
 }
 
-auto plan_row(const Row& row, const kernels::MemoryShape& shape, Known& known,
-              const kernels::TokenParameters<double>& p) {
+auto plan_row(const Row& row, const kernels::MemoryShape& shape, Known& known, const kernels::TokenParameters& p) {
     return kernels::plan_token(shape, known.rates(*row.device, MathPath::fp32), p, known.of(*row.device).tensor_gemm);
 }
 
@@ -71,7 +69,7 @@ FitReport fit_class(const char* name, std::span<const Row> all, const DeviceProf
     fit.latency_s = [&](std::size_t i, ScopedValues values, bool) {
         const Row& row = *rows[i];
         const auto plan = plan_row(row, std::get<Shape>(row.shape), known, take<Parameters>(values));
-        return kernels::within_power<double>(plan) * row.kernels + row.beside_s;
+        return kernels::within_power(plan) * row.kernels + row.beside_s;
     };
     fit.in_fit_fold = false;
     fit.held_out_fold = "a fifth of the shapes left out";
@@ -125,8 +123,8 @@ std::optional<LayerKernelRow> layer_kernel_row(const OperatorMeasurement& measur
 
 std::vector<FitReport> fit_layer_kernels(std::span<const LayerKernelRow> rows, const DeviceProfileFile& profile,
                                          const LayerKernelFitOptions& options) {
-    return {fit_class<kernels::AttentionShape, kernels::FlashParameters<double>>("attention", rows, profile, options),
-            fit_class<kernels::MemoryShape, kernels::TokenParameters<double>>("row-wise", rows, profile, options)};
+    return {fit_class<kernels::AttentionShape, kernels::FlashParameters>("attention", rows, profile, options),
+            fit_class<kernels::MemoryShape, kernels::TokenParameters>("row-wise", rows, profile, options)};
 }
 
 }  // namespace ftax::fit

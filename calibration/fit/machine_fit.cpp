@@ -39,7 +39,7 @@ struct DeviceUnknowns {
 };
 
 DeviceUnknowns device_unknowns(const DeviceSpec& device, const DeviceProfileFile& start) {
-    KernelParameters<double> parameters = kernel_parameters(compose(start, device));
+    KernelParameters parameters = kernel_parameters(compose(start, device));
     DeviceUnknowns unknowns;
     visit_parameters(parameters, device, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         unknowns.held.push_back(value);
@@ -60,14 +60,14 @@ struct DeviceTime {
     const DeviceUnknowns* unknowns;
 
     double operator()(double const* const* blocks) const {
-        KernelParameters<double> parameters;
+        KernelParameters parameters;
         std::size_t next = 0;
         visit_parameters(parameters, *device, [&](std::string_view, double& value, const ParameterSpec&) {
             const int place = unknowns->place[next];
             value = place == held_at_start ? unknowns->held[next] : blocks[0][place];
             ++next;
         });
-        auto total = sum_time(row->kernels, KernelModels<double>(*device, parameters));
+        auto total = sum_time(row->kernels, KernelModels(*device, parameters));
         total.seconds += row->gaps_s;
         return kernels::within_power(total);
     }

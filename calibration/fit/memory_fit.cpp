@@ -16,7 +16,7 @@ namespace {
 
 using kernels::MemoryClass;
 using kernels::MemoryParameters;
-using HostParameters = OperatorHostParameters<double>;
+using HostParameters = OperatorHostParameters;
 
 constexpr std::string_view scale_name = "operator.host_scale";
 constexpr std::string_view spread_name = "operator.spread";
@@ -35,7 +35,7 @@ std::string class_name(const MemoryRow& row) {
 /// The shared block holds what operators cost on every host after the parameters of the kernels.
 double latency_s(const MemoryRow& row, ScopedValues values) {
     const auto rates = take_rates(*row.device, MathPath::fp32, values);
-    const auto memory = take<MemoryParameters<double>>(values);
+    const auto memory = take<MemoryParameters>(values);
     HostParameters host;
     visit_parameters(host, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         value = is_common(name) ? *values.shared++ : name == scale_name ? *values.host : spec.initial;
@@ -133,8 +133,8 @@ FitReport fit_memory(std::span<const MemoryRow> rows, const MemoryFitOptions& op
                   .options = options.fit,
                   .rows_per_stratum = options.rows_per_group,
                   .folds = options.folds};
-    fit.shared = declared<MemoryParameters<double>>(ParameterScope::shared);
-    fit.architecture = declared<MemoryParameters<double>>(ParameterScope::architecture);
+    fit.shared = declared<MemoryParameters>(ParameterScope::shared);
+    fit.architecture = declared<MemoryParameters>(ParameterScope::architecture);
     fit.device = [](const DeviceSpec& device) { return declared_sustained(device, {"bandwidth"}); };
     HostParameters host;
     visit_parameters(host, [&](std::string_view name, double&, const ParameterSpec& spec) {

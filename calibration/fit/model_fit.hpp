@@ -24,7 +24,7 @@ struct ModelRow {
 };
 
 /// Returns the device time of a row: its kernels and the gaps between them, within the power limit.
-[[nodiscard]] inline double device_seconds(const ModelRow& row, const KernelModels<double>& models) {
+[[nodiscard]] inline double device_seconds(const ModelRow& row, const KernelModels& models) {
     auto total = sum_time(row.kernels, models);
     total.seconds += row.gaps_s;
     return kernels::within_power(total);

@@ -18,10 +18,10 @@ double latency_s(const QuantizedRow& row, ScopedValues values) {
     const PrecisionSpec& precision = precision_spec(row.shape.operands);
     const auto& rates = row.models->at(precision.path);
     const auto& half = row.models->parameters.tensor_gemm;
-    const auto p = take<kernels::QuantizedParameters<double>>(values);
+    const auto p = take<kernels::QuantizedParameters>(values);
     const auto product = plan(row.shape, rates, kernels::quantized::parameters(precision, half, p));
     const kernels::QuantizeShape operands{row.shape.m, row.shape.k, row.shape.operands};
-    return kernels::within_power<double>(product) + plan(operands, rates, half, p).seconds + 2 * graph_gap_s;
+    return kernels::within_power(product) + plan(operands, rates, half, p).seconds + 2 * graph_gap_s;
 }
 
 bool is_quantized(const MixtureRow& row) {
@@ -31,7 +31,7 @@ bool is_quantized(const MixtureRow& row) {
 double latency_s(const MixtureRow& row, ScopedValues values) {
     const auto& rates =
         row.models->at(is_quantized(row) ? precision_spec(row.shape.operands).path : MathPath::bf16_tensor);
-    const auto p = take<kernels::MixtureParameters<double>>(values);
+    const auto p = take<kernels::MixtureParameters>(values);
     return plan(row.shape, rates, row.models->parameters.tensor_gemm, p).seconds + graph_gap_s;
 }
 
@@ -84,7 +84,7 @@ std::optional<Shape> shape_alone(const OperatorMeasurement& measured, const Devi
 
 }  // namespace
 
-std::optional<QuantizedRow> quantized_row(const OperatorMeasurement& measured, const KernelModels<double>& models,
+std::optional<QuantizedRow> quantized_row(const OperatorMeasurement& measured, const KernelModels& models,
                                           const DeviceSpec& device) {
     if (measured.op != "gemm" || !precision_spec(measured.precision).quantizes_activations()) return std::nullopt;
     const auto shape = shape_alone<kernels::GemmShape>(measured, device);
@@ -92,7 +92,7 @@ std::optional<QuantizedRow> quantized_row(const OperatorMeasurement& measured, c
     return QuantizedRow{&device, &models, *shape, measured.latency_s};
 }
 
-std::optional<MixtureRow> mixture_row(const OperatorMeasurement& measured, const KernelModels<double>& models,
+std::optional<MixtureRow> mixture_row(const OperatorMeasurement& measured, const KernelModels& models,
                                       const DeviceSpec& device) {
     if (measured.op != "moe") return std::nullopt;
     const auto shape = shape_alone<kernels::MixtureShape>(measured, device);
@@ -109,7 +109,7 @@ std::vector<FitReport> fit_quantized(std::span<const QuantizedRow> rows, const G
             if (precision_spec(row.shape.operands).kernels == family) own.push_back(row);
         }
         if (own.empty()) continue;
-        reports.push_back(fit_rows<kernels::QuantizedParameters<double>, QuantizedRow>(
+        reports.push_back(fit_rows<kernels::QuantizedParameters, QuantizedRow>(
             std::string(precision_spec(own.front().shape.operands).name), own, options));
         std::erase_if(reports.back().parameters, [&](const ScopedParameter& p) {
             return p.scope == ParameterScope::architecture && !has_units(p.key, family);
@@ -119,21 +119,19 @@ std::vector<FitReport> fit_quantized(std::span<const QuantizedRow> rows, const G
 }
 
 FitReport fit_mixture(std::span<const MixtureRow> rows, const GenerationFitOptions& options) {
-    return fit_rows<kernels::MixtureParameters<double>>("moe", rows, options);
+    return fit_rows<kernels::MixtureParameters>("moe", rows, options);
 }
 
 std::vector<FitReport> fit_on_tensor_gemm(std::span<const std::pair<const DeviceSpec*, OperatorMeasurement>> rows,
                                           const DeviceProfileFile& profile, const GenerationFitOptions& options) {
-    std::map<std::string, KernelModels<double>> models;
+    std::map<std::string, KernelModels> models;
     std::vector<QuantizedRow> quantized;
     std::vector<MixtureRow> mixtures;
     for (const auto& [device, measured] : rows) {
         auto own = models.find(device->slug);
         if (own == models.end()) {
             own =
-                models
-                    .emplace(device->slug, KernelModels<double>(*device, kernel_parameters(compose(profile, *device))))
-                    .first;
+                models.emplace(device->slug, KernelModels(*device, kernel_parameters(compose(profile, *device)))).first;
         }
         if (const auto row = quantized_row(measured, own->second, *device)) quantized.push_back(*row);
         if (const auto row = mixture_row(measured, own->second, *device)) mixtures.push_back(*row);

@@ -253,7 +253,7 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
 
 LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::string_view> free) {
     LogFit::Block block;
-    SustainedParameters<double> p;
+    SustainedParameters p;
     visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
         block.push_back(unknown(std::string(name), spec));
         block.back().fixed = std::find(free.begin(), free.end(), name) == free.end();
@@ -261,8 +261,8 @@ LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::stri
     return block;
 }
 
-kernels::DeviceRates<double> take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next) {
-    SustainedParameters<double> p;
+kernels::DeviceRates take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next) {
+    SustainedParameters p;
     visit_parameters(p, device, [&](std::string_view, double& value, const ParameterSpec& spec) {
         value = next.device ? *next.device++ : spec.initial;
     });

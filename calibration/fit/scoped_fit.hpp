@@ -61,7 +61,7 @@ Parameters take(ScopedValues& next) {
 
 /// Reads the rates of a device from its block, which begins with `declared_sustained`, and moves the pointer behind
 /// them.
-[[nodiscard]] kernels::DeviceRates<double> take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next);
+[[nodiscard]] kernels::DeviceRates take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next);
 
 /// One measured row as the engine sees it; the model knows it by its place.
 struct ScopedRow {

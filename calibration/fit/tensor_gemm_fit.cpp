@@ -19,7 +19,7 @@ std::optional<TensorGemmRow> tensor_gemm_row(const OperatorMeasurement& measured
 }
 
 FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const GenerationFitOptions& options) {
-    using Parameters = kernels::TensorGemmParameters<double>;
+    using Parameters = kernels::TensorGemmParameters;
     ScopedFit fit = generation_fit("tensor_gemm", options);
     fit.rows_name = "gemm rows";
     fit.centre = Centre::mean;
@@ -37,8 +37,7 @@ FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const GenerationF
         const auto rates = take_rates(*row.device, row.path, values);
         const auto p = take<Parameters>(values);
         const auto choice = kernels::tensor_gemm::choose(row.shape, rates, p);
-        return kernels::within_power<double>(kernels::tensor_gemm::plan_choice(row.shape, choice, rates, p)) +
-               graph_gap_s;
+        return kernels::within_power(kernels::tensor_gemm::plan_choice(row.shape, choice, rates, p)) + graph_gap_s;
     };
     auto [report, unknowns] = solve(fit);
     add_parameters(fit, unknowns, report);

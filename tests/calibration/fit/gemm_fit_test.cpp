@@ -19,15 +19,15 @@ using kernels::GemmParameters;
 
 namespace {
 
-GemmParameters<double> true_parameters() {
-    auto p = test::start_values<GemmParameters<double>>();
+GemmParameters true_parameters() {
+    auto p = test::start_values<GemmParameters>();
     p.wide_efficiency = 0.85;
     p.fill = 14;
     return p;
 }
 
-kernels::DeviceRates<double> true_rates(const DeviceSpec& device, double clock, double bandwidth) {
-    auto p = test::start_values<kernels::SustainedParameters<double>>(device);
+kernels::DeviceRates true_rates(const DeviceSpec& device, double clock, double bandwidth) {
+    auto p = test::start_values<kernels::SustainedParameters>(device);
     p.clock_fp32 = clock;
     p.bandwidth = bandwidth;
     return device_rates(device, MathPath::fp32, p);
@@ -47,7 +47,7 @@ void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vec
         if (!row.shape.linear) row.shape.batch = 1 + i % 40;
         const double host_s = row.shape.linear ? 40e-6 : 25e-6;
         const auto planned = plan(row.shape, rates, p);
-        const double kernel_s = kernels::within_power<double>(planned, 1e-3);
+        const double kernel_s = kernels::within_power(planned, 1e-3);
         row.latency_s = operator_latency_s(host_s, 0.7, kernel_s) * std::exp(noise(random));
         rows.push_back(row);
     }
