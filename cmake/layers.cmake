@@ -121,9 +121,9 @@ ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp layer_kernel_fit.cpp
-        log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp quantized_fit.cpp
-        scoped_unknowns.cpp serving_fit.cpp tensor_gemm_fit.cpp)
+        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp generation_fit.cpp
+        layer_kernel_fit.cpp log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp
+        quantized_fit.cpp scoped_fit.cpp serving_fit.cpp tensor_gemm_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
         device_folds.cpp figures.cpp folds.cpp host_profiles.cpp layer_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp
@@ -135,7 +135,7 @@ ftax_sources(nas_study_sources
     calibration/nas/study/
         main.cpp)
 set(fit_alone ${fit_sources})
-list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|machine|memory|tensor_gemm)_fit\\.cpp$")
+list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|layer_kernel|machine|memory|quantized|scoped|tensor_gemm)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt ALONE ${fit_alone})
@@ -173,9 +173,6 @@ endif()
 ftax_sources(bare_libtorch_sources # compiled by calibration/campaign.sh, where there is no CMake
     calibration/bench/libtorch/bare/
         library.cpp)
-ftax_sources(dispatch_study_sources # compiled by dispatch.py beside it, against several versions of PyTorch
-    calibration/studies/host_dispatch/
-        empty_backend.cpp)
 ftax_sources(libtorch_sources
     calibration/bench/libtorch/
         libtorch_device.cpp network.cpp)

@@ -267,7 +267,7 @@ OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfil
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
       graph_kernels_(kernels_),
-      host_(profile_parameters<OperatorHostParameters<double>>(host)) {
+      host_(profile_parameters<OperatorHostParameters>(host)) {
     for (auto& rates : kernels_.rates) {
         rates.floor_s = host_.kernel_floor_s;
     }
@@ -288,7 +288,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         std::visit([&](const auto& s) { return (alone ? graph_kernels_ : kernels_).plan(s, path); }, *shape);
     OperatorRowPrediction result;
     if (alone) {
-        result.kernel_s = kernels::within_power<double>(plan) * kernels_of(row) + beside_kernel_s(*shape);
+        result.kernel_s = kernels::within_power(plan) * kernels_of(row) + beside_kernel_s(*shape);
         if (const auto quantized = operand_quantization(row)) {
             result.kernel_s += graph_kernels_.plan(*quantized, path).seconds + graph_gap_s;
         }
@@ -300,7 +300,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         return result;
     }
     if (!operator_index(row.op)) return std::nullopt;  // nobody timed its host
-    result.kernel_s = kernels::within_power<double>(plan, host_.power_control_time_s);
+    result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
     const bool counted = row.op == "conv" && row.order;
     result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
                                                          host_.conv_slope_s, host_.conv_curvature_s)

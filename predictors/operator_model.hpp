@@ -62,9 +62,9 @@ class OperatorModel {
 
   private:
     DeviceSpec device_;
-    KernelModels<double> kernels_;        ///< with the floor of calls
-    KernelModels<double> graph_kernels_;  ///< with that of a CUDA graph's nodes
-    OperatorHostParameters<double> host_;
+    KernelModels kernels_;        ///< with the floor of calls
+    KernelModels graph_kernels_;  ///< with that of a CUDA graph's nodes
+    OperatorHostParameters host_;
 };
 
 }  // namespace ftax

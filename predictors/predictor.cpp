@@ -47,7 +47,7 @@ DType half_type_of_weights(const Graph& graph) {
 }
 
 /// What a prediction keeps of a kernel's plan.
-struct PlannedKernel : kernels::KernelTime<double> {
+struct PlannedKernel : kernels::KernelTime {
     Factor factor = Factor::elementwise;
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;

@@ -7,14 +7,14 @@
 namespace ftax::test {
 
 /// A card with the start values of its models: what its datasheet alone says.
-inline KernelModels<double> unfitted(std::string_view device) {
+inline KernelModels unfitted(std::string_view device) {
     DeviceProfile profile;
     profile.device = device_spec(device);
     return {profile.device, kernel_parameters(profile)};
 }
 
 /// A card with the values that ftax ships.
-inline KernelModels<double> fitted(std::string_view device) {
+inline KernelModels fitted(std::string_view device) {
     const DeviceProfile profile = device_profile(device);
     return {profile.device, kernel_parameters(profile)};
 }

@@ -28,7 +28,7 @@ class Scores {
     explicit Scores(std::string fold) : fold_(std::move(fold)) {}
 
     void add(const ModelRow& row, const DeviceProfile& profile) {
-        const KernelModels<double> models(*row.device, kernel_parameters(profile));
+        const KernelModels models(*row.device, kernel_parameters(profile));
         const double error = std::log(fit::device_seconds(row, models) / row.latency_s);
         for (const std::string& group : {std::string("all"), row.device->slug, "model " + row.model}) {
             log_errors_[{precision_class(row), group}].push_back(error);
@@ -130,7 +130,7 @@ void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& 
 
 /// What is off about one row, and which classes of kernels its device time consists of.
 Residual residual_of(const ModelRow& row, const DeviceProfile& profile) {
-    const KernelModels<double> models(*row.device, kernel_parameters(profile));
+    const KernelModels models(*row.device, kernel_parameters(profile));
     Residual residual{.card = row.device->slug, .model = row.model + " " + precision_class(row)};
     double total_s = 0;
     for (const CountedKernel& kernel : row.kernels) {

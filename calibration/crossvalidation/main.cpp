@@ -56,7 +56,7 @@ std::string fit_frameworks(Arguments a) {
     const std::vector<Section> sections = score(folds);
     const std::filesystem::path folder = std::filesystem::path(a[1]) / "profiles/frameworks";
     for (const fit::FrameworkFit& fitted : folds.fit_all(sections.front().rows)) {
-        fmt::print(stderr, "{}: {} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
+        fmt::print(stderr, "{}: {} host-bound rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
                    fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
                    fitted.converged ? "" : ", not converged");
         write_file(folder / (fitted.reference.framework + ".json"), to_text(fitted.reference));

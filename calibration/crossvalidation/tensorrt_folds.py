@@ -154,7 +154,7 @@ def markdown(figures):
         "# Engines of TensorRT and other frameworks of models_2x.csv\n\n"
         "Written by calibration/crossvalidation/tensorrt_folds.py. `left out`: what is fitted of engines is fitted without\n"
         "the card's rows; `seen`: to all rows, the card's among them; `not fitted`: rows that took part in no fit, but for\n"
-        "one factor of eager PyTorch's hosts (calibration/studies/host_dispatch). Rows in int8 are scored with what rows in fp16\n"
+        "one factor of eager PyTorch's hosts (tag studies-2026-11, calibration/studies/host_dispatch). Rows in int8 are scored with what rows in fp16\n"
         "gave. Per cent.\n"
     )
     for fold in dict.fromkeys(f["fold"] for f in figures):

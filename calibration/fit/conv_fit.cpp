@@ -1,219 +1,44 @@
 #include "calibration/fit/conv_fit.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 #include <utility>
 
-#include "calibration/fit/scoped_unknowns.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/host/operator_host.hpp"
-#include "predictors/kernels/sustained.hpp"
 
 namespace ftax::fit {
 namespace {
 
 using kernels::ConvAlgorithm;
 using kernels::ConvParameters;
-using kernels::DeviceRates;
 
 enum HostUnknown : std::size_t { host_start, host_slope, host_curvature };
 
-using DeviceRows = std::map<std::string, std::vector<const ConvRow*>>;
-
-template <class T>
-ConvParameters<T> parameters_of(const T* shared, const T* architecture) {
-    ConvParameters<T> p;
-    visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec& spec) {
-        value = spec.scope == ParameterScope::architecture ? *architecture++ : *shared++;
-    });
-    return p;
+/// The first shared unknown is the launch share.
+double latency_s(const ConvRow& row, bool scored, ScopedValues values, double power_control_time_s) {
+    const double launch_share = *values.shared++;
+    const auto rates = take_rates(*row.device, row.path, values);
+    const auto p = take<ConvParameters>(values);
+    const auto plan =
+        row.algorithm && !scored
+            ? kernels::convolution::plan_algorithm(*row.algorithm, kernels::conv_counts(row.shape), row.shape, rates, p)
+            : kernels::plan(row.shape, rates, p);
+    const double host_s =
+        conv_host_s(row.order, values.host[host_start], values.host[host_slope], values.host[host_curvature]);
+    return operator_latency_s(host_s, launch_share, kernels::within_power(plan, power_control_time_s));
 }
 
-template <class T>
-DeviceRates<T> rates_of(const DeviceSpec& device, MathPath path, const T* sustained) {
-    kernels::SustainedParameters<T> p;
-    visit_parameters(p, device, [&](std::string_view, T& value, const ParameterSpec&) { value = *sustained++; });
-    return kernels::device_rates(device, path, p);
-}
-
-/// Blocks: shared, architecture, device, host. The first shared unknown is the launch share.
-struct ConvModel {
-    const ConvRow* row;
-    double power_control_time_s;
-
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        const auto p = parameters_of(blocks[0] + 1, blocks[1]);
-        const auto rates = rates_of(*row->device, row->path, blocks[2]);
-        const auto plan = row->algorithm ? kernels::convolution::plan_algorithm(
-                                               *row->algorithm, kernels::conv_counts(row->shape), row->shape, rates, p)
-                                         : kernels::plan(row->shape, rates, p);
-        const T* host = blocks[3];
-        const T host_s = conv_host_s(row->order, host[host_start], host[host_slope], host[host_curvature]);
-        const T kernel_s = kernels::within_power<T>(plan, T(power_control_time_s));
-        return operator_latency_s(host_s, blocks[0][0], kernel_s);
-    }
-};
-
-LogFit::Block declared(ParameterScope scope) {
-    LogFit::Block block;
-    ConvParameters<double> p;
+/// The unknown of a call with that name.
+Unknown declared_call(std::string_view wanted) {
+    Unknown found;
+    OperatorHostParameters p;
     visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        const bool wanted = (spec.scope == ParameterScope::architecture) == (scope == ParameterScope::architecture);
-        if (wanted) block.push_back(unknown(std::string(name), spec));
+        if (name == wanted) found = unknown(std::string(name), spec);
     });
-    return block;
-}
-
-/// The unknown of a call of that name.
-LogFit::Block declared_call(std::string_view wanted) {
-    LogFit::Block block;
-    OperatorHostParameters<double> p;
-    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        if (name == wanted) block.push_back(unknown(std::string(name), spec));
-    });
-    return block;
-}
-
-/// Clock and bandwidth of a device; what f32 rows say nothing about stays as declared.
-LogFit::Block declared(const DeviceSpec& device) {
-    LogFit::Block block;
-    kernels::SustainedParameters<double> p;
-    visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        block.push_back(unknown(std::string(name), spec));
-        block.back().fixed = name != "clock.fp32" && name != "bandwidth";
-    });
-    return block;
-}
-
-ScopedUnknowns unknowns_for(const DeviceRows& rows, const ConvFitOptions& options) {
-    ScopedUnknowns unknowns{.shared = declared_call("operator.conv_launch_share")};
-    for (Unknown& u : declared(ParameterScope::shared)) unknowns.shared.push_back(std::move(u));
-    for (const auto& [slug, of_device] : rows) {
-        unknowns.architectures[of_device.front()->device->architecture] = declared(ParameterScope::architecture);
-        unknowns.devices[slug] = declared(*of_device.front()->device);
-        hold(unknowns.devices[slug], options.held, slug);
-        for (const char* name : {"operator.conv_start_s", "operator.conv_slope_s", "operator.conv_curvature_s"}) {
-            for (Unknown& u : declared_call(name)) unknowns.hosts[slug].push_back(std::move(u));
-        }
-    }
-    return unknowns;
-}
-
-void fix(LogFit::Block& block) {
-    for (Unknown& u : block) u.fixed = true;
-}
-
-/// Fits what is not fixed in `unknowns` to an even selection of `rows`.
-FitSummary fit_rows(const DeviceRows& rows, ScopedUnknowns& unknowns, const ConvFitOptions& options) {
-    LogFit fit(options.fit);
-    const std::size_t shared = fit.add_block(unknowns.shared);
-    std::map<Architecture, std::size_t> architectures;
-    for (const auto& [architecture, block] : unknowns.architectures) architectures[architecture] = fit.add_block(block);
-    std::map<std::string, std::pair<std::size_t, std::size_t>> devices;
-    for (const auto& [slug, of_device] : rows) {
-        const auto& [device, host] =
-            devices[slug] = {fit.add_block(unknowns.devices.at(slug)), fit.add_block(unknowns.hosts.at(slug))};
-        const std::size_t architecture = architectures.at(of_device.front()->device->architecture);
-        const std::size_t count = std::min(of_device.size(), options.rows_per_device);
-        for (std::size_t i = 0; i < count; ++i) {
-            const ConvRow* row = of_device[i * of_device.size() / count];
-            fit.add_row(ConvModel{row, options.power_control_time_s}, row->latency_s,
-                        {shared, architecture, device, host});
-        }
-    }
-    const FitSummary summary = fit.solve();
-    unknowns.shared = fit.block(shared);
-    for (const auto& [architecture, index] : architectures) unknowns.architectures[architecture] = fit.block(index);
-    for (const auto& [slug, blocks] : devices) {
-        unknowns.devices[slug] = fit.block(blocks.first);
-        unknowns.hosts[slug] = fit.block(blocks.second);
-    }
-    return summary;
-}
-
-/// log(predicted / measured) of every row, the algorithm chosen by the model.
-std::vector<double> log_errors(const std::vector<const ConvRow*>& rows, const ScopedUnknowns& unknowns,
-                               const std::string& slug, double power_control_time_s) {
-    const auto shared = values(unknowns.shared);
-    const auto architecture = values(unknowns.architectures.at(rows.front()->device->architecture));
-    const auto device = values(unknowns.devices.at(slug));
-    const auto host = values(unknowns.hosts.at(slug));
-    const double* blocks[] = {shared.data(), architecture.data(), device.data(), host.data()};
-    std::vector<double> errors;
-    for (const ConvRow* row : rows) {
-        ConvRow unseen = *row;
-        unseen.algorithm.reset();
-        errors.push_back(std::log(ConvModel{&unseen, power_control_time_s}(blocks) / row->latency_s));
-    }
-    return errors;
-}
-
-Fold fold_of(std::string name, const std::map<std::string, std::vector<double>>& errors) {
-    Fold fold{.name = std::move(name)};
-    for (const auto& [slug, of_device] : errors) {
-        fold.groups.push_back(summarize(slug, of_device));
-        fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
-    }
-    return fold;
-}
-
-/// Expects of a device the geometric mean of what the others showed.
-LogFit::Block expected(const std::map<std::string, LogFit::Block>& others) {
-    LogFit::Block mean = others.begin()->second;
-    for (std::size_t i = 0; i < mean.size(); ++i) {
-        double log_sum = 0;
-        for (const auto& [slug, block] : others) log_sum += std::log(block[i].value);
-        mean[i].value = std::exp(log_sum / static_cast<double>(others.size()));
-    }
-    return mean;
-}
-
-/// Leaves out one device at a time. What its host cost is no property of the device: `known` holds it.
-void add_left_out_folds(const DeviceRows& rows, const ScopedUnknowns& known, const ConvFitOptions& options,
-                        FitReport& report) {
-    std::map<std::string, std::vector<double>> blind, host_known, measured;
-    for (const auto& [slug, of_device] : rows) {
-        DeviceRows others = rows;
-        others.erase(slug);
-        if (others.empty()) return;
-        ScopedUnknowns unknowns = unknowns_for(others, options);
-        (void)fit_rows(others, unknowns, options);
-        const Architecture architecture = of_device.front()->device->architecture;
-        unknowns.architectures.try_emplace(
-            architecture, block_of_kin(architecture, unknowns.architectures, declared(ParameterScope::architecture)));
-
-        LogFit::Block device = declared(*of_device.front()->device);
-        const LogFit::Block mean = expected(unknowns.devices);
-        for (std::size_t i = 0; i < device.size(); ++i) {
-            if (!mean[i].fixed) device[i].value = mean[i].value;  // what was held has its datasheet's expectation
-        }
-        const LogFit::Block host = expected(unknowns.hosts);
-        unknowns.devices[slug] = device;
-        unknowns.hosts[slug] = host;
-        blind[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
-        unknowns.hosts[slug] = known.hosts.at(slug);
-        host_known[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
-
-        fix(unknowns.shared);
-        for (auto& [_, block] : unknowns.architectures) fix(block);
-        fix(unknowns.hosts.at(slug));
-        (void)fit_rows({{slug, of_device}}, unknowns, options);
-        measured[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
-    }
-    report.folds.push_back(fold_of("left out: datasheet, host of the others", blind));
-    report.folds.push_back(fold_of("left out: datasheet, host known", host_known));
-    report.folds.push_back(fold_of("left out: clock and bandwidth measured, host known", measured));
-}
-
-void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
-                    double divisor, std::vector<ScopedParameter>& parameters) {
-    for (const Unknown& u : block) {
-        if (u.fixed || is_unseen(u)) continue;  // tensor cores, groups: whole models tell
-        parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
-    }
+    return found;
 }
 
 }  // namespace
@@ -281,45 +106,36 @@ FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitRepo
 }
 
 FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options) {
-    DeviceRows by_device;
-    for (const ConvRow& row : rows) by_device[row.device->slug].push_back(&row);
-    FitReport report{.kernel_class = "conv"};
-    if (by_device.empty()) return report;
-
-    ScopedUnknowns unknowns = unknowns_for(by_device, options);
-    report.converged = fit_rows(by_device, unknowns, options).converged;
-
-    std::map<std::string, std::vector<double>> in_fit;
-    std::map<std::string, std::vector<double>> regions;
-    for (const auto& [slug, of_device] : by_device) {
-        in_fit[slug] = log_errors(of_device, unknowns, slug, options.power_control_time_s);
-        for (std::size_t i = 0; i < of_device.size(); ++i) {
-            const auto& algorithm = of_device[i]->algorithm;
-            regions[slug + " " + std::string(algorithm ? name_of(*algorithm) : "other")].push_back(in_fit[slug][i]);
-        }
+    ScopedFit fit{.kernel_class = "conv",
+                  .rows_name = "conv rows",
+                  .options = options.fit,
+                  .rows_per_stratum = options.rows_per_device,
+                  .folds = options.folds,
+                  .held = options.held};
+    fit.shared = {declared_call("operator.conv_launch_share")};
+    for (Unknown& u : declared<ConvParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
+    fit.architecture = declared<ConvParameters>(ParameterScope::architecture);
+    fit.device = [](const DeviceSpec& device) { return declared_sustained(device, {"clock.fp32", "bandwidth"}); };
+    for (const char* name : {"operator.conv_start_s", "operator.conv_slope_s", "operator.conv_curvature_s"}) {
+        fit.host.push_back(declared_call(name));
     }
-    report.folds.push_back(fold_of("in the fit", in_fit));
-    for (auto& [name, errors] : regions) report.regions.push_back(summarize(name, errors));
-    if (options.folds) add_left_out_folds(by_device, unknowns, options, report);
+    for (const ConvRow& row : rows) fit.rows.push_back({.device = row.device, .latency_s = row.latency_s});
+    fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool scored) {
+        return latency_s(rows[i], scored, values, options.power_control_time_s);
+    };
+    fit.left_out_folds = {{"left out: datasheet, host of the others"},
+                          {"left out: datasheet, host known", LeftOutFold::Device::expected, true},
+                          {"left out: clock and bandwidth measured, host known", LeftOutFold::Device::refitted, true}};
 
-    const std::string source = "fitted: conv rows, " + std::to_string(rows.size());
-    const LogFit::Block call(unknowns.shared.begin(), unknowns.shared.begin() + 1);
-    const LogFit::Block shared(unknowns.shared.begin() + 1, unknowns.shared.end());
-    add_parameters(call, ParameterScope::shared, "", source, 1, report.nuisance);
-    add_parameters(expected(unknowns.hosts), ParameterScope::shared, "", source + "; mean of the hosts", 1,
-                   report.nuisance);
-    add_parameters(shared, ParameterScope::shared, "", source, 1, report.parameters);
-    for (const auto& [architecture, block] : unknowns.architectures) {
-        add_parameters(block, ParameterScope::architecture, std::string(name_of(architecture)), source, 1,
-                       report.parameters);
-    }
-    for (const auto& [slug, block] : unknowns.devices) {
-        add_parameters(block, ParameterScope::device, slug, source, 1, report.parameters);
-    }
+    auto [report, unknowns] = solve(fit);
+    if (rows.empty()) return report;
+    add_parameters(fit, unknowns, report);
+    add_parameters(expected_host(fit, unknowns.hosts), ParameterScope::shared, "",
+                   source_of(fit) + "; mean of the hosts", report);
     for (const auto& [slug, block] : unknowns.hosts) {
         const auto scale = options.host_scales.find(slug);
-        add_parameters(block, ParameterScope::device, slug, source,
-                       scale == options.host_scales.end() ? 1 : scale->second, report.nuisance);
+        add_parameters(block, ParameterScope::device, slug, source_of(fit), report,
+                       scale == options.host_scales.end() ? 1 : scale->second);
     }
     return report;
 }

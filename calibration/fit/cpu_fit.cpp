@@ -26,13 +26,12 @@ struct CpuLatency {
     const DeviceSpec* device;
     const std::vector<HostKind>* kinds;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        kernels::CpuModel<T> model{*device, {}};
+    double operator()(double const* const* blocks) const {
+        kernels::CpuModel model{*device, {}};
         std::size_t next = 0;
         visit_parameters(model.parameters, *device,
-                         [&](std::string_view, T& value, const ParameterSpec&) { value = blocks[0][next++]; });
-        T total(0.0);
+                         [&](std::string_view, double& value, const ParameterSpec&) { value = blocks[0][next++]; });
+        double total = 0;
         for (const KernelShape& shape : row->kernels) {
             total += std::visit([&](const auto& s) { return model.seconds(s); }, shape);
         }
@@ -82,7 +81,7 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
                     fmt::format("{} usable operators are too few to fit a CPU, it takes {}", rows.size(), fewest_rows));
     }
     LogFit::Block kernel_block;
-    kernels::CpuParameters<double> declared;
+    kernels::CpuParameters declared;
     visit_parameters(declared, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
         kernel_block.push_back(unknown(std::string(name), spec));
     });

@@ -67,7 +67,7 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
                        const HostProfileFile& hosts) {
     struct Known {
         OperatorModel model;
-        OperatorHostParameters<double> host;
+        OperatorHostParameters host;
     };
     std::map<std::string, Known> devices;
     std::map<std::pair<std::string, std::string>, std::vector<HostTime>> times;  // by operator and device
@@ -79,7 +79,7 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
             const FrameworkProfile host = compose(hosts, slug);
             known = devices
                         .emplace(slug, Known{OperatorModel(compose(kernels, *row.device), host),
-                                             profile_parameters<OperatorHostParameters<double>>(host)})
+                                             profile_parameters<OperatorHostParameters>(host)})
                         .first;
         }
         const auto predicted = known->second.model.predict(*row.measured);
@@ -101,7 +101,7 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
     for (const auto& [key, of_device] : times) {
         const auto& [op, slug] = key;
         if (of_device.size() < fewest_rows) continue;
-        const OperatorHostParameters<double>& host = devices.at(slug).host;
+        const OperatorHostParameters& host = devices.at(slug).host;
         const std::string source = "fitted: " + std::to_string(of_device.size()) + " " + op + " rows";
         const std::string name = std::string(dispatch_prefix) + op;
         const double host_s = campaign_median(of_device);

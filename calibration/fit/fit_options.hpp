@@ -9,13 +9,13 @@ struct FitOptions {
     int starts = 3;               ///< the first from the priors' centres, the others scattered within the priors
     int iterations = 60;          ///< per start
     double row_log_stddev = 0.1;  ///< residual of one row that counts as usual; beyond it the loss grows linearly
-    unsigned seed = 1;            ///< of the scattered starts
+    unsigned seed = 1;            ///< for the scattered starts
 };
 
 struct FitSummary {
     bool converged = false;
-    double cost = 0;            ///< of the best start
-    std::vector<double> costs;  ///< of every start: how far they agree tells whether the minimum is global
+    double cost = 0;            ///< at the best start
+    std::vector<double> costs;  ///< per start; equal costs suggest a global minimum
 };
 
 }  // namespace ftax::fit

@@ -32,7 +32,6 @@ struct FitReport {
     std::vector<ScopedParameter> parameters{};  ///< of the kernel models
     std::vector<ScopedParameter> nuisance{};    ///< of the hosts that the devices were measured in, by device
     std::vector<Fold> folds{};
-    std::vector<ErrorSummary> regions{};  ///< in-fit errors by algorithm and shape
     bool converged = false;
 };
 

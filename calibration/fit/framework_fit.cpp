@@ -54,20 +54,19 @@ struct Latency {
     const HostRow* row;
     const SharedUnknowns* shared;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        T operations_s(0.0);
-        T forward_s(0.0);
+    double operator()(double const* const* blocks) const {
+        double operations_s = 0;
+        double forward_s = 0;
         for (int kind = 0; kind < host_kind_count; ++kind) {
             if (shared->cost[kind] < 0) continue;
-            T cost = row->operations[kind] * blocks[0][shared->cost[kind]];
+            double cost = row->operations[kind] * blocks[0][shared->cost[kind]];
             if (row->half && shared->half[kind] >= 0) cost *= blocks[0][shared->half[kind]];
             operations_s += cost;
             if (kind == static_cast<int>(HostKind::forward)) forward_s = cost / row->operations[kind];
         }
-        const T before_s = row->synchronized ? T(blocks[1][0] * forward_s) : T(0.0);
-        const T host_s = blocks[1][0] * operations_s + row->calls * blocks[1][1];
-        return before_s + equations::smooth_maximum(T(host_s - before_s), T(row->device_s));
+        const double before_s = row->synchronized ? blocks[1][0] * forward_s : 0;
+        const double host_s = blocks[1][0] * operations_s + row->calls * blocks[1][1];
+        return before_s + equations::smooth_maximum(host_s - before_s, row->device_s);
     }
 };
 
@@ -94,7 +93,7 @@ HostRow host_row(const Measurement& measurement, Predictor& predictor, const Sha
     return row;
 }
 
-std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
+std::vector<HostRow> host_bound_rows(std::span<const HostRow> rows) {
     constexpr double flat = 1.15;
     std::map<std::tuple<std::string, std::string, std::int64_t>, std::vector<double>> measured;
     for (const HostRow& row : rows) measured[{row.host, row.model, row.batch}].push_back(row.measured_s);
@@ -124,7 +123,7 @@ std::vector<HostRow> telling_rows(std::span<const HostRow> rows) {
 
 FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                            std::span<const HostRow> all_rows) {
-    const std::vector<HostRow> rows = telling_rows(all_rows);
+    const std::vector<HostRow> rows = host_bound_rows(all_rows);
     if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("there is no row of {}", framework));
 
     LogFit fit({.starts = 1, .row_log_stddev = 0.06});
@@ -147,7 +146,7 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     FrameworkFit result;
     result.converged = fit.solve().converged;
     result.rows = rows.size();
-    const std::string source = fmt::format("fitted: framework_tax.csv {}, {} telling rows of {} hosts", framework,
+    const std::string source = fmt::format("fitted: framework_tax.csv {}, {} host-bound rows of {} hosts", framework,
                                            rows.size(), host_blocks.size());
     result.reference = {.framework = framework, .version = version, .host = "reference"};
     for (const Unknown& u : fit.block(shared_block)) {

@@ -13,7 +13,7 @@
 
 namespace ftax::fit {
 
-/// One measured latency with what the schedule counts on the host and what the kernel models say of the device.
+/// One measured latency with the host operations that the schedule counts and the device time that the kernel models predict.
 struct HostRow {
     std::string host;  ///< measurements that share scalars
     std::string model;
@@ -30,11 +30,11 @@ struct HostRow {
 /// Predicts a measured row and counts the host's work in it. Throws what predict() throws.
 [[nodiscard]] HostRow host_row(const Measurement& measurement, Predictor& predictor, const ShapeBindings& bindings);
 
-/// Keeps the rows that say something about the host: those in which the GPU waits for it (the predicted device time
-/// explains less than 60 %, and doubling the batch costs less than 15 %; rows of one host and model that count the same
-/// work become one, their median), and of the others those at batch 1, which bound it from above.
+/// Keeps the host-bound rows (the predicted device time explains less than 60 %, and doubling the batch costs less than
+/// 15 %; rows of one host and model that count the same work become one, their median) and, from the others, those at
+/// batch 1, which bound the host's costs from above.
 /// Source: the thresholds separate the flat from the rising part of all curves of framework_tax.csv.
-[[nodiscard]] std::vector<HostRow> telling_rows(std::span<const HostRow> rows);
+[[nodiscard]] std::vector<HostRow> host_bound_rows(std::span<const HostRow> rows);
 
 struct FrameworkFit {
     FrameworkProfile reference;  ///< shared costs with their spread; scalars at the median host

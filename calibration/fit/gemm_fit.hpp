@@ -31,8 +31,8 @@ struct GemmRow {
 /// Whether a row of neusight_ops.csv was measured under other conditions than most: the first batched products of
 /// a campaign, before the card left its idle clock, or the second campaign (`split` test), at clocks 6 to 14 % lower.
 /// Source: residuals along `order`.
-[[nodiscard]] bool is_unlike_its_campaign(const OperatorMeasurement& measured, std::string_view device_slug,
-                                          std::string_view split, std::int64_t order);
+[[nodiscard]] bool is_outlier_row(const OperatorMeasurement& measured, std::string_view device_slug,
+                                  std::string_view split, std::int64_t order);
 
 /// Builds a row from a linear or bmm measurement; nullopt for another operator.
 [[nodiscard]] std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device,

@@ -1,184 +1,84 @@
 #include "calibration/fit/layer_kernel_fit.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 
-#include "calibration/fit/scoped_unknowns.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/kernel_models.hpp"
-#include "predictors/kernels/sustained.hpp"
 #include "predictors/operator_model.hpp"
 
 namespace ftax::fit {
 namespace {
 
-using kernels::FlashParameters;
-using kernels::SustainedParameters;
-using kernels::TensorGemmParameters;
-using kernels::TokenParameters;
 using Row = LayerKernelRow;
-using Rows = std::vector<const Row*>;
 
-/// What a profile says of a device that these kernels share with others.
-struct Known {
-    const DeviceSpec* device;
-    KernelParameters<double> parameters;
+/// Parameters that these kernels share with matrix products, by device, and the profile that they come from.
+class Known {
+  public:
+    explicit Known(DeviceProfileFile profile) : profile_(std::move(profile)) {}
 
-    Known(const DeviceProfileFile& profile, const DeviceSpec& spec)
-        : device(&spec), parameters(kernel_parameters(compose(profile, spec))) {}
-
-    template <class T>
-    [[nodiscard]] TensorGemmParameters<T> gemm() const {
-        std::vector<double> values;
-        auto own = parameters.tensor_gemm;
-        visit_parameters(own,
-                         [&](std::string_view, const double& value, const ParameterSpec&) { values.push_back(value); });
-        TensorGemmParameters<T> p;
-        std::size_t i = 0;
-        visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { value = T(values[i++]); });
-        return p;
+    [[nodiscard]] const KernelParameters& of(const DeviceSpec& device) {
+        auto found = parameters_.find(device.slug);
+        if (found == parameters_.end()) {
+            found = parameters_.emplace(device.slug, kernel_parameters(compose(profile_, device))).first;
+        }
+        return found->second;
     }
     /// With the floor of a CUDA graph's nodes.
-    template <class T>
-    [[nodiscard]] kernels::DeviceRates<T> rates(MathPath path, const TensorGemmParameters<T>& gemm) const {
-        const auto& own = parameters.sustained;
-        const SustainedParameters<T> sustained{T(own.clock_fp32), T(own.clock_tensor), T(own.bandwidth),
-                                               T(own.kernel_floor_s)};
-        auto rates = kernels::device_rates(*device, path, sustained);
-        rates.floor_s = gemm.floor_s * kernels::tensor_gemm::cycle_scale(rates, gemm);
+    [[nodiscard]] kernels::DeviceRates rates(const DeviceSpec& device, MathPath path) {
+        const KernelParameters& own = of(device);
+        auto rates = kernels::device_rates(device, path, own.sustained);
+        rates.floor_s = own.tensor_gemm.floor_s * kernels::tensor_gemm::cycle_scale(rates, own.tensor_gemm);
         return rates;
     }
-};
-using KnownDevices = std::map<std::string, Known>;  // by slug
 
-template <class Parameters>
-LogFit::Block declared() {
-    LogFit::Block block;
-    Parameters p;
-    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        block.push_back(unknown(std::string(name), spec));
-    });
-    return block;
-}
-
-/// Attention or row-wise kernels: which rows, and how one is planned.
-struct Attention {
-    template <class T>
-    using Parameters = FlashParameters<T>;
-    static constexpr std::string_view name = "attention";
-    static bool holds(const Row& row) { return std::holds_alternative<kernels::AttentionShape>(row.shape); }
-    template <class T>
-    static auto plan(const Row& row, const Known& known, const FlashParameters<T>& p) {
-        const auto gemm = known.gemm<T>();
-        return kernels::plan_flash(std::get<kernels::AttentionShape>(row.shape), known.rates<T>(row.path, gemm), p,
-                                   gemm);
-    }
-};
-struct RowWise {
-    template <class T>
-    using Parameters = TokenParameters<T>;
-    static constexpr std::string_view name = "row-wise";
-    static bool holds(const Row& row) { return std::holds_alternative<kernels::MemoryShape>(row.shape); }
-    template <class T>
-    static auto plan(const Row& row, const Known& known, const TokenParameters<T>& p) {
-        const auto gemm = known.gemm<T>();
-        return kernels::plan_token(std::get<kernels::MemoryShape>(row.shape), known.rates<T>(MathPath::fp32, gemm), p,
-                                   gemm);
-    }
+  private:
+    DeviceProfileFile profile_;
+    std::map<std::string, KernelParameters> parameters_;
 };
 
-template <class Class>
-struct Model {
-    const Row* row;
-    const Known* known;
-
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        typename Class::template Parameters<T> p;
-        const T* next = blocks[0];
-        visit_parameters(p, [&](std::string_view, T& value, const ParameterSpec&) { value = *next++; });
-        const auto plan = Class::plan(*row, *known, p);
-        return kernels::within_power<T>(plan) * row->kernels + row->beside_s;
-    }
-};
-
-template <class Class>
-LogFit::Block fit_rows(const Rows& rows, const KnownDevices& known, const LayerKernelFitOptions& options,
-                       bool& converged) {
-    std::map<std::string, Rows> groups;
-    for (const Row* row : rows) groups[row->kernel_class + row->device->slug].push_back(row);
-    LogFit fit(options.fit);
-    const std::size_t shared = fit.add_block(declared<typename Class::template Parameters<double>>());
-    for (const auto& [_, group] : groups) {
-        const std::size_t count = std::min(group.size(), options.rows_per_class);
-        for (std::size_t i = 0; i < count; ++i) {
-            const Row* row = group[i * group.size() / count];
-            fit.add_row(Model<Class>{row, &known.at(row->device->slug)}, row->latency_s, {shared});
-        }
-    }
-    converged = fit.solve().converged;
-    return fit.block(shared);
+auto plan_row(const Row& row, const kernels::AttentionShape& shape, Known& known, const kernels::FlashParameters& p) {
+    return kernels::plan_flash(shape, known.rates(*row.device, row.path), p, known.of(*row.device).tensor_gemm);
 }
 
-/// Errors by class and device.
-using Errors = std::map<std::string, std::vector<double>>;
-
-template <class Class>
-void add_errors(const Rows& rows, const KnownDevices& known, const LogFit::Block& block, Errors& errors) {
-    const std::vector<double> shared = values(block);
-    const double* blocks[] = {shared.data()};
-    for (const Row* row : rows) {
-        const double predicted_s = Model<Class>{row, &known.at(row->device->slug)}(blocks);
-        errors[row->kernel_class + ", " + row->device->slug].push_back(std::log(predicted_s / row->latency_s));
-    }
+auto plan_row(const Row& row, const kernels::MemoryShape& shape, Known& known, const kernels::TokenParameters& p) {
+    return kernels::plan_token(shape, known.rates(*row.device, MathPath::fp32), p, known.of(*row.device).tensor_gemm);
 }
 
-void add_fold(std::string name, Errors errors, FitReport& report) {
-    Fold fold{.name = std::move(name)};
-    for (auto& [group, of_group] : errors) {
-        fold.groups.push_back(summarize(group, std::move(of_group)));
-        fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
-    }
-    report.folds.push_back(std::move(fold));
-}
-
-template <class Class>
-FitReport fit_class(std::span<const Row> all, const KnownDevices& known, const LayerKernelFitOptions& options) {
-    FitReport report{.kernel_class = std::string(Class::name)};
-    Rows rows;
+/// Fits the rows whose shapes are of that type.
+template <class Shape, class Parameters>
+FitReport fit_class(const char* name, std::span<const Row> all, const DeviceProfileFile& profile,
+                    const LayerKernelFitOptions& options) {
+    ScopedFit fit{.kernel_class = name,
+                  .rows_name = std::string(name) + " rows",
+                  .options = options.fit,
+                  .rows_per_stratum = options.rows_per_class,
+                  .folds = options.folds,
+                  .shared = declared<Parameters>(ParameterScope::shared)};
+    std::vector<const Row*> rows;
     for (const Row& row : all) {
-        if (Class::holds(row)) rows.push_back(&row);
+        if (!std::holds_alternative<Shape>(row.shape)) continue;
+        rows.push_back(&row);
+        fit.rows.push_back({.device = row.device,
+                            .latency_s = row.latency_s,
+                            .stratum = row.kernel_class,
+                            .group = row.kernel_class + ", " + row.device->slug,
+                            .held_out = row.held_out});
     }
-    if (rows.empty()) return report;
-    const std::string source = "fitted: " + report.kernel_class + " rows, " + std::to_string(rows.size());
-    for (const Unknown& u : fit_rows<Class>(rows, known, options, report.converged)) {
-        if (is_unseen(u)) continue;
-        report.parameters.push_back({{u.name, u.value, u.relative_stddev, source}, ParameterScope::shared, ""});
-    }
-    if (!options.folds) return report;
-    const auto split = [&](const auto& left_out) {
-        std::pair<Rows, Rows> parts;
-        for (const Row* row : rows) (left_out(*row) ? parts.second : parts.first).push_back(row);
-        return parts;
+    Known known(profile);
+    fit.latency_s = [&](std::size_t i, ScopedValues values, bool) {
+        const Row& row = *rows[i];
+        const auto plan = plan_row(row, std::get<Shape>(row.shape), known, take<Parameters>(values));
+        return kernels::within_power(plan) * row.kernels + row.beside_s;
     };
-    bool converged = false;
-    Errors errors;
-    const auto [kept, unseen] = split([](const Row& row) { return row.held_out; });
-    add_errors<Class>(unseen, known, fit_rows<Class>(kept, known, options, converged), errors);
-    add_fold("a fifth of the shapes left out", std::move(errors), report);
-    errors.clear();
-    for (const auto& entry : known) {
-        const std::string& slug = entry.first;
-        const auto [others, own] = split([&](const Row& row) { return row.device->slug == slug; });
-        if (others.empty() || own.empty()) continue;
-        KnownDevices without;
-        const DeviceProfileFile profile = options.profile_without(slug);
-        for (const auto& [name, device] : known) without.emplace(name, Known(profile, *device.device));
-        add_errors<Class>(own, without, fit_rows<Class>(others, without, options, converged), errors);
+    fit.in_fit_fold = false;
+    fit.held_out_fold = "a fifth of the shapes left out";
+    fit.left_out_folds = {{"the GPU left out"}};
+    if (options.profile_without) {
+        fit.forget = [&](const DeviceSpec& device) { known = Known(options.profile_without(device.slug)); };
     }
-    add_fold("the GPU left out", std::move(errors), report);
+    auto [report, unknowns] = solve(fit);
+    add_parameters(fit, unknowns, report);
     return report;
 }
 
@@ -223,11 +123,8 @@ std::optional<LayerKernelRow> layer_kernel_row(const OperatorMeasurement& measur
 
 std::vector<FitReport> fit_layer_kernels(std::span<const LayerKernelRow> rows, const DeviceProfileFile& profile,
                                          const LayerKernelFitOptions& options) {
-    KnownDevices known;
-    for (const Row& row : rows) {
-        if (!known.contains(row.device->slug)) known.emplace(row.device->slug, Known(profile, *row.device));
-    }
-    return {fit_class<Attention>(rows, known, options), fit_class<RowWise>(rows, known, options)};
+    return {fit_class<kernels::AttentionShape, kernels::FlashParameters>("attention", rows, profile, options),
+            fit_class<kernels::MemoryShape, kernels::TokenParameters>("row-wise", rows, profile, options)};
 }
 
 }  // namespace ftax::fit

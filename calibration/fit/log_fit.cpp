@@ -1,6 +1,9 @@
 #include "calibration/fit/log_fit.hpp"
 
+#include <ceres/ceres.h>
+
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -8,14 +11,26 @@ namespace ftax::fit {
 namespace {
 
 /// (x − centre) / stddev for one entry of a block.
-struct LogPrior {
-    int index;
-    double centre, stddev;
-    template <class T>
-    bool operator()(T const* const* block, T* residual) const {
-        residual[0] = (block[0][index] - centre) / stddev;
+class LogPrior final : public ceres::CostFunction {
+  public:
+    LogPrior(std::size_t size, std::size_t index, double centre, double stddev)
+        : index_(index), centre_(centre), stddev_(stddev) {
+        set_num_residuals(1);
+        mutable_parameter_block_sizes()->push_back(static_cast<int>(size));
+    }
+
+    bool Evaluate(double const* const* log_values, double* residual, double** derivatives) const override {
+        residual[0] = (log_values[0][index_] - centre_) / stddev_;
+        if (derivatives && derivatives[0]) {
+            std::fill_n(derivatives[0], parameter_block_sizes()[0], 0.0);
+            derivatives[0][index_] = 1 / stddev_;
+        }
         return true;
     }
+
+  private:
+    std::size_t index_;
+    double centre_, stddev_;
 };
 
 std::vector<std::vector<double>> log_values(const std::vector<LogFit::Block>& blocks) {
@@ -65,6 +80,52 @@ void scatter(std::vector<std::vector<double>>& logs, const std::vector<LogFit::B
 
 }  // namespace
 
+/// log(model / measured) / stddev with forward differences of the logarithms; fixed unknowns have none.
+class LogFit::Residual final : public ceres::CostFunction {
+  public:
+    Residual(const Row& row, const std::vector<Block>& blocks, double log_stddev)
+        : row_(row), blocks_(blocks), log_stddev_(log_stddev) {
+        set_num_residuals(1);
+        for (const std::size_t b : row.blocks) {
+            if (!blocks[b].empty()) mutable_parameter_block_sizes()->push_back(static_cast<int>(blocks[b].size()));
+        }
+    }
+
+    bool Evaluate(double const* const* log_values, double* residual, double** derivatives) const override {
+        constexpr double step = 1e-6;
+        const double factor = std::exp(step);
+        std::vector<std::vector<double>> values;
+        std::vector<const double*> pointers;
+        for (const std::size_t b : row_.blocks) {
+            auto& of_block = values.emplace_back(blocks_[b].size());
+            for (std::size_t i = 0; i < of_block.size(); ++i) of_block[i] = std::exp((*log_values)[i]);
+            if (!of_block.empty()) ++log_values;
+            pointers.push_back(of_block.data());
+        }
+        const double log_model = std::log(row_.model(pointers.data()));
+        residual[0] = (log_model - row_.log_measured) / log_stddev_;
+        if (!derivatives) return true;
+        for (std::size_t b = 0; b < values.size(); ++b) {
+            if (values[b].empty()) continue;
+            double* of_block = *derivatives++;
+            if (!of_block) continue;
+            for (std::size_t i = 0; i < values[b].size(); ++i) {
+                of_block[i] = 0;
+                if (blocks_[row_.blocks[b]][i].fixed) continue;
+                const double at = std::exchange(values[b][i], values[b][i] * factor);
+                of_block[i] = (std::log(row_.model(pointers.data())) - log_model) / (step * log_stddev_);
+                values[b][i] = at;
+            }
+        }
+        return true;
+    }
+
+  private:
+    const Row& row_;
+    const std::vector<Block>& blocks_;
+    double log_stddev_;
+};
+
 std::size_t LogFit::add_block(Block block) {
     blocks_.push_back(std::move(block));
     return blocks_.size() - 1;
@@ -79,16 +140,18 @@ FitSummary LogFit::solve() {
     ownership.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
     ceres::Problem problem(ownership);
     ceres::SoftLOneLoss robust(1.0);
-    std::vector<std::unique_ptr<ceres::CostFunction>> priors;
+    std::vector<std::unique_ptr<ceres::CostFunction>> residuals;
 
     std::vector<char> used(blocks_.size(), 0);
     for (const Row& row : rows_) {
         std::vector<double*> pointers;
         for (const std::size_t b : row.blocks) {
+            if (blocks_[b].empty()) continue;
             pointers.push_back(current[b].data());
             used[b] = 1;
         }
-        problem.AddResidualBlock(row.cost.get(), &robust, pointers);
+        residuals.push_back(std::make_unique<Residual>(row, blocks_, options_.row_log_stddev));
+        problem.AddResidualBlock(residuals.back().get(), &robust, pointers);
     }
     std::vector<std::vector<int>> fixed(blocks_.size());
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -103,12 +166,8 @@ FitSummary LogFit::solve() {
             problem.SetParameterLowerBound(current[b].data(), index, std::log(u.lower));
             problem.SetParameterUpperBound(current[b].data(), index, std::log(u.upper));
             if (u.prior_log_stddev <= 0) continue;
-            auto prior = std::make_unique<ceres::DynamicAutoDiffCostFunction<LogPrior, jet_width>>(
-                new LogPrior{index, centre[b][i], u.prior_log_stddev});
-            prior->AddParameterBlock(static_cast<int>(blocks_[b].size()));
-            prior->SetNumResiduals(1);
-            problem.AddResidualBlock(prior.get(), nullptr, current[b].data());
-            priors.push_back(std::move(prior));
+            residuals.push_back(std::make_unique<LogPrior>(blocks_[b].size(), i, centre[b][i], u.prior_log_stddev));
+            problem.AddResidualBlock(residuals.back().get(), nullptr, current[b].data());
         }
         hold(problem, current[b], fixed[b]);
     }

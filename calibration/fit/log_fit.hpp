@@ -1,13 +1,10 @@
 #pragma once
 
-#include <ceres/ceres.h>
-
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <memory>
-#include <stdexcept>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/fit/fit_options.hpp"
@@ -47,66 +44,29 @@ class LogFit {
     std::size_t add_block(Block block);
     [[nodiscard]] const Block& block(std::size_t index) const { return blocks_[index]; }
 
-    /// Adds the residual log(model(unknowns) / measured). `model(T const* const* blocks) → T` sees the values of the
-    /// named blocks (not their logarithms) in the order given here.
-    /// Throws std::length_error for more blocks or longer ones than a residual has room for.
-    template <class Model>
-    void add_row(Model model, double measured, const std::vector<std::size_t>& blocks) {
-        std::vector<int> sizes;
-        for (const std::size_t b : blocks) {
-            if (blocks.size() > max_blocks || blocks_[b].size() > max_block) {
-                throw std::length_error("a row depends on too many unknowns");
-            }
-            sizes.push_back(static_cast<int>(blocks_[b].size()));
-        }
-        auto* cost = new ceres::DynamicAutoDiffCostFunction<Residual<Model>, jet_width>(
-            new Residual<Model>{std::move(model), std::log(measured), row_log_stddev_, sizes});
-        for (const int size : sizes) cost->AddParameterBlock(size);
-        cost->SetNumResiduals(1);
-        rows_.push_back({std::unique_ptr<ceres::CostFunction>(cost), blocks});
+    /// Seconds of a row as a function of the values of the blocks that it depends on.
+    using Model = std::function<double(double const* const* blocks)>;
+
+    /// Adds the residual log(model(blocks) / measured). `model` reads the values of the named blocks (not their
+    /// logarithms) in the order given here.
+    void add_row(Model model, double measured, std::vector<std::size_t> blocks) {
+        rows_.push_back({std::move(model), std::log(measured), std::move(blocks)});
     }
 
-    /// `row_log_stddev` must be known when rows are added.
-    explicit LogFit(FitOptions options) : options_(options), row_log_stddev_(options.row_log_stddev) {}
+    explicit LogFit(FitOptions options) : options_(options) {}
 
     /// Solves from every start, keeps the best and estimates the standard deviations.
     FitSummary solve();
 
   private:
-    /// Derivatives taken in one pass; more unknowns than this are taken in several.
-    static constexpr int jet_width = 12;
-
-    template <class Model>
-    struct Residual {
+    struct Row {
         Model model;
         double log_measured;
-        double log_stddev;
-        std::vector<int> sizes;
-
-        template <class T>
-        bool operator()(T const* const* log_values, T* residual) const {
-            using std::exp;
-            using std::log;
-            std::array<std::array<T, max_block>, max_blocks> values;
-            std::array<const T*, max_blocks> pointers{};
-            for (std::size_t b = 0; b < sizes.size(); ++b) {
-                for (int i = 0; i < sizes[b]; ++i) values[b][static_cast<std::size_t>(i)] = exp(log_values[b][i]);
-                pointers[b] = values[b].data();
-            }
-            residual[0] = (log(model(pointers.data())) - log_measured) / log_stddev;
-            return true;
-        }
-    };
-    static constexpr std::size_t max_blocks = 6;
-    static constexpr std::size_t max_block = 128;
-
-    struct Row {
-        std::unique_ptr<ceres::CostFunction> cost;
         std::vector<std::size_t> blocks;
     };
+    class Residual;
 
     FitOptions options_;
-    double row_log_stddev_;
     std::vector<Block> blocks_;
     std::vector<Row> rows_;
 };

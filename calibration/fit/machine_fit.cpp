@@ -39,7 +39,7 @@ struct DeviceUnknowns {
 };
 
 DeviceUnknowns device_unknowns(const DeviceSpec& device, const DeviceProfileFile& start) {
-    KernelParameters<double> parameters = kernel_parameters(compose(start, device));
+    KernelParameters parameters = kernel_parameters(compose(start, device));
     DeviceUnknowns unknowns;
     visit_parameters(parameters, device, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         unknowns.held.push_back(value);
@@ -59,16 +59,15 @@ struct DeviceTime {
     const DeviceSpec* device;
     const DeviceUnknowns* unknowns;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        KernelParameters<T> parameters;
+    double operator()(double const* const* blocks) const {
+        KernelParameters parameters;
         std::size_t next = 0;
-        visit_parameters(parameters, *device, [&](std::string_view, T& value, const ParameterSpec&) {
+        visit_parameters(parameters, *device, [&](std::string_view, double& value, const ParameterSpec&) {
             const int place = unknowns->place[next];
-            value = place == held_at_start ? T(unknowns->held[next]) : blocks[0][place];
+            value = place == held_at_start ? unknowns->held[next] : blocks[0][place];
             ++next;
         });
-        auto total = sum_time(row->kernels, KernelModels<T>(*device, parameters));
+        auto total = sum_time(row->kernels, KernelModels(*device, parameters));
         total.seconds += row->gaps_s;
         return kernels::within_power(total);
     }
@@ -81,12 +80,11 @@ struct HostTime {
     const std::array<int, host_kind_count>* half;
     double blas_call_s;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        T operations_s(0.0);
+    double operator()(double const* const* blocks) const {
+        double operations_s = 0;
         for (std::size_t kind = 0; kind < host_kind_count; ++kind) {
             if (row->operations[kind] == 0) continue;
-            T cost_s = row->operations[kind] * blocks[0][(*cost)[kind]];
+            double cost_s = row->operations[kind] * blocks[0][(*cost)[kind]];
             if (row->half && (*half)[kind] != held_at_start) cost_s *= blocks[0][(*half)[kind]];
             operations_s += cost_s;
         }

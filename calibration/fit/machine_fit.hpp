@@ -34,8 +34,8 @@ struct GpuFit {
 
 /// Fits what one device does differently from its generation: the clocks it sustains on CUDA cores and tensor cores,
 /// the bandwidth it reaches, the shortest time a kernel takes and, where its power limit holds it back, the energy of
-/// an operation. All others, and what no row speaks of, keep the values of `start`. The left-out error stands in the
-/// source of each parameter. Throws Error{usage} for fewer rows than it takes.
+/// an operation. All others, and those that no row determines, keep the values of `start`. The source of each parameter
+/// holds the left-out error. Throws Error{usage} for fewer rows than it takes.
 [[nodiscard]] GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                              const FitOptions& options = {});
 
@@ -60,7 +60,7 @@ using RuntimeQuantities = std::map<std::string, double>;
 /// Fits the host costs of one framework on one machine to host times of asynchronous calls (HostRow::measured_s; what
 /// else a row says of the device does not count). What `runtime` measured enters the profile as it is. Kinds that no
 /// row counts keep their ratio to the others: they move with the machine's scale. The cost of a BLAS library call
-/// cannot be told from the operators that make it; it stays. Throws Error{usage} for fewer rows than it takes.
+/// is collinear with the operators that make it; it stays. Throws Error{usage} for fewer rows than it takes.
 [[nodiscard]] HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& start,
                                        const std::string& host, const RuntimeQuantities& runtime = {},
                                        const FitOptions& options = {});

@@ -57,7 +57,7 @@ const ScopedParameter* of_same_memory(const DeviceProfileFile& start, std::strin
 LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const DeviceProfileFile& start,
                          const ModelFitOptions& options) {
     LogFit::Block block;
-    KernelParameters<double> parameters;
+    KernelParameters parameters;
     visit_parameters(parameters, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
         if (spec.scope != scope) return;
         Unknown u = unknown(std::string(name), spec);
@@ -89,15 +89,14 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
 struct ForwardPass {
     const ModelRow* row;
 
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        KernelParameters<T> parameters;
+    double operator()(double const* const* blocks) const {
+        KernelParameters parameters;
         std::size_t next[3] = {0, 0, 0};
-        visit_parameters(parameters, *row->device, [&](std::string_view, T& value, const ParameterSpec& spec) {
+        visit_parameters(parameters, *row->device, [&](std::string_view, double& value, const ParameterSpec& spec) {
             const auto scope = static_cast<std::size_t>(spec.scope);
             value = blocks[scope][next[scope]++];
         });
-        return device_seconds(*row, KernelModels<T>(*row->device, parameters));
+        return device_seconds(*row, KernelModels(*row->device, parameters));
     }
 };
 
@@ -172,7 +171,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
     std::map<std::string, std::vector<double>> errors;
     for (const ModelRow& row : rows) {
         const DeviceProfile profile = compose(fitted, *row.device);
-        const double predicted = device_seconds(row, KernelModels<double>(*row.device, kernel_parameters(profile)));
+        const double predicted = device_seconds(row, KernelModels(*row.device, kernel_parameters(profile)));
         errors[row.group].push_back(std::log(predicted / row.latency_s));
     }
     Fold in_fit{.name = "in-fit"};

@@ -24,8 +24,7 @@ struct ModelRow {
 };
 
 /// Returns the device time of a row: its kernels and the gaps between them, within the power limit.
-template <class T>
-T device_seconds(const ModelRow& row, const KernelModels<T>& models) {
+[[nodiscard]] inline double device_seconds(const ModelRow& row, const KernelModels& models) {
     auto total = sum_time(row.kernels, models);
     total.seconds += row.gaps_s;
     return kernels::within_power(total);
@@ -42,11 +41,11 @@ struct ModelFitOptions {
 /// Fits the kernel models to whole forward passes, starting from the parameters of an operator fit (`start`): what no
 /// operator row shows (tensor cores, layouts, memory classes, sustained clocks of cards without operator rows) moves
 /// far, what operators fixed moves little.
-/// Returns in `fitted` the new values with their scopes, and `start`'s of what no row says anything about.
+/// Returns in `fitted` the new values with their scopes, and those of `start` where no row determines one.
 [[nodiscard]] FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start,
                                    const ModelFitOptions& options, DeviceProfileFile& fitted);
 
-/// Tells which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
+/// Returns which points of one latency curve are compute-bound: latency grows 1.75- to 2.6-fold per doubling of the
 /// batch there and exceeds 1.5 times the flat start. `batches` ascending.
 /// Source: a rule of thumb: where the host does not decide, twice the work takes about twice the time.
 [[nodiscard]] std::vector<bool> compute_bound_points(std::span<const double> batches,

@@ -15,7 +15,7 @@ Conditions conditions_of(const OperatorMeasurement& measured, std::string_view s
     if (!is_product(measured.op)) {
         return ran_at_idle_clock(slug, split, order) ? Conditions::campaign_start : Conditions::usual;
     }
-    if (!is_unlike_its_campaign(measured, slug, split, order)) return Conditions::usual;
+    if (!is_outlier_row(measured, slug, split, order)) return Conditions::usual;
     return split == "test" ? Conditions::second_campaign : Conditions::campaign_start;
 }
 

@@ -44,7 +44,7 @@ struct OperatorRows {
 /// Throws Error{usage} for an unknown GPU.
 [[nodiscard]] OperatorRows operator_rows(CsvTable table, const std::vector<std::string>& left_out = {});
 
-/// What a fit of operators is told about their rows.
+/// Origin of the rows and extent of the fit.
 struct OperatorFitOptions {
     std::string profile_version = "1";        ///< to write into the device profile
     std::string framework = "pytorch-eager";  ///< whose calls the rows timed
@@ -55,7 +55,7 @@ struct OperatorFitOptions {
 struct OperatorFit {
     std::vector<FitReport> reports;
     DeviceProfileFile profile;
-    HostProfileFile hosts;  ///< of the machines that the devices were measured in
+    HostProfileFile hosts;  ///< machines that the devices were measured in
 };
 
 /// Fits operators in the order in which they determine the parameters: memory-bound ones bandwidth and host, matrix

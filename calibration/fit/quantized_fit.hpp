@@ -17,7 +17,7 @@ namespace ftax::fit {
 /// One measured product of quantised operands, the kernel that quantises activations included.
 struct QuantizedRow {
     const DeviceSpec* device = nullptr;
-    const KernelModels<double>* models = nullptr;  ///< frozen: what products of f16 have
+    const KernelModels* models = nullptr;  ///< frozen: what products of f16 have
     kernels::GemmShape shape{};
     double latency_s = 0;
 };
@@ -25,17 +25,17 @@ struct QuantizedRow {
 /// One measured mixture of experts.
 struct MixtureRow {
     const DeviceSpec* device = nullptr;
-    const KernelModels<double>* models = nullptr;
+    const KernelModels* models = nullptr;
     kernels::MixtureShape shape{};
     double latency_s = 0;
 };
 
 /// Build rows from operator measurements of mode device_hot; nullopt for other operators and precisions, and those that
 /// the device does not run.
-[[nodiscard]] std::optional<QuantizedRow> quantized_row(const OperatorMeasurement& measured,
-                                                        const KernelModels<double>& models, const DeviceSpec& device);
-[[nodiscard]] std::optional<MixtureRow> mixture_row(const OperatorMeasurement& measured,
-                                                    const KernelModels<double>& models, const DeviceSpec& device);
+[[nodiscard]] std::optional<QuantizedRow> quantized_row(const OperatorMeasurement& measured, const KernelModels& models,
+                                                        const DeviceSpec& device);
+[[nodiscard]] std::optional<MixtureRow> mixture_row(const OperatorMeasurement& measured, const KernelModels& models,
+                                                    const DeviceSpec& device);
 
 /// Fits each family of kernels on its own: "fp8", "fp8_block", "nvfp4".
 [[nodiscard]] std::vector<FitReport> fit_quantized(std::span<const QuantizedRow> rows,

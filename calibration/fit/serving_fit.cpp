@@ -12,8 +12,7 @@ namespace {
 constexpr const char* per_pass = "host.forward";
 constexpr const char* per_sequence = "host.sequence";
 
-template <class T>
-T seconds(const ServingRow& row, const T& pass_s, const T& sequence_s) {
+double seconds(const ServingRow& row, double pass_s, double sequence_s) {
     return row.fixed_s + row.passes * pass_s + row.sequences * sequence_s;
 }
 
@@ -29,7 +28,7 @@ ServingFit fit_serving(const std::string& framework, std::span<const ServingRow>
     const std::size_t host = fit.add_block({unknown(per_pass, *host_parameter_spec(model, per_pass)),
                                             unknown(per_sequence, *host_parameter_spec(model, per_sequence))});
     for (const ServingRow& row : rows) {
-        fit.add_row([row](auto const* const* values) { return seconds(row, values[0][0], values[0][1]); },
+        fit.add_row([row](double const* const* values) { return seconds(row, values[0][0], values[0][1]); },
                     row.measured_s, {host});
     }
     ServingFit result;

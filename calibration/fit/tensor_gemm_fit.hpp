@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
-#include "calibration/fit/fit_options.hpp"
 #include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/generation_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/measurement.hpp"
 #include "predictors/kernels/shapes.hpp"
@@ -24,14 +24,7 @@ struct TensorGemmRow {
 [[nodiscard]] std::optional<TensorGemmRow> tensor_gemm_row(const OperatorMeasurement& measured,
                                                            const DeviceSpec& device);
 
-struct TensorGemmFitOptions {
-    FitOptions fit{.starts = 1, .iterations = 30, .row_log_stddev = 0.1, .seed = 1};
-    std::size_t rows_per_device = 450;  ///< spread evenly; errors are taken over all rows
-    int rounds = 3;     ///< fits, in between kernels are chosen again and priors centred on what was found
-    bool folds = true;  ///< a fifth of the shapes left out; one device; all devices of a generation
-};
-
 /// Fits the ratios of each generation. Folds are named by what they leave out; rows in the fit are not reported.
-[[nodiscard]] FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const TensorGemmFitOptions& options = {});
+[[nodiscard]] FitReport fit_tensor_gemm(std::span<const TensorGemmRow> rows, const GenerationFitOptions& options = {});
 
 }  // namespace ftax::fit

@@ -26,21 +26,20 @@ inline constexpr std::array<std::string_view, 16> operator_names = {"add",  "mul
 }
 
 /// Host side of an operator row.
-template <class T>
 struct OperatorHostParameters {
-    std::array<T, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
-    T scale{};                                          ///< of the host a GPU was measured in
-    T pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
-    T conv_launch_share{};
-    T conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
-    T power_control_time_s{};                              ///< see kernels::within_power
-    T kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
-    T spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
+    std::array<double, operator_names.size()> dispatch_s{};  ///< by operator, on the host whose scale is 1
+    double scale{};                                          ///< of the host a GPU was measured in
+    double pointwise_launch_share{}, softmax_launch_share{}, layer_norm_launch_share{}, product_launch_share{};
+    double conv_launch_share{};
+    double conv_start_s{}, conv_slope_s{}, conv_curvature_s{};  ///< see conv_host_s
+    double power_control_time_s{};                              ///< see kernels::within_power
+    double kernel_floor_s{};  ///< of a kernel alone: a forward pass has the gap to the next one on top
+    double spread{}, product_spread{}, conv_spread{};  ///< half the width of the 90 % interval of log(latency)
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
-template <class T, class Visit>
-void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(OperatorHostParameters& p, Visit&& visit) {
     using enum ParameterScope;
     constexpr std::array<double, operator_names.size()> initial_s = {26.4e-6, 26.3e-6, 26.4e-6, 27e-6, 31.1e-6, 31.2e-6,
                                                                      31.3e-6, 29.7e-6, 32.6e-6, 26e-6, 31.1e-6, 33.9e-6,
@@ -90,9 +89,8 @@ void visit_parameters(OperatorHostParameters<T>& p, Visit&& visit) {
 /// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work
 /// that precedes the launch, the second event is recorded when both the host and the kernel are done.
 /// Source: CUDA stream order; neusight_ops.csv shows both regimes, flat at the host's time and linear with an offset.
-template <class T>
-T operator_latency_s(const T& host_s, const T& launch_share, const T& kernel_s) {
-    const T after_launch_s = launch_share * host_s + kernel_s;
+inline double operator_latency_s(double host_s, double launch_share, double kernel_s) {
+    const double after_launch_s = launch_share * host_s + kernel_s;
     return host_s < after_launch_s ? after_launch_s : host_s;
 }
 
@@ -103,8 +101,7 @@ inline double host_of_latency_s(double latency_s, double launch_share, double ke
 
 /// Host part of a convolution that was the `order`-th of its process: it grows with the number of plans the framework
 /// has cached, faster towards the end. Source: the shortest rows of neusight_ops.csv conv along `order`.
-template <class T>
-T conv_host_s(double order, const T& start_s, const T& slope_s, const T& curvature_s) {
+inline double conv_host_s(double order, double start_s, double slope_s, double curvature_s) {
     const double thousands = order / 1000;
     return start_s + slope_s * thousands + curvature_s * (thousands * thousands);
 }
@@ -115,8 +112,7 @@ inline bool is_product(std::string_view name) {
 }
 
 /// Share of the host's time that passes before the kernel starts.
-template <class T>
-T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
+inline double launch_share(std::string_view name, const OperatorHostParameters& p) {
     if (name == "conv") return p.conv_launch_share;
     if (is_product(name)) return p.product_launch_share;
     if (name == "softmax") return p.softmax_launch_share;
@@ -124,8 +120,7 @@ T launch_share(std::string_view name, const OperatorHostParameters<T>& p) {
     return p.pointwise_launch_share;
 }
 
-template <class T>
-const T& spread(std::string_view name, const OperatorHostParameters<T>& p) {
+inline double spread(std::string_view name, const OperatorHostParameters& p) {
     if (name == "conv") return p.conv_spread;
     return is_product(name) ? p.product_spread : p.spread;
 }

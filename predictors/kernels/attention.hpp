@@ -14,17 +14,16 @@
 /// Scaled dot-product attention.
 namespace ftax::kernels {
 
-template <class T>
 struct AttentionParameters {
-    T memory_efficient_efficiency{}, math_efficiency{}, score_cycles{};
-    FlashParameters<T> flash;
+    double memory_efficient_efficiency{}, math_efficiency{}, score_cycles{};
+    FlashParameters flash;
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
 /// Source of the initial values: fits on timm_infer.csv (RTX 3090 and 4090, sequences of 49 to 4,096); Dao,
 /// "FlashAttention-2", arXiv 2307.08691, figures 4 to 6, for the order of magnitude.
-template <class T, class Visit>
-void visit_parameters(AttentionParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(AttentionParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit("attention.memory_efficient_efficiency", p.memory_efficient_efficiency,
           ParameterSpec{0.65, 0.1, 1, 0.3, shared, "share of the math path's rate of both products"});
@@ -64,9 +63,8 @@ inline double padded_head(std::int64_t head_dim) {
 /// The math path writes the scores, reads and writes them in the softmax and reads them again; fused paths keep them.
 /// A chip without flash kernels runs the memory-efficient one (PyTorch, sdp_utils.cpp).
 /// Source: FLOPs and traffic of arXiv 2205.14135, section 3; waves of query tiles over the SMs.
-template <class T>
-KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, const AttentionParameters<T>& p,
-                   const TensorGemmParameters<T>& gemm) {
+inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, const AttentionParameters& p,
+                       const TensorGemmParameters& gemm) {
     if (has_flash_kernels(shape, device)) return plan_flash(shape, device, p.flash, gemm);
     const double heads = static_cast<double>(shape.batch) * static_cast<double>(shape.heads);
     const auto queries = static_cast<double>(shape.q_length);
@@ -75,7 +73,7 @@ KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, co
     const double scores = heads * queries * keys;
     const bool unfused = shape.path == AttentionPath::math;
     constexpr double tile = attention::query_tile;
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = unfused ? "attention, math" : "attention, memory-efficient";
     plan.blocks = heads * std::ceil(queries / tile);
     plan.blocks_per_sm = attention::blocks_per_sm;
@@ -97,14 +95,14 @@ KernelPlan<T> plan(const AttentionShape& shape, const DeviceRates<T>& device, co
         const double head = attention::padded_head(shape.head_dim);
         const double seen = shape.causal ? keys - (queries - tile) / 2 : keys;
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
-        const T score_s = slots * (4 * head / (device.flops_per_s * p.memory_efficient_efficiency) +
-                                   p.score_cycles / (device.sms * device.boost_clock_hz));
+        const double score_s = slots * (4 * head / (device.flops_per_s * p.memory_efficient_efficiency) +
+                                        p.score_cycles / (device.sms * device.boost_clock_hz));
         plan.compute_s = waves * tile * keys_per_block * score_s;
         plan.memory_s = tensors_bytes / device.bandwidth_bytes_per_s;
         plan.seconds += equations::smooth_maximum(plan.compute_s, plan.memory_s);
     }
-    const T full_rate_s = flops(shape) / device.flops_per_s;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(full_rate_s * power_ratio(device, T(1.0))));
+    const double full_rate_s = flops(shape) / device.flops_per_s;
+    plan.power_limited_s = power_limited_seconds(plan.seconds, full_rate_s * power_ratio(device, 1.0));
     return plan;
 }
 

@@ -37,8 +37,7 @@ enum class ConvAlgorithm : std::uint8_t {
 
 namespace convolution {
 
-template <class T>
-const T& latency_of(const ConvParameters<T>& p, int threads) {
+inline double latency_of(const ConvParameters& p, int threads) {
     return threads >= 256 ? p.latency_256 : threads >= 128 ? p.latency_128 : p.latency_64;
 }
 
@@ -73,13 +72,11 @@ inline std::span<const Tile> tensor_core_tiles(const ConvShape& s) {
 }
 
 /// Share of the CUDA cores' sustained rate in the main loop of the library's kernels.
-template <class T>
-T core_efficiency(const ConvShape& s, const ConvParameters<T>& p) {
-    return s.library == ConvLibrary::tensorrt ? T(p.core_efficiency * p.engine_rate) : p.core_efficiency;
+inline double core_efficiency(const ConvShape& s, const ConvParameters& p) {
+    return s.library == ConvLibrary::tensorrt ? p.core_efficiency * p.engine_rate : p.core_efficiency;
 }
 
-template <class T>
-void set_grid(KernelPlan<T>& plan, const Tile& tile, double waves, const DeviceRates<T>& rates) {
+inline void set_grid(KernelPlan& plan, const Tile& tile, double waves, const DeviceRates& rates) {
     plan.tile = {{}, tile.columns, tile.rows};
     plan.blocks_per_sm = tile.resident;
     plan.threads_per_block = tile.threads;
@@ -90,33 +87,32 @@ void set_grid(KernelPlan<T>& plan, const Tile& tile, double waves, const DeviceR
 /// Returns the plan with the least arithmetic time among `tiles` for `count` products of rows × columns × reduction.
 /// A block computes 2·rows·columns·(reduction + fill) operations at its SM's share of the rate.
 /// The main loop takes `step` values of the reduction at a time. Source: the form of gemm::block_time.
-template <class T>
-KernelPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns, double reduction,
-                            double step, const DeviceRates<T>& rates, const T& efficiency, const ConvParameters<T>& p,
-                            const T& narrow_efficiency, double most_parts = 1) {
+inline KernelPlan cheapest_tile(std::span<const Tile> tiles, double count, double rows, double columns,
+                                double reduction, double step, const DeviceRates& rates, double efficiency,
+                                const ConvParameters& p, double narrow_efficiency, double most_parts = 1) {
     const Tile* best = &tiles.front();
     double best_waves = 0;
-    T least_s = T(std::numeric_limits<double>::infinity());
-    const T sm_s_per_flop = rates.sms / (rates.flops_per_s * efficiency);
-    const T narrow_cost = 1.0 / narrow_efficiency;
+    double least_s = std::numeric_limits<double>::infinity();
+    const double sm_s_per_flop = rates.sms / (rates.flops_per_s * efficiency);
+    const double narrow_cost = 1.0 / narrow_efficiency;
     for (double parts = 1; parts <= most_parts; parts *= 2) {
-        const T depth = p.fill_steps * step + round_up(reduction / parts, step);
-        const T s_per_output = 2.0 * depth * sm_s_per_flop;
+        const double depth = p.fill_steps * step + round_up(reduction / parts, step);
+        const double s_per_output = 2.0 * depth * sm_s_per_flop;
         // Parts of a split reduction fill idle SMs; a second kernel reads the f32 sums of all of them.
-        const T sums_s =
-            parts > 1 ? count * rows * columns * 8 * parts / rates.bandwidth_bytes_per_s + rates.floor_s : T(0.0);
+        const double sums_s =
+            parts > 1 ? count * rows * columns * 8 * parts / rates.bandwidth_bytes_per_s + rates.floor_s : 0.0;
         for (const Tile& tile : tiles) {
             const double blocks_per_sm = count * parts * tiles_over(rows, tile.rows, tile.inverse_rows) *
                                          tiles_over(columns, tile.columns, tile.inverse_columns) / rates.sms;
-            T block_s = s_per_output * (tile.rows * tile.columns);
+            double block_s = s_per_output * (tile.rows * tile.columns);
             if (tile.columns < 128) block_s *= narrow_cost;
             if (tile.rows < 128) block_s *= narrow_cost;
             // Waves take at least this, which most of the large tiles fail on small outputs.
             if (block_s * std::max(blocks_per_sm, 1.0) >= least_s) continue;
-            const T latency = latency_of(p, tile.threads);
-            const T time =
+            const double latency = latency_of(p, tile.threads);
+            const double time =
                 sums_s + block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
-                                                                T(latency * latency), p.wave_sharpness);
+                                                                latency * latency, p.wave_sharpness);
             if (time < least_s) {
                 least_s = time;
                 best = &tile;
@@ -124,98 +120,90 @@ KernelPlan<T> cheapest_tile(std::span<const Tile> tiles, double count, double ro
             }
         }
     }
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.compute_s = least_s;
     set_grid(plan, *best, best_waves, rates);
     return plan;
 }
 
 /// Completes a plan: `extra_s` is what runs before and after the main kernel, `kernels` how many are launched.
-template <class T>
-KernelPlan<T> finish(KernelPlan<T> plan, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s, int kernels,
-                     const T& floor_s) {
+inline KernelPlan finish(KernelPlan plan, ConvAlgorithm algorithm, double memory_s, double extra_s, int kernels,
+                         double floor_s) {
     plan.algorithm = name_of(algorithm);
     plan.memory_s = memory_s;
-    const T main_s = equations::smooth_maximum(plan.compute_s, memory_s);
-    const T floors = floor_s * static_cast<double>(kernels);
+    const double main_s = equations::smooth_maximum(plan.compute_s, memory_s);
+    const double floors = floor_s * static_cast<double>(kernels);
     plan.seconds = main_s + extra_s + floors;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     plan.floor_s = floors;
     return plan;
 }
 
 /// Completes a plan of matrix products, whose arithmetic decides the energy.
-template <class T>
-KernelPlan<T> finish_product(const KernelPlan<T>& product, ConvAlgorithm algorithm, const T& memory_s, const T& extra_s,
-                             int kernels, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
-    KernelPlan<T> plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(plan.compute_s * power_ratio(rates, p.energy_scale)));
+inline KernelPlan finish_product(const KernelPlan& product, ConvAlgorithm algorithm, double memory_s, double extra_s,
+                                 int kernels, const DeviceRates& rates, const ConvParameters& p) {
+    KernelPlan plan = finish(product, algorithm, memory_s, extra_s, kernels, rates.floor_s);
+    plan.power_limited_s = power_limited_seconds(plan.seconds, plan.compute_s * power_ratio(rates, p.energy_scale));
     return plan;
 }
 
-template <class T>
-KernelPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                 const ConvParameters<T>& p, std::span<const Tile> tiles) {
-    const auto plan = cheapest_tile<T>(tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8, rates,
-                                       core_efficiency(s, p), p, T(1.0), most_parts(s));
+inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                     const ConvParameters& p, std::span<const Tile> tiles) {
+    const auto plan = cheapest_tile(tiles, static_cast<double>(s.groups), c.rows, c.columns, c.reduction, 8, rates,
+                                    core_efficiency(s, p), p, 1.0, most_parts(s));
     const bool engine = s.library == ConvLibrary::tensorrt;
-    const T bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
-    const T memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
-    return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, T(0.0), 1, rates, p);
+    const double bandwidth = rates.bandwidth_bytes_per_s * (engine ? p.engine_bandwidth : p.operand_bandwidth);
+    const double memory_s = load_bytes(c.in_bytes + c.out_bytes + c.weight_bytes, s) / bandwidth;
+    return finish_product(plan, ConvAlgorithm::implicit_gemm, memory_s, 0.0, 1, rates, p);
 }
 
-template <class T>
-KernelPlan<T> plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                 const ConvParameters<T>& p) {
+inline KernelPlan plan_implicit_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                     const ConvParameters& p) {
     return plan_implicit_gemm(c, s, rates, p, core_tiles(s));
 }
 
 /// F(2×2, 3×3): 16 products for 4 outputs; the filter transform reads 9 and writes 16 planes.
 /// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", arXiv 1509.09308.
-template <class T>
-KernelPlan<T> plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                  const ConvParameters<T>& p) {
-    KernelPlan<T> plan;
+inline KernelPlan plan_winograd_fused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                      const ConvParameters& p) {
+    KernelPlan plan;
     const double blocks = winograd_fused_blocks(s, rates.chip->winograd_mosaics);
     plan.tile = {{}, 32, 128};
     plan.threads_per_block = 256;
     plan.blocks = blocks;
-    const T depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
-    const T sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
-    plan.compute_s =
-        depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, T(0.0), p.wave_sharpness);
+    const double depth = p.fill_steps * 8.0 + round_up(static_cast<double>(s.in_channels), 8);
+    const double sm_rate = rates.flops_per_s / rates.sms * core_efficiency(s, p) * p.winograd2_efficiency;
+    plan.compute_s = depth * (2.0 * 16 * 32 * 32) / sm_rate * wave_time(blocks / rates.sms, 1, 0.0, p.wave_sharpness);
     plan.waves = blocks / rates.sms;
-    const T bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
-    const T memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
-    const T filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
+    const double bandwidth = rates.bandwidth_bytes_per_s * p.operand_bandwidth;
+    const double memory_s = load_bytes(c.in_bytes + c.out_bytes, s) / bandwidth;
+    const double filter_s = c.weight_bytes * (25.0 / 9) / bandwidth;
     return finish_product(plan, ConvAlgorithm::winograd_fused, memory_s, filter_s, 2, rates, p);
 }
 
 /// F(4×4, 3×3): 36 products for 16 outputs, each a matrix product of its own; the batch is padded to a multiple of 16.
 /// Source: Lavin and Gray, arXiv 1509.09308; padding from the grids in neusight_ops.csv (exact in all rows).
-template <class T>
-KernelPlan<T> plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                                     const ConvParameters<T>& p) {
+inline KernelPlan plan_winograd_nonfused(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                         const ConvParameters& p) {
     const auto in_channels = static_cast<double>(s.in_channels);
     const auto out_channels = static_cast<double>(s.out_channels);
     const double patches = winograd_patches(s);
     std::array<Tile, 4> winograd{};
     const auto tiles = winograd_tiles(*rates.chip, winograd);
-    const auto plan = cheapest_tile<T>(tiles, 36, patches, out_channels, in_channels, 8, rates,
-                                       T(p.core_efficiency * p.winograd4_efficiency), p, T(1.0));
+    const auto plan = cheapest_tile(tiles, 36, patches, out_channels, in_channels, 8, rates,
+                                    p.core_efficiency * p.winograd4_efficiency, p, 1.0);
     const double data_bytes = 36 * s.element_bytes * patches * in_channels;
     const double product_bytes = 36 * s.element_bytes * patches * out_channels;
-    const T memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
-    const T transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
-                            5 * c.weight_bytes / p.filter4_bandwidth) /
-                           rates.bandwidth_bytes_per_s;
+    const double memory_s = (data_bytes + product_bytes + 4 * c.weight_bytes) / rates.bandwidth_bytes_per_s;
+    const double transforms_s = ((c.in_bytes + data_bytes + product_bytes + c.out_bytes) / p.operand_bandwidth +
+                                 5 * c.weight_bytes / p.filter4_bandwidth) /
+                                rates.bandwidth_bytes_per_s;
     return finish_product(plan, ConvAlgorithm::winograd_nonfused, memory_s, transforms_s, 4, rates, p);
 }
 
 /// Time of the activations that one kernel reads and writes, at the memory's full rate: what the kernel before it wrote
 /// is in the L2 where it fits.
-template <class T>
-T activations_seconds(double bytes, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+inline double activations_seconds(double bytes, const DeviceRates& rates, const ConvParameters& p) {
     return bytes * seconds_per_byte(bytes, rates, p.residency);
 }
 
@@ -255,9 +243,8 @@ inline bool is_half(const ConvShape& s, MathPath path) {
 /// NHWC and back, but TF32 kernels write NCHW themselves.
 /// Source: cuDNN developer guide, "Tensor Core operations": NHWC kernels, padding and transposes; kernels named
 /// …_tf32f32_…_nhwckrsc_nchw; framework_tax.csv, RTX A6000 fp32: CNNs fit to 4 % with one copy, 8 % with two.
-template <class T>
-KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                               const ConvParameters<T>& p) {
+inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                   const ConvParameters& p) {
     const double align = 16.0 / s.element_bytes;
     const double merged = merged_groups(s);
     const auto products = static_cast<double>(s.groups) / merged;
@@ -266,18 +253,18 @@ KernelPlan<T> plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, const De
     const double padding = padded * taps / (merged * c.reduction);
     const bool engine = s.library == ConvLibrary::tensorrt;
     const auto plan =
-        cheapest_tile<T>(tensor_core_tiles(s), products, c.rows, round_up(merged * c.columns, align), padded * taps, 32,
-                         rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
-    const T share = engine ? p.engine_bandwidth : p.stream_bandwidth;
+        cheapest_tile(tensor_core_tiles(s), products, c.rows, round_up(merged * c.columns, align), padded * taps, 32,
+                      rates, p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+    const double share = engine ? p.engine_bandwidth : p.stream_bandwidth;
     const double in_bytes = c.in_bytes * padding;
-    const T memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
-                        c.weight_bytes * padding / rates.bandwidth_bytes_per_s) /
-                       share;
+    const double memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
+                             c.weight_bytes * padding / rates.bandwidth_bytes_per_s) /
+                            share;
     if (is_laid_out(s, c, rates.path)) {
-        return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, T(0.0), 1, rates, p);
+        return finish_product(plan, ConvAlgorithm::tensor_gemm, memory_s, 0.0, 1, rates, p);
     }
     const bool writes_nchw = rates.path == MathPath::tf32;
-    T layout_s = activations_seconds(c.in_bytes + in_bytes, rates, p);
+    double layout_s = activations_seconds(c.in_bytes + in_bytes, rates, p);
     if (!writes_nchw) layout_s += activations_seconds(2 * c.out_bytes, rates, p);
     layout_s /= p.layout_bandwidth;
     if (s.fused_layout && !writes_nchw) layout_s *= p.fused_layout_share;
@@ -304,31 +291,29 @@ inline constexpr double depthwise_row_outputs = 16;
 /// each thread an output, whose place it finds by integer divisions before it loads the taps. cuDNN's NHWC kernel takes
 /// what its traffic takes. Source: fits on framework_tax.csv (mnasnet, mobilenet_v2, efficientnet); timm_infer.csv,
 /// NHWC: in a regression on the classes of kernels its arithmetic has no weight, its traffic 1.2, on both cards.
-template <class T>
-KernelPlan<T> plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                             const ConvParameters<T>& p) {
-    KernelPlan<T> plan;
+inline KernelPlan plan_depthwise(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                 const ConvParameters& p) {
+    KernelPlan plan;
     const bool own = s.library != ConvLibrary::tensorrt && !is_cudnn_depthwise(s, rates.path);
     double outputs = c.rows * c.columns * static_cast<double>(s.groups);
     if (!own && s.channels_last) {
-        plan.compute_s = T(2 * outputs * c.reduction / rates.fp32_flops_per_s);
+        plan.compute_s = 2 * outputs * c.reduction / rates.fp32_flops_per_s;
     } else {
-        const T& rate = own ? p.depthwise_rate : p.depthwise_half_rate;
-        const T& steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
+        double rate = own ? p.depthwise_rate : p.depthwise_half_rate;
+        double steps = own ? p.depthwise_steps : p.depthwise_cudnn_steps;
         const auto width = static_cast<double>(s.out_width);
         if (!own) outputs *= round_up(width, depthwise_row_outputs) / width;
-        const T taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
+        const double taps = (steps + c.reduction) * (9.0 / (steps + 9.0));
         plan.compute_s = 2 * outputs * taps / (rates.fp32_flops_per_s * rate);
     }
-    const T& share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
-    const T memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
-    return finish(plan, ConvAlgorithm::depthwise, memory_s, T(0.0), 1, rates.floor_s);
+    double share = s.library == ConvLibrary::tensorrt ? p.engine_bandwidth : p.stream_bandwidth;
+    const double memory_s = activations_seconds(c.in_bytes + c.out_bytes, rates, p) / share;
+    return finish(plan, ConvAlgorithm::depthwise, memory_s, 0.0, 1, rates.floor_s);
 }
 
 /// Plans the convolution with a given algorithm, which must hold for the shape.
-template <class T>
-KernelPlan<T> plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
-                             const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+inline KernelPlan plan_algorithm(ConvAlgorithm algorithm, const ConvCounts& c, const ConvShape& s,
+                                 const DeviceRates& rates, const ConvParameters& p) {
     switch (algorithm) {
         case ConvAlgorithm::implicit_gemm:
             return plan_implicit_gemm(c, s, rates, p);
@@ -360,15 +345,14 @@ inline bool is_named_for_few_channels(const ConvShape& s) {
 }
 
 /// What the products of the filter as it stands take at the CUDA cores' full rate.
-template <class T>
-T direct_seconds(const ConvCounts& c, const ConvShape& s, const T& core_flops_per_s, const ConvParameters<T>& p) {
+inline double direct_seconds(const ConvCounts& c, const ConvShape& s, double core_flops_per_s,
+                             const ConvParameters& p) {
     return 2 * c.rows * c.columns * c.reduction / (core_flops_per_s * core_efficiency(s, p));
 }
 
 /// What a device with tensor cores sustains of its CUDA cores.
-template <class T>
-DeviceRates<T> core_rates(const DeviceRates<T>& rates) {
-    DeviceRates<T> cores = rates;
+inline DeviceRates core_rates(const DeviceRates& rates) {
+    DeviceRates cores = rates;
     cores.path = MathPath::fp32;
     cores.flops_per_s = rates.fp32_flops_per_s;
     cores.energy_per_flop_j = rates.fp32_energy_per_flop_j;
@@ -377,9 +361,8 @@ DeviceRates<T> core_rates(const DeviceRates<T>& rates) {
 
 /// The cheapest of the algorithms for CUDA cores. The non-fused Winograd algorithm is taken for f32 only: Pascal's f16
 /// rows of framework_tax.csv fit without it.
-template <class T>
-KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates<T>& rates,
-                            const ConvParameters<T>& p) {
+inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
+                                const ConvParameters& p) {
     if (!is_winograd(s)) return plan_implicit_gemm(c, s, rates, p);
     const bool has_nonfused = s.element_bytes >= 4 && fits_workspace(s, winograd_planes_bytes(s, winograd_patches(s)));
     if (is_named_for_few_channels(s)) {
@@ -388,9 +371,9 @@ KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const Devic
     }
     auto best = has_nonfused ? plan_winograd_nonfused(c, s, rates, p) : plan_winograd_fused(c, s, rates, p);
     // The library knows how long each takes on the card, within its power limit.
-    const auto time = [](const KernelPlan<T>& candidate) { return within_power<T>(candidate); };
+    const auto time = [](const KernelPlan& candidate) { return within_power(candidate); };
     // What its products take at full rate rules out an algorithm in most cases; the fused one has 16 for 36.
-    const T direct_s = direct_seconds(c, s, rates.flops_per_s, p);
+    const double direct_s = direct_seconds(c, s, rates.flops_per_s, p);
     if (has_nonfused && direct_s * (16.0 / 36) < time(best) * p.winograd2_efficiency) {
         const auto fused = plan_winograd_fused(c, s, rates, p);
         if (time(fused) < time(best)) best = fused;
@@ -407,8 +390,7 @@ KernelPlan<T> plan_on_cores(const ConvCounts& c, const ConvShape& s, const Devic
 /// Plans a convolution: the cheapest algorithm that exists for the shape on the math path of `rates`. Host time and a
 /// bias that the framework adds in a kernel of its own are not included. A card with TF32 has the kernels for its CUDA
 /// cores too, which some 3x3 filters take: its tensor cores are no faster where they are those of a GeForce card.
-template <class T>
-KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvParameters<T>& p) {
+inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvParameters& p) {
     const ConvCounts c = conv_counts(s);
     if (is_depthwise(s)) return convolution::plan_depthwise(c, s, rates, p);
     // Tensor cores compute groups of halves, CUDA cores those of f32 and of TF32, and halves under 1x1 filters:
@@ -432,14 +414,14 @@ KernelPlan<T> plan(const ConvShape& s, const DeviceRates<T>& rates, const ConvPa
                                    : convolution::plan_on_cores(c, s, cores, p);
     }
     auto best = convolution::plan_tensor_gemm(c, s, rates, p);
-    const T tensor_s = within_power<T>(best);
+    const double tensor_s = within_power(best);
     // F(4x4) has 36 products for 144.
     if (rates.path == MathPath::tf32 && !s.channels_last && is_winograd(s) &&
         !convolution::is_named_for_few_channels(s) &&
         convolution::direct_seconds(c, s, rates.fp32_flops_per_s, p) * (36.0 / 144) <
             tensor_s * p.winograd4_efficiency) {
         const auto winograd = convolution::plan_on_cores(c, s, convolution::core_rates(rates), p);
-        if (within_power<T>(winograd) < tensor_s) best = winograd;
+        if (within_power(winograd) < tensor_s) best = winograd;
     }
     return best;
 }

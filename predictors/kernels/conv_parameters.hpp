@@ -7,36 +7,35 @@
 namespace ftax::kernels {
 
 /// Ratios of the convolution kernels. Efficiencies are shares of the sustained rate in DeviceRates.
-template <class T>
 struct ConvParameters {
-    T wave_sharpness{};
-    T fill_steps{};
-    T latency_256{};
-    T latency_128{};
-    T latency_64{};
-    T core_efficiency{};
-    T energy_scale{};
-    T winograd4_efficiency{};
-    T winograd2_efficiency{};
-    T operand_bandwidth{};
-    T filter4_bandwidth{};
-    T stream_bandwidth{};
-    T layout_bandwidth{};
-    T fused_layout_share{};
-    T tensor_efficiency{};
-    T tensor_narrow_efficiency{};
-    T depthwise_rate{};
-    T depthwise_steps{};
-    T depthwise_half_rate{};
-    T depthwise_cudnn_steps{};
-    T engine_rate{};
-    T engine_bandwidth{};
-    ResidencyParameters<T> residency;  ///< of the memory-bound kernels; a fit of CUDA-core kernels alone has none
+    double wave_sharpness{};
+    double fill_steps{};
+    double latency_256{};
+    double latency_128{};
+    double latency_64{};
+    double core_efficiency{};
+    double energy_scale{};
+    double winograd4_efficiency{};
+    double winograd2_efficiency{};
+    double operand_bandwidth{};
+    double filter4_bandwidth{};
+    double stream_bandwidth{};
+    double layout_bandwidth{};
+    double fused_layout_share{};
+    double tensor_efficiency{};
+    double tensor_narrow_efficiency{};
+    double depthwise_rate{};
+    double depthwise_steps{};
+    double depthwise_half_rate{};
+    double depthwise_cudnn_steps{};
+    double engine_rate{};
+    double engine_bandwidth{};
+    ResidencyParameters residency;  ///< of the memory-bound kernels; a fit of CUDA-core kernels alone has none
 };
 
 /// Calls f(name, value, ParameterSpec) for each parameter, in a fixed order.
-template <class T, class F>
-void visit_parameters(ConvParameters<T>& p, F&& f) {
+template <class F>
+void visit_parameters(ConvParameters& p, F&& f) {
     using enum ParameterScope;
     f("conv.wave_sharpness", p.wave_sharpness,
       ParameterSpec{0.88, 0.05, 1, 0.3, shared, "share of blocks that start in whole waves; neusight_ops.csv conv"});

@@ -13,24 +13,23 @@
 /// own: nothing here is shared with the GPU's.
 namespace ftax::kernels {
 
-template <class T>
 struct CpuParameters {
-    T gemm_flops_per_s{}, conv_flops_per_s{}, depthwise_flops_per_s{};  ///< sustained, all threads together
-    T gemm_rows{}, gemm_depth{};  ///< rows and depth at which a matrix product runs at half its rate
-    T conv_columns{};             ///< width of the output row at which a convolution runs at half its rate
-    T conv_channels{};            ///< input channels × filter, likewise
-    T l2_bytes_per_s{}, l3_bytes_per_s{}, memory_bytes_per_s{};
-    T l3_bytes{};            ///< what this process gets of the last cache
-    T weight_bytes_per_s{};  ///< of weights, which every forward pass finds outside the inner caches
-    T relayout_passes{};     ///< how often a convolution's operands are moved beyond being read or written once
-    T fault_bytes_per_s{};   ///< first touch of pages of a fresh allocation
-    std::array<T, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
+    double gemm_flops_per_s{}, conv_flops_per_s{}, depthwise_flops_per_s{};  ///< sustained, all threads together
+    double gemm_rows{}, gemm_depth{};  ///< rows and depth at which a matrix product runs at half its rate
+    double conv_columns{};             ///< width of the output row at which a convolution runs at half its rate
+    double conv_channels{};            ///< input channels × filter, likewise
+    double l2_bytes_per_s{}, l3_bytes_per_s{}, memory_bytes_per_s{};
+    double l3_bytes{};            ///< what this process gets of the last cache
+    double weight_bytes_per_s{};  ///< of weights, which every forward pass finds outside the inner caches
+    double relayout_passes{};     ///< how often a convolution's operands are moved beyond being read or written once
+    double fault_bytes_per_s{};   ///< first touch of pages of a fresh allocation
+    std::array<double, memory_class_count> element_s{};  ///< arithmetic per element (per window element of pooling)
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: one core of a 2023 server, order of
 /// magnitude; `threads` scales what cores add up to.
-template <class T, class Visit>
-void visit_parameters(CpuParameters<T>& p, const DeviceSpec& device, Visit&& visit) {
+template <class Visit>
+void visit_parameters(CpuParameters& p, const DeviceSpec& device, Visit&& visit) {
     const double threads = device.sms;
     const auto rate = [&](double per_thread, std::string_view source) {
         return ParameterSpec{per_thread * threads,      per_thread * threads / 100,
@@ -70,10 +69,9 @@ void visit_parameters(CpuParameters<T>& p, const DeviceSpec& device, Visit&& vis
 }
 
 /// The model of one CPU.
-template <class T>
 struct CpuModel {
     DeviceSpec device;
-    CpuParameters<T> parameters;
+    CpuParameters parameters;
 
     /// Output of an operator that the allocator maps again on every call, and whose pages are faulted in one by one.
     /// Source: glibc, M_MMAP_THRESHOLD_MAX of 64-bit systems.
@@ -90,38 +88,38 @@ struct CpuModel {
     }
 
     /// Seconds per byte of data that together take `bytes`: a smooth way from one cache to the next.
-    [[nodiscard]] T seconds_per_byte(double bytes) const {
-        const CpuParameters<T>& p = parameters;
+    [[nodiscard]] double seconds_per_byte(double bytes) const {
+        const CpuParameters& p = parameters;
         const double l2 = bytes / device.l2_bytes;
         const double in_l2 = 1 / (1 + l2 * l2);
-        const T l3 = T(bytes) / p.l3_bytes;
-        const T in_l3 = 1.0 / (1.0 + l3 * l3);
+        const double l3 = double(bytes) / p.l3_bytes;
+        const double in_l3 = 1.0 / (1.0 + l3 * l3);
         return in_l2 / p.l2_bytes_per_s +
                (1 - in_l2) * (in_l3 / p.l3_bytes_per_s + (1.0 - in_l3) / p.memory_bytes_per_s);
     }
 
-    [[nodiscard]] T fault_s(double written_bytes) const {
-        if (written_bytes < mapped_anew_bytes) return T(0.0);
+    [[nodiscard]] double fault_s(double written_bytes) const {
+        if (written_bytes < mapped_anew_bytes) return 0.0;
         return written_bytes / parameters.fault_bytes_per_s;
     }
 
     /// Share of the rate that a dimension of this length reaches; `half` is the length that reaches half of it.
-    static T ramp(double length, const T& half) { return length / (length + half); }
+    static double ramp(double length, double half) { return length / (length + half); }
 
-    [[nodiscard]] T seconds(const GemmShape& s) const {
-        const CpuParameters<T>& p = parameters;
+    [[nodiscard]] double seconds(const GemmShape& s) const {
+        const CpuParameters& p = parameters;
         const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
         const auto batch = static_cast<double>(s.batch);
-        const T arithmetic_s =
+        const double arithmetic_s =
             2 * batch * m * n * k / (p.gemm_flops_per_s * ramp(m, p.gemm_rows) * ramp(k, p.gemm_depth));
         const double moved = batch * (m * k + m * n) * s.element_bytes;
         const double right = batch * k * n * s.element_bytes;
-        const T right_s = s.linear ? right / p.weight_bytes_per_s : right * seconds_per_byte(moved + right);
+        const double right_s = s.linear ? right / p.weight_bytes_per_s : right * seconds_per_byte(moved + right);
         return arithmetic_s + moved * seconds_per_byte(moved) + right_s + fault_s(batch * m * n * s.element_bytes);
     }
 
-    [[nodiscard]] T seconds(const ConvShape& s) const {
-        const CpuParameters<T>& p = parameters;
+    [[nodiscard]] double seconds(const ConvShape& s) const {
+        const CpuParameters& p = parameters;
         const auto count = [](auto... sides) { return (static_cast<double>(sides) * ...); };
         const double bytes = s.element_bytes;
         const double in_bytes = count(s.batch, s.in_channels, s.in_depth, s.in_height, s.in_width) * bytes;
@@ -133,39 +131,39 @@ struct CpuModel {
         const bool depthwise = s.groups == s.in_channels && s.groups > 1;
         const double blocked_channels = std::ceil(static_cast<double>(s.out_channels / s.groups) / block_channels) *
                                         block_channels * static_cast<double>(s.groups);
-        const T arithmetic_s =
+        const double arithmetic_s =
             depthwise ? 2 * out_points * static_cast<double>(s.out_channels) * depth / p.depthwise_flops_per_s
                       : 2 * out_points * blocked_channels * depth /
                             (p.conv_flops_per_s * ramp(static_cast<double>(s.out_width), p.conv_columns) *
                              ramp(depth, p.conv_channels));
-        const T passes = 1.0 + p.relayout_passes;
+        const double passes = 1.0 + p.relayout_passes;
         return arithmetic_s +
                passes *
                    ((in_bytes + out_bytes) * seconds_per_byte(in_bytes + out_bytes) + weights / p.weight_bytes_per_s) +
                fault_s(out_bytes);
     }
 
-    [[nodiscard]] T seconds(const MemoryShape& s) const {
+    [[nodiscard]] double seconds(const MemoryShape& s) const {
         const auto read = static_cast<double>(s.read_bytes), written = static_cast<double>(s.write_bytes);
         const auto elements = static_cast<double>(s.elements);
         const double work =
             s.cls == MemoryClass::pool ? static_cast<double>(s.rows) * static_cast<double>(s.row_length) : elements;
         const double busy = busy_share(elements);
-        const T traffic_s = (read + written) * seconds_per_byte(read + written);
+        const double traffic_s = (read + written) * seconds_per_byte(read + written);
         return (work * parameters.element_s[static_cast<std::size_t>(s.cls)] + traffic_s + fault_s(written)) / busy;
     }
 
-    [[nodiscard]] T seconds(const GroupedGemmShape& s) const { return seconds(as_batch(s)); }
+    [[nodiscard]] double seconds(const GroupedGemmShape& s) const { return seconds(as_batch(s)); }
     // A CPU runs no precision that quantises (math_path()), and no fused mixture: kernels of measurement files alone.
-    [[nodiscard]] T seconds(const QuantizeShape&) const { return T(0.0); }
-    [[nodiscard]] T seconds(const MixtureShape&) const { return T(0.0); }
+    [[nodiscard]] double seconds(const QuantizeShape&) const { return 0.0; }
+    [[nodiscard]] double seconds(const MixtureShape&) const { return 0.0; }
 
     /// Frameworks on a CPU run the steps of a recurrence one by one (LoweringTraits).
-    [[nodiscard]] T seconds(const RecurrentShape&) const { return T(0.0); }
+    [[nodiscard]] double seconds(const RecurrentShape&) const { return 0.0; }
 
     /// Two products and a softmax over blocks that stay in cache. Source:
     /// aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
-    [[nodiscard]] T seconds(const AttentionShape& s) const {
+    [[nodiscard]] double seconds(const AttentionShape& s) const {
         const auto pairs = static_cast<double>(s.batch) * static_cast<double>(s.heads) *
                            static_cast<double>(s.q_length) * static_cast<double>(s.kv_length) * (s.causal ? 0.5 : 1.0);
         const auto tokens = static_cast<double>(s.batch) * static_cast<double>(s.heads) *

@@ -12,8 +12,8 @@ namespace {
 
 using kernels::CpuModel;
 
-CpuModel<double> cpu_model(const DeviceProfile& profile) {
-    CpuModel<double> model{profile.device, {}};
+CpuModel cpu_model(const DeviceProfile& profile) {
+    CpuModel model{profile.device, {}};
     std::size_t known = 0;
     visit_parameters(model.parameters, profile.device,
                      [&](std::string_view name, double& value, const ParameterSpec& spec) {
@@ -32,7 +32,7 @@ CpuModel<double> cpu_model(const DeviceProfile& profile) {
 
 /// Time of a contraction's arithmetic at the CPU's full rate; attention is taken to be arithmetic altogether.
 template <class Shape>
-double arithmetic_s(const CpuModel<double>& model, const Shape& shape, double seconds) {
+double arithmetic_s(const CpuModel& model, const Shape& shape, double seconds) {
     if constexpr (std::is_same_v<Shape, kernels::GemmShape> || std::is_same_v<Shape, kernels::GroupedGemmShape>) {
         return kernels::flops(shape) / model.parameters.gemm_flops_per_s;
     } else if constexpr (std::is_same_v<Shape, kernels::ConvShape>) {
@@ -48,17 +48,17 @@ double arithmetic_s(const CpuModel<double>& model, const Shape& shape, double se
 
 DeviceModel device_model(const DeviceProfile& profile) {
     if (is_cpu(profile.device)) return cpu_model(profile);
-    return KernelModels<double>(profile.device, kernel_parameters(profile));
+    return KernelModels(profile.device, kernel_parameters(profile));
 }
 
-kernels::KernelPlan<double> plan(const DeviceModel& model, const KernelShape& shape, MathPath path) {
-    if (const auto* gpu = std::get_if<KernelModels<double>>(&model)) {
+kernels::KernelPlan plan(const DeviceModel& model, const KernelShape& shape, MathPath path) {
+    if (const auto* gpu = std::get_if<KernelModels>(&model)) {
         return std::visit([&](const auto& s) { return gpu->plan(s, path); }, shape);
     }
-    const auto& cpu = std::get<CpuModel<double>>(model);
+    const auto& cpu = std::get<CpuModel>(model);
     return std::visit(
         [&](const auto& s) {
-            kernels::KernelPlan<double> plan;
+            kernels::KernelPlan plan;
             plan.algorithm = "cpu";
             plan.seconds = cpu.seconds(s);
             plan.compute_s = arithmetic_s(cpu, s, plan.seconds);
@@ -69,7 +69,7 @@ kernels::KernelPlan<double> plan(const DeviceModel& model, const KernelShape& sh
 }
 
 KernelDetail kernel_detail(const DeviceModel& model, const KernelShape& shape, MathPath path) {
-    if (const auto* gpu = std::get_if<KernelModels<double>>(&model)) return kernel_detail(*gpu, shape, path);
+    if (const auto* gpu = std::get_if<KernelModels>(&model)) return kernel_detail(*gpu, shape, path);
     const auto planned = plan(model, shape, path);
     return {.name = std::string(planned.algorithm),
             .path = std::string(name_of(path)),

@@ -25,14 +25,12 @@ struct DeviceCounts {
     double fp32_energy_per_flop_j = 0;  ///< likewise, CUDA cores
 };
 
-/// What the kernel models need to know of a device for one math path. What a fit may scale is of type T: `double`
-/// predicts, `ceres::Jet` fits.
-template <class T>
+/// Inputs of the kernel models from a device for one math path.
 struct DeviceRates : DeviceCounts {
-    T flops_per_s{};            ///< sustained rate of `path`: datasheet × sustained-clock scalar
-    T fp32_flops_per_s{};       ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
-    T bandwidth_bytes_per_s{};  ///< sustained memory bandwidth: datasheet × bandwidth scalar
-    T floor_s{};                ///< shortest time of any kernel, start to end
+    double flops_per_s{};            ///< sustained rate of `path`: datasheet × sustained-clock scalar
+    double fp32_flops_per_s{};       ///< sustained CUDA-core rate, for depthwise and pointwise arithmetic
+    double bandwidth_bytes_per_s{};  ///< sustained memory bandwidth: datasheet × bandwidth scalar
+    double floor_s{};                ///< shortest time of any kernel, start to end
 };
 
 }  // namespace ftax::kernels

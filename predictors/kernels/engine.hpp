@@ -15,14 +15,13 @@
 /// Source: NVIDIA's tables of BERT (github.com/NVIDIA/TensorRT, demo/BERT), TensorRT 7.1 to 10.8 on A100, A30 and T4.
 namespace ftax::kernels {
 
-template <class T>
 struct EngineParameters {
-    T score_cycles{}, score_rate{}, energy_scale{};
+    double score_cycles{}, score_rate{}, energy_scale{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
-template <class T, class Visit>
-void visit_parameters(EngineParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(EngineParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit(
         "engine.score_cycles", p.score_cycles,
@@ -56,20 +55,18 @@ inline GemmShape unit_product(MathPath path) {
 }
 
 /// A device and its matrix products as an engine finds them.
-template <class T>
 struct Products {
-    DeviceRates<T> device;
-    TensorGemmParameters<T> gemm;
+    DeviceRates device;
+    TensorGemmParameters gemm;
 };
 
 /// TensorRT's kernels take their operands from the L2 at a rate that goes by SMs, not by slices: known read rates of
 /// L2s miss A30, L4 and L40S by 6 to 10 %. Under its power limit a board lowers its clock to where
 /// energy(clock) · rate(clock) is the limit: rate ~ (limit / power at boost)^⅔.
-template <class T>
-Products<T> products(const DeviceRates<T>& device, const EngineParameters<T>& p, const TensorGemmParameters<T>& gemm) {
+inline Products products(const DeviceRates& device, const EngineParameters& p, const TensorGemmParameters& gemm) {
     using std::cbrt;
     using std::pow;
-    Products<T> own{device, gemm};
+    Products own{device, gemm};
     own.device.l2_bytes_per_clock.reset();
     // Sums have 32 bits whatever the operands: an epilogue takes its time for the values of 16 bits, not for their
     // bytes.
@@ -78,39 +75,36 @@ Products<T> products(const DeviceRates<T>& device, const EngineParameters<T>& p,
     const auto rates = tensor_gemm::rates_of(unit, own.device, gemm);
     const double flop_j = device.chip->tensor_energy_per_flop_j * energy_ratio(device.path);
     if (flop_j <= 0) return own;
-    const T demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
-                     std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;
-    const T share = demand < 1.0 ? T(1.0) : T(pow(demand, -2.0 / 3));
+    const double demand = flop_j * gemm.energy_scale * p.energy_scale * device.sms * rates.sm_boost_flops_per_s *
+                          std::sqrt(device.boost_clock_hz / reference_clock_hz) / device.power_limit_w;
+    const double share = demand < 1.0 ? 1.0 : pow(demand, -2.0 / 3);
     own.gemm.energy_scale = device.power_limit_w / (flop_j * device.sms * share * rates.sm_boost_flops_per_s);
     return own;
 }
 
 /// Waves of blocks, of which a share waits for whole ones.
-template <class T>
-T waves(double blocks_per_sm, const T& sharpness) {
-    if (blocks_per_sm <= 1) return T(1.0);
+inline double waves(double blocks_per_sm, double sharpness) {
+    if (blocks_per_sm <= 1) return 1.0;
     return (1.0 - sharpness) * blocks_per_sm + sharpness * std::ceil(blocks_per_sm);
 }
 
 /// Time of bytes that the kernel before has written, or the one after reads: from the L2 where they fit.
-template <class T>
-T memory_time(double bytes, const Products<T>& own, const tensor_gemm::Rates<T>& rates) {
-    const T missed = tensor_gemm::miss_share(T(bytes / (own.gemm.l2_share * own.device.l2_bytes)));
+inline double memory_time(double bytes, const Products& own, const tensor_gemm::Rates& rates) {
+    const double missed = tensor_gemm::miss_share(bytes / (own.gemm.l2_share * own.device.l2_bytes));
     return bytes * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
 }
 
 /// Attention in one kernel. A block of a head's rows works score by score: while few blocks run, their own pace
 /// decides, later the SM's rate of products and exponentials.
-template <class T>
-KernelPlan<T> plan(const AttentionShape& s, const Products<T>& own, const EngineParameters<T>& p) {
-    const DeviceRates<T>& device = own.device;
+inline KernelPlan plan(const AttentionShape& s, const Products& own, const EngineParameters& p) {
+    const DeviceRates& device = own.device;
     const auto rates = tensor_gemm::rates_of(unit_product(device.path), device, own.gemm);
     const auto queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
     const double rows = s.whole_heads ? queries : std::min(queries, query_rows);
     const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
     const auto head_dim = static_cast<double>(s.head_dim);
-    const T clock_hz = own.gemm.clock * device.boost_clock_hz;
-    KernelPlan<T> plan;
+    const double clock_hz = own.gemm.clock * device.boost_clock_hz;
+    KernelPlan plan;
     plan.algorithm = "fmha_v2";
     plan.blocks = heads * std::ceil(queries / rows);
     plan.blocks_per_sm = std::max(1.0, resident_rows / rows);
@@ -118,25 +112,24 @@ KernelPlan<T> plan(const AttentionShape& s, const Products<T>& own, const Engine
     plan.waves = blocks_per_sm / plan.blocks_per_sm;
     const double scores = rows * (s.causal ? (keys + rows) / 2 : keys);
     const double peak_flops_per_cycle = device.peak_flops_per_s / device.sms / device.boost_clock_hz;
-    const T alone = (p.score_cycles + 4 * head_dim / (p.score_rate * peak_flops_per_cycle)) *
-                    waves(plan.waves, own.gemm.wave_sharpness);
-    const T arithmetic = 4 * head_dim * clock_hz / rates.sm_boost_flops_per_s;
-    const T together = (arithmetic < 1 / exponentials ? T(1 / exponentials) : arithmetic) *
-                       waves(blocks_per_sm, own.gemm.wave_sharpness);
+    const double alone = (p.score_cycles + 4 * head_dim / (p.score_rate * peak_flops_per_cycle)) *
+                         waves(plan.waves, own.gemm.wave_sharpness);
+    const double arithmetic = 4 * head_dim * clock_hz / rates.sm_boost_flops_per_s;
+    const double together =
+        (arithmetic < 1 / exponentials ? 1 / exponentials : arithmetic) * waves(blocks_per_sm, own.gemm.wave_sharpness);
     plan.compute_s = scores * (alone < together ? together : alone) / clock_hz;
     const double kv_heads = static_cast<double>(s.batch) * static_cast<double>(s.kv_heads > 0 ? s.kv_heads : s.heads);
     plan.memory_s = memory_time(s.element_bytes * head_dim * 2 * (heads * queries + kv_heads * keys), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
     plan.seconds = plan.floor_s + tensor_gemm::overlap(plan.compute_s, plan.memory_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(flops(s) / (rates.sm_flops_per_s * device.sms)));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, flops(s) / (rates.sm_flops_per_s * device.sms));
     return plan;
 }
 
 /// A residual addition with its layer norm: rows stay in registers, each value moves once.
-template <class T>
-KernelPlan<T> plan(const MemoryShape& s, const Products<T>& own) {
+inline KernelPlan plan(const MemoryShape& s, const Products& own) {
     const auto rates = tensor_gemm::rates_of(unit_product(own.device.path), own.device, own.gemm);
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = "skip-layer-norm";
     plan.blocks = static_cast<double>(s.rows);
     plan.blocks_per_sm = own.device.max_threads_per_sm / plan.threads_per_block;
@@ -144,7 +137,7 @@ KernelPlan<T> plan(const MemoryShape& s, const Products<T>& own) {
     plan.memory_s = memory_time(static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes), own, rates);
     plan.floor_s = own.gemm.floor_s * rates.cycle_scale;
     plan.seconds = plan.floor_s + plan.memory_s;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     return plan;
 }
 

@@ -21,21 +21,19 @@ namespace ftax::kernels {
 
 /// What is fitted of the kernels of one kind, shared by all generations that run them. Times are those of a card at
 /// 2 GHz: they are cycles.
-template <class T>
 struct FlashKindParameters {
-    T rate{}, score_cycles{};
-    T paged_floor_s{}, decode_floor_s{}, decode_step{}, decode_fill_s{}, decode_ramp_s{};
+    double rate{}, score_cycles{};
+    double paged_floor_s{}, decode_floor_s{}, decode_step{}, decode_fill_s{}, decode_ramp_s{};
 };
 
-template <class T>
 struct FlashParameters {
-    T fill_s{}, paged_rate{}, append_row_s{}, split_s{};
-    FlashKindParameters<T> warp, warpgroup;  ///< by AttentionKernels::asynchronous
+    double fill_s{}, paged_rate{}, append_row_s{}, split_s{};
+    FlashKindParameters warp, warpgroup;  ///< by AttentionKernels::asynchronous
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all six cards.
-template <class T, class Visit>
-void visit_parameters(FlashParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(FlashParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit("attention.fill_s", p.fill_s,
           ParameterSpec{3.1e-6, 1e-7, 1e-5, 0.3, shared, "start and end of a block, one resident on its SM"});
@@ -120,18 +118,16 @@ inline double kv_heads(const AttentionShape& s) {
 }
 
 /// Work of the SMs.
-template <class T>
 struct Compute {
-    T seconds{};
-    T flops{};  ///< with the padding of tiles
+    double seconds{};
+    double flops{};  ///< with the padding of tiles
     double blocks = 0, split = 1;
     const AttentionTile* tile = nullptr;
 };
 
 /// Blocks of a tile of queries. Under a causal mask they are of unequal length and the longest begin first.
-template <class T>
-Compute<T> prefill(const AttentionShape& s, const AttentionTile& tile, double head, const T& score_s, const T& fill_s,
-                   const DeviceCounts& device) {
+inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, double head, double score_s, double fill_s,
+                       const DeviceCounts& device) {
     const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
                queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
     const double packed = device.chip->attention.packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
@@ -140,50 +136,49 @@ Compute<T> prefill(const AttentionShape& s, const AttentionTile& tile, double he
                             ? std::max(0.0, keys - queries) + std::min(queries, tile.rows / packed * (tiles + 1) / 2)
                             : keys;  // mean over the tiles
     const double padding = s.causal ? tile.keys / 2 : 0;
-    Compute<T> result;
+    Compute result;
     result.tile = &tile;
     result.blocks = batch * heads / packed * tiles;
     double scores = result.blocks * (seen + padding) * tile.rows;
-    T longest_s = round_up(keys / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
+    double longest_s = round_up(keys / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
     if (s.decodes > 0) {  // single queries of other sequences in the same call: tiles of one row
         const double blocks = static_cast<double>(s.decodes) * heads;
         const double length = round_up(static_cast<double>(s.decode_length) / tile.keys) * tile.keys;
-        const T decode_s = length * tile.rows * score_s + fill_s;
+        const double decode_s = length * tile.rows * score_s + fill_s;
         if (longest_s < decode_s) longest_s = decode_s;
         scores += blocks * length * tile.rows;
         result.blocks += blocks;
     }
     if (s.causal) {
-        const T mean_s = (scores * score_s + result.blocks * fill_s) / device.sms;
+        const double mean_s = (scores * score_s + result.blocks * fill_s) / device.sms;
         result.seconds = mean_s < longest_s ? longest_s : mean_s;
         if (result.blocks > device.sms) result.seconds += last_block_share * longest_s;
     } else {
         result.seconds = std::max(1.0, round_up(result.blocks / device.sms)) * longest_s;
     }
-    result.flops = T(4 * head * scores);
+    result.flops = 4 * head * scores;
     return result;
 }
 
 /// One query per sequence; heads that share keys are rows of one tile.
-template <class T>
-Compute<T> decode(const AttentionShape& s, const AttentionTile& tile, const T& score_s, const T& fill_s,
-                  const T& split_s, const DeviceCounts& device) {
+inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double score_s, double fill_s, double split_s,
+                      const DeviceCounts& device) {
     const AttentionKernels& kernels = device.chip->attention;
     const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
                keys = static_cast<double>(s.kv_length);
     const double group = heads / kv_heads(s);
     const bool packs = group > 1 || kernels.asynchronous || !s.paged;
     const double units = batch * (packs ? kv_heads(s) * round_up(group / 64) : heads);
-    const T step_s = kernels.decode_keys * kernels.decode_rows * score_s;
+    const double step_s = kernels.decode_keys * kernels.decode_rows * score_s;
     const auto with_parts = [&](double parts) {
         const double blocks_per_sm = std::max(1.0, units * parts / device.sms);
-        T seconds = blocks_per_sm * (round_up(keys / (parts * kernels.decode_keys)) * step_s + fill_s);
+        double seconds = blocks_per_sm * (round_up(keys / (parts * kernels.decode_keys)) * step_s + fill_s);
         if (parts > 1) seconds += split_s * (1 + parts / parts_per_split_s);
         return seconds;
     };
-    Compute<T> result;
+    Compute result;
     result.tile = &tile;
-    result.flops = T(flops(s));
+    result.flops = double(flops(s));
     if (packs && !kernels.asynchronous) {
         if (units < enough_sms * device.sms) {
             const double most = std::min(most_parts, std::max(1.0, round_up(keys / part_keys)));
@@ -195,7 +190,7 @@ Compute<T> decode(const AttentionShape& s, const AttentionTile& tile, const T& s
         for (double parts = 2;
              packs && parts <= most_parts && part_keys * parts <= keys && units * parts <= most_sms * device.sms;
              parts *= 2) {
-            const T seconds = with_parts(parts);
+            const double seconds = with_parts(parts);
             if (result.seconds < seconds) continue;
             result.seconds = seconds;
             result.split = parts;
@@ -208,24 +203,22 @@ Compute<T> decode(const AttentionShape& s, const AttentionTile& tile, const T& s
 }  // namespace flash
 
 /// Has the chip fused kernels for this shape? Source: FlashAttention 2 needs mma.sync of Ampere and f16 or bf16.
-template <class T>
-bool has_flash_kernels(const AttentionShape& s, const DeviceRates<T>& device) {
+inline bool has_flash_kernels(const AttentionShape& s, const DeviceRates& device) {
     return s.path == AttentionPath::flash && is_tensor(device.path) && !device.chip->attention.dense.empty();
 }
 
 /// Plans fused attention on tensor cores; with keys in pages, the kernel that appends to them comes first.
-template <class T>
-KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, const FlashParameters<T>& p,
-                         const TensorGemmParameters<T>& gemm) {
+inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device, const FlashParameters& p,
+                             const TensorGemmParameters& gemm) {
     const AttentionKernels& kernels = device.chip->attention;
-    const FlashKindParameters<T>& kind = kernels.asynchronous ? p.warpgroup : p.warp;
+    const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
     const bool decodes = flash::is_decode(s);
     const auto rates =
         tensor_gemm::rates_of(GemmShape{.n = 64, .k = 64, .element_bytes = s.element_bytes}, device, gemm);
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = decodes ? "attention, decode" : "attention, flash";
     plan.floor_s =
-        !s.paged ? device.floor_s : T((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
+        !s.paged ? device.floor_s : double((decodes ? kind.decode_floor_s : kind.paged_floor_s) * rates.cycle_scale);
     plan.seconds = plan.floor_s;
     // Kernels for latent vectors are made for the one width that there is. Source: FlashMLA, csrc.
     const double head = s.latent_width > 0 ? static_cast<double>(s.head_dim) : flash::padded_head(s.head_dim);
@@ -233,15 +226,15 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 
-    T rate = rates.sm_boost_flops_per_s * kind.rate;
+    double rate = rates.sm_boost_flops_per_s * kind.rate;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
-    const T cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
-    T score_s = 4 * head / rate + kind.score_cycles * cycle_s;
-    const T block_scale = rates.cycle_scale / plan.blocks_per_sm;
+    const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
+    double score_s = 4 * head / rate + kind.score_cycles * cycle_s;
+    const double block_scale = rates.cycle_scale / plan.blocks_per_sm;
     if (decodes) score_s *= kind.decode_step;
-    const auto compute = decodes ? flash::decode(s, tile, score_s, T(kind.decode_fill_s * block_scale),
-                                                 T(p.split_s * rates.cycle_scale), device)
-                                 : flash::prefill(s, tile, head, score_s, T(p.fill_s * block_scale), device);
+    const auto compute = decodes ? flash::decode(s, tile, score_s, kind.decode_fill_s * block_scale,
+                                                 p.split_s * rates.cycle_scale, device)
+                                 : flash::prefill(s, tile, head, score_s, p.fill_s * block_scale, device);
     plan.blocks = compute.blocks;
     plan.split_k = compute.split;
     plan.waves = plan.blocks / device.sms;
@@ -255,8 +248,8 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
     const double cached_bytes = cached_elements(s) * s.element_bytes;
     const double bytes =
         cached_bytes * flash::kv_heads(s) * keys + 2 * vector_bytes * static_cast<double>(s.heads) * tokens;
-    const T missed = tensor_gemm::miss_share(T(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes)));
-    const T s_per_byte = missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s;
+    const double missed = tensor_gemm::miss_share(bytes / (flash::usable_l2 * gemm.l2_share * device.l2_bytes));
+    const double s_per_byte = missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s;
     plan.memory_s = bytes * s_per_byte;
     if (decodes) {
         plan.memory_s += kind.decode_ramp_s * plan.memory_s / (plan.memory_s + flash::decode_ramp_bytes_s);
@@ -265,8 +258,8 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
     }
     plan.seconds += tensor_gemm::overlap(plan.compute_s, plan.memory_s);
     if (s.paged) {
-        const T append_s = 2 * cached_bytes * flash::kv_heads(s) * tokens * s_per_byte +
-                           tokens / device.sms * p.append_row_s * rates.cycle_scale;
+        const double append_s = 2 * cached_bytes * flash::kv_heads(s) * tokens * s_per_byte +
+                                tokens / device.sms * p.append_row_s * rates.cycle_scale;
         plan.memory_s += append_s;
         plan.seconds += append_s;
     }
@@ -275,8 +268,8 @@ KernelPlan<T> plan_flash(const AttentionShape& s, const DeviceRates<T>& device, 
         plan.floor_s += flash::group_copies_s * rates.cycle_scale;
         plan.seconds += flash::group_copies_s * rates.cycle_scale;
     }
-    const T flop_j = device.chip->tensor_energy_per_flop_j * flash::energy_per_flop * gemm.energy_scale;
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(compute.flops * flop_j / device.power_limit_w));
+    const double flop_j = device.chip->tensor_energy_per_flop_j * flash::energy_per_flop * gemm.energy_scale;
+    plan.power_limited_s = power_limited_seconds(plan.seconds, compute.flops * flop_j / device.power_limit_w);
     return plan;
 }
 

@@ -23,12 +23,11 @@ namespace gemm {
 /// What one shape sees of the device: an SM's time per operation in each main loop, and the latencies of wave_time in
 /// units of a block's arithmetic, up to the tile: its main loop waits for memory, and a block of fewer than four warps
 /// leaves schedulers idle.
-template <class T>
 struct BlockRates {
-    std::array<T, main_loop_count> s_per_flop{};
-    T fill{};
-    T memory_latency{};
-    T issue_latency{};
+    std::array<double, main_loop_count> s_per_flop{};
+    double fill{};
+    double memory_latency{};
+    double issue_latency{};
 
     /// Values of the reduction per step of the main loop. Source: shared-memory stages of sgemm.
     static constexpr double step = 8;
@@ -37,11 +36,10 @@ struct BlockRates {
     [[nodiscard]] double part(double k, double split_k) const { return step * round_up(k / split_k / step); }
 };
 
-template <class T>
-BlockRates<T> block_rates(const DeviceRates<T>& rates, const GemmParameters<T>& p) {
-    BlockRates<T> r;
-    const T sm_s_per_flop = rates.sms / rates.flops_per_s;
-    const T flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
+inline BlockRates block_rates(const DeviceRates& rates, const GemmParameters& p) {
+    BlockRates r;
+    const double sm_s_per_flop = rates.sms / rates.flops_per_s;
+    const double flops_per_cycle = 1.0 / (sm_s_per_flop * rates.boost_clock_hz);
     r.fill = p.fill;
     r.s_per_flop.fill(sm_s_per_flop / p.wide_efficiency);
     r.s_per_flop[static_cast<std::size_t>(MainLoop::narrow)] = sm_s_per_flop / p.narrow_efficiency;
@@ -52,16 +50,14 @@ BlockRates<T> block_rates(const DeviceRates<T>& rates, const GemmParameters<T>& 
 }
 
 /// Time of a block's arithmetic: 2·tile·(reduction + fill) operations at its SM's share of the rate.
-template <class T>
-T block_time(const GemmTile& tile, double part, const BlockRates<T>& r) {
+inline double block_time(const GemmTile& tile, double part, const BlockRates& r) {
     return (r.fill + part) * (2 * tile.area) * r.s_per_flop[static_cast<std::size_t>(tile.loop)];
 }
 
 /// Square of the latency of wave_time.
-template <class T>
-T squared_latency(const GemmTile& tile, const BlockRates<T>& r) {
-    const T memory = r.memory_latency * tile.inverse_work;
-    const T issue = r.issue_latency * (tile.idle_schedulers * tile.idle_schedulers);
+inline double squared_latency(const GemmTile& tile, const BlockRates& r) {
+    const double memory = r.memory_latency * tile.inverse_work;
+    const double issue = r.issue_latency * (tile.idle_schedulers * tile.idle_schedulers);
     return memory * memory + issue * issue;
 }
 
@@ -70,10 +66,9 @@ T squared_latency(const GemmTile& tile, const BlockRates<T>& r) {
 inline constexpr double wave_sharpness = 0.85;
 
 /// Time of blocks of block_time in waves.
-template <class T>
-T compute_time(const GemmTile& tile, double blocks_per_sm, const T& block_s, const BlockRates<T>& r) {
+inline double compute_time(const GemmTile& tile, double blocks_per_sm, double block_s, const BlockRates& r) {
     return block_s * wave_time_of_squared_latency(blocks_per_sm, tile.resident, tile.inverse_resident,
-                                                  squared_latency(tile, r), T(wave_sharpness));
+                                                  squared_latency(tile, r), wave_sharpness);
 }
 
 /// Chooses tile and split-K as cuBLAS does: no fitted value decides.
@@ -84,23 +79,20 @@ inline Choice choose_kernel(const GemmShape& s, const ArchitectureSpec& chip, do
 
 /// Energy per operation against that of a 128 × 128 block: each operand value serves a row or column of the block.
 /// Sliced kernels are left out, for want of rows that would show it.
-template <class T>
-T tile_energy(const GemmTile& tile, const GemmParameters<T>& p) {
-    if (tile.loop == MainLoop::sliced) return T(1.0);
+inline double tile_energy(const GemmTile& tile, const GemmParameters& p) {
+    if (tile.loop == MainLoop::sliced) return 1.0;
     return 1.0 + p.operand_energy * (64 * (tile.inverse_columns + tile.inverse_rows) - 1);
 }
 
 /// Times one choice. GCC would not inline it, at 17 % more instructions for an evaluation.
-template <class T>
-[[gnu::always_inline]] inline KernelPlan<T> plan_choice(const GemmShape& s, const Choice& c,
-                                                        const DeviceRates<T>& rates, const GemmParameters<T>& p,
-                                                        const BlockRates<T>& block) {
+inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceRates& rates, const GemmParameters& p,
+                              const BlockRates& block) {
     const GemmTile& tile = *c.tile;
     const double grid_columns = block_columns(s, tile);
     const double grid_rows = block_rows(s, tile);
     const double part = block.part(static_cast<double>(s.k), c.split_k);
 
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = "gemm";
     plan.tile = {tile.name, tile.columns, tile.rows};
     plan.split_k = c.split_k;
@@ -109,30 +101,28 @@ template <class T>
     plan.threads_per_block = 128 / tile.idle_schedulers;
     const double blocks_per_sm = plan.blocks / rates.sms;
     plan.waves = blocks_per_sm * tile.inverse_resident;
-    const T block_s = block_time(tile, part, block);
+    const double block_s = block_time(tile, part, block);
     plan.compute_s = compute_time(tile, blocks_per_sm, block_s, block);
 
-    const T per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const T strided = strided_cost(s, tile.loop, p);
+    const double per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
+    const double strided = strided_cost(s, tile.loop, p);
     const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const double narrow = weight_bytes(s) / s.element_bytes;
-    const T read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : T(1.0));
+    const double read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : 1.0);
     const double bias_bytes = s.separate_bias ? results * s.element_bytes : 0;
     plan.memory_s = (read_s + results * s.element_bytes / p.write_bandwidth + bias_bytes) * per_byte_s;
 
     plan.floor_s = rates.floor_s;
-    const T bias_copy_s = bias_bytes * per_byte_s;
+    const double bias_copy_s = bias_bytes * per_byte_s;
     plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
-    const T busy_s = block_s * blocks_per_sm;
+    const double busy_s = block_s * blocks_per_sm;
     plan.power_limited_s =
-        power_limited_seconds(plan.seconds, T(busy_s * power_ratio(rates, T(p.energy_scale * tile_energy(tile, p)))));
+        power_limited_seconds(plan.seconds, busy_s * power_ratio(rates, double(p.energy_scale * tile_energy(tile, p))));
     return plan;
 }
 
-template <class T>
-KernelPlan<T> plan_choice(const GemmShape& s, const Choice& c, const DeviceRates<T>& rates,
-                          const GemmParameters<T>& p) {
+inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceRates& rates, const GemmParameters& p) {
     return plan_choice(s, c, rates, p, block_rates(rates, p));
 }
 
@@ -144,9 +134,8 @@ inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip) {
 }
 
 /// Streams the weights once; the arithmetic of so few rows hides behind them.
-template <class T>
-KernelPlan<T> plan_gemv(const GemmShape& s, const DeviceRates<T>& rates) {
-    KernelPlan<T> plan;
+inline KernelPlan plan_gemv(const GemmShape& s, const DeviceRates& rates) {
+    KernelPlan plan;
     plan.algorithm = "gemv";
     plan.blocks_per_sm = 8;
     plan.blocks = tiles_over_log2(s.n, 7);
@@ -156,15 +145,14 @@ KernelPlan<T> plan_gemv(const GemmShape& s, const DeviceRates<T>& rates) {
     plan.memory_s = (weight_bytes(s) * n * k + s.element_bytes * (m * k + m * n)) / rates.bandwidth_bytes_per_s;
     plan.floor_s = rates.floor_s;
     plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     return plan;
 }
 
 }  // namespace gemm
 
 /// Chooses and times the kernel of a matrix product on CUDA cores, without host time.
-template <class T>
-KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+inline KernelPlan plan(const GemmShape& s, const DeviceRates& rates, const GemmParameters& p) {
     if (gemm::is_gemv(s, *rates.chip)) return gemm::plan_gemv(s, rates);
     const auto block = gemm::block_rates(rates, p);
     return gemm::plan_choice(s, gemm::choose_kernel(s, *rates.chip, rates.sms), rates, p, block);

@@ -6,19 +6,18 @@
 namespace ftax::kernels {
 
 /// Ratios of the matrix-product kernels; efficiencies are shares of the sustained rates in DeviceRates.
-template <class T>
 struct GemmParameters {
-    T fill{}, latency_cycles{}, issue_latency{}, wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{};
-    T write_bandwidth{}, strided_bandwidth{}, layer_strided_bandwidth{}, strided_reduction{};
-    T reread{}, skew_waves{}, skew{};
-    T energy_scale{}, operand_energy{};
+    double fill{}, latency_cycles{}, issue_latency{}, wide_efficiency{}, narrow_efficiency{}, sliced_efficiency{};
+    double write_bandwidth{}, strided_bandwidth{}, layer_strided_bandwidth{}, strided_reduction{};
+    double reread{}, skew_waves{}, skew{};
+    double energy_scale{}, operand_energy{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
 /// Source: initial values are those of a robust fit to linear and bmm rows of neusight_ops.csv over five GPUs; where a
 /// specification names something else, that.
-template <class T, class Visit>
-void visit_parameters(GemmParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(GemmParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit("gemm.fill", p.fill,
           ParameterSpec{8, 0.5, 80, 0.5, architecture, "start and end of a block, in values of the reduction"});

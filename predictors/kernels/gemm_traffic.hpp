@@ -13,8 +13,7 @@
 /// What a matrix product reads from memory: its operands once while CTAs run in step, again where skew parts them.
 namespace ftax::kernels::gemm {
 
-template <class T>
-T miss_share(const T& working_set, double room = 1) {
+inline double miss_share(double working_set, double room = 1) {
     return working_set / (room + working_set);
 }
 
@@ -44,10 +43,9 @@ inline Band band_of(const GemmTile& tile, double grid_columns, double grid_rows,
 }
 
 /// Bytes of both operands that come from memory.
-template <class T>
 struct Traffic {
-    T rows{};     ///< A, m × k, shared by the blocks of a row
-    T columns{};  ///< B, k × n, shared by the blocks of a column
+    double rows{};     ///< A, m × k, shared by the blocks of a row
+    double columns{};  ///< B, k × n, shared by the blocks of a column
 };
 
 /// Cost of an operand whose rows run along the reduction, which a block reads 32 bytes of a row at a time: against rows
@@ -56,21 +54,19 @@ struct Traffic {
 /// is known: a P4 sustains 0.40 of its bandwidth in rows of 128 values, 0.27 of 512, 0.18 of 4,096 and 0.12 of 32,768,
 /// alike in 64x64 and 32x128 blocks, a P100 0.28, 0.25 and 0.23. 128x128x8 kernels lose half as much (974 layers of a
 /// P4; 4,096³ without a bias takes a GTX 1080 Ti 12.2 ms).
-template <class T>
-T strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters<T>& p) {
+inline double strided_cost(const GemmShape& s, MainLoop loop, const GemmParameters& p) {
     constexpr double vector_loss = 0.5;  // 16-byte loads
     const double length = static_cast<double>(s.k) * s.element_bytes * 0.25;
     const double length2 = length * length;
-    const T& bandwidth = s.linear ? p.layer_strided_bandwidth : p.strided_bandwidth;
-    const T loss = (1.0 / bandwidth - 1.0) * (length2 / (length2 + p.strided_reduction * p.strided_reduction));
+    double bandwidth = s.linear ? p.layer_strided_bandwidth : p.strided_bandwidth;
+    const double loss = (1.0 / bandwidth - 1.0) * (length2 / (length2 + p.strided_reduction * p.strided_reduction));
     return 1.0 + loss * (loop == MainLoop::vector ? vector_loss : 1.0);
 }
 
 /// Share of the reads that blocks which share an operand do for themselves: each trails the one before it by the skew
 /// of all over their number to the power of 3/4 (fits prefer 0.64 to 0.75, this takes two square roots), and the L2 may
 /// have lost by then what that one read.
-template <class T>
-T lost_share(const T& skew, double sharers) {
+inline double lost_share(double skew, double sharers) {
     const double spread = std::sqrt(sharers);
     return miss_share(skew, spread * std::sqrt(spread));
 }
@@ -85,9 +81,8 @@ T lost_share(const T& skew, double sharers) {
 /// waves and the square of the SMs. One set of three numbers (skew, skew_waves and the power) holds for P4, P100, V100
 /// and T4 in both kinds of operands and kernels; an A100's rows do not tell; an RTX 3090's 24.5 TFLOP/s in f32 leave no
 /// room for skew (github.com/zzc0721/torch-performance-test-data).
-template <class T>
-Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
-                          const DeviceRates<T>& rates, const GemmParameters<T>& p) {
+inline Traffic shared_traffic(const GemmShape& s, const Choice& c, double grid_columns, double grid_rows, double part,
+                              const DeviceRates& rates, const GemmParameters& p) {
     const GemmTile& tile = *c.tile;
     const double batches = static_cast<double>(s.batch) * c.split_k;
     const double grid = grid_columns * grid_rows;
@@ -96,19 +91,19 @@ Traffic<T> shared_traffic(const GemmShape& s, const Choice& c, double grid_colum
     const double inverse_l2 = 1 / rates.l2_bytes;
     const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n);
     const auto [across, down] = band_of(tile, grid_columns, grid_rows, resident);
-    T rows_once(m * depth_bytes), columns_once(n * depth_bytes);
+    double rows_once(m * depth_bytes), columns_once(n * depth_bytes);
     if (grid > resident) {
         const double band_rows = std::min(down * tile.rows, m);
         const double band_columns = std::min(across * tile.columns, n);
-        const T row_miss = miss_share(T(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2)));
-        const T column_miss = miss_share(T(p.reread * (n * depth_bytes * inverse_l2)));
+        const double row_miss = miss_share(p.reread * ((band_rows + band_columns) * depth_bytes * inverse_l2));
+        const double column_miss = miss_share(p.reread * (n * depth_bytes * inverse_l2));
         rows_once *= 1.0 + row_miss * (grid_columns / across - 1);
         columns_once *= 1.0 + column_miss * (grid_rows / down - 1);
     }
 
     if (!has_cta_skew(*rates.chip, tile.loop)) return {batches * rows_once, batches * columns_once};
     const double waves = batches * grid / resident * (rates.sms * rates.sms * (1.0 / 1600));
-    const T skew =
+    const double skew =
         p.skew * (waves / (p.skew_waves + waves)) * (resident * depth_bytes * inverse_l2) * tile.idle_schedulers;
     return {batches * rows_once * (1.0 + (across - 1) * lost_share(skew, across)),
             batches * columns_once * (1.0 + (down - 1) * lost_share(skew, down))};

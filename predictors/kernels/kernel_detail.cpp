@@ -22,8 +22,7 @@ std::string slower_by(std::string_view name, double seconds, double chosen_s) {
 }
 
 /// Why a kernel was chosen, and what the next best one would have cost.
-std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& models, MathPath path,
-                      const KernelPlan<double>& plan) {
+std::string reason_of(const kernels::GemmShape& s, const KernelModels& models, MathPath path, const KernelPlan& plan) {
     const auto& rates = models.at(models.path_of(s, path));
     const bool tensor = kernels::tensor_gemm::runs_on_tensor_cores(rates);
     if (plan.algorithm == kernels::tensor_gemm::streamed || (!tensor && kernels::gemm::is_gemv(s, *rates.chip)))
@@ -53,14 +52,13 @@ std::string reason_of(const kernels::GemmShape& s, const KernelModels<double>& m
 }
 
 /// Whether a convolution of the tensor cores' path runs on CUDA cores all the same.
-bool runs_on_cores(const KernelPlan<double>& plan, MathPath path) {
+bool runs_on_cores(const KernelPlan& plan, MathPath path) {
     return kernels::is_tensor(path) && (plan.algorithm == kernels::name_of(ConvAlgorithm::implicit_gemm) ||
                                         plan.algorithm == kernels::name_of(ConvAlgorithm::winograd_fused) ||
                                         plan.algorithm == kernels::name_of(ConvAlgorithm::winograd_nonfused));
 }
 
-std::string reason_of(const kernels::ConvShape& s, const KernelModels<double>& models, MathPath path,
-                      const KernelPlan<double>& plan) {
+std::string reason_of(const kernels::ConvShape& s, const KernelModels& models, MathPath path, const KernelPlan& plan) {
     const auto counts = kernels::conv_counts(s);
     if (runs_on_cores(plan, path)) {
         const double tensor_s =
@@ -85,20 +83,19 @@ std::string reason_of(const kernels::ConvShape& s, const KernelModels<double>& m
     return reason;
 }
 
-std::string reason_of(const kernels::MemoryShape&, const KernelModels<double>&, MathPath, const KernelPlan<double>&) {
+std::string reason_of(const kernels::MemoryShape&, const KernelModels&, MathPath, const KernelPlan&) {
     return "traffic and work of the multiprocessors";
 }
 
-std::string reason_of(const kernels::AttentionShape&, const KernelModels<double>&, MathPath,
-                      const KernelPlan<double>&) {
+std::string reason_of(const kernels::AttentionShape&, const KernelModels&, MathPath, const KernelPlan&) {
     return "as the graph asks";
 }
 
-std::string reason_of(const kernels::QuantizeShape&, const KernelModels<double>&, MathPath, const KernelPlan<double>&) {
+std::string reason_of(const kernels::QuantizeShape&, const KernelModels&, MathPath, const KernelPlan&) {
     return "the product takes narrower operands than the activations are";
 }
-std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels<double>& models, MathPath path,
-                      const KernelPlan<double>&) {
+std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels& models, MathPath path,
+                      const KernelPlan&) {
     const auto& rates = models.at(path);
     const double touched = kernels::mixture::touched_experts(
         static_cast<double>(s.rows) / static_cast<double>(s.per_token), static_cast<double>(s.per_token),
@@ -107,11 +104,10 @@ std::string reason_of(const kernels::GroupedGemmShape& s, const KernelModels<dou
                ? fmt::format("{:.0f} of {} experts have rows", touched, s.experts)
                : "a batch of equal products, one per expert";
 }
-std::string reason_of(const kernels::MixtureShape&, const KernelModels<double>&, MathPath, const KernelPlan<double>&) {
+std::string reason_of(const kernels::MixtureShape&, const KernelModels&, MathPath, const KernelPlan&) {
     return "routing, two grouped products and a sum";
 }
-std::string reason_of(const kernels::RecurrentShape&, const KernelModels<double>&, MathPath,
-                      const KernelPlan<double>&) {
+std::string reason_of(const kernels::RecurrentShape&, const KernelModels&, MathPath, const KernelPlan&) {
     return "the weights of a small state stay on the chip";
 }
 
@@ -163,7 +159,7 @@ double bytes_of(const kernels::AttentionShape& s) {
     return s.element_bytes * kernels::attention::elements(s);
 }
 
-std::string name_of(const KernelPlan<double>& plan) {
+std::string name_of(const KernelPlan& plan) {
     std::string name(plan.algorithm);
     if (!plan.tile.name.empty()) {
         name += fmt::format(" {}", plan.tile.name);
@@ -186,10 +182,10 @@ std::string units_of(const KernelShape& shape, MathPath path) {
 
 }  // namespace
 
-KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape& shape, MathPath path) {
+KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path) {
     return std::visit(
         [&](const auto& s) {
-            const KernelPlan<double> plan = models.plan(s, path);
+            const KernelPlan plan = models.plan(s, path);
             KernelDetail detail{.name = name_of(plan),
                                 .path = units_of(shape, runs_on_cores(plan, path) ? MathPath::fp32 : path),
                                 .reason = reason_of(s, models, path, plan),

@@ -8,6 +8,6 @@ namespace ftax {
 
 /// Says how a kernel is timed: what was chosen against which alternatives, and where it stands in the roofline.
 /// Slower than KernelModels::plan, which it reads.
-[[nodiscard]] KernelDetail kernel_detail(const KernelModels<double>& models, const KernelShape& shape, MathPath path);
+[[nodiscard]] KernelDetail kernel_detail(const KernelModels& models, const KernelShape& shape, MathPath path);
 
 }  // namespace ftax

@@ -11,8 +11,8 @@
 
 namespace ftax {
 
-KernelParameters<double> kernel_parameters(const DeviceProfile& profile) {
-    KernelParameters<double> parameters;
+KernelParameters kernel_parameters(const DeviceProfile& profile) {
+    KernelParameters parameters;
     std::vector<std::string_view> names;
     visit_parameters(parameters, profile.device, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         value = profile_value(profile.parameters, profile.device.slug, name, spec);

@@ -21,24 +21,23 @@
 
 namespace ftax {
 
-/// All parameters of the device side. `double` predicts, `ceres::Jet` fits.
-template <class T>
+/// All parameters of the device side.
 struct KernelParameters {
-    kernels::SustainedParameters<T> sustained;
-    kernels::GemmParameters<T> gemm;
-    kernels::TensorGemmParameters<T> tensor_gemm;
-    kernels::QuantizedParameters<T> quantized;
-    kernels::MixtureParameters<T> mixture;
-    kernels::ConvParameters<T> conv;
-    kernels::MemoryParameters<T> memory;
-    kernels::AttentionParameters<T> attention;
-    kernels::TokenParameters<T> token;
-    kernels::EngineParameters<T> engine;
+    kernels::SustainedParameters sustained;
+    kernels::GemmParameters gemm;
+    kernels::TensorGemmParameters tensor_gemm;
+    kernels::QuantizedParameters quantized;
+    kernels::MixtureParameters mixture;
+    kernels::ConvParameters conv;
+    kernels::MemoryParameters memory;
+    kernels::AttentionParameters attention;
+    kernels::TokenParameters token;
+    kernels::EngineParameters engine;
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter; some initial values depend on the device.
-template <class T, class Visit>
-void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& visit) {
+template <class Visit>
+void visit_parameters(KernelParameters& p, const DeviceSpec& device, Visit&& visit) {
     visit_parameters(p.sustained, device, visit);
     visit_parameters(p.gemm, visit);
     visit_parameters(p.tensor_gemm, visit);
@@ -52,22 +51,21 @@ void visit_parameters(KernelParameters<T>& p, const DeviceSpec& device, Visit&& 
 }
 
 /// The kernel models of one device with their parameters: the one place where a shape becomes a plan.
-template <class T>
 struct KernelModels {
-    KernelParameters<T> parameters;
-    std::array<kernels::DeviceRates<T>, math_path_count> rates;
+    KernelParameters parameters;
+    std::array<kernels::DeviceRates, math_path_count> rates;
 
-    KernelModels(const DeviceSpec& device, const KernelParameters<T>& values) : parameters(values) {
+    KernelModels(const DeviceSpec& device, const KernelParameters& values) : parameters(values) {
         parameters.conv.residency = parameters.memory.residency;
         for (int i = 0; i < math_path_count; ++i) {
             rates[i] = kernels::device_rates(device, static_cast<MathPath>(i), parameters.sustained);
         }
     }
 
-    [[nodiscard]] const kernels::DeviceRates<T>& at(MathPath path) const { return rates[static_cast<int>(path)]; }
+    [[nodiscard]] const kernels::DeviceRates& at(MathPath path) const { return rates[static_cast<int>(path)]; }
 
     /// A device and its matrix products as an engine finds them.
-    [[nodiscard]] kernels::engine::Products<T> engine_products(const kernels::DeviceRates<T>& device) const {
+    [[nodiscard]] kernels::engine::Products engine_products(const kernels::DeviceRates& device) const {
         return kernels::engine::products(device, parameters.engine, parameters.tensor_gemm);
     }
 
@@ -80,14 +78,14 @@ struct KernelModels {
                               !kernels::tensor_gemm::rows_are_aligned(shape, chip);
         return on_cores ? MathPath::fp32 : path;
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GemmShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::GemmShape& shape, MathPath path) const {
         const auto tiled = plan_tiled(shape, path);
         if (shape.row_bytes_per_cycle <= 0 || !shape.linear) return tiled;
         const auto streamed = kernels::tensor_gemm::plan_streamed(shape, at(path), parameters.tensor_gemm);
         return tiled.seconds < streamed.seconds ? streamed : tiled;
     }
     /// A product by the kernel of a BLAS library or an engine.
-    [[nodiscard]] kernels::KernelPlan<T> plan_tiled(const kernels::GemmShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan_tiled(const kernels::GemmShape& shape, MathPath path) const {
         const auto& device = at(path_of(shape, path));
         if (shape.engine && kernels::tensor_gemm::runs_on_tensor_cores(device)) {
             const auto own = engine_products(device);
@@ -99,14 +97,14 @@ struct KernelModels {
                    : kernels::plan(shape, device, parameters.gemm);
     }
     /// Ratios of a product of 16 bits as its operands' format has them.
-    [[nodiscard]] kernels::TensorGemmParameters<T> quantized(const kernels::GemmShape& shape,
-                                                             const kernels::TensorGemmParameters<T>& half) const {
+    [[nodiscard]] kernels::TensorGemmParameters quantized(const kernels::GemmShape& shape,
+                                                          const kernels::TensorGemmParameters& half) const {
         return kernels::quantized::parameters(precision_spec(shape.operands), half, parameters.quantized);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::ConvShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::ConvShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.conv);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MemoryShape& shape, MathPath) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::MemoryShape& shape, MathPath) const {
         if (shape.engine && shape.cls == kernels::MemoryClass::layer_norm)
             return kernels::engine::plan(shape, engine_products(at(MathPath::fp32)));
         if (shape.token != kernels::TokenKernel::none) {
@@ -114,30 +112,30 @@ struct KernelModels {
         }
         return kernels::plan(shape, at(MathPath::fp32), parameters.memory);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::AttentionShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::AttentionShape& shape, MathPath path) const {
         if (shape.path == kernels::AttentionPath::engine)
             return kernels::engine::plan(shape, engine_products(at(path)), parameters.engine);
         return kernels::plan(shape, at(path), parameters.attention, parameters.tensor_gemm);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::QuantizeShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::QuantizeShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.tensor_gemm, parameters.quantized);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::GroupedGemmShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::GroupedGemmShape& shape, MathPath path) const {
         const auto& device = at(path);
         return kernels::tensor_gemm::runs_on_tensor_cores(device)
                    ? kernels::plan(shape, device, parameters.tensor_gemm, parameters.mixture)
                    : kernels::plan(kernels::as_batch(shape), device, parameters.gemm);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::MixtureShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::MixtureShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path), parameters.tensor_gemm, parameters.mixture);
     }
-    [[nodiscard]] kernels::KernelPlan<T> plan(const kernels::RecurrentShape& shape, MathPath path) const {
+    [[nodiscard]] kernels::KernelPlan plan(const kernels::RecurrentShape& shape, MathPath path) const {
         return kernels::plan(shape, at(path));
     }
 };
 
 /// Resolves the parameters of a device profile; what it does not set keeps its initial value.
 /// Throws Error{profile} for a name no model has or a value outside the bounds its model declares.
-[[nodiscard]] KernelParameters<double> kernel_parameters(const DeviceProfile& profile);
+[[nodiscard]] KernelParameters kernel_parameters(const DeviceProfile& profile);
 
 }  // namespace ftax

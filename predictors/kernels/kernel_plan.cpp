@@ -5,7 +5,7 @@
 
 namespace ftax::kernels {
 
-Occupancy occupancy(const KernelPlan<double>& plan, double sms, double max_threads_per_sm) {
+Occupancy occupancy(const KernelPlan& plan, double sms, double max_threads_per_sm) {
     const double per_sm = std::ceil(plan.blocks) / sms;
     const double waves = std::ceil(per_sm / plan.blocks_per_sm);
     if (waves < 1) return {};

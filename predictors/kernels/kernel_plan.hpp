@@ -29,18 +29,16 @@ struct Occupancy {
 };
 
 /// What kernels take of a device.
-template <class T>
 struct KernelTime {
-    T seconds{};          ///< at boost clock
-    T power_limited_s{};  ///< the time that their energy takes at the power that the limit leaves to arithmetic
+    double seconds{};          ///< at boost clock
+    double power_limited_s{};  ///< the time that their energy takes at the power that the limit leaves to arithmetic
 };
 
 /// One kernel, or the few that an algorithm launches.
-template <class T>
-struct KernelPlan : KernelTime<T> {
-    T compute_s{};  ///< work of the multiprocessors, in waves
-    T memory_s{};   ///< traffic
-    T floor_s{};    ///< of all launches
+struct KernelPlan : KernelTime {
+    double compute_s{};  ///< work of the multiprocessors, in waves
+    double memory_s{};   ///< traffic
+    double floor_s{};    ///< of all launches
     std::string_view algorithm{};
     TileSize tile;
     double split_k = 1;  ///< parts of the reduction
@@ -57,6 +55,6 @@ struct KernelPlan : KernelTime<T> {
 };
 
 /// Counts the blocks that are left for the last wave. Source: the definition of waves.
-[[nodiscard]] Occupancy occupancy(const KernelPlan<double>& plan, double sms, double max_threads_per_sm);
+[[nodiscard]] Occupancy occupancy(const KernelPlan& plan, double sms, double max_threads_per_sm);
 
 }  // namespace ftax::kernels

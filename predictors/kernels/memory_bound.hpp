@@ -20,23 +20,22 @@
 /// docs/kernel-models/memory-bound.md has the classes.
 namespace ftax::kernels {
 
-template <class T>
 struct MemoryParameters {
-    ResidencyParameters<T> residency;
-    T reread_l2_share{}, reread_sm_share{}, misaligned_traffic{};
-    T sfu_cost_ratio{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
-    T softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
-    T transcendental_flops{}, power_flops{};
-    T scalar_elements{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{};
-    T pool_step_flops{}, gather_efficiency{};
-    T concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
+    ResidencyParameters residency;
+    double reread_l2_share{}, reread_sm_share{}, misaligned_traffic{};
+    double sfu_cost_ratio{}, layer_norm_block_cycles{}, layer_norm_step_cycles{};
+    double softmax_block_cycles{}, softmax_step_cycles{}, softmax_warp_cycles{}, softmax_element_cycles{};
+    double transcendental_flops{}, power_flops{};
+    double scalar_elements{}, transpose_efficiency{}, reduce_efficiency{}, norm_efficiency{}, pool_efficiency{};
+    double pool_step_flops{}, gather_efficiency{};
+    double concat_efficiency{}, resize_efficiency{}, resize_plane_cycles{}, sort_efficiency{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
 /// Source: initial values are those of a robust fit to softmax, layer norm and pointwise rows of neusight_ops.csv over
 /// five GPUs; where a specification names something else, that.
-template <class T, class Visit>
-void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(MemoryParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit("memory.resident_footprint", p.residency.footprint,
           ParameterSpec{0.67, 0.2, 3, 0.3, shared, "footprint / L2 at which half of the traffic still hits the L2"});
@@ -102,11 +101,10 @@ void visit_parameters(MemoryParameters<T>& p, Visit&& visit) {
 namespace memory_bound {
 
 /// How a row kernel runs: threads of a block, passes over the row after the first, and SM cycles per row.
-template <class T>
 struct RowKernel {
     double block_threads = 128;
     double extra_passes = 0;
-    T cycles_per_row{};
+    double cycles_per_row{};
 };
 
 /// Slowdown of kernels that schedulers bound against SMs with four of them. Half of a row kernel's cycles are latency,
@@ -117,8 +115,7 @@ inline double issue_slowdown(const ArchitectureSpec& chip) {
 
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/layer_norm_kernel.cu (vectorized_layer_norm_kernel: a block of
 /// 32 × 4 threads per row, vectors of 4 elements, statistics then normalisation).
-template <class T>
-RowKernel<T> layer_norm(const MemoryShape& shape, const MemoryParameters<T>& p) {
+inline RowKernel layer_norm(const MemoryShape& shape, const MemoryParameters& p) {
     const double steps = 0.25 * static_cast<double>(ceil_quotient(shape.row_length, 4 * 32));  // of its four warps
     return {128, 1, (p.layer_norm_block_cycles + p.layer_norm_step_cycles * steps) * p.sfu_cost_ratio};
 }
@@ -126,8 +123,7 @@ RowKernel<T> layer_norm(const MemoryShape& shape, const MemoryParameters<T>& p) 
 /// Source: PyTorch 2.1 aten/src/ATen/native/cuda/PersistentSoftmax.cuh (up to 1,024 elements: one warp per row, two
 /// rows per warp up to 128, the row padded to a power of two in registers) and SoftMax.cu (cunn_SoftMaxForward: three
 /// passes, 16-byte vectors with a scalar remainder; SoftMax_getBlockSize).
-template <class T>
-RowKernel<T> softmax(const MemoryShape& shape, const MemoryParameters<T>& p) {
+inline RowKernel softmax(const MemoryShape& shape, const MemoryParameters& p) {
     const auto length = static_cast<std::uint64_t>(std::max<std::int64_t>(shape.row_length, 1));
     if (length <= 1024) {
         const double lanes_elements = static_cast<double>(std::max<std::uint64_t>(std::bit_ceil(length) / 32, 1));
@@ -144,8 +140,7 @@ RowKernel<T> softmax(const MemoryShape& shape, const MemoryParameters<T>& p) {
             blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
 }
 
-template <class T>
-T efficiency(MemoryClass cls, const MemoryParameters<T>& p) {
+inline double efficiency(MemoryClass cls, const MemoryParameters& p) {
     switch (cls) {
         case MemoryClass::pointwise:
         case MemoryClass::transcendental:
@@ -172,7 +167,7 @@ T efficiency(MemoryClass cls, const MemoryParameters<T>& p) {
         case MemoryClass::sort:
             return p.sort_efficiency;
     }
-    return T(1.0);
+    return 1.0;
 }
 
 /// Do threads load and store one element at a time? Elementwise kernels do unless their operands are whole and
@@ -208,10 +203,9 @@ inline bool is_scalar_access(const MemoryShape& shape) {
 /// A plan with the grid of its class, without times: PyTorch's kernels have four warps, of which each handles four
 /// elements a thread or, in softmax, a row of up to 1,024; layer norm has a block for each row.
 /// Source: PyTorch aten/src/ATen/native/cuda/thread_constants.h, PersistentSoftmax.cuh, layer_norm_kernel.cu.
-template <class T>
-KernelPlan<T> blocks(const MemoryShape& shape, const DeviceRates<T>& device) {
+inline KernelPlan blocks(const MemoryShape& shape, const DeviceRates& device) {
     constexpr double elements_per_block = 512, softmax_rows_per_block = 4;
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = name_of(shape.cls);
     plan.floor_s = device.floor_s;
     plan.threads_per_block = 128;
@@ -230,17 +224,16 @@ KernelPlan<T> blocks(const MemoryShape& shape, const DeviceRates<T>& device) {
 /// Traffic crosses the memory bus unless the kernel's footprint fits the L2; passes over a row after the first cost bus
 /// traffic only where the rows in flight exceed the caches.
 /// Source: the forms of the kernels as cited above; capacities and cycles fitted (visit_parameters).
-template <class T>
-KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const MemoryParameters<T>& p) {
+inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, const MemoryParameters& p) {
     const double sm_hertz = device.sms * device.boost_clock_hz;
     const auto rows = static_cast<double>(shape.rows);
     const auto footprint_bytes = static_cast<double>(shape.read_bytes) + static_cast<double>(shape.write_bytes);
-    KernelPlan<T> plan = memory_bound::blocks(shape, device);
+    KernelPlan plan = memory_bound::blocks(shape, device);
     plan.seconds = device.floor_s;
     if (footprint_bytes <= 0) return plan;
 
-    T traffic_bytes(footprint_bytes);
-    T work_s(0.0);
+    double traffic_bytes(footprint_bytes);
+    double work_s(0.0);
     if (shape.cls == MemoryClass::softmax || shape.cls == MemoryClass::layer_norm) {
         const bool is_softmax = shape.cls == MemoryClass::softmax;
         const double slowdown = memory_bound::issue_slowdown(*device.chip);
@@ -250,10 +243,10 @@ KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const
             traffic_bytes *= 1.0 + p.misaligned_traffic;
         if (kernel.extra_passes > 0) {
             const double rows_in_flight = std::min(rows, device.sms * device.max_threads_per_sm / kernel.block_threads);
-            const T capacity = p.reread_l2_share * device.l2_bytes +
-                               p.reread_sm_share * (device.sms * device.shared_memory_per_sm_bytes);
+            const double capacity = p.reread_l2_share * device.l2_bytes +
+                                    p.reread_sm_share * (device.sms * device.shared_memory_per_sm_bytes);
             traffic_bytes +=
-                kernel.extra_passes * rows * row_bytes * miss_share(T(rows_in_flight * row_bytes), capacity, true);
+                kernel.extra_passes * rows * row_bytes * miss_share(rows_in_flight * row_bytes, capacity, true);
         }
         work_s = kernel.cycles_per_row * slowdown * (std::max(rows, device.sms) / sm_hertz);
     } else if (shape.cls == MemoryClass::transcendental) {
@@ -281,7 +274,7 @@ KernelPlan<T> plan(const MemoryShape& shape, const DeviceRates<T>& device, const
         work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
     plan.compute_s = work_s;
     plan.seconds += equations::smooth_maximum(plan.memory_s, work_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     return plan;
 }
 

@@ -12,14 +12,13 @@
 namespace ftax::kernels {
 
 /// Ratios of grouped products against tensor_gemm.hpp, and of the fused operator around them.
-template <class T>
 struct MixtureParameters {
-    T floor_s{}, efficiency{}, dram_share{}, fill{}, traffic{}, spread{};
+    double floor_s{}, efficiency{}, dram_share{}, fill{}, traffic{}, spread{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
-template <class T, class Visit>
-void visit_parameters(MixtureParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(MixtureParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit("moe.floor_s", p.floor_s,
           ParameterSpec{1.9e-5, 1e-6, 1e-4, 0.5, architecture,
@@ -39,67 +38,63 @@ namespace mixture {
 
 /// Expected number of experts that have a token: no fewer than one token has, no more than all together can have.
 /// Source: each token leaves out a given expert with probability 1 - per_token / experts.
-template <class T>
-T touched_experts(double tokens, double per_token, double experts, const T& spread) {
+inline double touched_experts(double tokens, double per_token, double experts, double spread) {
     using std::exp;
-    if (per_token >= experts) return T(experts);
-    const T touched = experts * (1.0 - exp(std::log1p(-per_token / experts) * (spread * tokens)));
+    if (per_token >= experts) return double(experts);
+    const double touched = experts * (1.0 - exp(std::log1p(-per_token / experts) * (spread * tokens)));
     const double most = tokens * per_token;
-    return touched < per_token ? T(per_token) : touched < most ? touched : T(most);
+    return touched < per_token ? double(per_token) : touched < most ? touched : double(most);
 }
 
 /// Products of x · W with a weight for each expert that has rows; no floor. Seconds.
-template <class T>
 struct GroupedTime {
-    T compute_s{}, memory_s{};
+    double compute_s{}, memory_s{};
     const GemmTile* tile = nullptr;
-    T blocks{};
+    double blocks{};
 };
 
-template <class T>
-GroupedTime<T> grouped_time(const GroupedGemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
-                            const MixtureParameters<T>& q, const ExpertKernels& own = {}) {
+inline GroupedTime grouped_time(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
+                                const MixtureParameters& q, const ExpertKernels& own = {}) {
     const auto rows = static_cast<double>(s.rows), n = static_cast<double>(s.n), k = static_cast<double>(s.k),
                per_token = static_cast<double>(s.per_token), experts = static_cast<double>(s.experts);
-    const T touched = touched_experts(rows / per_token, per_token, experts, q.spread);
+    const double touched = touched_experts(rows / per_token, per_token, experts, q.spread);
     const GemmShape one{
         .m = s.rows, .n = s.n, .k = s.k, .element_bytes = s.element_bytes, .linear = true, .operands = s.operands};
     auto rates = tensor_gemm::rates_of(one, device, p);
     rates.sm_flops_per_s *= q.efficiency * own.efficiency;
     rates.dram_bytes_per_s *= q.dram_share * own.dram_share;
-    const T of_expert = rows / touched;
+    const double of_expert = rows / touched;
     const double steps = round_up(k / tensor_gemm::step);
-    const T fill_s = p.fill_s * q.fill * own.fill * rates.cycle_scale;
-    GroupedTime<T> best;
+    const double fill_s = p.fill_s * q.fill * own.fill * rates.cycle_scale;
+    GroupedTime best;
     for (const GemmCandidate& candidate : device.chip->tensor.candidates) {
         const GemmTile& tile = candidate.tile;
-        const T used_rows = of_expert < tile.rows ? of_expert : T(tile.rows);
-        const double row_blocks = round_up(tensor_gemm::value_of(of_expert) * tile.inverse_rows);
-        const T blocks = touched * (row_blocks * tiles_over(n, tile.columns, tile.inverse_columns));
-        const T arithmetic_s = 2 * tile.area * tensor_gemm::step / rates.sm_flops_per_s;
-        const T operands_s = tensor_gemm::step * (used_rows * rates.x_bytes + tile.columns * rates.weight_bytes) /
-                             rates.sm_operand_bytes_per_s;
-        const T step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
-        const T fixed_s = fill_s + p.epilogue * rates.y_bytes * used_rows * tile.columns / rates.sm_operand_bytes_per_s;
-        const T per_sm = blocks / rates.sms;
-        const T waves =
-            per_sm <= 1.0
-                ? T(1.0)
-                : T((1.0 - p.wave_sharpness) * per_sm + p.wave_sharpness * round_up(tensor_gemm::value_of(per_sm)));
-        const T time_s = waves * (fixed_s + steps * step_s);
+        const double used_rows = of_expert < tile.rows ? of_expert : double(tile.rows);
+        const double row_blocks = round_up(of_expert * tile.inverse_rows);
+        const double blocks = touched * (row_blocks * tiles_over(n, tile.columns, tile.inverse_columns));
+        const double arithmetic_s = 2 * tile.area * tensor_gemm::step / rates.sm_flops_per_s;
+        const double operands_s = tensor_gemm::step * (used_rows * rates.x_bytes + tile.columns * rates.weight_bytes) /
+                                  rates.sm_operand_bytes_per_s;
+        const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
+        const double fixed_s =
+            fill_s + p.epilogue * rates.y_bytes * used_rows * tile.columns / rates.sm_operand_bytes_per_s;
+        const double per_sm = blocks / rates.sms;
+        const double waves =
+            per_sm <= 1.0 ? 1.0 : (1.0 - p.wave_sharpness) * per_sm + p.wave_sharpness * round_up(per_sm);
+        const double time_s = waves * (fixed_s + steps * step_s);
         if (best.tile != nullptr && time_s >= best.compute_s) continue;
         best.compute_s = time_s;
         best.tile = &tile;
         best.blocks = blocks;
     }
-    const T weights = touched * (n * k * rates.weight_bytes);
+    const double weights = touched * (n * k * rates.weight_bytes);
     const double activations = rows * (k * rates.x_bytes + n * rates.y_bytes);
-    const T room = p.l2_share * device.l2_bytes;
-    const T kept = room < weights ? room : weights;
-    const T reuse = weights < s.weight_reuse_bytes ? T(s.weight_reuse_bytes) : weights;
-    const T missed_weights = tensor_gemm::miss_share(T((reuse + activations) / room));
-    const T missed = tensor_gemm::miss_share(T((activations + kept) / room));
-    const T memory_s =
+    const double room = p.l2_share * device.l2_bytes;
+    const double kept = room < weights ? room : weights;
+    const double reuse = weights < s.weight_reuse_bytes ? double(s.weight_reuse_bytes) : weights;
+    const double missed_weights = tensor_gemm::miss_share((reuse + activations) / room);
+    const double missed = tensor_gemm::miss_share((activations + kept) / room);
+    const double memory_s =
         weights * (missed_weights / rates.dram_bytes_per_s + (1.0 - missed_weights) / rates.l2_bytes_per_s) +
         activations * (missed / rates.dram_bytes_per_s + (1.0 - missed) / rates.l2_bytes_per_s);
     best.memory_s = memory_s + p.ramp_s * memory_s / (memory_s + p.ramp_s);
@@ -109,14 +104,13 @@ GroupedTime<T> grouped_time(const GroupedGemmShape& s, const DeviceRates<T>& dev
 }  // namespace mixture
 
 /// Plans one grouped product on tensor cores.
-template <class T>
-KernelPlan<T> plan(const GroupedGemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
-                   const MixtureParameters<T>& q) {
+inline KernelPlan plan(const GroupedGemmShape& s, const DeviceRates& device, const TensorGemmParameters& p,
+                       const MixtureParameters& q) {
     const auto time = mixture::grouped_time(s, device, p, q);
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = "grouped gemm";
     plan.tile = {time.tile->name, time.tile->columns, time.tile->rows};
-    plan.blocks = tensor_gemm::value_of(time.blocks);
+    plan.blocks = time.blocks;
     plan.waves = plan.blocks / device.sms;
     plan.floor_s = p.floor_s * tensor_gemm::cycle_scale(device, p);
     plan.compute_s = time.compute_s;
@@ -127,9 +121,8 @@ KernelPlan<T> plan(const GroupedGemmShape& s, const DeviceRates<T>& device, cons
 }
 
 /// Plans the fused operator: routing, both grouped products, what passes between them and the weighted sum.
-template <class T>
-KernelPlan<T> plan(const MixtureShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
-                   const MixtureParameters<T>& q) {
+inline KernelPlan plan(const MixtureShape& s, const DeviceRates& device, const TensorGemmParameters& p,
+                       const MixtureParameters& q) {
     const std::int64_t rows = s.tokens * s.per_token;
     const bool untuned = s.untuned_cutlass && precision_spec(s.operands).quantizes_activations();
     const ExpertKernels own = untuned ? device.chip->untuned_experts : ExpertKernels{};
@@ -151,11 +144,11 @@ KernelPlan<T> plan(const MixtureShape& s, const DeviceRates<T>& device, const Te
     // gated and activated values, permuted rows there and back, the sum
     const double bytes = s.element_bytes * (pairs * ((s.gated ? 3 : 2) * width + 2 * hidden) +
                                             2 * static_cast<double>(s.tokens) * hidden);
-    const T missed = tensor_gemm::miss_share(T(bytes / (p.l2_share * device.l2_bytes)));
-    KernelPlan<T> plan;
+    const double missed = tensor_gemm::miss_share(bytes / (p.l2_share * device.l2_bytes));
+    KernelPlan plan;
     plan.algorithm = "mixture of experts";
     plan.tile = {up.tile->name, up.tile->columns, up.tile->rows};
-    plan.blocks = tensor_gemm::value_of(T(up.blocks + down.blocks));
+    plan.blocks = up.blocks + down.blocks;
     plan.waves = plan.blocks / device.sms;
     plan.floor_s = q.floor_s * tensor_gemm::cycle_scale(device, p);
     plan.compute_s = up.compute_s + down.compute_s;

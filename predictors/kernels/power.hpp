@@ -59,33 +59,29 @@ constexpr double traffic_power_share = 0.6;
 
 /// Returns the power of a stream of arithmetic against what the power limit leaves it: 2 on a card that would have to
 /// halve its clock. `energy_scale` corrects energy_per_flop_j.
-template <class T>
-T power_ratio(const DeviceRates<T>& rates, const T& energy_scale) {
-    if (!(rates.arithmetic_power_w > 0)) return T(0.0);
+inline double power_ratio(const DeviceRates& rates, double energy_scale) {
+    if (!(rates.arithmetic_power_w > 0)) return 0.0;
     return rates.flops_per_s * energy_scale * (rates.energy_per_flop_j / rates.arithmetic_power_w);
 }
 
 /// Returns the energy of a kernel of `seconds`, as the time that it takes at arithmetic_power_w: that of its
 /// arithmetic, `arithmetic_s`, or what it draws while it waits for memory.
-template <class T>
-T power_limited_seconds(const T& seconds, const T& arithmetic_s) {
-    const T waiting_s = traffic_power_share * seconds;
+inline double power_limited_seconds(double seconds, double arithmetic_s) {
+    const double waiting_s = traffic_power_share * seconds;
     return arithmetic_s < waiting_s ? waiting_s : arithmetic_s;
 }
 
 /// Returns the time of kernels that follow one another: the board lowers its clock until their energy stays within the
 /// power limit, and what waits for memory leaves power to arithmetic. Source: energy balance.
-template <class T>
-T within_power(const KernelTime<T>& kernels) {
+inline double within_power(const KernelTime& kernels) {
     return kernels.seconds < kernels.power_limited_s ? kernels.power_limited_s : kernels.seconds;
 }
 
 /// Returns the time of a kernel that is timed again and again with pauses between. `power_control_time_s` is the time
 /// of one that feels half of the limit. Source: a T4's efficiency in one and the same kernel falls from 0.65 at 0.3 ms
 /// to 0.41 beyond 10 ms, an A100's from 0.97 to 0.86 between 0.4 and 1.5 ms (neusight_ops.csv).
-template <class T>
-T within_power(const KernelTime<T>& kernel, const T& power_control_time_s) {
-    const T throttling_s = within_power(kernel) - kernel.seconds;
+inline double within_power(const KernelTime& kernel, double power_control_time_s) {
+    const double throttling_s = within_power(kernel) - kernel.seconds;
     return kernel.seconds + throttling_s * (kernel.seconds / (kernel.seconds + power_control_time_s));
 }
 

@@ -13,17 +13,15 @@
 namespace ftax::kernels {
 
 /// Ratios of one family of kernels against those of f16 (TensorGemmParameters).
-template <class T>
 struct QuantizedRatios {
-    T floor_s{}, row_cycles{}, rate{};           ///< of the kernel that quantises
-    T epilogue{}, efficiency{}, energy_scale{};  ///< of the product
+    double floor_s{}, row_cycles{}, rate{};           ///< of the kernel that quantises
+    double epilogue{}, efficiency{}, energy_scale{};  ///< of the product
 };
 
-template <class T>
 struct QuantizedParameters {
-    std::array<QuantizedRatios<T>, quantized_kernels_count> of;
+    std::array<QuantizedRatios, quantized_kernels_count> of;
 
-    [[nodiscard]] const QuantizedRatios<T>& at(QuantizedKernels kernels) const {
+    [[nodiscard]] const QuantizedRatios& at(QuantizedKernels kernels) const {
         return of[static_cast<std::size_t>(kernels)];
     }
 };
@@ -49,12 +47,12 @@ inline constexpr std::array<Start, quantized_kernels_count> starts{{
 }  // namespace quantized
 
 /// Calls visit(name, field, ParameterSpec) for each parameter.
-template <class T, class Visit>
-void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(QuantizedParameters& p, Visit&& visit) {
     using enum ParameterScope;
     for (std::size_t i = 0; i < quantized::starts.size(); ++i) {
         const quantized::Start& start = quantized::starts[i];
-        QuantizedRatios<T>& r = p.of[i];
+        QuantizedRatios& r = p.of[i];
         visit(start.floor_s, r.floor_s,
               ParameterSpec{start.shortest_s, 1e-7, 2e-5, 0.5, shared,
                             "shortest time of a kernel that quantises; not cycles"});
@@ -77,8 +75,7 @@ void visit_parameters(QuantizedParameters<T>& p, Visit&& visit) {
 namespace quantized {
 
 /// The ratios of f16 products as quantised ones have them.
-template <class T>
-TensorGemmParameters<T> scaled(TensorGemmParameters<T> p, const QuantizedRatios<T>& r) {
+inline TensorGemmParameters scaled(TensorGemmParameters p, const QuantizedRatios& r) {
     p.epilogue *= r.epilogue;
     p.efficiency *= r.efficiency;
     p.energy_scale *= r.energy_scale;
@@ -86,9 +83,8 @@ TensorGemmParameters<T> scaled(TensorGemmParameters<T> p, const QuantizedRatios<
 }
 
 /// Ratios of a precision; weights alone are quantised without a change of the arithmetic.
-template <class T>
-TensorGemmParameters<T> parameters(const PrecisionSpec& precision, const TensorGemmParameters<T>& p,
-                                   const QuantizedParameters<T>& q) {
+inline TensorGemmParameters parameters(const PrecisionSpec& precision, const TensorGemmParameters& p,
+                                       const QuantizedParameters& q) {
     return precision.kernels == QuantizedKernels::none ? p : scaled(p, q.at(precision.kernels));
 }
 
@@ -105,26 +101,26 @@ inline double values_of_a_warp(double rows, double columns, const DeviceCounts& 
 /// it once, or a warp does so at once for each block of a scale. Source: vLLM, csrc/quantization/w8a8/fp8
 /// (dynamic_per_token_scaled_fp8_quant); TensorRT-LLM, fp8_blockscale_gemm_kernel.cuh (scale_1x128_kernel) and
 /// quantization/utils/fp8_utils.py; Ratios as above.
-template <class T>
-KernelPlan<T> plan(const QuantizeShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p,
-                   const QuantizedParameters<T>& q) {
+inline KernelPlan plan(const QuantizeShape& s, const DeviceRates& device, const TensorGemmParameters& p,
+                       const QuantizedParameters& q) {
     const PrecisionSpec& precision = precision_spec(s.operands);
-    const QuantizedRatios<T>& ratios = q.at(precision.kernels);
+    const QuantizedRatios& ratios = q.at(precision.kernels);
     const auto family = static_cast<std::size_t>(precision.kernels);
     const Quantizer& library = device.chip->quantizers[family];
     const GemmShape product{.m = s.rows, .n = 1, .k = s.columns, .element_bytes = 2, .linear = true};
     const auto rates = tensor_gemm::rates_of(product, device, p);
     const auto rows = static_cast<double>(s.rows), columns = static_cast<double>(s.columns);
     const double stored = bits_of(precision.storage) / 8.0, written = precision.activation_bytes();
-    const T missed = tensor_gemm::miss_share(T(rows * columns * (stored + written) / (p.l2_share * device.l2_bytes)));
-    KernelPlan<T> plan;
+    const double missed = tensor_gemm::miss_share(rows * columns * (stored + written) / (p.l2_share * device.l2_bytes));
+    KernelPlan plan;
     plan.algorithm = "quantize";
     plan.blocks = rows;
     plan.waves = rows / device.sms;
     plan.floor_s = library.launches * ratios.floor_s + (library.launches - 1) * graph_gap_s;
-    const T cycles = quantized::starts[family].by_warps
-                         ? T(quantized::values_of_a_warp(rows, columns, device, library) / ratios.rate)
-                         : T((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
+    const double cycles =
+        quantized::starts[family].by_warps
+            ? quantized::values_of_a_warp(rows, columns, device, library) / ratios.rate
+            : double((columns / ratios.rate + ratios.row_cycles) * (plan.waves < 1 ? 1.0 : plan.waves));
     plan.compute_s = cycles / (p.clock * device.boost_clock_hz);
     const double passes = precision.activation_block > 0 ? 1 : 2;  // a row's largest value is known at its end
     plan.memory_s = rows * columns * (passes * stored + written) *

@@ -30,34 +30,33 @@ inline constexpr double stream_bytes_per_clock = 37, stream_sequences = 8;
 
 /// Plans the steps of one layer and direction; the products with the layer's input are a kernel of their own. Beyond
 /// the sequences that the runs have, whole SMs take blocks of them, in waves.
-template <class T>
-KernelPlan<T> plan(const RecurrentShape& s, const DeviceRates<T>& device) {
+inline KernelPlan plan(const RecurrentShape& s, const DeviceRates& device) {
     const auto batch = static_cast<double>(s.batch), steps = static_cast<double>(s.steps);
     const double weights = static_cast<double>(s.gates) * static_cast<double>(s.hidden) * static_cast<double>(s.hidden);
     const double bytes = recurrent::value_bytes * weights;
     const bool tensor = device.path == MathPath::fp16_tensor;
     const double shared = std::min(batch, recurrent::most_sequences), of_an_sm = batch / device.sms;
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = "recurrence";
     plan.blocks = std::max(1.0, batch / (tensor ? recurrent::tensor_rows : 1));
     plan.waves = plan.blocks / device.sms;
     plan.floor_s = device.floor_s;
     if (bytes <= recurrent::register_bytes) {
         const double elementwise = 1 + static_cast<double>(s.gates) / 4;
-        const T flop_s = device.sms / device.fp32_flops_per_s;
-        const T shared_s = std::max(1.0, shared / recurrent::block_sequences) * flop_s;
-        const T spread_s = of_an_sm * (tensor ? T(device.sms / device.flops_per_s) : flop_s);
-        const T product_s = 2 * weights * (shared_s < spread_s ? spread_s : shared_s);
+        const double flop_s = device.sms / device.fp32_flops_per_s;
+        const double shared_s = std::max(1.0, shared / recurrent::block_sequences) * flop_s;
+        const double spread_s = of_an_sm * (tensor ? device.sms / device.flops_per_s : flop_s);
+        const double product_s = 2 * weights * (shared_s < spread_s ? spread_s : shared_s);
         plan.compute_s = steps * elementwise *
                          (std::max(1.0, plan.waves) * recurrent::step_cycles / device.boost_clock_hz + product_s);
         const double gates = steps * batch * static_cast<double>(s.gates + 1) * static_cast<double>(s.hidden);
         plan.memory_s = gates * s.element_bytes / device.bandwidth_bytes_per_s;
     } else {
         plan.memory_s = steps * std::max({1.0, shared / recurrent::stream_sequences, of_an_sm}) * bytes /
-                        T(recurrent::stream_bytes_per_clock * device.boost_clock_hz);
+                        recurrent::stream_bytes_per_clock * device.boost_clock_hz;
     }
     plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     return plan;
 }
 

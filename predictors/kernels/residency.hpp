@@ -8,18 +8,16 @@
 /// it writes is read by the next: a footprint that the L2 holds does not touch the memory.
 namespace ftax::kernels {
 
-template <class T>
 struct ResidencyParameters {
-    T footprint{};           ///< over the L2, at which half of the traffic still hits it; 0: none does
-    T l2_bytes_per_cycle{};  ///< per SM
+    double footprint{};           ///< over the L2, at which half of the traffic still hits it; 0: none does
+    double l2_bytes_per_cycle{};  ///< per SM
 };
 
 /// Share of requests that miss a cache: (x^n)/(1 + x^n) with n = 4, or 6 where sharp, x = working set / capacity.
-template <class T>
-T miss_share(const T& working_set, const T& capacity, bool sharp) {
-    const T x = working_set / capacity;
-    const T x2 = x * x;
-    const T power = sharp ? T(x2 * x2 * x2) : T(x2 * x2);
+inline double miss_share(double working_set, double capacity, bool sharp) {
+    const double x = working_set / capacity;
+    const double x2 = x * x;
+    const double power = sharp ? x2 * x2 * x2 : x2 * x2;
     return power / (1.0 + power);
 }
 
@@ -34,10 +32,9 @@ inline double evicted_share(double bytes, double l2_bytes) {
 
 /// Seconds per byte of a kernel that touches `footprint_bytes`, at the full rates of memory and L2.
 /// Source: the form fits softmax, layer norm and pointwise rows of neusight_ops.csv on five GPUs.
-template <class T>
-T seconds_per_byte(double footprint_bytes, const DeviceRates<T>& device, const ResidencyParameters<T>& p) {
+inline double seconds_per_byte(double footprint_bytes, const DeviceRates& device, const ResidencyParameters& p) {
     if (!(p.footprint > 0.0)) return 1.0 / device.bandwidth_bytes_per_s;
-    const T bus = miss_share(T(footprint_bytes), T(p.footprint * device.l2_bytes), false);
+    const double bus = miss_share(double(footprint_bytes), p.footprint * device.l2_bytes, false);
     return bus / device.bandwidth_bytes_per_s +
            (1.0 - bus) / (p.l2_bytes_per_cycle * (device.sms * device.boost_clock_hz));
 }

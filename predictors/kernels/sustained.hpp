@@ -11,12 +11,11 @@
 /// What a card sustains of what its datasheet promises: the few scalars of a device, and the rates that follow.
 namespace ftax::kernels {
 
-template <class T>
 struct SustainedParameters {
-    T clock_fp32{};      ///< sustained / datasheet rate of the CUDA cores
-    T clock_tensor{};    ///< likewise, tensor cores, all element types
-    T bandwidth{};       ///< sustained / datasheet memory bandwidth
-    T kernel_floor_s{};  ///< shortest time of a kernel
+    double clock_fp32{};      ///< sustained / datasheet rate of the CUDA cores
+    double clock_tensor{};    ///< likewise, tensor cores, all element types
+    double bandwidth{};       ///< sustained / datasheet memory bandwidth
+    double kernel_floor_s{};  ///< shortest time of a kernel
 };
 
 [[nodiscard]] inline bool is_consumer(const DeviceSpec& device) {
@@ -55,8 +54,8 @@ struct SustainedParameters {
 }
 
 /// Calls visit(name, field, ParameterSpec) for each parameter; the initial values depend on the device.
-template <class T, class Visit>
-void visit_parameters(SustainedParameters<T>& p, const DeviceSpec& datasheet, Visit&& visit) {
+template <class Visit>
+void visit_parameters(SustainedParameters& p, const DeviceSpec& datasheet, Visit&& visit) {
     using enum ParameterScope;
     visit("clock.fp32", p.clock_fp32,
           ParameterSpec{expected_clock_share(datasheet), 0.3, 1.3, 0.08, device, "sustained / boost rate, CUDA cores"});
@@ -74,11 +73,10 @@ void visit_parameters(SustainedParameters<T>& p, const DeviceSpec& datasheet, Vi
 /// Combines datasheet and sustained shares into the rates the kernel models take.
 /// A device without `path` computes at its fp32 rate (half storage on Pascal). Source: fp16 rows of Pascal cards,
 /// framework_tax.csv.
-template <class T>
-DeviceRates<T> device_rates(const DeviceSpec& device, MathPath path, const SustainedParameters<T>& p) {
+inline DeviceRates device_rates(const DeviceSpec& device, MathPath path, const SustainedParameters& p) {
     const double fp32 = device.peak(MathPath::fp32).value_or(1e12);
     const bool cuda_cores = path == MathPath::fp64 || path == MathPath::fp32 || !device.peak(path);
-    DeviceRates<T> rates;
+    DeviceRates rates;
     rates.chip = &device.chip();
     rates.path = path;
     rates.sms = device.sms;

@@ -23,16 +23,15 @@
 namespace ftax::kernels {
 
 /// What is fitted of them. Times are those of a card at 2 GHz: they are cycles.
-template <class T>
 struct TensorGemmParameters {
-    T floor_s{}, fill_s{}, epilogue{}, split_s{}, ramp_s{};
-    T operand_share{}, dram_share{}, l2_share{}, efficiency{}, energy_scale{}, wave_sharpness{};
-    T misaligned{}, older_library{}, clock{};
+    double floor_s{}, fill_s{}, epilogue{}, split_s{}, ramp_s{};
+    double operand_share{}, dram_share{}, l2_share{}, efficiency{}, energy_scale{}, wave_sharpness{};
+    double misaligned{}, older_library{}, clock{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all seven cards.
-template <class T, class Visit>
-void visit_parameters(TensorGemmParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(TensorGemmParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit(
         "tensor_gemm.floor_s", p.floor_s,
@@ -105,22 +104,20 @@ inline double widening(const PrecisionSpec& operands, const DeviceCounts& device
 }
 
 /// Share of requests that miss the L2: x⁸/(1 + x⁸) of a working set x times its usable size.
-template <class T>
-T miss_share(const T& x) {
-    const T x2 = x * x;
-    const T x4 = x2 * x2;
-    const T x8 = x4 * x4;
+inline double miss_share(double x) {
+    const double x2 = x * x;
+    const double x4 = x2 * x2;
+    const double x8 = x4 * x4;
     return x8 / (1.0 + x8);
 }
 
 /// What one shape sees of a device. Seconds, bytes.
-template <class T>
 struct Rates {
-    T cycle_scale{};             ///< of times at 2 GHz
-    T sm_flops_per_s{};          ///< of one SM, sustained under the power limit
-    T sm_boost_flops_per_s{};    ///< the same at its clock
-    T sm_operand_bytes_per_s{};  ///< that the L2 feeds to one SM
-    T l2_bytes_per_s{}, dram_bytes_per_s{};
+    double cycle_scale{};             ///< of times at 2 GHz
+    double sm_flops_per_s{};          ///< of one SM, sustained under the power limit
+    double sm_boost_flops_per_s{};    ///< the same at its clock
+    double sm_operand_bytes_per_s{};  ///< that the L2 feeds to one SM
+    double l2_bytes_per_s{}, dram_bytes_per_s{};
     double sms = 0;
     double x_bytes = 2, weight_bytes = 2, y_bytes = 2;  ///< of one element
     bool loads_whole_steps = true;                      ///< of the reduction; not where its rows are not aligned
@@ -136,30 +133,28 @@ inline bool rows_are_aligned(const GemmShape& s, const ArchitectureSpec& chip) {
 }
 
 /// What times of a card at 2 GHz take on this one.
-template <class T>
-T cycle_scale(const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
+inline double cycle_scale(const DeviceRates& device, const TensorGemmParameters& p) {
     return 2e9 / (p.clock * device.boost_clock_hz);
 }
 
-template <class T>
-Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
-    Rates<T> r;
-    const T clock_hz = p.clock * device.boost_clock_hz;
+inline Rates rates_of(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
+    Rates r;
+    const double clock_hz = p.clock * device.boost_clock_hz;
     r.cycle_scale = cycle_scale(device, p);
     r.sms = device.sms;
-    const T peak = device.peak_flops_per_s * p.clock;
+    const double peak = device.peak_flops_per_s * p.clock;
     const PrecisionSpec& operands = precision_spec(s.operands);
     const bool quantized = operands.quantizes_weights();
     const bool aligned = rows_are_aligned(s, *device.chip);
     r.loads_whole_steps = aligned;
-    T share = aligned ? p.efficiency : T(p.efficiency * p.misaligned);
+    double share = aligned ? p.efficiency : p.efficiency * p.misaligned;
     if (s.older_library) share *= p.older_library;
     if (quantized) share /= promotion(operands, device);
     if (quantized && s.row_bytes_per_cycle == 0) share /= widening(operands, device);
     r.sm_boost_flops_per_s = peak * share / device.sms;
     const double flop_j = device.chip->tensor_energy_per_flop_j * (device.path == MathPath::tf32 ? 2 : 1) *
                           (quantized ? operands.energy_ratio : 1);
-    const T powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
+    const double powered = device.power_limit_w / (flop_j * p.energy_scale * device.sms);
     r.sm_flops_per_s = powered < r.sm_boost_flops_per_s ? powered : r.sm_boost_flops_per_s;
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(l2_bytes_per_clock_and_sm * device.sms);
     r.sm_operand_bytes_per_s = p.operand_share * clock_hz * (l2_per_clock * device.chip->operand_sharing / device.sms);
@@ -174,23 +169,23 @@ Rates<T> rates_of(const GemmShape& s, const DeviceRates<T>& device, const Tensor
 }
 
 /// Time of one tile and split-K, without memory: waves of fill, main loop and epilogue.
-template <class T>
-T tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double split_k, const Rates<T>& r,
-            const T& flops_per_s, const TensorGemmParameters<T>& p) {
+inline double tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double split_k, const Rates& r,
+                        double flops_per_s, const TensorGemmParameters& p) {
     const double rows = std::min(tile.rows, static_cast<double>(s.m));
-    const T arithmetic_s = 2 * tile.area * step / flops_per_s;
+    const double arithmetic_s = 2 * tile.area * step / flops_per_s;
     const double columns = std::min(tile.columns, static_cast<double>(s.n));
-    const T operands_s = step * (rows * r.x_bytes + columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
-    const T step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
-    const T fixed_s = p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
+    const double operands_s = step * (rows * r.x_bytes + columns * r.weight_bytes) / r.sm_operand_bytes_per_s;
+    const double step_s = arithmetic_s < operands_s ? operands_s : arithmetic_s;
+    const double fixed_s =
+        p.fill_s * r.cycle_scale + p.epilogue * (r.y_bytes * rows * columns) / r.sm_operand_bytes_per_s;
     // Threads that load values one by one skip those beyond the end, for which a whole step has loads in flight.
     const double loads = static_cast<double>(s.k) / (step * split_k);
     const double steps = r.loads_whole_steps ? round_up(loads) : loads;
     const double blocks_per_sm = blocks * split_k / r.sms;
-    const T waves = blocks_per_sm <= 1
-                        ? T(1.0)
-                        : T((1.0 - p.wave_sharpness) * blocks_per_sm + p.wave_sharpness * round_up(blocks_per_sm));
-    T time_s = waves * (fixed_s + steps * step_s);
+    const double waves = blocks_per_sm <= 1
+                             ? 1.0
+                             : (1.0 - p.wave_sharpness) * blocks_per_sm + p.wave_sharpness * round_up(blocks_per_sm);
+    double time_s = waves * (fixed_s + steps * step_s);
     if (split_k > 1) {
         const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
         time_s += p.split_s * r.cycle_scale + 8 * split_k * results / r.l2_bytes_per_s;
@@ -200,29 +195,30 @@ T tile_time(const GemmShape& s, const GemmTile& tile, double blocks, double spli
 
 /// Time of weights and activations on their way from DRAM or L2. What is read again before more than the L2 holds has
 /// been touched comes from the L2: weights after `weight_reuse_bytes`, activations at once.
-template <class T>
-T memory_time(const GemmShape& s, const DeviceRates<T>& device, const Rates<T>& r, const TensorGemmParameters<T>& p) {
+inline double memory_time(const GemmShape& s, const DeviceRates& device, const Rates& r,
+                          const TensorGemmParameters& p) {
     const auto batch = static_cast<double>(s.batch), m = static_cast<double>(s.m), n = static_cast<double>(s.n),
                k = static_cast<double>(s.k);
     const double weights = (s.linear ? 1 : batch) * k * n * r.weight_bytes;
     const double activations = batch * m * (k * r.x_bytes + n * r.y_bytes);
-    const T room = p.l2_share * device.l2_bytes;
-    const T inverse_room = 1.0 / room;
+    const double room = p.l2_share * device.l2_bytes;
+    const double inverse_room = 1.0 / room;
     const double reuse = s.linear ? std::max(s.weight_reuse_bytes, weights) : weights;
-    const T kept = room < weights ? room : T(weights);
-    const T missed_weights = miss_share(T((reuse + activations) * inverse_room));
-    const T missed_activations = miss_share(T((activations + kept) * inverse_room));
-    const T dram_s_per_byte = 1.0 / r.dram_bytes_per_s, l2_s_per_byte = 1.0 / r.l2_bytes_per_s;
-    const T time_s = weights * (missed_weights * dram_s_per_byte + (1.0 - missed_weights) * l2_s_per_byte) +
-                     activations * (missed_activations * dram_s_per_byte + (1.0 - missed_activations) * l2_s_per_byte);
+    const double kept = room < weights ? room : double(weights);
+    const double missed_weights = miss_share((reuse + activations) * inverse_room);
+    const double missed_activations = miss_share((activations + kept) * inverse_room);
+    const double dram_s_per_byte = 1.0 / r.dram_bytes_per_s, l2_s_per_byte = 1.0 / r.l2_bytes_per_s;
+    const double time_s =
+        weights * (missed_weights * dram_s_per_byte + (1.0 - missed_weights) * l2_s_per_byte) +
+        activations * (missed_activations * dram_s_per_byte + (1.0 - missed_activations) * l2_s_per_byte);
     return time_s + p.ramp_s * time_s / (time_s + p.ramp_s);
 }
 
 /// The cost of a candidate: its time. However split, it takes no less than its arithmetic and operands at full rate.
 struct TileTime {
     const GemmShape* shape;
-    const Rates<double>* rates;
-    const TensorGemmParameters<double>* parameters;
+    const Rates* rates;
+    const TensorGemmParameters* parameters;
     double most_parts = 64;  ///< of the reduction
     double sm_flop_s = 1 / rates->sm_flops_per_s, sm_byte_s = 1 / rates->sm_operand_bytes_per_s;
 
@@ -247,25 +243,16 @@ struct TileTime {
 };
 
 /// Cubes are cheap: (a³ + b³)^⅓, within 26 % of the larger. Source: exponents of 2.5 to 4 fit alike.
-template <class T>
-T overlap(const T& a, const T& b) {
-    using std::cbrt;
-    using std::pow;
-    const T sum = a * a * a + b * b * b;
-    if constexpr (std::is_same_v<T, double>) {
-        return cbrt(sum);
-    } else {
-        return pow(sum, 1.0 / 3);
-    }
+inline double overlap(double a, double b) {
+    return std::cbrt(a * a * a + b * b * b);
 }
 
 /// Plans one choice.
-template <class T>
-KernelPlan<T> plan_choice(const GemmShape& s, const gemm::Choice& c, const DeviceRates<T>& device,
-                          const TensorGemmParameters<T>& p) {
-    const Rates<T> r = rates_of(s, device, p);
+inline KernelPlan plan_choice(const GemmShape& s, const gemm::Choice& c, const DeviceRates& device,
+                              const TensorGemmParameters& p) {
+    const Rates r = rates_of(s, device, p);
     const GemmTile& tile = *c.tile;
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = "gemm";
     plan.tile = {tile.name, tile.columns, tile.rows};
     plan.split_k = c.split_k;
@@ -278,39 +265,29 @@ KernelPlan<T> plan_choice(const GemmShape& s, const gemm::Choice& c, const Devic
     plan.compute_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_boost_flops_per_s, p);
     plan.memory_s = memory_time(s, device, r, p);
     plan.seconds = plan.floor_s + overlap(plan.compute_s, plan.memory_s);
-    const T limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
+    const double limited_s = tile_time(s, tile, blocks, c.split_k, r, r.sm_flops_per_s, p);
     plan.power_limited_s =
         plan.compute_s < limited_s
-            ? T(plan.floor_s + overlap(limited_s, plan.memory_s))
-            : power_limited_seconds(
-                  plan.seconds, T(2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) *
-                                  static_cast<double>(s.n) * static_cast<double>(s.k) / (r.sm_flops_per_s * r.sms)));
+            ? plan.floor_s + overlap(limited_s, plan.memory_s)
+            : power_limited_seconds(plan.seconds, 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) *
+                                                      static_cast<double>(s.n) * static_cast<double>(s.k) /
+                                                      (r.sm_flops_per_s * r.sms));
     return plan;
-}
-
-template <class T>
-double value_of(const T& x) {
-    if constexpr (requires { x.a; }) {
-        return x.a;
-    } else {
-        return x;
-    }
 }
 
 inline constexpr std::string_view streamed = "matrix-vector";
 
 /// Streams the weights once, in a framework's own kernel, through threads that have only so many loads in flight.
-template <class T>
-KernelPlan<T> plan_streamed(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
-    const Rates<T> r = rates_of(s, device, p);
+inline KernelPlan plan_streamed(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
+    const Rates r = rates_of(s, device, p);
     const double weights = static_cast<double>(s.n) * static_cast<double>(s.k) * r.weight_bytes;
-    KernelPlan<T> plan;
+    KernelPlan plan;
     plan.algorithm = streamed;
     plan.blocks = static_cast<double>(s.n);
     plan.blocks_per_sm = 8;
     plan.waves = plan.blocks / (device.sms * plan.blocks_per_sm);
     plan.floor_s = p.floor_s * r.cycle_scale;
-    plan.memory_s = overlap(T(weights / (s.row_bytes_per_cycle * device.sms * p.clock * device.boost_clock_hz)),
+    plan.memory_s = overlap(weights / (s.row_bytes_per_cycle * device.sms * p.clock * device.boost_clock_hz),
                             memory_time(s, device, r, p));
     plan.seconds = plan.floor_s + plan.memory_s;
     plan.power_limited_s = plan.seconds;
@@ -328,32 +305,22 @@ inline const GemmCatalogue& catalogue(const GemmShape& s, const ArchitectureSpec
     return own == QuantizedKernels::none || of_engine(s) ? chip.tensor : chip.quantized[static_cast<std::size_t>(own)];
 }
 
-/// Chooses tile and split-K. The choice has no derivative.
-template <class T>
-gemm::Choice choose(const GemmShape& s, const DeviceRates<T>& device, TensorGemmParameters<T> p) {
-    TensorGemmParameters<double> values{
-        value_of(p.floor_s),       value_of(p.fill_s),        value_of(p.epilogue),       value_of(p.split_s),
-        value_of(p.ramp_s),        value_of(p.operand_share), value_of(p.dram_share),     value_of(p.l2_share),
-        value_of(p.efficiency),    value_of(p.energy_scale),  value_of(p.wave_sharpness), value_of(p.misaligned),
-        value_of(p.older_library), value_of(p.clock)};
-    DeviceRates<double> counts;
-    static_cast<DeviceCounts&>(counts) = device;
-    const Rates<double> rates = rates_of(s, counts, values);
+/// Chooses tile and split-K.
+inline gemm::Choice choose(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
+    const Rates rates = rates_of(s, device, p);
     const GemmCatalogue& kernels = catalogue(s, *device.chip);
-    return gemm::choose(s, kernels, TileTime{&s, &rates, &values, kernels.most_parts});
+    return gemm::choose(s, kernels, TileTime{&s, &rates, &p, kernels.most_parts});
 }
 
 /// Does the product run on tensor cores of a chip whose kernels are known?
-template <class T>
-bool runs_on_tensor_cores(const DeviceRates<T>& device) {
+inline bool runs_on_tensor_cores(const DeviceRates& device) {
     return is_tensor(device.path) && !device.chip->tensor.candidates.empty();
 }
 
 }  // namespace tensor_gemm
 
 /// Chooses and times the kernel of a matrix product on tensor cores, without host time.
-template <class T>
-KernelPlan<T> plan(const GemmShape& s, const DeviceRates<T>& device, const TensorGemmParameters<T>& p) {
+inline KernelPlan plan(const GemmShape& s, const DeviceRates& device, const TensorGemmParameters& p) {
     return tensor_gemm::plan_choice(s, tensor_gemm::choose(s, device, p), device, p);
 }
 

@@ -72,20 +72,19 @@ struct Tile {
 /// r blocks side by side take √(r² + latency²): few of them wait for memory and issue slots. Whole waves of `resident`
 /// blocks are followed by the rest; `sharpness` 1 keeps these steps, 0 lets blocks start whenever another one ends.
 /// Source: fits on neusight_ops.csv linear and bmm; they prefer an exponent of 2.29, 2 is a square root.
-template <class T>
-T wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident, const T& latency2,
-                               const T& sharpness) {
+inline double wave_time_of_squared_latency(double blocks_per_sm, double resident, double inverse_resident,
+                                           double latency2, double sharpness) {
     using std::sqrt;
     const double waves = blocks_per_sm * inverse_resident;
-    T stepped(0.0), spread(0.0);
+    double stepped(0.0), spread(0.0);
     if (waves < 1) {  // no less than a lone block takes
-        const T lone2 = latency2 + 1.0;
-        const T spread2 = (latency2 + resident * resident) * (waves * waves);
+        const double lone2 = latency2 + 1.0;
+        const double spread2 = (latency2 + resident * resident) * (waves * waves);
         spread = sqrt(spread2 < lone2 ? lone2 : spread2);
         const double side_by_side = round_up(blocks_per_sm);
         stepped = sqrt(latency2 + side_by_side * side_by_side);
     } else {
-        const T full = sqrt(latency2 + resident * resident);
+        const double full = sqrt(latency2 + resident * resident);
         const double whole_waves = whole_part(waves);
         const double rest = round_up(blocks_per_sm) - whole_waves * resident;
         stepped = full * whole_waves;
@@ -95,9 +94,8 @@ T wave_time_of_squared_latency(double blocks_per_sm, double resident, double inv
     return stepped * sharpness + spread * (1.0 - sharpness);
 }
 
-template <class T>
-T wave_time(double blocks_per_sm, double resident, const T& latency, const T& sharpness) {
-    return wave_time_of_squared_latency(blocks_per_sm, resident, 1 / resident, T(latency * latency), sharpness);
+inline double wave_time(double blocks_per_sm, double resident, double latency, double sharpness) {
+    return wave_time_of_squared_latency(blocks_per_sm, resident, 1 / resident, latency * latency, sharpness);
 }
 
 }  // namespace ftax::kernels

@@ -18,14 +18,13 @@
 /// 0.19), docs/kernel-models/row-wise.md.
 namespace ftax::kernels {
 
-template <class T>
 struct TokenParameters {
-    T floor_s{}, bytes_per_cycle{}, vector_ratio{};
+    double floor_s{}, bytes_per_cycle{}, vector_ratio{};
 };
 
 /// Calls visit(name, field, ParameterSpec) for each parameter. Initial values: a fit to all three cards.
-template <class T, class Visit>
-void visit_parameters(TokenParameters<T>& p, Visit&& visit) {
+template <class Visit>
+void visit_parameters(TokenParameters& p, Visit&& visit) {
     using enum ParameterScope;
     visit("token.floor_s", p.floor_s,
           ParameterSpec{1.94e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty row-wise kernel; not cycles"});
@@ -35,9 +34,8 @@ void visit_parameters(TokenParameters<T>& p, Visit&& visit) {
 }
 
 /// Plans a row-wise kernel of a language model.
-template <class T>
-KernelPlan<T> plan_token(const MemoryShape& s, const DeviceRates<T>& device, const TokenParameters<T>& p,
-                         const TensorGemmParameters<T>& gemm) {
+inline KernelPlan plan_token(const MemoryShape& s, const DeviceRates& device, const TokenParameters& p,
+                             const TensorGemmParameters& gemm) {
     using std::sqrt;
     const bool norm = s.token == TokenKernel::norm;
     const bool pointwise =
@@ -45,25 +43,25 @@ KernelPlan<T> plan_token(const MemoryShape& s, const DeviceRates<T>& device, con
     const bool rereads = norm && !s.vectorized;  // statistics, then normalisation
     const auto rows = static_cast<double>(std::max<std::int64_t>(s.rows, 1));
     const double bytes = static_cast<double>(s.read_bytes) + static_cast<double>(s.write_bytes);
-    KernelPlan<T> plan = memory_bound::blocks(s, device);
+    KernelPlan plan = memory_bound::blocks(s, device);
     plan.algorithm = norm ? "token, norm" : pointwise ? "token, pointwise" : "token, rows";
     plan.floor_s = p.floor_s;
     plan.seconds = plan.floor_s;
     if (bytes <= 0) return plan;
-    const T clock_hz = gemm.clock * device.boost_clock_hz;
-    const T sm_bytes_per_s = (s.vectorized ? T(p.bytes_per_cycle * p.vector_ratio) : p.bytes_per_cycle) * clock_hz;
+    const double clock_hz = gemm.clock * device.boost_clock_hz;
+    const double sm_bytes_per_s = (s.vectorized ? p.bytes_per_cycle * p.vector_ratio : p.bytes_per_cycle) * clock_hz;
     // A row is one SM's; elementwise kernels spread over all.
     const double rows_per_sm = pointwise ? rows / device.sms : std::max(1.0, rows / device.sms);
     plan.compute_s = bytes / rows * rows_per_sm / sm_bytes_per_s;
     const double missed = evicted_share(bytes, device.l2_bytes);
     const double l2_per_clock = device.l2_bytes_per_clock.value_or(tensor_gemm::l2_bytes_per_clock_and_sm * device.sms);
-    const T l2_bytes_per_s = tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
+    const double l2_bytes_per_s = tensor_gemm::l2_stream_share * l2_per_clock * clock_hz;
     const double dram_bytes_per_s =
         device.dram_bytes_per_s * (device.has_inline_ecc ? 1 - tensor_gemm::inline_ecc : 1.0);
     const double traffic = bytes + (rereads ? static_cast<double>(s.read_bytes) : 0.0);
     plan.memory_s = traffic * (missed / dram_bytes_per_s + (1.0 - missed) / l2_bytes_per_s);
     plan.seconds += sqrt(plan.compute_s * plan.compute_s + plan.memory_s * plan.memory_s);
-    plan.power_limited_s = power_limited_seconds(plan.seconds, T(0.0));
+    plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);
     return plan;
 }
 

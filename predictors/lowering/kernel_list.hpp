@@ -20,10 +20,10 @@ struct CountedKernel {
 [[nodiscard]] std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule,
                                                       const BoundShapes& bound, bool engine_is_channels_last = false);
 
-/// Sums what listed kernels take.
-template <class T>
-kernels::KernelTime<T> sum_time(const std::vector<CountedKernel>& kernels, const KernelModels<T>& models) {
-    kernels::KernelTime<T> total{T(0.0), T(0.0)};
+/// Sums the times of listed kernels.
+[[nodiscard]] inline kernels::KernelTime sum_time(const std::vector<CountedKernel>& kernels,
+                                                  const KernelModels& models) {
+    kernels::KernelTime total;
     for (const CountedKernel& kernel : kernels) {
         const auto one = std::visit([&](const auto& shape) { return models.plan(shape, kernel.path); }, kernel.shape);
         total.seconds += one.seconds * kernel.count;

@@ -9,9 +9,9 @@ using namespace ftax::kernels;
 
 /// Cost of one evaluation of the convolution model, choice of algorithm included. Bar: 150 ns.
 void conv_seconds_of(benchmark::State& state, ConvShape shape, MathPath path) {
-    ConvParameters<double> p;
+    ConvParameters p;
     visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    DeviceRates<double> rates;
+    DeviceRates rates;
     rates.path = path;
     rates.sms = 72;
     rates.flops_per_s = rates.fp32_flops_per_s = 16e12;

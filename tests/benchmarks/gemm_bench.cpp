@@ -9,9 +9,9 @@ using namespace ftax::kernels;
 
 /// Cost of one evaluation of the matrix-product model, choice of kernel included. Bar: 150 ns.
 void gemm_seconds_of(benchmark::State& state, GemmShape shape, Architecture architecture, MathPath path) {
-    GemmParameters<double> p;
+    GemmParameters p;
     visit_parameters(p, [](std::string_view, double& value, const ParameterSpec& spec) { value = spec.initial; });
-    DeviceRates<double> rates;
+    DeviceRates rates;
     rates.architecture = architecture;
     rates.path = path;
     rates.sms = 72;

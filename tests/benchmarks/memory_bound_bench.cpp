@@ -9,7 +9,7 @@ namespace {
 using namespace ftax;
 using namespace ftax::kernels;
 
-KernelModels<double> unfitted(const char* gpu) {
+KernelModels unfitted(const char* gpu) {
     DeviceProfile profile;
     profile.device = device_spec(gpu);
     return {profile.device, kernel_parameters(profile)};

@@ -11,7 +11,7 @@ using namespace ftax::kernels;
 template <class Shape>
 void tensor_plan(benchmark::State& state, Shape shape, MathPath path) {
     const DeviceProfile profile = device_profile("b200");
-    const KernelModels<double> models(profile.device, kernel_parameters(profile));
+    const KernelModels models(profile.device, kernel_parameters(profile));
     for (auto _ : state) {
         benchmark::DoNotOptimize(shape);
         benchmark::DoNotOptimize(models.plan(shape, path).seconds);

@@ -38,7 +38,7 @@ extern "C" {
     return total_s;
 }
 
-[[gnu::noinline]] double gate_kernel(const DeviceRates<double>& rates, const GemmParameters<double>& p) {
+[[gnu::noinline]] double gate_kernel(const DeviceRates& rates, const GemmParameters& p) {
     double total_s = 0;
     for (int m = 1; m <= repetitions; ++m) {
         const GemmShape shape{.m = 32 * m, .n = 3072, .k = 768, .linear = true};
@@ -70,7 +70,7 @@ int main(int argc, char**) {
     static_cast<void>(predictor.predict({{"batch", 1}}));  // warm: buffers have their size
     double sum = gate_predict(predictor);
 
-    DeviceRates<double> rates;
+    DeviceRates rates;
     rates.sms = 72;
     rates.l2_bytes = 6e6;
     rates.boost_clock_hz = 1.7e9;
@@ -81,7 +81,7 @@ int main(int argc, char**) {
     rates.floor_s = 2e-6;
     const DeviceProfile turing = device_profile("t4");
     rates.chip = &turing.device.chip();
-    sum += gate_kernel(rates, test::start_values<GemmParameters<double>>());
+    sum += gate_kernel(rates, test::start_values<GemmParameters>());
 
     const nas::Space& space = nas::space("nasbench201");
     const nas::CostFunction cost(space, device_profile("t4"), framework_profile("pytorch-eager"), {}, {1, 32});

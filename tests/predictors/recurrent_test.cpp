@@ -88,7 +88,7 @@ TEST_CASE("steps take what cuDNN's take") {
 // beside what takes most of the 563 ms of an RTX 3090 (NHWC).
 TEST_CASE("many sequences spread over the card, in halves over its tensor cores") {
     const DeviceProfile card = device_profile("rtx-3090");
-    const KernelModels<double> models(card.device, kernel_parameters(card));
+    const KernelModels models(card.device, kernel_parameters(card));
     kernels::RecurrentShape layer{.steps = 16, .batch = 16384, .hidden = 96, .gates = 4};
     const double full_s = models.plan(layer, MathPath::fp32).seconds;
     layer.element_bytes = 2;

@@ -23,7 +23,7 @@ void run(const std::filesystem::path& measurements, const std::filesystem::path&
     const std::vector<nas_study::Column> columns =
         nas_study::read_columns(measurements, architectures_per_space, profile);
     const fit::FrameworkFit fitted = nas_study::fit_host_costs(columns, "");
-    fmt::print("{} telling rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.rows, 100 * fitted.mean_error,
+    fmt::print("{} host-bound rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.rows, 100 * fitted.mean_error,
                100 * fitted.median_error, 100 * fitted.p90_error, fitted.converged ? "" : ", not converged");
     for (const auto& [host, scalars] : fitted.hosts) fmt::print("  {}: {:.2f}\n", host, scalars.scale);
     write_file(data / fmt::format("profiles/frameworks/pytorch-eager@{}.json", nas::measured_host),

@@ -26,7 +26,7 @@ const DeviceSpec& datasheet(std::string_view slug) {
 
 /// Rows as the model itself predicts them, on devices whose clocks and hosts differ, with 2 % noise.
 std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks, std::size_t per_device) {
-    auto p = test::start_values<kernels::ConvParameters<double>>();
+    auto p = test::start_values<kernels::ConvParameters>();
     p.fill_steps = true_fill;
     p.winograd2_efficiency = true_winograd2;
     std::mt19937 random(7);
@@ -34,7 +34,7 @@ std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks,
     std::vector<ConvRow> rows;
     for (const auto& [name, clock] : clocks) {
         const DeviceSpec& device = datasheet(name);
-        auto sustained = test::start_values<kernels::SustainedParameters<double>>(device);
+        auto sustained = test::start_values<kernels::SustainedParameters>(device);
         sustained.clock_fp32 = clock;
         const auto rates = kernels::device_rates(device, MathPath::fp32, sustained);
         for (std::size_t i = 0; i < per_device; ++i) {
@@ -55,7 +55,7 @@ std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks,
                 if (name_of(algorithm) == planned.algorithm) row.algorithm = algorithm;
             }
             const double noise = std::exp(std::normal_distribution<>(0, 0.02)(random));
-            const double kernel_s = kernels::within_power<double>(planned);
+            const double kernel_s = kernels::within_power(planned);
             row.latency_s = (kernel_s + 5e-5 + 3e-8 * static_cast<double>(i)) * noise;
             rows.push_back(row);
         }

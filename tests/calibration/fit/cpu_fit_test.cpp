@@ -15,7 +15,7 @@ using namespace ftax;
 namespace {
 
 /// Operators timed by a known CPU with 3 % noise.
-std::vector<fit::CpuRow> rows_of(const kernels::CpuModel<double>& truth, double dispatch_s) {
+std::vector<fit::CpuRow> rows_of(const kernels::CpuModel& truth, double dispatch_s) {
     std::mt19937 random(7);
     std::normal_distribution<double> noise(0, 0.03);
     std::vector<fit::CpuRow> rows;
@@ -39,7 +39,7 @@ TEST_CASE("a CPU's parameters are recovered from its own operators") {
     const fit::CpuFit fit = fit::fit_cpu(rows_of(truth, 4e-6), truth.device, "libtorch", {});
     CHECK(fit.errors.back().group == "all");
     CHECK(fit.errors.back().mean < 0.05);
-    const auto fitted = std::get<kernels::CpuModel<double>>(device_model(fit.device)).parameters;
+    const auto fitted = std::get<kernels::CpuModel>(device_model(fit.device)).parameters;
     CHECK(fitted.gemm_flops_per_s == approx(truth.parameters.gemm_flops_per_s).epsilon(0.05));
     CHECK(fitted.conv_flops_per_s == approx(truth.parameters.conv_flops_per_s).epsilon(0.1));
     CHECK(fitted.l3_bytes_per_s == approx(truth.parameters.l3_bytes_per_s).epsilon(0.25));

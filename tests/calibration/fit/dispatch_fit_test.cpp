@@ -31,7 +31,7 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
     HostProfileFile hosts;
     hosts.parameters = {{{"operator.host_scale", 1.25, 0, "test"}, ParameterScope::device, "t4"}};
     const OperatorModel model(compose(file, t4), compose(hosts, "t4"));
-    const auto host = profile_parameters<OperatorHostParameters<double>>(compose(hosts, "t4"));
+    const auto host = profile_parameters<OperatorHostParameters>(compose(hosts, "t4"));
 
     std::vector<OperatorMeasurement> measured(800);
     std::vector<fit::DispatchRow> rows;

@@ -1,6 +1,5 @@
 #include "calibration/fit/gemm_fit.hpp"
 
-#include <ceres/jet.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,15 +19,15 @@ using kernels::GemmParameters;
 
 namespace {
 
-GemmParameters<double> true_parameters() {
-    auto p = test::start_values<GemmParameters<double>>();
+GemmParameters true_parameters() {
+    auto p = test::start_values<GemmParameters>();
     p.wide_efficiency = 0.85;
     p.fill = 14;
     return p;
 }
 
-kernels::DeviceRates<double> true_rates(const DeviceSpec& device, double clock, double bandwidth) {
-    auto p = test::start_values<kernels::SustainedParameters<double>>(device);
+kernels::DeviceRates true_rates(const DeviceSpec& device, double clock, double bandwidth) {
+    auto p = test::start_values<kernels::SustainedParameters>(device);
     p.clock_fp32 = clock;
     p.bandwidth = bandwidth;
     return device_rates(device, MathPath::fp32, p);
@@ -48,7 +47,7 @@ void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vec
         if (!row.shape.linear) row.shape.batch = 1 + i % 40;
         const double host_s = row.shape.linear ? 40e-6 : 25e-6;
         const auto planned = plan(row.shape, rates, p);
-        const double kernel_s = kernels::within_power<double>(planned, 1e-3);
+        const double kernel_s = kernels::within_power(planned, 1e-3);
         row.latency_s = operator_latency_s(host_s, 0.7, kernel_s) * std::exp(noise(random));
         rows.push_back(row);
     }
@@ -92,39 +91,13 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
     }
 }
 
-TEST_CASE("derivatives of the model agree with differences") {
-    using Jet = ceres::Jet<double, 1>;
-    const DeviceSpec t4 = device_spec("t4");
-    const kernels::GemmShape shape{.m = 700, .n = 900, .k = 3000, .linear = true};
-    const auto p = true_parameters();
-    const auto seconds = [&](double fill) {
-        auto moved = p;
-        moved.fill = fill;
-        return plan(shape, true_rates(t4, 1, 0.76), moved).seconds;
-    };
-    GemmParameters<Jet> jets;
-    std::vector<double> list;
-    auto copy = p;
-    visit_parameters(copy, [&](std::string_view, double& value, const ParameterSpec&) { list.push_back(value); });
-    std::size_t next = 0;
-    visit_parameters(jets, [&](std::string_view, Jet& value, const ParameterSpec&) { value = Jet(list[next++]); });
-    jets.fill.v[0] = 1;
-    kernels::SustainedParameters<Jet> sustained;
-    visit_parameters(sustained, t4,
-                     [](std::string_view, Jet& value, const ParameterSpec& spec) { value = Jet(spec.initial); });
-    sustained.bandwidth = Jet(0.76);
-    const Jet result = plan(shape, device_rates(t4, MathPath::fp32, sustained), jets).seconds;
-    CHECK(result.a == approx(seconds(14)));
-    CHECK(result.v[0] == approx((seconds(14.01) - seconds(13.99)) / 0.02).epsilon(1e-4));
-}
-
 TEST_CASE("rows measured under other conditions are told apart") {
     OperatorMeasurement row{.op = "bmm"};
-    CHECK(is_unlike_its_campaign(row, "t4", "train", 10));
-    CHECK_FALSE(is_unlike_its_campaign(row, "t4", "train", 5000));
-    CHECK(is_unlike_its_campaign(row, "t4", "test", 5000));
+    CHECK(is_outlier_row(row, "t4", "train", 10));
+    CHECK_FALSE(is_outlier_row(row, "t4", "train", 5000));
+    CHECK(is_outlier_row(row, "t4", "test", 5000));
     row.op = "linear";
-    CHECK_FALSE(is_unlike_its_campaign(row, "t4", "train", 10));
+    CHECK_FALSE(is_outlier_row(row, "t4", "train", 10));
 }
 
 TEST_CASE("a row's kernel and parts are read from the names and the grid of a profiler") {

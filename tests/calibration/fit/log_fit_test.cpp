@@ -13,10 +13,7 @@ namespace {
 /// y = a·x + b
 struct Line {
     double x;
-    template <class T>
-    T operator()(T const* const* blocks) const {
-        return blocks[0][0] * x + blocks[0][1];
-    }
+    double operator()(double const* const* blocks) const { return blocks[0][0] * x + blocks[0][1]; }
 };
 
 LogFit::Block line_unknowns() {
@@ -72,7 +69,7 @@ TEST_CASE("an unknown at its bound does not hold up the others") {
                                           {"third", 0.9, 0.2, 5, 0.3}});
         for (int i = 0; i < 30; ++i) {
             const double a = 1 + i % 3, b = 1 + i / 3 % 2, c = 1 + i % 5;
-            const auto seconds = [=](auto const* const* p) { return a / p[0][0] + b / p[0][1] + c / p[0][2]; };
+            const auto seconds = [=](double const* const* p) { return a / p[0][0] + b / p[0][1] + c / p[0][2]; };
             fit.add_row(seconds, a / 2 + b / 2 + c / 0.5, {block});
         }
         CHECK(fit.solve().converged);
@@ -89,19 +86,10 @@ TEST_CASE("the standard deviation shrinks with the square root of the rows") {
         LogFit fit({.row_log_stddev = 0.1});
         const auto block = fit.add_block({{"level", 1, 0.1, 10, 0}});
         for (int i = 0; i < rows; ++i)
-            fit.add_row([](auto const* const* blocks) { return blocks[0][0]; }, 2.0, {block});
+            fit.add_row([](double const* const* blocks) { return blocks[0][0]; }, 2.0, {block});
         fit.solve();
         return fit.block(block)[0].relative_stddev;
     };
     CHECK(stddev(100) == approx(0.01).epsilon(0.01));
     CHECK(stddev(400) == approx(0.005).epsilon(0.01));
-}
-
-TEST_CASE("a row that depends on more unknowns than it has room for is refused") {
-    LogFit fit({});
-    const auto level = [](auto const* const* blocks) { return blocks[0][0]; };
-    const auto wide = fit.add_block(LogFit::Block(1000, {"level", 1, 0.1, 10, 0}));
-    CHECK_THROWS_AS(fit.add_row(level, 2.0, {wide}), std::length_error);
-    const auto narrow = fit.add_block({{"level", 1, 0.1, 10, 0}});
-    CHECK_THROWS_AS(fit.add_row(level, 2.0, std::vector<std::size_t>(7, narrow)), std::length_error);
 }

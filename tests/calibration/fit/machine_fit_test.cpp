@@ -196,7 +196,7 @@ class SyntheticCampaign {
     }
     void scale(const std::string& name, double factor) {
         double initial = 0;
-        KernelParameters<double> parameters = kernel_parameters(device);
+        KernelParameters parameters = kernel_parameters(device);
         visit_parameters(parameters, device.device, [&](std::string_view known, double& value, const ParameterSpec&) {
             if (known == name) initial = value;
         });
@@ -275,10 +275,10 @@ TEST_CASE("rows of the CUDA runtime: a gap is the queued kernel less the kernel,
 TEST_CASE("a card that its power limit holds back gets an energy per operation of its own, another one keeps it") {
     const auto fitted_scale = [](std::string_view card, double energy_scale) {
         const DeviceSpec device = device_spec(card);
-        KernelParameters<double> truth = kernel_parameters(device_profile(card));
+        KernelParameters truth = kernel_parameters(device_profile(card));
         const double expected = truth.gemm.energy_scale;
         truth.gemm.energy_scale *= energy_scale;
-        const KernelModels<double> machine(device, truth);
+        const KernelModels machine(device, truth);
         std::vector<fit::DeviceRow> rows;
         for (const std::int64_t size : {512, 768, 1024, 1536, 2048, 3072, 4096, 6144}) {
             for (const std::int64_t k : {128, 256, 512, 1024, 2048}) {

@@ -14,9 +14,9 @@ TEST_CASE("whole models write what they moved; what they say nothing about stays
     const DeviceSpec t4 = device_spec("t4");
     DeviceProfileFile start{.version = "1"};
     start.parameters = {{{"memory.pool_efficiency", 0.7, 0.05, "fitted: example"}, ParameterScope::shared, ""}};
-    KernelParameters<double> truth = kernel_parameters(compose(start, t4));
+    KernelParameters truth = kernel_parameters(compose(start, t4));
     truth.sustained.bandwidth *= 0.8;
-    const KernelModels<double> models(t4, truth);
+    const KernelModels models(t4, truth);
     std::vector<fit::ModelRow> rows;
     for (const std::int64_t elements : {1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 26, 1 << 27}) {
         const kernels::MemoryShape copy{kernels::MemoryClass::copy, elements, 1, 1, 4 * elements, 4 * elements, 4};

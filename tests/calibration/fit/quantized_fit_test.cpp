@@ -14,13 +14,13 @@ using namespace ftax;
 
 namespace {
 
-KernelModels<double> models_of(const DeviceSpec& device) {
+KernelModels models_of(const DeviceSpec& device) {
     return {device, kernel_parameters(device_profile(device.slug))};
 }
 
-double latency_s(const KernelModels<double>& models, const kernels::GemmShape& s) {
+double latency_s(const KernelModels& models, const kernels::GemmShape& s) {
     const MathPath path = precision_spec(s.operands).path;
-    return kernels::within_power<double>(models.plan(s, path)) +
+    return kernels::within_power(models.plan(s, path)) +
            models.plan(kernels::QuantizeShape{s.m, s.k, s.operands}, path).seconds + 2 * graph_gap_s;
 }
 
@@ -28,7 +28,7 @@ double latency_s(const KernelModels<double>& models, const kernels::GemmShape& s
 
 TEST_CASE("a fit recovers the ratios of quantised products, each generation's own") {
     const std::array devices{device_spec("h100-sxm5-80gb"), device_spec("b200")};
-    std::vector<KernelModels<double>> built_in, truth;
+    std::vector<KernelModels> built_in, truth;
     for (const DeviceSpec& device : devices) {
         built_in.push_back(models_of(device));
         truth.push_back(built_in.back());
@@ -56,7 +56,7 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
     CHECK(reports[0].kernel_class == "fp8");
     CHECK(reports[0].folds.empty());
     for (std::size_t d = 0; d < devices.size(); ++d) {
-        KernelModels<double> fitted = built_in[d];
+        KernelModels fitted = built_in[d];
         visit_parameters(fitted.parameters.quantized, [&](std::string_view name, double& value, const ParameterSpec&) {
             for (const ScopedParameter& p : reports[0].parameters) {
                 const bool own = p.key.empty() || p.key == name_of(devices[d].architecture);
@@ -76,7 +76,7 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
 
 TEST_CASE("rows of other operators and precisions, and those that a card does not run, are no rows of a fit") {
     const DeviceSpec a100 = device_spec("a100-sxm4-80gb"), h100 = device_spec("h100-sxm5-80gb");
-    const KernelModels<double> models = models_of(h100);
+    const KernelModels models = models_of(h100);
     OperatorMeasurement row{.gpu = "h100-sxm5-80gb",
                             .op = "gemm",
                             .precision = Precision::fp8,

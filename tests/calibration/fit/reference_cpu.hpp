@@ -5,8 +5,8 @@
 namespace ftax::test {
 
 /// A CPU whose parameters are not the ones a fit starts from.
-inline kernels::CpuModel<double> reference_cpu() {
-    kernels::CpuModel<double> cpu;
+inline kernels::CpuModel reference_cpu() {
+    kernels::CpuModel cpu;
     cpu.device.slug = "cpu";
     cpu.device.name = "a CPU";
     cpu.device.architecture = Architecture::cpu;

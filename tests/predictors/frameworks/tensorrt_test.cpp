@@ -92,8 +92,7 @@ TEST_CASE("what TensorRT fuses depends on its version, the chip, the sequence an
 
 TEST_CASE("a head that one block does takes its scores one after the other while few blocks run") {
     const auto attention_s = [](std::int64_t batch, std::int64_t sequence) {
-        const KernelModels<double> models(device_spec("a100-sxm4-40gb"),
-                                          kernel_parameters(device_profile("a100-sxm4-40gb")));
+        const KernelModels models(device_spec("a100-sxm4-40gb"), kernel_parameters(device_profile("a100-sxm4-40gb")));
         const kernels::AttentionShape shape{.batch = batch,
                                             .heads = 16,
                                             .q_length = sequence,
@@ -110,7 +109,7 @@ TEST_CASE("a head that one block does takes its scores one after the other while
 
 TEST_CASE("engines of seconds under load run slower than a product by itself where the power limit holds") {
     const auto seconds = [](const char* device, bool engine) {
-        const KernelModels<double> models(device_spec(device), kernel_parameters(device_profile(device)));
+        const KernelModels models(device_spec(device), kernel_parameters(device_profile(device)));
         return models
             .plan(
                 kernels::GemmShape{

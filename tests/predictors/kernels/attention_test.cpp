@@ -11,8 +11,8 @@ using namespace ftax;
 using namespace ftax::kernels;
 
 /// 100 SMs, 100 TFLOP/s on tensor cores, 1 TB/s, 2 µs floor.
-DeviceRates<double> round_device() {
-    DeviceRates<double> device;
+DeviceRates round_device() {
+    DeviceRates device;
     device.chip = &architecture_spec(Architecture::ampere, 8, 0);
     device.path = MathPath::fp16_tensor;
     device.sms = 100;
@@ -23,8 +23,8 @@ DeviceRates<double> round_device() {
     return device;
 }
 
-AttentionParameters<double> initial_parameters() {
-    return test::start_values<AttentionParameters<double>>();
+AttentionParameters initial_parameters() {
+    return test::start_values<AttentionParameters>();
 }
 
 AttentionShape long_sequence() {

@@ -12,20 +12,20 @@ using namespace ftax::kernels;
 
 namespace {
 
-ConvParameters<double> declared_parameters() {
-    return test::start_values<ConvParameters<double>>();
+ConvParameters declared_parameters() {
+    return test::start_values<ConvParameters>();
 }
 
 /// Kernels without overhead: arithmetic at full rate, nothing to wait for.
-ConvParameters<double> ideal_parameters() {
-    ConvParameters<double> p;
+ConvParameters ideal_parameters() {
+    ConvParameters p;
     visit_parameters(p, [](std::string_view, double& value, const ParameterSpec&) { value = 1; });
     p.wave_sharpness = p.fill_steps = p.latency_256 = p.latency_128 = p.latency_64 = 0;
     return p;
 }
 
-DeviceRates<double> rates_of(Architecture architecture, MathPath path = MathPath::fp32) {
-    DeviceRates<double> rates;
+DeviceRates rates_of(Architecture architecture, MathPath path = MathPath::fp32) {
+    DeviceRates rates;
     rates.chip = &architecture_spec(architecture, 0, 0);
     rates.path = path;
     rates.sms = 80;
@@ -37,7 +37,7 @@ DeviceRates<double> rates_of(Architecture architecture, MathPath path = MathPath
 }
 
 /// A device that never waits for memory.
-DeviceRates<double> compute_only(Architecture architecture, MathPath path = MathPath::fp32) {
+DeviceRates compute_only(Architecture architecture, MathPath path = MathPath::fp32) {
     auto rates = rates_of(architecture, path);
     rates.bandwidth_bytes_per_s = 1e30;
     rates.floor_s = 0;
@@ -353,7 +353,7 @@ TEST_CASE("a faster device is never slower") {
 }
 
 TEST_CASE("parameters are declared once, within bounds and with a source") {
-    ConvParameters<double> p;
+    ConvParameters p;
     std::set<std::string> names;
     visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
         CHECK(names.emplace(name).second);

@@ -14,8 +14,8 @@ using namespace ftax::test;
 
 namespace {
 
-double seconds(const KernelModels<double>& models, const AttentionShape& s) {
-    return within_power<double>(models.plan(s, MathPath::bf16_tensor));
+double seconds(const KernelModels& models, const AttentionShape& s) {
+    return within_power(models.plan(s, MathPath::bf16_tensor));
 }
 
 AttentionShape prefill(std::int64_t batch, std::int64_t length, std::int64_t heads = 32, std::int64_t kv_heads = 8,

@@ -18,13 +18,13 @@ using namespace ftax::kernels;
 
 namespace {
 
-GemmParameters<double> declared() {
-    return test::start_values<GemmParameters<double>>();
+GemmParameters declared() {
+    return test::start_values<GemmParameters>();
 }
 
-DeviceRates<double> rates_of(std::string_view device, MathPath path = MathPath::fp32) {
+DeviceRates rates_of(std::string_view device, MathPath path = MathPath::fp32) {
     const DeviceSpec spec = device_spec(device);
-    return device_rates(spec, path, test::start_values<SustainedParameters<double>>(spec));
+    return device_rates(spec, path, test::start_values<SustainedParameters>(spec));
 }
 
 const std::vector<const char*> devices = {"p4", "p100-pcie-16gb", "v100-pcie-32gb", "t4", "a100-pcie-40gb",
@@ -185,8 +185,8 @@ TEST_CASE("a 70 W card slows down under long arithmetic, a 250 W card of the sam
     const double t4 = power_ratio(rates_of("t4"), p.energy_scale);
     const double left_w = 70 - (20 + 0.08 * 70);  // of its limit, once the idle board has its share
     CHECK(t4 == approx(12e-12 * 8.1408e12 / left_w));
-    CHECK(within_power<double>({1.0, t4}) == t4);
-    CHECK(within_power<double>({1.0, 0.6}) == 1.0);  // traffic alone does not slow the clock
+    CHECK(within_power({1.0, t4}) == t4);
+    CHECK(within_power({1.0, 0.6}) == 1.0);  // traffic alone does not slow the clock
     // A kernel a tenth as long as power control takes feels an eleventh of the limit, one as long half of it.
     CHECK(within_power({1.0, t4}, 0.0) == approx(t4));
     CHECK(within_power({1.0, t4}, 10.0) == approx(1 + (t4 - 1) / 11));
@@ -308,7 +308,7 @@ TEST_CASE("f32 products under a power limit sustain what was published") {
     // Sources: power.hpp.
     const auto sustained = [](std::string_view device) {
         const GemmShape s{.m = 8192, .n = 8192, .k = 8192, .linear = true};
-        return flops(s) / within_power<double>(plan(s, rates_of(device), declared()));
+        return flops(s) / within_power(plan(s, rates_of(device), declared()));
     };
     CHECK(sustained("l4") == approx(11e12).epsilon(0.2));
     CHECK(sustained("a10") == approx(14e12).epsilon(0.2));

@@ -8,7 +8,7 @@ using namespace ftax;
 
 namespace {
 
-KernelModels<double> models_of(const char* device) {
+KernelModels models_of(const char* device) {
     const DeviceProfile profile = device_profile(device);
     return {profile.device, kernel_parameters(profile)};
 }

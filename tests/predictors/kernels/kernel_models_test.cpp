@@ -31,8 +31,8 @@ int heuristic_numbers(const nlohmann::json& value, bool heuristic = false) {
     return count;
 }
 
-kernels::KernelPlan<double> plan(const DeviceProfile& profile, const kernels::MemoryShape& shape) {
-    return KernelModels<double>(profile.device, kernel_parameters(profile)).plan(shape, MathPath::fp32);
+kernels::KernelPlan plan(const DeviceProfile& profile, const kernels::MemoryShape& shape) {
+    return KernelModels(profile.device, kernel_parameters(profile)).plan(shape, MathPath::fp32);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ TEST_CASE("tiny kernels are bound by the floor, large copies by memory") {
 // The bar is 25 free numbers per generation, all told. The limits are what is true today: lower them with each number
 // that goes. A generation's heuristic counts what its own file says; what it inherits counts where it stands.
 TEST_CASE("a generation rests on no more free numbers than today") {
-    KernelParameters<double> p;
+    KernelParameters p;
     std::map<ParameterScope, int> declared;
     visit_parameters(p, device_spec("t4"),
                      [&](std::string_view, double&, const ParameterSpec& spec) { ++declared[spec.scope]; });

@@ -13,7 +13,7 @@ namespace {
 
 /// Ten SMs that hold 1,024 threads each.
 Occupancy of_blocks(double blocks, double threads, double blocks_per_sm) {
-    KernelPlan<double> plan;
+    KernelPlan plan;
     plan.blocks = blocks;
     plan.threads_per_block = threads;
     plan.blocks_per_sm = blocks_per_sm;
@@ -21,15 +21,14 @@ Occupancy of_blocks(double blocks, double threads, double blocks_per_sm) {
 }
 
 Occupancy of_shape(const MemoryShape& shape) {
-    DeviceRates<double> rates;
+    DeviceRates rates;
     rates.chip = &architecture_spec(Architecture::turing, 7, 5);
     rates.sms = 10;
     rates.max_threads_per_sm = 1024;
     rates.boost_clock_hz = 1e9;
     rates.flops_per_s = rates.fp32_flops_per_s = rates.bandwidth_bytes_per_s = 1e12;
     rates.l2_bytes = 1 << 20;
-    return occupancy(plan(shape, rates, test::start_values<MemoryParameters<double>>()), rates.sms,
-                     rates.max_threads_per_sm);
+    return occupancy(plan(shape, rates, test::start_values<MemoryParameters>()), rates.sms, rates.max_threads_per_sm);
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ TEST_CASE("a large pointwise kernel fills the GPU, a row of a softmax does not")
 }
 
 TEST_CASE("the bound is the floor below twice its time, else the larger of arithmetic and traffic") {
-    KernelPlan<double> plan;
+    KernelPlan plan;
     plan.floor_s = 2e-6;
     plan.seconds = 3e-6;
     CHECK(plan.bound() == Bound::latency_floor);

@@ -13,8 +13,8 @@ using namespace ftax;
 using namespace ftax::kernels;
 
 /// A card with round numbers: 10 SMs at 1 GHz, 100 GB/s, 1 MB of L2, 2 µs floor.
-DeviceRates<double> round_device() {
-    DeviceRates<double> device;
+DeviceRates round_device() {
+    DeviceRates device;
     device.chip = &architecture_spec(Architecture::volta, 0, 0);
     device.sms = 10;
     device.l2_bytes = 1e6;
@@ -27,11 +27,11 @@ DeviceRates<double> round_device() {
     return device;
 }
 
-MemoryParameters<double> initial_parameters() {
-    return test::start_values<MemoryParameters<double>>();
+MemoryParameters initial_parameters() {
+    return test::start_values<MemoryParameters>();
 }
 
-double seconds_of(const MemoryShape& shape, const DeviceRates<double>& device, const MemoryParameters<double>& p) {
+double seconds_of(const MemoryShape& shape, const DeviceRates& device, const MemoryParameters& p) {
     return plan(shape, device, p).seconds;
 }
 
@@ -49,14 +49,14 @@ TEST_CASE("a large copy takes the floor and its bytes over the bandwidth") {
 
 TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     const MemoryShape shape{MemoryClass::copy, 10'000, 1, 10'000, 40'000, 40'000, 4};
-    MemoryParameters<double> p = initial_parameters();
+    MemoryParameters p = initial_parameters();
     p.residency.l2_bytes_per_cycle = 20;  // × 10 SMs × 1 GHz = 200 GB/s
     CHECK(seconds_of(shape, round_device(), p) == approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
 }
 
 TEST_CASE("halves that threads move one by one take as long as floats where the memory is fast") {
     const auto device = round_device();
-    MemoryParameters<double> p = initial_parameters();
+    MemoryParameters p = initial_parameters();
     p.transpose_efficiency = 1;
     p.scalar_elements = 0.5;  // × 10 SMs × 1 GHz = 5 G elements/s, the time of 20 GB/s of floats
     const std::int64_t elements = 100'000'000;
@@ -146,7 +146,7 @@ TEST_CASE("half the element size never takes longer and more rows never less") {
 }
 
 TEST_CASE("every parameter of the memory model has a name, a source and an initial value within its bounds") {
-    MemoryParameters<double> p;
+    MemoryParameters p;
     visit_parameters(p, [](std::string_view name, double&, const ParameterSpec& spec) {
         CAPTURE(std::string(name));
         CHECK(name.starts_with("memory."));

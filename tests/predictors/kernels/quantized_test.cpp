@@ -22,9 +22,9 @@ GemmShape layer(std::int64_t m, std::int64_t n, std::int64_t k, Precision operan
 }
 
 /// Time of a product with the kernel that quantises its activations.
-double seconds(const KernelModels<double>& models, std::int64_t m, std::int64_t n, std::int64_t k, Precision operands) {
+double seconds(const KernelModels& models, std::int64_t m, std::int64_t n, std::int64_t k, Precision operands) {
     const PrecisionSpec& precision = precision_spec(operands);
-    double time_s = within_power<double>(models.plan(layer(m, n, k, operands), precision.path));
+    double time_s = within_power(models.plan(layer(m, n, k, operands), precision.path));
     if (precision.quantizes_activations()) {
         time_s += models.plan(QuantizeShape{m, k, operands}, precision.path).seconds;
     }

@@ -10,15 +10,15 @@ namespace {
 using namespace ftax;
 using namespace ftax::kernels;
 
-SustainedParameters<double> initial(const DeviceSpec& device) {
-    return test::start_values<SustainedParameters<double>>(device);
+SustainedParameters initial(const DeviceSpec& device) {
+    return test::start_values<SustainedParameters>(device);
 }
 
 }  // namespace
 
 TEST_CASE("rates are datasheet times sustained shares") {
     const DeviceSpec& t4 = device_spec("t4");
-    SustainedParameters<double> p = initial(t4);
+    SustainedParameters p = initial(t4);
     p.clock_fp32 = 0.5;
     p.clock_tensor = 0.25;
     p.bandwidth = 0.75;

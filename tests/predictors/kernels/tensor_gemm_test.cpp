@@ -63,7 +63,7 @@ TEST_CASE("tensor cores want rows of 16 bytes, with asynchronous copies of 4") {
 
 TEST_CASE("layers of a few values cost the traffic of their rows, not that of whole tiles") {
     // The projection of positions in ConViT: 39 million rows of 3 values to 4.
-    const KernelModels<double> models = unfitted("rtx-3090");
+    const KernelModels models = unfitted("rtx-3090");
     const double rows = 1024.0 * 196 * 196;
     const auto planned = models.plan(layer(1024 * 196 * 196, 4, 3), MathPath::fp16_tensor);
     CHECK(planned.seconds < 10 * rows * (3 + 4) * 2 / 936e9);
@@ -75,7 +75,7 @@ TEST_CASE("products on tensor cores under a power limit sustain what was publish
     // matmul_interpolator_data.h, A10 and L4 as in power.hpp.
     const auto sustained = [](std::string_view device) {
         const GemmShape s = layer(8192, 8192, 8192);
-        return flops(s) / within_power<double>(unfitted(device).plan(s, MathPath::fp16_tensor));
+        return flops(s) / within_power(unfitted(device).plan(s, MathPath::fp16_tensor));
     };
     CHECK(sustained("t4") == approx(24e12).epsilon(0.25));
     CHECK(sustained("a100-pcie-40gb") == approx(158e12).epsilon(0.25));
@@ -116,7 +116,7 @@ TEST_CASE("more rows never take less time") {
             CAPTURE(device);
             CAPTURE(m);
             const auto planned = models.plan(layer(m, 4096, 4096), MathPath::bf16_tensor);
-            const double now = within_power<double>(planned);
+            const double now = within_power(planned);
             CHECK(now >= before * (1 - 1e-9));
             before = now;
         }

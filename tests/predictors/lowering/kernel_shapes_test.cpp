@@ -146,7 +146,7 @@ input %v f16[batch,8,keys,128]
 output %y
 )");
     const DeviceProfile device = device_profile("h100-sxm5-80gb");
-    const KernelModels<double> models(device.device, kernel_parameters(device));
+    const KernelModels models(device.device, kernel_parameters(device));
     const Schedule schedule =
         lower(graph, device.device, {.precision = Precision::fp16}, framework_model("pytorch-eager").traits);
     const auto kernel = std::find_if(schedule.kernels.begin(), schedule.kernels.end(),

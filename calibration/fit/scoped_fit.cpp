@@ -1,0 +1,362 @@
+#include "calibration/fit/scoped_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "predictors/kernels/sustained.hpp"
+#include "src/io/architecture_file.hpp"
+
+namespace ftax::fit {
+namespace {
+
+using kernels::SustainedParameters;
+using Places = std::vector<std::size_t>;  // of rows
+
+std::string host_of(const ScopedRow& row) {
+    return row.host.empty() ? row.device->slug : row.host;
+}
+
+std::vector<double> values(const LogFit::Block& block) {
+    std::vector<double> result;
+    for (const Unknown& u : block) result.push_back(u.value);
+    return result;
+}
+
+/// Selects rows evenly from each stratum of each device.
+Places selection(const ScopedFit& fit, const Places& rows) {
+    std::map<std::pair<std::string, std::string>, Places> strata;
+    for (const std::size_t i : rows) {
+        if (fit.rows[i].fitted) strata[{fit.rows[i].device->slug, fit.rows[i].stratum}].push_back(i);
+    }
+    Places selected;
+    for (const auto& [_, stratum] : strata) {
+        const std::size_t count = std::min(stratum.size(), fit.rows_per_stratum);
+        for (std::size_t i = 0; i < count; ++i) selected.push_back(stratum[i * stratum.size() / count]);
+    }
+    return selected;
+}
+
+/// How much of a fitted value the rows determine rather than its prior: from 0, none of it, to 1.
+double evidence(const Unknown& u) {
+    if (u.prior_log_stddev <= 0) return 1;
+    const double left = u.relative_stddev / u.prior_log_stddev;
+    return std::clamp(1 - left * left, 1e-6, 1.0);
+}
+
+double median_of_two(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return std::sqrt(values[(values.size() - 1) / 2] * values[values.size() / 2]);
+}
+
+double geometric_mean(const std::vector<double>& values) {
+    double log_sum = 0;
+    for (const double value : values) log_sum += std::log(value);
+    return std::exp(log_sum / static_cast<double>(values.size()));
+}
+
+/// Fixes the unknowns of a device that other rows determine better.
+void hold(LogFit::Block& block, std::span<const ScopedParameter> held, const std::string& device_slug) {
+    for (const ScopedParameter& known : held) {
+        if (known.scope != ParameterScope::device || known.key != device_slug) continue;
+        for (Unknown& u : block) {
+            if (u.name != known.parameter.name) continue;
+            u.value = known.parameter.value;
+            u.fixed = true;
+        }
+    }
+}
+
+ScopedUnknowns declared_unknowns(const ScopedFit& fit, const Places& rows) {
+    ScopedUnknowns unknowns{.shared = fit.shared};
+    for (const std::size_t i : rows) {
+        const DeviceSpec& device = *fit.rows[i].device;
+        unknowns.architectures.try_emplace(device.architecture, fit.architecture);
+        if (!unknowns.devices.contains(device.slug)) {
+            unknowns.devices[device.slug] = fit.device ? fit.device(device) : LogFit::Block{};
+            hold(unknowns.devices[device.slug], fit.held, device.slug);
+        }
+        unknowns.hosts.try_emplace(host_of(fit.rows[i]), fit.host);
+    }
+    return unknowns;
+}
+
+/// Fits what is not fixed in `unknowns` to a selection of the rows.
+bool fit_once(const ScopedFit& fit, const Places& rows, int round, ScopedUnknowns& unknowns) {
+    FitOptions options = fit.options;
+    if (round > 0) options.starts = 1;
+    LogFit problem(options);
+    const std::size_t shared = problem.add_block(unknowns.shared);
+    const auto add_all = [&](const auto& blocks) {
+        std::map<typename std::decay_t<decltype(blocks)>::key_type, std::size_t> indices;
+        for (const auto& [key, block] : blocks) indices[key] = problem.add_block(block);
+        return indices;
+    };
+    const auto architectures = add_all(unknowns.architectures);
+    const auto devices = add_all(unknowns.devices);
+    const auto hosts = add_all(unknowns.hosts);
+    for (const std::size_t i : selection(fit, rows)) {
+        const ScopedRow& row = fit.rows[i];
+        const auto model = [&fit, i](double const* const* blocks) {
+            return fit.latency_s(i, {blocks[0], blocks[1], fit.device ? blocks[2] : nullptr, blocks[3]}, false);
+        };
+        problem.add_row(
+            model, row.latency_s,
+            {shared, architectures.at(row.device->architecture), devices.at(row.device->slug), hosts.at(host_of(row))});
+    }
+    const bool converged = problem.solve().converged;
+    unknowns.shared = problem.block(shared);
+    for (const auto& [key, index] : architectures) unknowns.architectures[key] = problem.block(index);
+    for (const auto& [key, index] : devices) unknowns.devices[key] = problem.block(index);
+    for (const auto& [key, index] : hosts) unknowns.hosts[key] = problem.block(index);
+    return converged;
+}
+
+/// Fits in rounds, each with priors centred on what the last one found.
+bool fit_rows(const ScopedFit& fit, const Places& rows, ScopedUnknowns& unknowns) {
+    ScopedUnknowns centres = unknowns;
+    bool converged = false;
+    for (int round = 0; round < fit.rounds; ++round) {
+        unknowns = centres;
+        converged = fit_once(fit, rows, round, unknowns);
+        if (fit.centre != Centre::none) {
+            const LogFit::Block centre = centre_of(fit.centre, unknowns.architectures);
+            for (auto& [_, block] : centres.architectures) {
+                for (std::size_t i = 0; i < block.size(); ++i) {
+                    if (!block[i].fixed) block[i].value = centre[i].value;
+                }
+            }
+        }
+        if (round == 0 && fit.centre_shared) centres.shared = unknowns.shared;
+    }
+    return converged;
+}
+
+/// log(predicted / measured) by class and group.
+struct Errors {
+    using ByGroup = std::map<std::string, std::vector<double>>;
+    std::map<std::string, ByGroup> all{}, usual{};
+
+    void add(const ScopedFit& fit, const Places& rows, const ScopedUnknowns& unknowns) {
+        const std::vector<double> shared = values(unknowns.shared);
+        std::string slug, machine;
+        std::vector<double> architecture, device, host;
+        for (const std::size_t i : rows) {
+            const ScopedRow& row = fit.rows[i];
+            if (row.device->slug != slug) {
+                slug = row.device->slug;
+                architecture = values(unknowns.architectures.at(row.device->architecture));
+                device = values(unknowns.devices.at(slug));
+            }
+            if (host_of(row) != machine) {
+                machine = host_of(row);
+                host = values(unknowns.hosts.at(machine));
+            }
+            const ScopedValues of_row{shared.data(), architecture.data(), fit.device ? device.data() : nullptr,
+                                      host.data()};
+            const double error = std::log(fit.latency_s(i, of_row, true) / row.latency_s);
+            const std::string group = row.group.empty() ? slug : row.group;
+            all[row.fold_class][group].push_back(error);
+            if (row.usual) usual[row.fold_class][group].push_back(error);
+        }
+    }
+
+    void report(const ScopedFit& fit, const std::string& name, FitReport& report) const {
+        const auto add = [&](const std::map<std::string, ByGroup>& classes, const std::string& suffix) {
+            for (const auto& [fold_class, by_group] : classes) {
+                report.folds.push_back(
+                    fold_of((fold_class.empty() ? name : fold_class + ", " + name) + suffix, by_group));
+            }
+        };
+        add(all, "");
+        if (!fit.usual_suffix.empty()) add(usual, ", " + fit.usual_suffix);
+    }
+};
+
+void fix(LogFit::Block& block) {
+    for (Unknown& u : block) u.fixed = true;
+}
+
+/// Expects of a generation without rows the values of its nearest kin, as `compose` does, or else the declared ones.
+LogFit::Block block_of_kin(const ScopedFit& fit, Architecture wanted, const ScopedUnknowns& fitted) {
+    for (const Architecture kin : kin_of(wanted)) {
+        if (const auto found = fitted.architectures.find(kin); found != fitted.architectures.end())
+            return found->second;
+    }
+    return fit.architecture;
+}
+
+/// Expected block of a device without rows: what its datasheet lets expect, where wanted times the mean ratio of what
+/// other devices have to what their datasheets let expect.
+LogFit::Block expected_device(const ScopedFit& fit, const DeviceSpec& wanted, const ScopedUnknowns& fitted,
+                              const std::map<std::string, const DeviceSpec*>& datasheets) {
+    LogFit::Block block = fit.device ? fit.device(wanted) : LogFit::Block{};
+    if (!fit.expects_device_of_others) return block;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+        std::vector<double> ratios;
+        for (const auto& [slug, own] : fitted.devices) {
+            ratios.push_back(own[i].value / fit.device(*datasheets.at(slug))[i].value);
+        }
+        if (!block[i].fixed) block[i].value *= geometric_mean(ratios);
+    }
+    return block;
+}
+
+/// Leaves out one device at a time.
+void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitReport& report) {
+    std::map<std::string, Places> by_device;
+    std::map<std::string, const DeviceSpec*> datasheets;
+    for (std::size_t i = 0; i < fit.rows.size(); ++i) {
+        by_device[fit.rows[i].device->slug].push_back(i);
+        datasheets[fit.rows[i].device->slug] = fit.rows[i].device;
+    }
+    if (by_device.size() < 2) return;
+    std::vector<Errors> errors(fit.left_out_folds.size());
+    for (const auto& [slug, own] : by_device) {
+        const DeviceSpec& device = *datasheets.at(slug);
+        Places others;
+        for (std::size_t i = 0; i < fit.rows.size(); ++i) {
+            if (fit.rows[i].device->slug != slug) others.push_back(i);
+        }
+        if (fit.forget) fit.forget(device);
+        ScopedUnknowns blind = declared_unknowns(fit, others);
+        (void)fit_rows(fit, others, blind);
+        const LogFit::Block host = expected_host(fit, blind.hosts);
+        if (!blind.architectures.contains(device.architecture)) {
+            blind.architectures[device.architecture] = fit.expects_kin ? block_of_kin(fit, device.architecture, blind)
+                                                                       : centre_of(fit.centre, blind.architectures);
+        }
+        blind.devices[slug] = expected_device(fit, device, blind, datasheets);
+        for (std::size_t f = 0; f < fit.left_out_folds.size(); ++f) {
+            const LeftOutFold& fold = fit.left_out_folds[f];
+            ScopedUnknowns unknowns = blind;
+            for (const std::size_t i : own) {
+                const std::string machine = host_of(fit.rows[i]);
+                unknowns.hosts[machine] = fold.host_known ? known.hosts.at(machine) : host;
+            }
+            if (fold.device == LeftOutFold::Device::fitted) unknowns.devices[slug] = known.devices.at(slug);
+            if (fold.device == LeftOutFold::Device::refitted) {
+                fix(unknowns.shared);
+                for (auto& [_, block] : unknowns.architectures) fix(block);
+                for (auto& [_, block] : unknowns.hosts) fix(block);
+                if (fit.prepare_refit) fit.prepare_refit(device, unknowns);
+                (void)fit_once(fit, own, 1, unknowns);
+            }
+            errors[f].add(fit, own, unknowns);
+        }
+    }
+    for (std::size_t f = 0; f < errors.size(); ++f) errors[f].report(fit, fit.left_out_folds[f].name, report);
+}
+
+}  // namespace
+
+LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::string_view> free) {
+    LogFit::Block block;
+    SustainedParameters p;
+    visit_parameters(p, device, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        block.push_back(unknown(std::string(name), spec));
+        block.back().fixed = std::find(free.begin(), free.end(), name) == free.end();
+    });
+    return block;
+}
+
+kernels::DeviceRates take_rates(const DeviceSpec& device, MathPath path, ScopedValues& next) {
+    SustainedParameters p;
+    visit_parameters(p, device, [&](std::string_view, double& value, const ParameterSpec& spec) {
+        value = next.device ? *next.device++ : spec.initial;
+    });
+    return kernels::device_rates(device, path, p);
+}
+
+LogFit::Block centre_of(Centre centre, const std::map<Architecture, LogFit::Block>& fitted) {
+    LogFit::Block block = fitted.begin()->second;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+        std::vector<double> found;
+        double log_sum = 0, weights = 0;
+        for (const auto& [_, own] : fitted) {
+            if (own[i].fixed) continue;
+            found.push_back(own[i].value);
+            log_sum += evidence(own[i]) * std::log(own[i].value);
+            weights += evidence(own[i]);
+        }
+        if (!found.empty())
+            block[i].value = centre == Centre::median ? median_of_two(found) : std::exp(log_sum / weights);
+    }
+    return block;
+}
+
+LogFit::Block expected_host(const ScopedFit& fit, const std::map<std::string, LogFit::Block>& others) {
+    LogFit::Block block = fit.host;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+        std::vector<double> found;
+        for (const auto& [_, own] : others) found.push_back(own[i].value);
+        block[i].value = fit.expected_host ? fit.expected_host(std::move(found)) : geometric_mean(found);
+        block[i].relative_stddev = others.begin()->second[i].relative_stddev;
+        block[i].log_shift = others.begin()->second[i].log_shift;
+    }
+    return block;
+}
+
+ScopedResult solve(const ScopedFit& fit) {
+    ScopedResult result{{.kernel_class = fit.kernel_class}, {}};
+    if (fit.rows.empty()) return result;
+    Places all(fit.rows.size()), kept, left_out;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i] = i;
+        (fit.rows[i].held_out ? left_out : kept).push_back(i);
+    }
+    result.unknowns = declared_unknowns(fit, all);
+    result.report.converged = fit_rows(fit, all, result.unknowns);
+    if (fit.in_fit_fold) {
+        Errors errors;
+        errors.add(fit, all, result.unknowns);
+        errors.report(fit, "in the fit", result.report);
+    }
+    if (!fit.folds) return result;
+    if (!fit.held_out_fold.empty() && !kept.empty()) {
+        ScopedUnknowns without = declared_unknowns(fit, all);
+        (void)fit_rows(fit, kept, without);
+        Errors errors;
+        errors.add(fit, left_out, without);
+        errors.report(fit, fit.held_out_fold, result.report);
+    }
+    if (!fit.left_out_folds.empty()) add_left_out_folds(fit, result.unknowns, result.report);
+    return result;
+}
+
+void add_parameters(const LogFit::Block& block, ParameterScope scope, const std::string& key, const std::string& source,
+                    FitReport& report, double divisor, bool unseen_too) {
+    for (const Unknown& u : block) {
+        if (u.fixed || (!unseen_too && is_unseen(u))) continue;
+        auto& parameters = u.name.starts_with("operator.") ? report.nuisance : report.parameters;
+        parameters.push_back({{u.name, u.value / divisor, u.relative_stddev, source}, scope, key});
+    }
+}
+
+std::string source_of(const ScopedFit& fit) {
+    return "fitted: " + fit.rows_name + ", " + std::to_string(fit.rows.size());
+}
+
+void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitReport& report,
+                    bool unseen_of_devices_too) {
+    const std::string source = source_of(fit);
+    add_parameters(unknowns.shared, ParameterScope::shared, "", source, report);
+    for (const auto& [key, block] : unknowns.architectures) {
+        add_parameters(block, ParameterScope::architecture, std::string(name_of(key)), source, report);
+    }
+    for (const auto& [slug, block] : unknowns.devices) {
+        add_parameters(block, ParameterScope::device, slug, source, report, 1, unseen_of_devices_too);
+    }
+}
+
+Fold fold_of(std::string name, std::map<std::string, std::vector<double>> errors) {
+    Fold fold{.name = std::move(name)};
+    for (auto& [group, of_group] : errors) {
+        fold.groups.push_back(summarize(group, std::move(of_group)));
+        fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
+    }
+    return fold;
+}
+
+}  // namespace ftax::fit
