@@ -60,7 +60,8 @@ constexpr LoweringTraits llama_cpp_traits = [] {
     traits.splits_prompts = true;
     traits.splits_tensors = false;
     traits.host_kind = HostKind::engine;
-    traits.half_products = true;  // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
+    traits.dot_products_from = 61;  // Source: ggml-cuda, MIN_CC_DP4A
+    traits.half_products = true;    // Source: ggml-cuda.cu, CUBLAS_COMPUTE_16F
     traits.wide_activations = true;
     return traits;
 }();

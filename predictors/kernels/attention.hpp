@@ -71,7 +71,7 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     const auto keys = static_cast<double>(shape.kv_length);
     const auto head_dim = static_cast<double>(shape.head_dim);
     const double scores = heads * queries * keys;
-    const bool unfused = shape.path == AttentionPath::math;
+    const bool unfused = shape.path == AttentionPath::math || shape.path == AttentionPath::products;
     constexpr double tile = attention::query_tile;
     KernelPlan plan;
     plan.algorithm = unfused ? "attention, math" : "attention, memory-efficient";
@@ -86,8 +86,12 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
     const double tensors_bytes = attention::elements(shape) * shape.element_bytes;
     if (unfused) {
         plan.compute_s = 4 * scores * head_dim / (device.flops_per_s * p.math_efficiency);
-        // Queries and keys are scaled in passes of their own.
-        plan.memory_s = (3 * tensors_bytes + 4 * scores * shape.element_bytes) / device.bandwidth_bytes_per_s;
+        // PyTorch scales queries and keys in passes of their own.
+        const bool scales_apart = shape.path == AttentionPath::math;
+        // Halves for the products, f32 for the softmax, conversions between: 24 bytes of a score.
+        const double score_bytes = scales_apart ? shape.element_bytes : 6;
+        plan.memory_s =
+            ((scales_apart ? 3 : 1) * tensors_bytes + 4 * scores * score_bytes) / device.bandwidth_bytes_per_s;
         plan.seconds += plan.compute_s + plan.memory_s;
     } else {
         const double waves =

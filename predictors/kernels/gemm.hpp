@@ -105,8 +105,12 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     plan.compute_s = compute_time(tile, blocks_per_sm, block_s, block);
 
     const double per_byte_s = 1.0 / rates.bandwidth_bytes_per_s;
-    const double strided = strided_cost(s, tile.loop, p);
-    const auto operands = shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
+    const double strided = s.dot_products ? 1.0 : strided_cost(s, tile.loop, p);
+    // Kernels of dp4a are not those whose skew the traffic was fitted to.
+    const double depth_bytes = static_cast<double>(s.k) * s.element_bytes;
+    const auto operands =
+        s.dot_products ? Traffic{static_cast<double>(s.m) * depth_bytes, static_cast<double>(s.n) * depth_bytes}
+                       : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const double narrow = weight_bytes(s) / s.element_bytes;
     const double read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : 1.0);
@@ -117,8 +121,9 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const double bias_copy_s = bias_bytes * per_byte_s;
     plan.seconds = rates.floor_s + equations::smooth_maximum(plan.compute_s, plan.memory_s) + bias_copy_s;
     const double busy_s = block_s * blocks_per_sm;
-    plan.power_limited_s =
-        power_limited_seconds(plan.seconds, busy_s * power_ratio(rates, double(p.energy_scale * tile_energy(tile, p))));
+    const double energy = s.dot_products ? 0.25 : 1;  // four products an instruction
+    plan.power_limited_s = power_limited_seconds(
+        plan.seconds, busy_s * power_ratio(rates, energy * p.energy_scale * tile_energy(tile, p)));
     return plan;
 }
 

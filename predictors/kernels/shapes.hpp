@@ -35,6 +35,7 @@ struct GemmShape {
     bool engine = false;                   ///< see MemoryShape
     bool separate_bias = false;            ///< the bias is copied into the result first, which the product reads then
     double row_bytes_per_cycle = 0;        ///< see LoweringTraits
+    bool dot_products = false;             ///< on CUDA cores, of eight bits (dp4a)
     Precision operands = Precision::fp32;  ///< a precision that quantises layers: formats of x and weight are its own
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
@@ -105,7 +106,8 @@ struct MemoryShape {
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 
-enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine };
+/// Source of `products`: llama.cpp without --flash-attn, two products and a softmax of scores in f32.
+enum class AttentionPath : std::uint8_t { math, memory_efficient, flash, engine, products };
 
 struct AttentionShape {
     std::int64_t batch = 1, heads = 1, q_length = 1, kv_length = 1, head_dim = 64;

@@ -259,6 +259,7 @@ kernels::GemmShape gemm_shape(const Graph& graph, const Schedule& schedule, cons
     shape.older_library = kernel.older_blas;
     shape.operands = kernel.operands;
     shape.row_bytes_per_cycle = kernel.row_bytes_per_cycle;
+    shape.dot_products = kernel.dot_products;
     shape.n = dim(c, bound, -1);
     shape.k = dim(a, bound, op.kind == OpKind::matmul && op.integer("transpose_a", 0) != 0 ? -2 : -1);
     const std::int64_t rows = std::max<std::int64_t>(1, element_count(c, bound) / shape.n);
@@ -442,14 +443,17 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
         shape.whole_heads = kernel.whole_heads;
         return shape;
     }
+    if (kernel.wide_activations) {
+        shape.path = kernels::AttentionPath::products;
+        shape.element_bytes = element_bytes(schedule, op.inputs[1]);
+        return shape;
+    }
     if (kernel.written_type) shape.element_bytes = bits_of(*kernel.written_type) / 8;
-    const bool stores_scores = kernel.wide_activations && shape.q_length > few_rows;
-    if (kernel.wide_activations && !stores_scores) shape.element_bytes = element_bytes(schedule, op.inputs[1]);
     const bool half = shape.element_bytes == 2;
     const bool masked = op.inputs.size() > 3 && op.inputs[3] != no_tensor;
     // The fused kernels take four dimensions; flash needs half precision, no mask and heads of at most 256.
     // Source: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
-    if (q.shape.size() != 4 || stores_scores) {
+    if (q.shape.size() != 4) {
         shape.path = kernels::AttentionPath::math;
     } else {
         const bool flash = half && !masked && (shape.head_dim <= 256 || shape.latent_width > 0);

@@ -317,6 +317,9 @@ class Lowering {
                       .reads = present_inputs(op),
                       .writes = op.outputs};
         kernel.wide_activations = traits_.wide_activations;
+        const int chip = 10 * device_.compute_capability_major + device_.compute_capability_minor;
+        kernel.dot_products =
+            format.quantizes_weights() && traits_.dot_products_from > 0 && chip >= traits_.dot_products_from;
         if (widened) kernel.written_type = DType::f32;
         add_kernel(std::move(kernel));
         if (converts) convert(id, op.outputs[0]);

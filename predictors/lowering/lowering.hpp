@@ -34,9 +34,12 @@ struct LoweringTraits {
     /// framework_tax.csv and framework_tax_more.csv, Torch-TensorRT on an RTX 2080 Ti and a 3090; kernl's BERT on a
     /// 3090.
     bool half_accumulation = false;
-    bool half_products = false;  ///< products sum halves likewise
+    /// Compute capability, times ten, from which quantised weights are multiplied by dp4a where there are no tensor
+    /// cores; 0: never.
+    int dot_products_from = 0;
+    bool half_products = false;  ///< products sum halves too
     /// Activations are f32. Products of more than few_rows tokens are the BLAS library's, in f16: kernels around them
-    /// convert, quantised weights are widened first, and attention stores its scores.
+    /// convert, quantised weights are widened first. Attention stores its scores.
     bool wide_activations = false;
     bool calls_engines = false;   ///< a run calls an engine, and another behind each split, which runs outside
     bool channels_last = false;   ///< the engine keeps half-precision activations in NHWC

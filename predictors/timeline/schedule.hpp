@@ -62,6 +62,7 @@ struct Kernel {
     bool whole_heads = false;              ///< see kernels::AttentionShape
     OperatorPart part = OperatorPart::whole;
     std::int64_t longest = 0;       ///< see LaunchCondition
+    bool dot_products = false;      ///< see kernels::GemmShape
     bool wide_activations = false;  ///< see LoweringTraits
     bool lookup = false;            ///< reads[0] is a table of which looked_up_elements() are read
     OpId op = no_op;                ///< whose dimensions and attributes a contraction takes
