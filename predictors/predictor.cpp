@@ -212,9 +212,25 @@ struct Predictor::State {
         return bound[graph.tensors[graph.ops[launch.op].inputs[0]].shape[0]] == 1;
     }
 
+    /// Time of an operator that the CPU computes, and of its copies. Orders of magnitude: pinned memory over PCIe 3.0
+    /// x16, eight cores with vector instructions of 8 bits, one channel of memory.
+    double on_host_s(const Launch& launch) const {
+        if (!launch.on_host) return 0;
+        constexpr double copied_bytes_per_s = 12e9, operations_per_s = 2e11, touched_bytes_per_s = 10e9;
+        double copied = 0;
+        for (const TensorId id : launch.crossing)
+            copied +=
+                static_cast<double>(element_count(graph.tensors[id], bound)) * bits_of(graph.tensors[id].dtype) / 8;
+        const Work work = work_of(graph, graph.ops[launch.op], bound);
+        return copied / copied_bytes_per_s +
+               std::max(static_cast<double>(work.flops) / operations_per_s,
+                        static_cast<double>(work.read_bytes + work.write_bytes) / touched_bytes_per_s);
+    }
+
     /// What further kernels of one call take the host; a CUDA graph has them already.
-    double step_launch_s(const LaunchCosts& launch) const {
-        return launch.host_kind == HostKind::graph_node ? 0 : launch.step_launches * costs.step_launch_s;
+    double step_launch_s(const LaunchCosts& costed, std::uint32_t further_calls = 0) const {
+        return costed.host_kind == HostKind::graph_node ? 0
+                                                        : (costed.step_launches + further_calls) * costs.step_launch_s;
     }
 
     /// Costs one launch: its kernels on the device, its dispatch on the host.
@@ -249,12 +265,13 @@ struct Predictor::State {
         prediction.list_parts = static_cast<std::int32_t>(launch.list_parts);
         prediction.blas_call = calls_blas(launch);
         prediction.host_s = costs[prediction.host_kind] + launch.module_calls * costs[HostKind::module_call] +
-                            launch.list_parts * costs[HostKind::list_part] + step_launch_s(prediction) +
-                            (prediction.blas_call ? costs.blas_call_s : 0);
+                            launch.list_parts * costs[HostKind::list_part] +
+                            step_launch_s(prediction, launch.further_calls) +
+                            (prediction.blas_call ? costs.blas_call_s : 0) + on_host_s(launch);
         prediction.device_s = prediction.boost_s;
         // What one call launches for each step follows without a framework's gap: the kernels' floor has theirs.
         timed = {prediction.host_s, prediction.device_s, prediction.kernels - prediction.step_launches,
-                 launch.host_kind == HostKind::synchronize, step_launch_s(prediction)};
+                 launch.host_kind == HostKind::synchronize || launch.on_host, step_launch_s(prediction)};
     }
 
     /// Slows the kernels of a pass whose energy exceeds what the board may draw meanwhile.
@@ -393,11 +410,20 @@ struct Predictor::State {
     }
 
     void warn_of_host(Prediction& result) const {
-        if (!has_foreign_host()) return;
+        if (has_foreign_host()) {
+            result.warnings.push_back(fmt::format(
+                "{} runs on its own {}; the host costs are those of an x86 CPU and may be off by a factor of 3: "
+                "calibrate them with --anchor",
+                device.device.name, device.device.host_cpu));
+        }
+        const auto runs_on_host = [](const Launch& launch) { return launch.on_host; };
+        const auto first = std::find_if(schedule.launches.begin(), schedule.launches.end(), runs_on_host);
+        if (first == schedule.launches.end()) return;
         result.warnings.push_back(fmt::format(
-            "{} runs on its own {}; the host costs are those of an x86 CPU and may be off by a factor of 3: "
-            "calibrate them with --anchor",
-            device.device.name, device.device.host_cpu));
+            "{} of {} operators ({}, ...) have no CUDA kernel in ONNX Runtime: they run on the CPU, with copies "
+            "both ways, in times that are orders of magnitude",
+            std::count_if(first, schedule.launches.end(), runs_on_host), graph.ops.size(),
+            graph.ops[first->op].source));
     }
 
     /// The precision that is asked for replaces the file's.

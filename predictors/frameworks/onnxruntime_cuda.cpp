@@ -8,18 +8,23 @@ namespace ftax {
 // that move data are kernels, reshapes are free. Source: ONNX Runtime, "Graph Optimizations in ONNX Runtime";
 // cuda_execution_provider.cc registers FusedConv for float alone.
 constexpr void (*passes[])(Graph&) = {
-    rewrites::remove_copies,        rewrites::write_out_movement,  rewrites::fold_constants,
-    rewrites::recognise_layers,     rewrites::write_out_attention, rewrites::write_out_gates,
-    rewrites::write_out_group_norm, rewrites::merge_transposes,    rewrites::fold_batch_norm,
-    rewrites::fuse_conv_relu,       rewrites::fuse_skip_layer_norm};
-constexpr void (*half_passes[])(Graph&) = {rewrites::remove_copies,        rewrites::write_out_movement,
-                                           rewrites::fold_constants,       rewrites::recognise_layers,
-                                           rewrites::write_out_attention,  rewrites::write_out_gates,
-                                           rewrites::write_out_group_norm, rewrites::merge_transposes,
-                                           rewrites::fold_batch_norm,      rewrites::fuse_skip_layer_norm};
+    rewrites::remove_copies,        rewrites::write_out_movement,   rewrites::fold_constants,
+    rewrites::recognise_layers,     rewrites::write_out_attention,  rewrites::write_out_gates,
+    rewrites::write_out_group_norm, rewrites::merge_transposes,     rewrites::fold_batch_norm,
+    rewrites::fuse_conv_relu,       rewrites::fuse_skip_layer_norm, rewrites::join_movement_of_nodes};
+constexpr void (*half_passes[])(Graph&) = {
+    rewrites::remove_copies,        rewrites::write_out_movement,    rewrites::fold_constants,
+    rewrites::recognise_layers,     rewrites::write_out_attention,   rewrites::write_out_gates,
+    rewrites::write_out_group_norm, rewrites::merge_transposes,      rewrites::fold_batch_norm,
+    rewrites::fuse_skip_layer_norm, rewrites::join_movement_of_nodes};
 
 // Source: flat rows of framework_tax.csv, onnxruntime-cuda (0.95 ms for the 100 nodes of mobilenet_v2).
 constexpr HostPrior priors[] = {{"host.engine", 8e-6}, {"host.forward", 100e-6}};
+
+// Attention in one kernel: halves from Turing on; else two products and a softmax.
+// Source: ONNX Runtime 1.12, contrib_ops/cuda/bert/attention.cc (FusedMHARunnerFP16v2::is_supported).
+constexpr FusedAttention fused_attention[] = {
+    {.least_chip = 75, .least_head = 32, .greatest_head = 64, .step = 32, .longest = 384}};
 
 constexpr LoweringTraits nodes{
     .views_cost_host = false,
@@ -33,6 +38,9 @@ constexpr LoweringTraits nodes{
     .batched_matmul_copies = false,
     .persistent_recurrences = false,  // CUDNN_RNN_ALGO_STANDARD (rnn/cudnn_rnn_base.h)
     .synchronizes_runs = true,        // InferenceSession::Run ends with a synchronisation of the stream
+    .resizes_volumes_by_index = true,
+    .joins_contrib_nodes = true,
+    .fused_attention = fused_attention,
     .host_kind = HostKind::engine};
 constexpr LoweringTraits captured = [] {
     LoweringTraits traits = nodes;

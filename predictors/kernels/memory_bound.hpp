@@ -264,6 +264,10 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         const double waves =
             std::max(static_cast<double>(shape.row_length) / (device.sms * device.max_threads_per_sm), 1.0);
         work_s = p.resize_plane_cycles * (rows * waves / device.boost_clock_hz);
+        // Source: microsoft/onnxruntime issue 14596: 85.4 ms for 113 million outputs of five dimensions on a T4.
+        constexpr double cycles_per_coordinate = 9.6;
+        if (shape.coordinates > 0)
+            work_s = T(cycles_per_coordinate * shape.coordinates * static_cast<double>(shape.elements) / sm_hertz);
     } else if (shape.cls == MemoryClass::group_norm) {
         traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }

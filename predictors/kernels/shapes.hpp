@@ -103,6 +103,7 @@ struct MemoryShape {
     bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
     TokenKernel token = TokenKernel::none;
+    int coordinates = 0;  ///< resize: of an output, each found by a 64-bit division; 0: those of a plane alone
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };
 

@@ -20,7 +20,8 @@ class KernelComparison {
                a.engine == b.engine && a.whole_heads == b.whole_heads && a.part == b.part && a.longest == b.longest &&
                a.older_blas == b.older_blas && a.row_bytes_per_cycle == b.row_bytes_per_cycle &&
                a.operands == b.operands && a.wide_activations == b.wide_activations &&
-               a.dot_products == b.dot_products && a.lookup == b.lookup && a.written_type == b.written_type &&
+               a.dot_products == b.dot_products && a.lookup == b.lookup &&
+               a.divides_coordinates == b.divides_coordinates && a.written_type == b.written_type &&
                equal(a.reads, b.reads) && equal(a.writes, b.writes) && equal_operators(a.op, b.op);
     }
 

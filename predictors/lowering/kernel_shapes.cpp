@@ -353,6 +353,19 @@ kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, 
     return kernel.memory_class;
 }
 
+/// Elements that a kernel looks up in the table that it reads at `place`; nullopt where it reads the whole tensor.
+std::optional<std::int64_t> looked_up(const Graph& graph, const Kernel& kernel, std::size_t place,
+                                      const BoundShapes& bound) {
+    const Op& op = graph.ops[kernel.op];
+    if (kernel.lookup && place == 0) return looked_up_elements(graph, op, bound);
+    const auto pairs = op.integers(rewrites::lookups);
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+        if (pairs[i] == static_cast<std::int64_t>(kernel.reads[place]))
+            return element_count(graph.tensors[static_cast<TensorId>(pairs[i + 1])], bound);
+    }
+    return std::nullopt;
+}
+
 kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, const Kernel& kernel,
                                   const BoundShapes& bound) {
     if (kernel.part == OperatorPart::softmax) return softmax_of_attention(graph, schedule, kernel, bound);
@@ -373,10 +386,8 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
         const TensorId id = kernel.reads[i];
         std::int64_t bytes = read_bytes(graph, schedule, bound, id);
-        if (kernel.lookup && i == 0) {
-            const std::int64_t read = looked_up_elements(graph, graph.ops[kernel.op], bound);
-            bytes =
-                std::min(bytes, checked_multiply(shape.write_bytes, read) / std::max<std::int64_t>(1, output_elements));
+        if (const auto needed = looked_up(graph, kernel, i, bound)) {
+            bytes = std::min(bytes, ceil_quotient(checked_multiply(*needed, bits_of(schedule.storage[id])), 8));
         } else if (graph.tensors[id].known_shape &&
                    (bytes > shape.elements / 8 || !graph.tensors[id].strides.empty())) {  // else too small
             const std::int64_t elements = element_count(graph.tensors[id], bound);
@@ -408,6 +419,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
     } else if (shape.cls == kernels::MemoryClass::resize) {
         const Tensor& out = graph.tensors[kernel.writes[0]];
         const auto plane = spatial(out, bound);
+        if (kernel.divides_coordinates) shape.coordinates = static_cast<int>(out.shape.size());
         shape.row_length = checked_multiply(checked_multiply(plane[0], plane[1]), plane[2]);
         // Kernels of channels-last maps give each output a thread (upsample_bilinear2d_nhwc_out_frame), and that of the
         // nearest neighbour divides the planes among threads as well (upsample_nearest2d_out_frame).

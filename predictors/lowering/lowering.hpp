@@ -67,6 +67,9 @@ struct LoweringTraits {
     bool synchronizes_runs = false;      ///< every run ends by waiting for the device
     bool lays_out_convolutions = false;  ///< a compiler runs them on NHWC data where that pays
     bool engine = false;                 ///< all kernels are the engine's own, weights come back once a pass
+    bool copies_inputs = false;          ///< a graph reads its inputs from its own buffers, where each run copies them
+    bool resizes_volumes_by_index = false;  ///< nearest neighbours in five dimensions have no kernel of their own
+    bool joins_contrib_nodes = false;       ///< a com.microsoft node is one dispatch, however many kernels it launches
     std::span<const FusedAttention> fused_attention{};  ///< in the order in which the engine prefers them
     std::optional<HostKind> host_kind{};  ///< one host cost for everything (a compiled engine, a CUDA graph)
 };

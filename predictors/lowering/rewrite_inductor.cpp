@@ -197,10 +197,11 @@ class Grouping {
                  .inputs = {},
                  .outputs = {},
                  .attributes = {{"function", std::string(fused_function)}, {std::string(generated), std::int64_t{1}}}};
-        std::vector<std::int64_t> full;
+        std::vector<std::int64_t> full, looked_up;
         bool by_parameter = false;
         for (const OpId member : members_[leader]) {
             const Op& op = graph_.ops[member];
+            append_lookups(graph_, op, looked_up);
             by_parameter = by_parameter || reads_parameter(op);
             fused.source += (fused.source.empty() ? "triton: " : "+") + op.source;
             for (const TensorId input : op.inputs) {
@@ -223,6 +224,7 @@ class Grouping {
         }
         if (fused.outputs.empty()) fused.outputs = last.outputs;
         if (by_parameter) fused.attributes.push_back({std::string(parameter_operand), std::int64_t{1}});
+        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
         if (!full.empty()) fused.attributes.push_back({std::string(full_outputs), std::move(full)});
         return fused;
     }
@@ -245,6 +247,25 @@ class Grouping {
 };
 
 }  // namespace
+
+void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs) {
+    if (op.kind != OpKind::embedding && op.kind != OpKind::gather) return;
+    if (op.inputs.empty() || op.inputs[0] == no_tensor || op.outputs.empty()) return;
+    TensorId rows = op.outputs[0];
+    const Tensor& table = graph.tensors[op.inputs[0]];
+    const TensorId indices = op.inputs.size() > 1 ? op.inputs[1] : no_tensor;
+    // A bag reads more rows than it writes.
+    if (op.kind == OpKind::embedding && indices != no_tensor && table.known_shape && table.shape.size() > 1 &&
+        graph.tensors[indices].known_shape && !is_float(graph.tensors[indices].dtype)) {
+        Tensor read{.name = op.name + "/rows", .dtype = table.dtype};
+        read.shape = graph.tensors[indices].shape;
+        read.shape.insert(read.shape.end(), table.shape.begin() + 1, table.shape.end());
+        rows = static_cast<TensorId>(graph.tensors.size());
+        graph.tensors.push_back(std::move(read));
+    }
+    pairs.push_back(static_cast<std::int64_t>(op.inputs[0]));
+    pairs.push_back(static_cast<std::int64_t>(rows));
+}
 
 void fuse_into_readers(Graph& graph) {
     Grouping(graph).rewrite();

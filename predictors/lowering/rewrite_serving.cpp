@@ -75,7 +75,7 @@ std::vector<Run> runs_between_contractions(const Graph& graph) {
 /// Makes one kernel of the run: `before` and `after` receive the views that stay, `fused` the kernel.
 class RunFusion {
   public:
-    RunFusion(const Graph& graph, const std::vector<int>& readers, Run run)
+    RunFusion(Graph& graph, const std::vector<int>& readers, Run run)
         : graph_(graph), readers_(readers), run_(run), computed_(graph.tensors.size(), false) {}
 
     void append_to(std::vector<Op>& ops) {
@@ -85,6 +85,7 @@ class RunFusion {
         const Op* last = nullptr;
         bool norm = false, gates = false;
         std::size_t kernels = 0;
+        std::vector<std::int64_t> looked_up;
         for (OpId id = run_.first; id < run_.end; ++id) {
             const Op& op = graph_.ops[id];
             for (const TensorId input : op.inputs) {
@@ -103,6 +104,7 @@ class RunFusion {
             }
             for (const TensorId output : op.outputs) computed_[output] = true;
             written.insert(written.end(), op.outputs.begin(), op.outputs.end());
+            append_lookups(graph_, op, looked_up);
             last = &op;
             norm = norm || is_norm(op);
             gates = gates || is_gate(op);
@@ -123,6 +125,7 @@ class RunFusion {
                  .module = last->module,
                  .inputs = without_parts(read),
                  .attributes = {{"function", std::string(fused_function)}}};
+        if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
         if (norm) {
             fused.attributes.push_back({std::string(token_kernel), std::string("norm")});
         } else if (gates) {
@@ -173,7 +176,7 @@ class RunFusion {
         return whole;
     }
 
-    const Graph& graph_;
+    Graph& graph_;
     const std::vector<int>& readers_;
     Run run_;
     std::vector<bool> computed_;

@@ -21,6 +21,8 @@ inline constexpr std::string_view paged = "paged";
 /// Attribute of a fused operator that libraries have a kernel of one block per token for: "norm" or "gated".
 inline constexpr std::string_view token_kernel = "token_kernel";
 
+/// Attribute of a fused operator that looks values up: pairs of a table and a tensor as large as what is read of it.
+inline constexpr std::string_view lookups = "lookups";
 /// Attribute of a fused operator whose kernel a compiler generated: it casts what it reads and writes.
 inline constexpr std::string_view generated = "generated";
 /// Attribute of such an operator that takes a parameter as an operand like others: under autocast its results are f32.
@@ -55,6 +57,13 @@ void write_out_group_norm(Graph& graph);
 /// Folds a batch norm into the convolution or linear layer that feeds it alone: a bias remains.
 /// Source: ONNX Runtime, ConvBNFusion; TensorRT, layer fusion "convolution and scale".
 void fold_batch_norm(Graph& graph);
+
+/// Whether both operators are parts of one com.microsoft node of an ONNX file.
+[[nodiscard]] bool are_one_node(const Op& a, const Op& b);
+/// Makes one kernel of the operators of a com.microsoft node that move data one after the other: the pieces of packed
+/// queries, keys and values with their heads in front. Source: ONNX Runtime, contrib_ops/cuda/bert (LaunchTransposeQkv,
+/// AddBiasTransposeQKV, LaunchTransCtx).
+void join_movement_of_nodes(Graph& graph);
 
 /// Makes one transposition of two that follow each other. Source: ONNX Runtime, transpose_optimization.
 void merge_transposes(Graph& graph);
@@ -131,6 +140,9 @@ void fold_quantization(Graph& graph);
 
 /// Gives operators the names of TensorRT's layers (IEngineInspector, trtexec --dumpProfile).
 void name_engine_layers(Graph& graph);
+
+/// Adds the tables that `op` looks up to the pairs of `lookups`.
+void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs);
 
 /// Joins pointwise operators, norms, softmax and reductions with those that read them, through views, where no other
 /// kernel has to run in between. What a library call leaves to do (a convolution's bias) joins too.

@@ -60,6 +60,7 @@ struct Kernel {
     Precision operands = Precision::fp32;  ///< see kernels::GemmShape
     bool engine = false;                   ///< see kernels::MemoryShape
     bool whole_heads = false;              ///< see kernels::AttentionShape
+    bool divides_coordinates = false;      ///< a resize whose threads find each coordinate of an output by division
     OperatorPart part = OperatorPart::whole;
     std::int64_t longest = 0;       ///< see LaunchCondition
     bool dot_products = false;      ///< see kernels::GemmShape
@@ -86,6 +87,9 @@ struct Launch {
     std::uint32_t module_calls = 0;  ///< nn.Module calls that begin right before it
     std::uint32_t list_parts = 0;    ///< tensors of the list it takes
     BlasCall blas_call = BlasCall::never;
+    std::uint32_t further_calls = 0;   ///< launches of the same dispatch beyond its first
+    bool on_host = false;              ///< the CPU computes the operator, for want of a kernel
+    std::vector<TensorId> crossing{};  ///< what is copied between host and device for it
 };
 
 /// What one framework does with a graph, in the order in which the host does it. Independent of the bound shapes.

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <string>
 #include <vector>
 
 #include "ftax/graph_builder.hpp"
@@ -96,9 +97,75 @@ TEST_CASE("a CUDA graph leaves the device time and takes the dispatch away") {
     const Graph graph = convolutions();
     const Prediction eager = predict(graph, "pytorch-eager", "t4", {{"batch", 4}});
     const Prediction captured = predict(graph, "cuda-graph", "t4", {{"batch", 4}});
-    CHECK(captured.device_s == approx(eager.device_s));
+    CHECK(captured.kernels == eager.kernels + 1);  // copies the input into the graph's buffer
+    CHECK(captured.device_s == approx(eager.device_s).epsilon(0.15));
     CHECK(captured.host_s < 0.1 * eager.host_s);
     CHECK(captured.bound != Bound::host);
+}
+
+TEST_CASE("a CUDA graph costs the host one launch, with products and nodes of any number") {
+    for (const char* framework : {"cuda-graph", "torch-compile-cuda-graph", "torch-compile-max-autotune"}) {
+        CAPTURE(framework);
+        const auto host_s = [&](int layers) {
+            GraphBuilder net("chain");
+            TensorId x = net.input("x", {"1", "1", "64"});
+            for (int i = 0; i < layers; ++i) x = net.relu(net.linear(x, 64));
+            return predict(net.finish({x}), framework, "a100-sxm4-80gb", {}).host_s;
+        };
+        CHECK(host_s(100) - host_s(1) < 1e-6);
+    }
+}
+
+TEST_CASE("short kernels take less time in a CUDA graph than one by one") {
+    GraphBuilder net("chain");
+    TensorId x = net.input("x", {"1", "1", "256"});
+    for (int i = 0; i < 12; ++i) x = net.relu(net.linear(x, 256));
+    const Graph graph = net.finish({x});
+    const PredictOptions alone{.synchronized = true};
+    const double launched = predict(graph, "torch-compile", "a100-sxm4-80gb", {}, alone).latency_s;
+    CHECK(predict(graph, "torch-compile-cuda-graph", "a100-sxm4-80gb", {}, alone).latency_s < launched);
+}
+
+TEST_CASE("a CUDA graph copies large inputs into its own buffers, but no caches") {
+    const auto extra_s = [](const std::string& name) {
+        Graph graph = parse_text_graph(R"(graph one
+input %x f32[64,1048576]
+%y f32[64,1048576] = pointwise(%x) {function="relu"}
+output %y
+)");
+        graph.tensors[graph.inputs[0]].name = name;
+        return predict(graph, "torch-compile-cuda-graph", "l40s", {}).device_s -
+               predict(graph, "torch-compile", "l40s", {}).device_s;
+    };
+    // kernelbench.csv, RMSNorm of 268 MB on an L40S: 0.9 ms more in a graph.
+    CHECK(extra_s("x") == approx(0.8e-3).epsilon(0.2));
+    CHECK(extra_s("past_key_values.0.key") == 0);
+}
+
+TEST_CASE("a fused lookup reads the rows that it needs of a table") {
+    const auto device_s = [](const std::string& rows, const std::string& bag, const char* framework) {
+        const Graph graph = parse_text_graph(
+            "graph lookup\nweight %w f16[" + rows + ",4096]\nweight %g f16[4096]\ninput %i i64[1" + bag +
+            "]\n%e f16[1,4096] = embedding(%w,%i)\n%y f16[1,4096] = rms_norm(%e,%g)\noutput %y\n");
+        return predict(graph, framework, "a100-sxm4-80gb", {}, {.precision = Precision::fp16}).device_s;
+    };
+    for (const char* framework : {"torch-compile", "torch-compile-cuda-graph"}) {
+        CAPTURE(framework);
+        CHECK(device_s("256000", "", framework) == approx(device_s("1000", "", framework)));
+        CHECK(device_s("256000", "", framework) < 10e-6);
+        CHECK(device_s("256000", ",100", framework) == approx(device_s("1000", ",100", framework)).epsilon(0.01));
+    }
+}
+
+TEST_CASE("ONNX Runtime finds the coordinates of volumes by division, slower than PyTorch by six times") {
+    const Graph graph = parse_text_graph(R"(graph volume
+input %x f32[1,128,48,48,48]
+%y f32[1,128,96,96,96] = resize(%x) {function="nearest"}
+output %y
+)");
+    // microsoft/onnxruntime issue 14596: 85.4 ms, PyTorch 14.0.
+    CHECK(predict(graph, "onnxruntime-cuda", "t4", {}).device_s == approx(85.4e-3).epsilon(0.15));
+    CHECK(predict(graph, "pytorch-eager", "t4", {}).device_s < 25e-3);
 }
 
 TEST_CASE("BetterTransformer skips padded tokens, eager does not") {
@@ -175,4 +242,19 @@ TEST_CASE("each part of a concatenation costs an eager host, an engine nothing")
     CHECK(eager_part_s > 1e-7);
     CHECK(eager_part_s < 1e-5);
     CHECK(host_s(12, "onnxruntime-cuda") == approx(host_s(2, "onnxruntime-cuda")));
+}
+
+TEST_CASE("nodes without a kernel of ONNX Runtime's CUDA provider run on the CPU, with copies both ways, and say so") {
+    const auto run = [](const std::string& source) {
+        const Graph graph = parse_text_graph(
+            "graph quantised\ninput %x f32[1024,1024]\n%a f32[1024,1024] = pointwise(%x) {function=\"relu\"} \"Relu\"\n"
+            "%q u8[1024,1024] = quantize(%a) \"" +
+            source + "\"\n%y f32[1024,1024] = dequantize(%q) \"DequantizeLinear\"\noutput %y\n");
+        return predict(graph, "onnxruntime-cuda", "t4", {});
+    };
+    const Prediction device = run("QuantizeLinear"), host = run("DynamicQuantizeLinear");
+    CHECK(device.warnings.empty());
+    REQUIRE(host.warnings.size() == 1);
+    CHECK(host.warnings[0].find("DynamicQuantizeLinear") != std::string::npos);
+    CHECK(host.latency_s - device.latency_s > (4 + 1) * 1024 * 1024 / 12e9);  // four bytes down, one up
 }

@@ -30,6 +30,15 @@ TEST_CASE("rates are datasheet times sustained shares") {
     CHECK(half.fp32_flops_per_s == fp32.flops_per_s);
 }
 
+TEST_CASE("int8 of half a GA100's operations per SM and clock sustains a larger share of them") {
+    for (const char* full : {"a30", "a100-sxm4-80gb", "jetson-agx-orin-64gb", "t4", "rtx-4090"})
+        CHECK(narrow_share(device_spec(full), MathPath::int8_tensor) == 1);
+    for (const char* half : {"a10", "a2", "l4", "rtx-2000-ada"}) {
+        CHECK(narrow_share(device_spec(half), MathPath::int8_tensor) > 1);
+        CHECK(narrow_share(device_spec(half), MathPath::fp16_tensor) == 1);
+    }
+}
+
 TEST_CASE("a path the device lacks runs at the rate of its CUDA cores") {
     const DeviceSpec& p4 = device_spec("p4");
     const auto p = initial(p4);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "predictors/lowering/rewrites.hpp"
@@ -159,4 +160,39 @@ input %x f32[2,3,4]
     Graph shared = parse_text_graph(two + "output %y\noutput %a\n");
     rewrites::merge_transposes(shared);
     CHECK(shared.ops.size() == 2);
+}
+
+TEST_CASE("a com.microsoft node moves packed queries, keys and values in one kernel and is one dispatch") {
+    Graph graph = parse_text_graph(R"(
+input %x f16[2,128,768]
+weight %w f16[2304,768]
+%p f16[2,128,2304] = linear(%x, %w) "com.microsoft::Attention"
+%a f16[2,128,768] = slice(%p) {axes=[2] step=[1]} "com.microsoft::Attention"
+%b f16[2,128,768] = slice(%p) {axes=[2] step=[1]} "com.microsoft::Attention"
+%c f16[2,128,12,64] = reshape(%a) "com.microsoft::Attention"
+%d f16[2,12,128,64] = transpose(%c) {perm=[0,2,1,3]} "com.microsoft::Attention"
+%e f16[2,128,12,64] = reshape(%b) "com.microsoft::Attention"
+%f f16[2,12,128,64] = transpose(%e) {perm=[0,2,1,3]} "com.microsoft::Attention"
+%g f16[2,12,128,64] = attention(%d, %f, %f) "com.microsoft::Attention"
+%h f16[2,128,12,64] = transpose(%g) {perm=[0,2,1,3]} "com.microsoft::Attention"
+%y f16[2,128,768] = reshape(%h) "com.microsoft::Attention"
+output %y
+)");
+    graph.format = "onnx";
+    for (Op& op : graph.ops) op.name = "/layer/Attention" + (op.kind == OpKind::linear ? "" : "/" + op.name);
+    rewrites::join_movement_of_nodes(graph);
+    CHECK(kinds(graph) == std::vector{OpKind::linear, OpKind::copy, OpKind::attention, OpKind::copy});
+    CHECK(graph.ops[1].inputs.size() == 1);
+    CHECK(graph.ops[1].outputs.size() == 2);
+
+    const PredictOptions half{.precision = Precision::fp16};
+    const auto predicted = [&](const char* framework, const char* device) {
+        return Predictor(graph, device_profile(device), {.framework = framework}, half).explain({});
+    };
+    const Explanation turing = predicted("onnxruntime-cuda", "t4"),
+                      volta = predicted("onnxruntime-cuda", "v100-pcie-16gb");
+    CHECK(turing.launches.size() == 2);  // the run and one node
+    CHECK(turing.prediction.kernels == 4);
+    CHECK(volta.launches.size() == 2);
+    CHECK(volta.prediction.kernels == 6);  // two products and a softmax
 }
