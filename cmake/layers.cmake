@@ -37,7 +37,7 @@ include(cmake/embed.cmake)
 
 ftax_sources(core_sources
     src/core/
-        expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
+        control_flow.cpp expression.cpp expression_parser.cpp factors.cpp graph.cpp graph_builder.cpp near_names.cpp
         operands.cpp precision.cpp size_checks.cpp strides.cpp text_graph.cpp types.cpp work.cpp work_polynomial.cpp
     src/core/canonical/
         activations.cpp canonical.cpp layers.cpp norms.cpp
@@ -66,7 +66,7 @@ if(FTAX_BUILD_TORCH)
 endif()
 ftax_sources(graphs_sources
     graphs/
-        control_flow.cpp file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
+        file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
     graphs/aten/
         aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp

@@ -137,12 +137,6 @@ class Liveness {
 
 }  // namespace
 
-bool is_cache_name(std::string_view name) {
-    const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-    return holds("past_key") || holds("key_cache") || holds("value_cache") || holds("kv_cache") ||
-           (holds("cache") && (holds("key") || holds("value")));
-}
-
 MemoryUse memory_use(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,
                      const FrameworkModel& framework, const DeviceSpec& device) {
     MemoryUse use = Liveness(graph, schedule, bound).sum();

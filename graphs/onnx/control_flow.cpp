@@ -1,4 +1,4 @@
-#include "graphs/control_flow.hpp"
+#include "src/core/control_flow.hpp"
 
 #include <fmt/format.h>
 

@@ -96,6 +96,7 @@ void Construction::spend(std::uint64_t units, std::string_view node) {
 }
 
 bool Construction::is_folded(TensorId tensor) const {
+    if (tensor == no_tensor) return false;
     const TensorRole role = graph.tensors[tensor].role;
     return role == TensorRole::constant || role == TensorRole::weight;
 }

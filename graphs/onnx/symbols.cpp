@@ -46,7 +46,7 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
 bool is_open(std::string_view text) {
     constexpr std::array<std::string_view, 5> words{"none", "null", "nan", "unknown", "any"};
     if (text.starts_with('-') || is_one_of(words, text)) return true;
-    return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c); });
+    return text.size() <= 3 && std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c); });
 }
 
 /// An identifier that keeps the dots, which names in shape expressions may have.

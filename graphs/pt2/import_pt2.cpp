@@ -11,7 +11,7 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
-#include "graphs/control_flow.hpp"
+#include "src/core/control_flow.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "src/io/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"

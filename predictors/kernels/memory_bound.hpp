@@ -267,7 +267,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         // Source: microsoft/onnxruntime issue 14596: 85.4 ms for 113 million outputs of five dimensions on a T4.
         constexpr double cycles_per_coordinate = 9.6;
         if (shape.coordinates > 0)
-            work_s = T(cycles_per_coordinate * shape.coordinates * static_cast<double>(shape.elements) / sm_hertz);
+            work_s = cycles_per_coordinate * shape.coordinates * static_cast<double>(shape.elements) / sm_hertz;
     } else if (shape.cls == MemoryClass::group_norm) {
         traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }

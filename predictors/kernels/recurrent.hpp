@@ -53,7 +53,7 @@ inline KernelPlan plan(const RecurrentShape& s, const DeviceRates& device) {
         plan.memory_s = gates * s.element_bytes / device.bandwidth_bytes_per_s;
     } else {
         plan.memory_s = steps * std::max({1.0, shared / recurrent::stream_sequences, of_an_sm}) * bytes /
-                        recurrent::stream_bytes_per_clock * device.boost_clock_hz;
+                        (recurrent::stream_bytes_per_clock * device.boost_clock_hz);
     }
     plan.seconds = plan.floor_s + (plan.compute_s < plan.memory_s ? plan.memory_s : plan.compute_s);
     plan.power_limited_s = power_limited_seconds(plan.seconds, 0.0);

@@ -14,7 +14,6 @@
 #include "predictors/lowering/math_path.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "predictors/lowering/type_assignment.hpp"
-#include "predictors/memory.hpp"
 #include "src/core/operands.hpp"
 
 namespace ftax {

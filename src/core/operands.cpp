@@ -212,4 +212,10 @@ RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent
     return d;
 }
 
+bool is_cache_name(std::string_view name) {
+    const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    return holds("past_key") || holds("key_cache") || holds("value_cache") || holds("kv_cache") ||
+           (holds("cache") && (holds("key") || holds("value")));
+}
+
 }  // namespace ftax

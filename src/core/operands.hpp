@@ -64,4 +64,8 @@ struct RecurrentDimensions {
 [[nodiscard]] RecurrentDimensions recurrent_dimensions(const Graph& graph, const Op& recurrent,
                                                        const BoundShapes& bound);
 
+/// Whether a tensor of that name holds keys or values of earlier tokens: as config.json models, optimum's ONNX files
+/// ("past_key_values.0.key") and exported caches of transformers ("key_cache_0", "layers_0_keys") call them.
+[[nodiscard]] bool is_cache_name(std::string_view name);
+
 }  // namespace ftax

@@ -33,22 +33,28 @@ Value error_value(double predicted, double measured) {
     return shown(fmt::format("{:+.1f} %", 100 * (predicted / measured - 1)));
 }
 
-Json crossover_json(const CrossoverReport& report) {
-    Json json = {{"searched_to", report.largest}, {"batch", nullptr}};
-    if (!report.crossover) {
-        json["bound"] = name_of(report.bound);
-        return json;
-    }
-    const Crossover& crossover = *report.crossover;
-    json["batch"] = crossover.batch;
-    json["low"] = crossover.low;
-    json["high"] = crossover.high;
-    json["host_s"] = crossover.host_s;
-    json["causes"] = Json::array();
+Json crossover_json(const Crossover& crossover) {
+    Json json = {{"batch", crossover.batch},   {"low", crossover.low},
+                 {"high", crossover.high},     {"gpu_waits", crossover.gpu_waits_above ? "above" : "below"},
+                 {"host_s", crossover.host_s}, {"causes", Json::array()}};
     for (const HostCause& cause : crossover.causes) {
         json["causes"].push_back(
             {{"kind", name_of(cause.kind)}, {"operations", cause.operations}, {"host_s", cause.host_s}});
     }
+    return json;
+}
+
+/// The first crossover, with the others in `further`.
+Json crossovers_json(const CrossoverReport& report) {
+    Json json = {{"searched_to", report.largest}, {"batch", nullptr}};
+    if (report.crossovers.empty()) {
+        json["bound"] = name_of(report.bound);
+        return json;
+    }
+    json.update(crossover_json(report.crossovers.front()));
+    json["further"] = Json::array();
+    for (std::size_t i = 1; i < report.crossovers.size(); ++i)
+        json["further"].push_back(crossover_json(report.crossovers[i]));
     return json;
 }
 
@@ -234,7 +240,7 @@ std::string to_json(const PredictionReport& report) {
                     "warp_occupancy coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
                     "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s")
             .json();
-    if (report.crossover) json["crossover"] = crossover_json(*report.crossover);
+    if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
     json["warnings"] = report.warnings;
     return to_text(json);

@@ -299,7 +299,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
             fmt::format("no anchor row was measured with {} on {}: they describe the GPU{}", framework.framework, slug,
                         known->cpus.empty() ? ", not its host" : " and the CPU, not what the framework costs on it"));
     }
-    framework = anchored_as(std::move(framework), *known, framework.framework, "");
+    framework = anchored_as(framework, *known, framework.framework, "");
     for (std::string& warning : warnings) {  // those of its host stand there without the host's name
         const bool told = std::any_of(framework.warnings.begin(), framework.warnings.end(),
                                       [&](const std::string& one) { return warning.ends_with(one); });

@@ -215,6 +215,7 @@ TEST_CASE("rows of language models anchor ftax generate and validate") {
     CHECK(total("8", slower) > 1.05 * total("8", ""));
     const auto validated = run_ftax({"validate", slower, "--anchor", slower, "--json", "-"});
     REQUIRE_MESSAGE(validated.exit_code == 0, validated.errors);
-    CHECK(nlohmann::json::parse(validated.output)["overall"]["mape"].get<double>() < 0.12);
+    // The only row is left out of its own anchors.
+    CHECK(nlohmann::json::parse(validated.output)["overall"]["mape"].get<double>() == approx(1 - 1 / 1.3));
     CHECK(total("1", rows("h100-sxm5-80gb", 1.3)) == approx(before));  // of another card
 }

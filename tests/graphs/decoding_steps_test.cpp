@@ -25,10 +25,11 @@ const std::string sizes =
     R"("intermediate_size":640,"num_key_value_heads":2)";
 
 Graph family(const std::string& model_type) {
-    const std::string own = model_type == "gpt2"    ? R"("n_embd":256,"n_layer":2,"n_head":8,"n_positions":1024,)"
-                            : model_type == "qwen3" ? R"("head_dim":64,)"
-                                                    : "";
-    return import_config("{\"model_type\":\"" + model_type + "\"," + own + sizes + "}", "config.json", model_type);
+    const std::string own =
+        model_type == "gpt2"
+            ? R"("dtype":"float16","n_embd":256,"n_layer":2,"n_head":8,"n_positions":1024,"vocab_size":1000)"
+            : (model_type == "qwen3" ? R"("head_dim":64,)" : "") + sizes;
+    return import_config("{\"model_type\":\"" + model_type + "\"," + own + "}", "config.json", model_type);
 }
 
 Graph exported(const std::string& name) {

@@ -55,6 +55,7 @@ TEST_CASE("the batch is followed where it is no whole dimension, and where const
     const std::string rows = R"(graph rows
 input %x f32[B,16,32]
 weight %w f32[64,32]
+weight %v f32[32,64]
 %0 f32[16,B,32]{32,512,1} = transpose(%x) {perm=[1,0,2]}
 %1 f32[16*B,32] = reshape(%0)
 %2 f32[16*B,64] = linear(%1, %w)
@@ -62,7 +63,8 @@ weight %w f32[64,32]
 %4 f32[16,8*B,8] = reshape(%3)
 %5 f32[16,8*B,8] = softmax(%4) {axis=2}
 %6 f32[16*B,64] = reshape(%5)
-output %6
+%7 f32[16*B,32] = linear(%6, %v)
+output %7
 )";
     const std::string joined = R"(graph joined
 input %x f32[B,4,8]

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <onnx/onnx_pb.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,17 @@ using namespace ftax::test;
 
 namespace {
 
-/// Numbers of the outputs that are tensors: sequences have no one shape to compare.
+/// Numbers of the outputs that are tensors: sequences have no one shape to compare. Empty for models of training and of
+/// text, whose operators have no rule.
 std::vector<std::size_t> tensor_outputs(const std::string& bytes) {
+    static const std::set<std::string> without_a_rule{
+        "Adagrad", "Adam", "Gradient", "Momentum", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+        "StringNormalizer", "TfIdfVectorizer"};
     ::onnx::ModelProto model;
     REQUIRE(model.ParseFromString(bytes));
+    for (const auto& node : model.graph().node()) {
+        if (without_a_rule.contains(node.op_type())) return {};
+    }
     std::vector<std::size_t> result;
     for (int i = 0; i < model.graph().output_size(); ++i) {
         if (!model.graph().output(i).type().has_tensor_type()) return {};

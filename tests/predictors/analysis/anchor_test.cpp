@@ -100,10 +100,10 @@ TEST_CASE("rows of several hosts share the card, not the scalars") {
     for (const double scale : {1.0, 2.0}) {
         const std::string host = std::to_string(scale);
         rows.push_back(row("resnet18", scale, 5e-6, 1));
-        rows.back().host = host;
+        rows.back().host = rows.back().machine = host;
         // The device decides these, and takes 1.3 times as long as predicted.
         rows.push_back({.measured_s = 1.3 * 80e-3, .host_s = 8e-3, .calls = 1, .device_s = 80e-3, .model = host});
-        rows.back().host = host;
+        rows.back().host = rows.back().machine = host;
     }
     const Conditioned found = condition(rows, prior);
     REQUIRE(found.hosts.size() == 2);

@@ -27,8 +27,15 @@ TEST_CASE("host and device are equal at every crossing of random curves, and kee
     int crossings = 0, reversed = 0, several = 0;
     for (int round = 0; round < 300; ++round) {
         CAPTURE(round);
-        const Curve host{between(1e-3, 1e-1), between(1e-6, 1e-3), between(0.3, 1), 1};
-        const Curve device{between(1e-4, 1e-1), between(1e-6, 1e-2), between(0.3, 1), between(1, 3)};
+        Curve host{between(1e-3, 1e-1), between(1e-6, 1e-3), between(0.3, 1), 1};
+        Curve device{between(1e-4, 1e-1), between(1e-6, 1e-2), between(0.3, 1), between(1, 3)};
+        if (round % 3 == 0) {  // a straight host meets a device whose time flattens at two batches
+            device = {between(1e-4, 1e-2), between(1e-3, 1e-2), 0.5, 1};
+            const double first = std::round(between(4, 40)), second = std::round(between(400, 3000));
+            host.power = 1;
+            host.slope = (device(second) - device(first)) / (second - first);
+            host.constant = device(first) - host.slope * first;
+        }
         const auto sides = [&](std::int64_t at) {
             const auto batch = static_cast<double>(at);
             return TwoSides{host(batch), device(batch)};

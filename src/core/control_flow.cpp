@@ -1,4 +1,4 @@
-#include "graphs/control_flow.hpp"
+#include "src/core/control_flow.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t most_warnings = 100;  ///< a hostile file must not fill memory with complaints
 
 void warn(Graph& graph, std::string message) {
-    if (graph.warnings.size() < most_warnings) warn(graph, std::move(message));
+    if (graph.warnings.size() < most_warnings) graph.warnings.push_back(std::move(message));
 }
 
 }  // namespace
