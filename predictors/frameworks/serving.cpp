@@ -24,18 +24,18 @@ constexpr LoweringTraits serving{
     .serves_sequences = true,
     .synchronizes_runs = true};
 
-constexpr LoweringTraits vllm_traits = [] {
+constexpr LoweringTraits vllm_eager_traits = [] {
     LoweringTraits traits = serving;
-    // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
-    traits.captures_decoding_from = 3;
     traits.most_captured_sequences = 256;  // Source: vLLM, _BATCH_SIZES_TO_CAPTURE
     traits.evicts_sequences = true;  // Source: vLLM, preemption by recomputation; TensorRT-LLM: GUARANTEED_NO_EVICT
+    traits.module_calls = true;
     return traits;
 }();
-constexpr LoweringTraits vllm_eager_traits = [] {
-    LoweringTraits traits = vllm_traits;
-    traits.captures_decoding_from.reset();
-    traits.module_calls = true;
+constexpr LoweringTraits vllm_traits = [] {
+    LoweringTraits traits = vllm_eager_traits;
+    // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
+    traits.captures_decoding_from = 3;
+    traits.module_calls = false;
     return traits;
 }();
 constexpr LoweringTraits tensorrt_llm_traits = [] {

@@ -6,7 +6,6 @@
 
 #include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
-#include "src/core/size_checks.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -17,6 +16,22 @@ const AttributeValue* find_attribute(const Op& op, std::string_view name) {
         if (attribute.name == name) return &attribute.value;
     }
     return nullptr;
+}
+
+/// Throws Error{model} naming the operator whose sizes the binding makes unequal.
+void check_sizes(const Graph& graph, const BoundShapes& bound) {
+    for (const SizeCheck& check : graph.size_checks) {
+        const std::int64_t is = bound[check.is], must_be = bound[check.must_be];
+        if (is == must_be || (check.or_one && is == 1)) continue;
+        const auto print = [&](Expression e, std::int64_t value) {
+            return graph.expressions.constant_value(e) ? std::to_string(value)
+                                                       : fmt::format("{} = {}", graph.expressions.to_string(e), value);
+        };
+        throw Error(ErrorCode::model,
+                    fmt::format("{}: {}: {} and {} must be equal; the model holds a size of its export, export it with "
+                                "dynamic dimensions",
+                                graph.name, check.op, print(check.is, is), print(check.must_be, must_be)));
+    }
 }
 
 }  // namespace

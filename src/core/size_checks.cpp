@@ -125,19 +125,4 @@ void find_size_checks(Graph& graph) {
     SizeChecks(graph).run();
 }
 
-void check_sizes(const Graph& graph, const BoundShapes& bound) {
-    for (const SizeCheck& check : graph.size_checks) {
-        const std::int64_t is = bound[check.is], must_be = bound[check.must_be];
-        if (is == must_be || (check.or_one && is == 1)) continue;
-        const auto print = [&](Expression e, std::int64_t value) {
-            return graph.expressions.constant_value(e) ? std::to_string(value)
-                                                       : fmt::format("{} = {}", graph.expressions.to_string(e), value);
-        };
-        throw Error(ErrorCode::model,
-                    fmt::format("{}: {}: {} and {} must be equal; the model holds a size of its export, export it with "
-                                "dynamic dimensions",
-                                graph.name, check.op, print(check.is, is), print(check.must_be, must_be)));
-    }
-}
-
 }  // namespace ftax
