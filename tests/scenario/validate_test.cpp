@@ -180,7 +180,7 @@ TEST_CASE("a row names its model as every command does: a path, a folder, a name
     const auto json = nlohmann::json::parse(outcome.output);
     std::set<std::string> predicted;
     for (const auto& group : json["groups"]) predicted.insert(group["group"]["model"]);
-    for (const auto& [model, found] : models) CHECK_MESSAGE(predicted.contains(model) == found, model);
+    for (const auto& entry : models) CHECK_MESSAGE(predicted.contains(entry.first) == entry.second, entry.first);
     const ProgramRun other =
         run_ftax({"validate", folder.write("passes.csv", passes), "--models", folder.file(""), "--json", "-"});
     CHECK_MESSAGE(nlohmann::json::parse(other.output)["overall"]["rows"] == 4, other.output);
