@@ -109,7 +109,8 @@ ftax_sources(predictors_sources
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
         pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
-        anchor.cpp components.cpp crossings.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp widen.cpp
+        anchor.cpp components.cpp crossings.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp serving.cpp
+        step_table.cpp widen.cpp
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
@@ -195,7 +196,7 @@ ftax_sources(report_sources
         breakdown.cpp chart.cpp chart_style.cpp columns.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
         device_report.cpp explorer_page.cpp generation_page.cpp generation_report.cpp headroom_report.cpp latency_chart.cpp
         launch_report.cpp markup.cpp model_report.cpp page.cpp
-        prediction_page.cpp prediction_report.cpp prediction_sections.cpp quantities.cpp roofline.cpp
+        prediction_page.cpp prediction_report.cpp prediction_sections.cpp quantities.cpp roofline.cpp serving_report.cpp
         stream_report.cpp symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
         units.cpp validation_chart.cpp validation_page.cpp validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
@@ -215,7 +216,7 @@ endif()
 ftax_sources(scenario_sources
     src/scenario/
         arguments.cpp branches.cpp generation.cpp language_rows.cpp locate_model.cpp machine_rows.cpp model_rows.cpp notices.cpp
-        row_predictor.cpp scenario.cpp validation.cpp)
+        row_predictor.cpp scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt
            ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp ${PROJECT_SOURCE_DIR}/src/scenario/model_rows.cpp)
@@ -224,7 +225,7 @@ ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp
         devices.cpp doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
-        nas.cpp options.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp validate.cpp
+        nas.cpp options.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})
 list(FILTER cli_alone INCLUDE REGEX "/(calibrate|fit|verbs)\\.cpp$")

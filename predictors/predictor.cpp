@@ -139,14 +139,13 @@ struct Predictor::State {
     std::int64_t sequences = 1;  ///< that each forward call serves
     bool captured = false;       ///< the forward call is one CUDA graph
 
-    bool predates_capture() const { return options.libraries.vllm < model.traits.captures_decoding_from.value_or(0); }
-
     PlannedKernel all_reduce(const Op& op) const {
         const TensorId sum = op.outputs[0];
         const double bytes =
             static_cast<double>(element_count(graph.tensors[sum], bound)) * bits_of(schedule.storage[sum]) / 8;
         PlannedKernel planned;
-        const bool own_kernels = model.traits.serves_sequences && !predates_capture();
+        const bool own_kernels =
+            model.traits.serves_sequences && options.libraries.engine >= model.traits.sums_by_itself_from;
         const auto sum_s = own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s;
         planned.seconds =
             sum_s(bytes, op.integer("ranks", 1),
@@ -201,7 +200,7 @@ struct Predictor::State {
         const auto batch = bindings.find("batch");
         const auto seq = bindings.find("seq");
         sequences = batch == bindings.end() ? 1 : batch->second;
-        captured = model.traits.captures_decoding_from && !predates_capture() && seq != bindings.end() &&
+        captured = has(options.libraries, model.traits.captures_decoding_from) && seq != bindings.end() &&
                    seq->second == 1 && sequences <= model.traits.most_captured_sequences &&
                    device.device.compute_capability_major >= model.traits.captures_from_capability_major;
     }

@@ -79,7 +79,12 @@ class Generator {
     /// The most sequences of that length that fit into the memory, whatever the batch; 0: not even one.
     [[nodiscard]] std::int64_t largest_batch(const GenerationRequest& request);
     [[nodiscard]] MemoryUse memory(const GenerationRequest& request);
+    /// The memory of an engine that computes `tokens` in a step, with keys and values of one sequence of that length.
+    [[nodiscard]] MemoryUse serving_memory(std::int64_t tokens, std::int64_t length);
+    /// What engines leave alone is not among it.
+    [[nodiscard]] double usable_bytes() const;
 
+    [[nodiscard]] const DeviceSpec& device() const { return predictor_.device().device; }
     [[nodiscard]] Predictor& predictor() { return predictor_; }
     /// Of the passes behind the first, which find an encoder's results in the cache.
     [[nodiscard]] Predictor& decoder() { return steps_ ? *steps_ : predictor_; }

@@ -168,6 +168,20 @@ MemoryUse Generator::memory(const GenerationRequest& request) {
     return use;
 }
 
+MemoryUse Generator::serving_memory(std::int64_t tokens, std::int64_t length) {
+    MemoryUse use = decoder().memory(pass({}, 1, 1, length - 1));
+    const MemoryUse prompt = predictor_.memory(pass({}, 1, tokens, 0));
+    use.activations_bytes = std::max(use.activations_bytes, prompt.activations_bytes);
+    use.weights_bytes = std::max(use.weights_bytes, prompt.weights_bytes);
+    return use;
+}
+
+double Generator::usable_bytes() const {
+    // Engines leave a tenth of the memory alone. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
+    // kv_cache_free_gpu_mem_fraction.
+    return (traits_->serves_sequences ? 0.9 : 1.0) * device().memory_bytes;
+}
+
 std::int64_t Generator::largest_batch(const GenerationRequest& request) {
     GenerationRequest one = request;
     one.batch = 1;
@@ -179,10 +193,7 @@ std::int64_t Generator::find_largest_batch(const GenerationRequest& request) {
     const auto fits = [&](std::int64_t batch) {
         GenerationRequest other = request;
         other.batch = batch;
-        const MemoryUse use = memory(other);
-        // Engines leave a tenth of the memory alone. Source: vLLM, gpu_memory_utilization; TensorRT-LLM,
-        // kv_cache_free_gpu_mem_fraction.
-        return use.total_bytes() <= (traits_->serves_sequences ? 0.9 : 1.0) * use.capacity_bytes;
+        return memory(other).total_bytes() <= usable_bytes();
     };
     if (!fits(1)) return 0;
     std::int64_t below = 1;

@@ -36,6 +36,7 @@ constexpr const FrameworkModel* models[] = {&pytorch_eager,
                                             &vllm,
                                             &vllm_eager,
                                             &tensorrt_llm,
+                                            &sglang,
                                             &llama_cpp};
 
 /// The framework of that name, whatever its case and punctuation; nullptr where there is none.

@@ -63,9 +63,15 @@ FrameworkProfile framework_profile(const FrameworkModel&& temporary) = delete;
 /// framework's rules; empty where some do.
 [[nodiscard]] std::string_view unmeasured_family(const FrameworkModel& model, const Graph& graph);
 
-/// Whether runs wait for one another: asked for, or the framework's way.
+/// Whether the version of the libraries has what a framework does `from` a version on.
+[[nodiscard]] inline bool has(const LibraryVersions& libraries, const std::optional<int>& from) {
+    return from && libraries.engine >= *from;
+}
+
+/// Whether runs wait for one another: asked for, or the framework's way. An engine that schedules ahead never waits.
 [[nodiscard]] inline bool synchronizes_runs(const FrameworkModel& model, const PredictOptions& options) {
-    return options.synchronized || model.traits.synchronizes_runs;
+    return !has(options.libraries, model.traits.schedules_ahead_from) &&
+           (options.synchronized || model.traits.synchronizes_runs);
 }
 
 /// The graph in the layout asked for and as the framework's optimiser leaves it; nullopt where neither touches it.

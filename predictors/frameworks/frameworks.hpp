@@ -26,6 +26,7 @@ extern const FrameworkModel tensorrt;
 extern const FrameworkModel vllm;
 extern const FrameworkModel vllm_eager;
 extern const FrameworkModel tensorrt_llm;
+extern const FrameworkModel sglang;
 extern const FrameworkModel llama_cpp;
 extern const FrameworkModel tensorrt_onnx;
 extern const FrameworkModel onnxruntime_tensorrt;

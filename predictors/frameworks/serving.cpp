@@ -35,12 +35,34 @@ constexpr LoweringTraits vllm_traits = [] {
     LoweringTraits traits = vllm_eager_traits;
     // Source: vLLM, pull request 1926 (0.2.6, December 2023) and csrc/custom_all_reduce.cuh (0.3).
     traits.captures_decoding_from = 3;
+    traits.sums_by_itself_from = 3;
     traits.module_calls = false;
+    // Source: vLLM's release notes, V1 (0.8) and --async-scheduling (0.11, the default from 0.14 on).
+    traits.mixes_phases_from = 8;
+    traits.chunks_prompts_from = 8;
+    traits.schedules_ahead_from = 11;
+    return traits;
+}();
+// Source: SGLang's release notes, "zero-overhead batch scheduler" (0.4); --chunked-prefill-size; prompts and decoding
+// share a step with --enable-mixed-chunk only.
+constexpr LoweringTraits sglang_traits = [] {
+    LoweringTraits traits = serving;
+    traits.most_captured_sequences = 512;  // Source: SGLang, cuda_graph_max_bs of cards of 80 GB and more
+    traits.evicts_sequences = true;        // Source: SGLang, retract_decode
+    traits.captures_decoding_from = 0;
+    traits.chunks_prompts_from = 0;
+    traits.schedules_ahead_from = 4;
     return traits;
 }();
 constexpr LoweringTraits tensorrt_llm_traits = [] {
     LoweringTraits traits = serving;
     traits.host_kind = HostKind::engine;
+    // Source: TensorRT-LLM's release notes, in-flight batching; 1.0, the PyTorch backend with cuda_graph_config and the
+    // overlap scheduler.
+    traits.mixes_phases_from = 0;
+    traits.captures_decoding_from = 100;
+    traits.most_captured_sequences = 512;
+    traits.schedules_ahead_from = 100;
     return traits;
 }();
 // ggml's CUDA backend. Products of up to eight tokens, and all with quantised weights, are kernels of its own, the rest
@@ -104,6 +126,14 @@ const FrameworkModel tensorrt_llm{
     .rewrites = passes,
     .priors = tensorrt_llm_priors,
     // An engine's buffers for as many tokens as it was built for among it. Order of magnitude.
+    .context_bytes = 2e9,
+};
+const FrameworkModel sglang{
+    .name = "sglang",
+    .description = "SGLang 0.5: paged attention, CUDA graphs for decoding, the host schedules one step ahead",
+    .traits = sglang_traits,
+    .rewrites = passes,
+    .priors = vllm_priors,
     .context_bytes = 2e9,
 };
 const FrameworkModel llama_cpp{

@@ -53,9 +53,14 @@ struct LoweringTraits {
     /// Bytes of the weights that an SM loads in a cycle in the framework's own kernels for products of few rows, and at
     /// best in those of more; 0: the BLAS library has them all.
     double row_bytes_per_cycle = 0;
-    /// From this version on (LibraryVersions::vllm) steps of one token for each sequence are one CUDA graph, and sums
-    /// over cards are kernels of the library's own; nullopt: kernels are launched one by one.
+    /// From this version on (LibraryVersions::engine) steps of one token for each sequence are one CUDA graph;
+    /// nullopt: kernels are launched one by one.
     std::optional<int> captures_decoding_from{};
+    int sums_by_itself_from = 0;  ///< version from which sums over cards are kernels of the engine's own, not NCCL's
+    /// Version from which the host schedules step n + 1 while the device computes step n.
+    std::optional<int> schedules_ahead_from{};
+    std::optional<int> mixes_phases_from{};   ///< version from which one step holds prompts and decoding sequences
+    std::optional<int> chunks_prompts_from{};  ///< version from which the scheduler splits prompts over steps
     std::int64_t most_captured_sequences = 0;  ///< that such a graph serves
     int captures_from_capability_major = 0;    ///< devices below this compute capability are not captured
     /// Tokens of prompts that one pass takes in; 0: all prompts at once.

@@ -17,7 +17,7 @@ struct GenerateArguments : GenerationArguments {
 int run_generate(const GenerateArguments& arguments) {
     GenerationResult result = generate(arguments);
     const auto page = [&] {
-        Generator& generator = result.generators.back();
+        Generator& generator = result.models.generators.back();
         const Generation& last = result.report.rows.back().generation;
         const std::int64_t prompt = last.request.prompt;
         const auto explain = [&](Predictor& predictor, std::int64_t batch, std::int64_t seq, std::int64_t past) {

@@ -19,6 +19,7 @@ constexpr const char* closing_words = R"(Examples:
   ftax compare bert --device t4,l4 --framework pytorch-eager,torchscript --batch 1 --dim seq=64
   ftax headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128
   ftax generate llama-3-8b --device h100-sxm5-80gb --framework vllm --batch 1,8 --prompt 512 --new-tokens 128
+  ftax serve llama-3-8b --device h100-sxm5-80gb,l40s --framework vllm@0.11 --rate 5 --prompt 512 --new-tokens 128
   ftax inspect resnet50 --batch 1 --depth 1
 
 Exit status:
@@ -62,18 +63,28 @@ struct VerbSetup {
     void (*setup)(Verb app, Action& action);
 };
 constexpr VerbSetup verbs[] = {
-    {"predict", setup_predict},       {"crossover", setup_crossover},
-    {"compare", setup_compare},       {"explore", setup_explore},
-    {"headroom", setup_headroom},     {"generate", setup_generate},
-    {"inspect", setup_inspect},       {"convert", setup_convert},
-    {"validate", setup_validate},     {"devices", setup_devices},
-    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
-    {"doctor", setup_doctor},         {"nas", setup_nas},
+    {"predict", setup_predict},
+    {"crossover", setup_crossover},
+    {"compare", setup_compare},
+    {"explore", setup_explore},
+    {"headroom", setup_headroom},
+    {"generate", setup_generate},
+    {"serve", setup_serve},
+    {"inspect", setup_inspect},
+    {"convert", setup_convert},
+    {"validate", setup_validate},
+    {"devices", setup_devices},
+    {"frameworks", setup_frameworks},
+    {"profiles", setup_profiles},
+    {"doctor", setup_doctor},
+    {"nas", setup_nas},
     {"measure", setup_measure},
 #ifndef FTAX_FIT_PROGRAM  // which has them
-    {"calibrate", setup_calibrate},   {"fit", setup_fit},
+    {"calibrate", setup_calibrate},
+    {"fit", setup_fit},
 #endif
-    {"completion", setup_completion}, {"manual", setup_manual},
+    {"completion", setup_completion},
+    {"manual", setup_manual},
 };
 
 const VerbSetup* find_verb(std::string_view name) {

@@ -21,6 +21,7 @@ void setup_compare(Verb app, Action& action);
 void setup_explore(Verb app, Action& action);
 void setup_headroom(Verb app, Action& action);
 void setup_generate(Verb app, Action& action);
+void setup_serve(Verb app, Action& action);
 void setup_inspect(Verb app, Action& action);
 void setup_convert(Verb app, Action& action);
 void setup_validate(Verb app, Action& action);

@@ -5,6 +5,7 @@
 #include "src/python/bindings.hpp"
 #include "src/report/model_report.hpp"
 #include "src/scenario/generation.hpp"
+#include "src/scenario/serving.hpp"
 #include "src/scenario/validation.hpp"
 
 namespace ftax::python {
@@ -49,6 +50,42 @@ std::string generate(const std::string& model, const std::string& device, const 
     return to_json(scenario::generate(arguments).report);
 }
 
+/// The report as JSON. `options` are named as the program's.
+std::string serve(const std::string& model, const std::string& device, const std::string& framework,
+                  const std::string& precision, const std::string& cards, const std::map<std::string, double>& numbers,
+                  const std::map<std::string, std::string>& texts, const std::vector<std::string>& dims) {
+    scenario::ServingArguments a;
+    a.model.model = model;
+    a.model.dims = dims;
+    a.run.device = device;
+    a.run.framework = framework;
+    a.run.framework_given = true;
+    a.run.precision = precision;
+    a.tensor_parallel = cards;
+    const auto number = [&](const char* name, auto& value) {
+        if (const auto found = numbers.find(name); found != numbers.end())
+            value = static_cast<std::remove_reference_t<decltype(value)>>(found->second);
+    };
+    number("rate", a.rate);
+    number("concurrency", a.concurrency);
+    number("count", a.count);
+    number("prompt", a.prompt);
+    number("new_tokens", a.new_tokens);
+    number("spread", a.spread);
+    number("seed", a.seed);
+    number("slo_share", a.kept_share);
+    number("find_rate", a.find_rate);
+    number("max_num_seqs", a.max_sequences);
+    number("max_num_batched_tokens", a.max_tokens);
+    number("shared_prefix", a.shared_prefix);
+    number("max_batch", a.max_batch);
+    number("max_delay", a.max_delay_s);
+    a.requests = texts.at("requests");
+    a.level = texts.at("slo");
+    a.prices = texts.at("price");
+    return to_json(scenario::serve(a));
+}
+
 }  // namespace
 
 void bind_reports(nb::module_& module) {
@@ -56,6 +93,8 @@ void bind_reports(nb::module_& module) {
     module.def("generate_json", generate, "model"_a, "device"_a, "framework"_a, "precision"_a, "host"_a, "batches"_a,
                "prompt"_a, "new_tokens"_a, "longest_prompt"_a, "tp"_a, "price"_a, "kv_cache"_a, "kv_precision"_a,
                Release());
+    module.def("serve_json", serve, "model"_a, "device"_a, "framework"_a, "precision"_a, "tp"_a, "numbers"_a, "texts"_a,
+               "dims"_a, Release());
     module.def("validate_json", validate, "rows"_a, "anchor"_a, "models"_a, "by"_a, "profile"_a, "host_profile"_a,
                "predictions"_a, Release());
 }

@@ -36,8 +36,8 @@ std::optional<std::string> quantized_precision(const Graph& graph, const DeviceS
     return wider;
 }
 
-/// The type of the weights, as far as the device computes in it; engines take f32 weights as f16.
-/// Source: vLLM, --dtype auto.
+}  // namespace
+
 std::string precision_of(const Graph& graph, const DeviceSpec& device, const std::string& framework) {
     if (const auto quantized = quantized_precision(graph, device)) return *quantized;
     const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
@@ -49,7 +49,6 @@ std::string precision_of(const Graph& graph, const DeviceSpec& device, const std
     return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? "bf16" : "fp16";
 }
 
-/// Takes the file of anchor rows out of the arguments where it holds runs of language models.
 std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     if (run.anchor.empty()) return {};
     CsvTable table = read_csv(run.anchor);
@@ -58,14 +57,16 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     return usable_rows(read_language_measurements(std::move(table)), print_warnings);
 }
 
-Graph load_shard(const GenerationArguments& arguments, std::int64_t cards) {
+namespace {
+
+Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     constexpr std::int64_t most_cards = 64;
     if (cards > most_cards) {
         throw Error(ErrorCode::usage, fmt::format("--tp {} is more than {} cards", cards, most_cards));
     }
-    ImportOptions options = import_options(arguments.model);
+    ImportOptions options = import_options(model);
     options.tensor_parallel = static_cast<int>(cards);
-    Graph graph = ftax::load_graph(arguments.model.model, options);
+    Graph graph = ftax::load_graph(model.model, options);
     constexpr std::int64_t cards_of_machine = 8;
     if (cards > cards_of_machine) {
         graph.warnings.push_back(
@@ -91,6 +92,39 @@ void suggest_decoders(const Graph& graph) {
 
 }  // namespace
 
+Generator& GenerationModels::add(const ModelArguments& model, RunArguments& run, std::int64_t cards,
+                                 const std::vector<LanguageMeasurement>& anchors) {
+    const Graph& graph = graphs.emplace_back(load_shard(model, cards));
+    suggest_decoders(graph);
+    print_warnings(graph.warnings);
+    if (run.precision.empty()) {
+        run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
+    }
+    const Predictor built = make_predictor(graph, model, run);
+    if (cards > 1 && !model_of(built.framework()).traits.splits_tensors) {
+        throw Error(ErrorCode::usage, fmt::format("--tp {}: {} gives each card layers of its own instead of a part "
+                                                  "of every layer; there is no prediction for that",
+                                                  cards, built.framework().framework));
+    }
+    if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
+        throw Error(ErrorCode::usage, fmt::format("--tp {}: nobody knows how fast the cards of a machine with {} "
+                                                  "reach each other",
+                                                  cards, built.device().device.name));
+    }
+    PredictOptions options = run.options;
+    options.precision = parse_precision(run.precision);
+    static_cast<void>(take_version(run.framework, options.libraries));
+    DeviceProfile device = built.device();
+    FrameworkProfile framework = built.framework();
+    if (!anchors.empty()) {
+        const std::size_t known = framework.warnings.size();
+        anchor_on(framework, device, anchors, model.model, run.models);
+        print_warnings({framework.warnings.begin() + static_cast<std::ptrdiff_t>(known), framework.warnings.end()});
+    }
+    Generator& generator = generators.emplace_back(graph, std::move(device), std::move(framework), options);
+    return generator;
+}
+
 GenerationResult generate(const GenerationArguments& arguments) {
     GenerationResult result;
     result.report.dollars_per_hour =
@@ -99,37 +133,12 @@ GenerationResult generate(const GenerationArguments& arguments) {
     RunArguments run = arguments.run;
     const std::vector<LanguageMeasurement> anchors = take_language_rows(run);
     for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
-        const Graph& graph = result.graphs.emplace_back(load_shard(arguments, cards));
-        suggest_decoders(graph);
-        print_warnings(graph.warnings);
-        if (run.precision.empty()) {
-            run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
-        }
-        const Predictor built = make_predictor(graph, arguments.model, run);
-        if (cards > 1 && !model_of(built.framework()).traits.splits_tensors) {
-            throw Error(ErrorCode::usage, fmt::format("--tp {}: {} gives each card layers of its own instead of a part "
-                                                      "of every layer; there is no prediction for that",
-                                                      cards, built.framework().framework));
-        }
-        if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
-            throw Error(ErrorCode::usage, fmt::format("--tp {}: nobody knows how fast the cards of a machine with {} "
-                                                      "reach each other",
-                                                      cards, built.device().device.name));
-        }
-        PredictOptions options = run.options;
-        options.precision = parse_precision(run.precision);
-        static_cast<void>(take_version(run.framework, options.libraries));
-        DeviceProfile device = built.device();
-        FrameworkProfile framework = built.framework();
-        if (!anchors.empty()) {
-            const std::size_t known = framework.warnings.size();
-            anchor_on(framework, device, anchors, arguments.model.model, run.models);
-            print_warnings({framework.warnings.begin() + static_cast<std::ptrdiff_t>(known), framework.warnings.end()});
-        }
-        Generator& generator = result.generators.emplace_back(graph, std::move(device), std::move(framework), options);
+        Generator& generator = result.models.add(arguments.model, run, cards, anchors);
+        const Graph& graph = result.models.graphs.back();
         if (result.report.rows.empty()) result.report.run = report_on(generator.predictor(), arguments.model, run);
         std::vector<std::string>& warnings = result.report.run.warnings;
-        for (const auto* more : {&graph.warnings, &built.device().warnings, &built.framework().warnings}) {
+        for (const auto* more :
+             {&graph.warnings, &generator.predictor().device().warnings, &generator.predictor().framework().warnings}) {
             for (const std::string& warning : *more) {
                 if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
             }

@@ -10,6 +10,7 @@
 #include "ftax/precision.hpp"
 #include "ftax/version.hpp"
 #include "graphs/vary_batch.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "src/io/escape.hpp"
 #include "src/scenario/arguments.hpp"
 #include "src/scenario/notices.hpp"
@@ -173,12 +174,13 @@ void set_torch(LibraryVersions& libraries, int version) {
 }
 
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
-    constexpr int oldest_torch = 112, oldest_vllm = 2;
+    constexpr int oldest_torch = 112, oldest_engine = 2;
     const std::size_t at = framework.find('@');
     std::string name = framework_name(framework.substr(0, at));
     if (at == std::string_view::npos) return {name, std::nullopt};
     const std::string_view text = framework.substr(at + 1);
-    if (name.find("tensorrt") != std::string::npos) {
+    const bool serves = framework_model(name).traits.serves_sequences;
+    if (!serves && name.find("tensorrt") != std::string::npos) {
         const auto version = tensorrt_version(text);
         if (!version)
             throw Error(ErrorCode::usage,
@@ -189,10 +191,10 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     if (!has_versions(name))
         throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, name));
     const auto version = version_number(text);
-    if (name == "vllm") {
-        if (!version || *version < oldest_vllm)
+    if (serves) {
+        if (!version || *version < oldest_engine)
             throw Error(ErrorCode::usage, fmt::format("{}: no version from 0.2 on, as in vllm@0.2", framework));
-        libraries.vllm = *version;
+        libraries.engine = *version;
         return {name, version};
     }
     if (!version || *version < oldest_torch)

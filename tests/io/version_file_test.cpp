@@ -114,7 +114,7 @@ TEST_CASE("a version of PyTorch brings its cuDNN") {
     CHECK(scenario::take_version("pytorch-eager@2.4.1", libraries).version == 204);
     CHECK(libraries.cudnn == 9);
     CHECK(scenario::take_version("vLLM@0.2.3", libraries).version == 2);
-    CHECK(libraries.vllm == 2);
+    CHECK(libraries.engine == 2);
     CHECK(at_version(framework_profile("vllm"), 2).version == "0.2");
     CHECK(at_version(framework_profile("vllm"), 6).version == "0.3");
     for (const char* none : {"pytorch-eager@1.8", "pytorch-eager@new", "torchscript@2.4", "vllm@0.1", "vllm@old"}) {

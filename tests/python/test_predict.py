@@ -160,3 +160,14 @@ def test_a_version_of_a_framework_can_be_named():
     assert ftax.Predictor("resnet18", "t4", "pytorch-eager@2.4").framework == "pytorch-eager"
     with pytest.raises(ftax.UsageError):
         latency("pytorch-eager@new")
+
+
+def test_serve_ranks_combinations_and_counts_as_the_program_does():
+    rows = ftax.serve("llama-3-8b", ["h100-sxm5-80gb", "l40s"], "vllm@0.11", rate=5, prompt=512, new_tokens=64, slo="ttft=500ms",
+                      price=[3, 1], count=200)
+    assert [row["device"] for row in rows] == ["l40s", "h100-sxm5-80gb"]
+    assert all(row["keeps_level"] and row["ttft_p50_s"] <= row["ttft_p99_s"] for row in rows)
+    with pytest.raises(ftax.UsageError, match="rate"):
+        ftax.serve("llama-3-8b", "l40s", prompt=512, new_tokens=64)
+    with pytest.raises(TypeError, match="unexpected"):
+        ftax.serve("llama-3-8b", "l40s", rates=5)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
     "Predictor", "ProfileError", "RefusedError", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "framework",
-    "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "validate", "zoo",
+    "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "serve", "validate", "zoo",
     "__version__",
 ]
 
@@ -327,6 +327,36 @@ def generate(model: str | os.PathLike[str], device: str, framework: str = assume
         _whole("prompt", prompt), _whole("new_tokens", new_tokens), _whole("longest_prompt", longest_prompt), _wholes("tp", tp),
         price, kv_cache, kv_precision))
     rows: list[dict[str, Any]] = report["predictions"]
+    for row in rows:
+        row["warnings"] = report["warnings"] + row["warnings"]
+    for warning in dict.fromkeys(warning for row in rows for warning in row["warnings"]):
+        _warnings.warn(warning, stacklevel=2)
+    return rows
+
+
+def serve(model: str | os.PathLike[str], device: str | Iterable[str], framework: str | Iterable[str] = "vllm",
+          precision: str | Iterable[str] = "", *, tp: int | Iterable[int] = 1, requests: str | os.PathLike[str] = "", slo: str = "",
+          price: float | Iterable[float] = (), dims: dict[str, int] | None = None, **numbers: float) -> list[dict[str, Any]]:
+    """Serves requests that arrive over time: a dict per combination, the best first; as `ftax serve --json`.
+
+    One of `rate`, `concurrency` and `requests` (a CSV file) says how they come. Other `numbers`: prompt, new_tokens,
+    spread, count, seed, slo_share, find_rate, max_num_seqs, max_num_batched_tokens, shared_prefix, max_batch, max_delay
+    (seconds). `slo` is as in "ttft=500ms,tpot=50ms".
+    """
+    known = {"rate", "concurrency", "count", "prompt", "new_tokens", "spread", "seed", "slo_share", "find_rate", "max_num_seqs",
+             "max_num_batched_tokens", "shared_prefix", "max_batch", "max_delay"}
+    for name in numbers.keys() - known:
+        raise TypeError(f"serve() got an unexpected keyword argument '{name}'")
+
+    def listed(values: Any) -> str:
+        return values if isinstance(values, str) else ",".join(map(str, values)) if isinstance(values, Iterable) else str(values)
+
+    report = json.loads(_ftax.serve_json(
+        os.fspath(model), listed(device), listed(framework), listed(precision), listed(tp),
+        {name: float(value) for name, value in numbers.items()},
+        {"requests": os.fspath(requests), "slo": slo, "price": listed(price)},
+        [f"{name}={value}" for name, value in (dims or {}).items()]))
+    rows: list[dict[str, Any]] = report["rows"]
     for row in rows:
         row["warnings"] = report["warnings"] + row["warnings"]
     for warning in dict.fromkeys(warning for row in rows for warning in row["warnings"]):

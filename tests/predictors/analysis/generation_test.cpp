@@ -258,7 +258,7 @@ TEST_CASE("vLLM before CUDA graphs launches a step kernel by kernel and sums ove
     const Graph graph = model(cards);
     const auto step = [&](int version) {
         PredictOptions options{.precision = Precision::fp16};
-        options.libraries.vllm = version;
+        options.libraries.engine = version;
         Predictor vllm(graph, device_profile("a100-sxm4-40gb"), framework_profile("vllm"), options);
         return vllm.predict({{"batch", 1}, {"seq", 1}, {"past", 64}});
     };

@@ -1,0 +1,448 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <random>
+#include <string_view>
+
+#include "ftax/error.hpp"
+#include "ftax/serve.hpp"
+
+namespace ftax {
+namespace {
+
+/// Weighted values and their percentiles.
+class Distribution {
+  public:
+    void add(double value, std::int64_t weight = 1) {
+        if (!values_.empty() && values_.back().first == value) {
+            values_.back().second += weight;
+        } else if (weight > 0) {
+            values_.emplace_back(value, weight);
+        }
+    }
+    [[nodiscard]] Percentiles percentiles() {
+        if (values_.empty()) return {};
+        std::sort(values_.begin(), values_.end());
+        double sum = 0, weight = 0;
+        for (const auto& [value, count] : values_) {
+            sum += value * static_cast<double>(count);
+            weight += static_cast<double>(count);
+        }
+        const auto at = [&, weight](double share) {
+            double below = 0;
+            for (const auto& [value, count] : values_) {
+                below += static_cast<double>(count);
+                if (below >= share * weight) return value;
+            }
+            return values_.back().first;
+        };
+        return {sum / weight, at(0.5), at(0.9), at(0.99)};
+    }
+
+  private:
+    std::vector<std::pair<double, std::int64_t>> values_;
+};
+
+/// Requests as they come: at their arrivals, or, where clients keep so many outstanding, when another has ended.
+class Arrivals {
+  public:
+    Arrivals(std::span<const ServingRequest> requests, std::int64_t concurrency) : requests_(requests) {
+        if (requests.empty()) throw Error(ErrorCode::usage, "there are no requests");
+        double last_s = 0;
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+            const ServingRequest& request = requests[i];
+            const auto fail = [&](std::string_view what) {
+                throw Error(ErrorCode::usage, fmt::format("request {}: {}", i + 1, what));
+            };
+            if (!std::isfinite(request.arrival_s) || request.arrival_s < 0) fail("arrival_s is not a time from 0 on");
+            if (request.arrival_s < last_s) fail("arrives before the one above it; sort the requests by arrival_s");
+            if (request.prompt < 1 || request.output < 1) fail("needs at least one token of prompt and output");
+            last_s = request.arrival_s;
+            times_.push_back({.arrival_s = request.arrival_s, .prompt = request.prompt, .output = request.output});
+        }
+        is_closed_ = concurrency > 0;
+        open_ = is_closed_ ? std::min<std::size_t>(requests.size(), static_cast<std::size_t>(concurrency))
+                           : requests.size();
+        if (is_closed_) {
+            for (RequestTimes& time : times_) time.arrival_s = 0;
+        }
+    }
+
+    /// The next request, where it has arrived by then.
+    [[nodiscard]] std::optional<std::size_t> take(double now_s) {
+        if (next_ == open_ || times_[next_].arrival_s > now_s) return std::nullopt;
+        return next_++;
+    }
+    [[nodiscard]] double next_s() const {
+        return next_ < open_ ? times_[next_].arrival_s : std::numeric_limits<double>::infinity();
+    }
+    [[nodiscard]] bool done() const { return ended_ == times_.size(); }
+    void end(std::size_t request, double now_s) {
+        times_[request].last_token_s = now_s;
+        ++ended_;
+        if (is_closed_ && open_ < times_.size()) times_[open_++].arrival_s = now_s;
+    }
+    [[nodiscard]] RequestTimes& operator[](std::size_t request) { return times_[request]; }
+    [[nodiscard]] std::int64_t outstanding() const { return static_cast<std::int64_t>(next_ - ended_); }
+    [[nodiscard]] std::vector<RequestTimes> take_times() { return std::move(times_); }
+
+  private:
+    std::span<const ServingRequest> requests_;
+    std::vector<RequestTimes> times_;
+    std::size_t next_ = 0, open_ = 0, ended_ = 0;
+    bool is_closed_ = false;
+};
+
+/// Sums up a run step by step.
+class Record {
+  public:
+    void add(double now_s, const StepCost& cost, double taken_s, const ServingMoment& moment) {
+        ++serving_.steps;
+        busy_s_ += taken_s;
+        sequence_s_ += taken_s * static_cast<double>(moment.running);
+        const bool host = cost.host_s > cost.device_s;
+        bound_s_[static_cast<std::size_t>(host                           ? ServingBound::host
+                                          : cost.bound == Bound::compute ? ServingBound::compute
+                                                                         : ServingBound::memory)] += taken_s;
+        serving_.peak_cache_share = std::max(serving_.peak_cache_share, moment.cache_share);
+        serving_.timeline.push_back(moment);
+        serving_.timeline.back().time_s = now_s;
+        constexpr std::size_t most_moments = 512;
+        if (serving_.timeline.size() <= 2 * most_moments) return;
+        // Every other moment goes.
+        std::size_t kept = 0;
+        for (std::size_t i = 1; i < serving_.timeline.size(); i += 2) serving_.timeline[kept++] = serving_.timeline[i];
+        serving_.timeline.resize(kept);
+    }
+    void wait(ServingBound bound, double taken_s) { bound_s_[static_cast<std::size_t>(bound)] += taken_s; }
+    void gap(double seconds, std::int64_t tokens) { gaps_.add(seconds, tokens); }
+    void evict() { ++serving_.evictions; }
+
+    [[nodiscard]] Serving finish(std::vector<RequestTimes> requests) {
+        Distribution ttft, tpot, latency;
+        double tokens = 0, outstanding_s = 0, end_s = 0;
+        for (const RequestTimes& request : requests) {
+            ttft.add(request.ttft_s());
+            if (request.output > 1) tpot.add(request.tpot_s());
+            latency.add(request.latency_s());
+            tokens += static_cast<double>(request.output);
+            outstanding_s += request.latency_s();
+            end_s = std::max(end_s, request.last_token_s);
+        }
+        serving_.ttft_s = ttft.percentiles();
+        serving_.tpot_s = tpot.percentiles();
+        serving_.itl_s = gaps_.percentiles();
+        serving_.latency_s = latency.percentiles();
+        serving_.duration_s = end_s - requests.front().arrival_s;
+        serving_.requests_per_s = static_cast<double>(requests.size()) / serving_.duration_s;
+        serving_.tokens_per_s = tokens / serving_.duration_s;
+        serving_.utilisation = busy_s_ / serving_.duration_s;
+        serving_.mean_sequences = sequence_s_ / busy_s_;
+        serving_.mean_outstanding = outstanding_s / serving_.duration_s;
+        const auto seconds_of = [&](ServingBound bound) { return bound_s_[static_cast<std::size_t>(bound)]; };
+        if (serving_.utilisation < 0.5) {
+            serving_.bound = ServingBound::load;
+        } else if (seconds_of(ServingBound::cache) > busy_s_ / 2) {
+            serving_.bound = ServingBound::cache;
+        } else if (seconds_of(ServingBound::queue) > busy_s_ / 2) {
+            serving_.bound = ServingBound::queue;
+        } else {
+            serving_.bound = ServingBound::host;
+            for (const ServingBound bound : {ServingBound::compute, ServingBound::memory}) {
+                if (seconds_of(bound) > seconds_of(serving_.bound)) serving_.bound = bound;
+            }
+        }
+        serving_.requests = std::move(requests);
+        return std::move(serving_);
+    }
+
+  private:
+    Serving serving_;
+    Distribution gaps_;
+    double busy_s_ = 0, sequence_s_ = 0;
+    std::array<double, 6> bound_s_{};
+};
+
+/// A request that has been scheduled.
+struct Sequence {
+    std::size_t request = 0;
+    std::int64_t computed = 0;  ///< tokens in the cache
+    std::int64_t known = 0;     ///< tokens of the prompt and those generated: all but the last are to be computed
+    std::int64_t generated = 0;
+    std::int64_t pages = 0;
+    std::int64_t taken = 0;  ///< tokens of it that this step computes
+    double last_token_s = 0;
+};
+
+/// An engine's scheduler. Source: vLLM, vllm/v1/core/sched/scheduler.py (schedule).
+class Scheduler {
+  public:
+    Scheduler(std::span<const ServingRequest> requests, const SchedulerOptions& options) : options_(options) {
+        std::int64_t longest_prompt = 0;
+        for (const ServingRequest& request : requests) longest_prompt = std::max(longest_prompt, request.prompt);
+        total_pages_ = free_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
+        for (const ServingRequest& request : requests) {
+            const std::int64_t tokens = request.prompt + request.output;
+            if (pages_of(tokens - shared(request.prompt)) <= total_pages_) continue;
+            throw Error(ErrorCode::usage,
+                        fmt::format("a request of {} tokens does not fit: keys and values have room for {} tokens",
+                                    tokens, total_pages_ * options.block_tokens));
+        }
+    }
+
+    [[nodiscard]] Serving run(Arrivals& arrivals, const std::function<StepCost(const StepLoad&)>& step) {
+        double now_s = 0;
+        double seen_s = 0;  // requests that arrive later miss the step
+        bool follows = false;
+        while (!arrivals.done()) {
+            if (running_.empty() && waiting_.empty() && arrivals.next_s() > seen_s) {
+                now_s = seen_s = std::max(now_s, arrivals.next_s());
+                follows = false;
+            }
+            while (const auto request = arrivals.take(seen_s)) enqueue(arrivals, *request);
+            const StepLoad load = schedule(arrivals, now_s);
+            const StepCost cost = step(load);
+            // While steps follow each other, the host of this one ran beside the device of the one before.
+            const double taken_s = cost.latency_s + (options_.schedules_ahead && !follows ? cost.host_s : 0);
+            const double start_s = now_s;
+            now_s += taken_s;
+            record_.add(
+                now_s, cost, taken_s,
+                {0, static_cast<std::int64_t>(running_.size()), static_cast<std::int64_t>(waiting_.size()),
+                 1 - static_cast<double>(free_pages_) / static_cast<double>(std::max<std::int64_t>(total_pages_, 1))});
+            if (blocked_) record_.wait(*blocked_, taken_s);
+            advance(arrivals, now_s);
+            follows = true;
+            seen_s = options_.schedules_ahead ? start_s : now_s;
+            if (running_.empty() && waiting_.empty()) seen_s = now_s;
+        }
+        return record_.finish(arrivals.take_times());
+    }
+
+  private:
+    [[nodiscard]] std::int64_t shared(std::int64_t prompt) const {
+        return std::min<std::int64_t>(prompt - 1,
+                                      static_cast<std::int64_t>(options_.shared_prefix * static_cast<double>(prompt)));
+    }
+    [[nodiscard]] std::int64_t pages_of(std::int64_t tokens) const {
+        return (tokens + options_.block_tokens - 1) / options_.block_tokens;
+    }
+
+    void enqueue(Arrivals& arrivals, std::size_t request) {
+        const RequestTimes& times = arrivals[request];
+        waiting_.push_back({.request = request, .computed = shared(times.prompt), .known = times.prompt});
+    }
+
+    /// Gives a sequence pages for so many more tokens.
+    bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t prompt) {
+        const std::int64_t missing = pages_of(sequence.computed + tokens - shared(prompt)) - sequence.pages;
+        if (missing > free_pages_) return false;
+        if (missing > 0) {
+            sequence.pages += missing;
+            free_pages_ -= missing;
+        }
+        return true;
+    }
+
+    void evict_youngest(Arrivals& arrivals) {
+        Sequence sequence = running_.back();
+        running_.pop_back();
+        free_pages_ += sequence.pages;
+        sequence.pages = sequence.taken = 0;
+        sequence.computed = shared(arrivals[sequence.request].prompt);
+        waiting_.push_front(sequence);
+        record_.evict();
+    }
+
+    [[nodiscard]] bool decodes(const Sequence& sequence) const {
+        return sequence.known - sequence.computed == 1 && sequence.generated > 0;
+    }
+
+    StepLoad schedule(Arrivals& arrivals, double now_s) {
+        StepLoad load;
+        budget_ = options_.max_tokens;
+        keys_ = context_ = 0;
+        blocked_.reset();
+        const auto take = [&](Sequence& sequence, std::int64_t tokens) {
+            sequence.taken = tokens;
+            budget_ -= tokens;
+            if (decodes(sequence)) {
+                ++load.sequences;
+                context_ += static_cast<double>(sequence.computed);
+            } else {
+                load.prompt_tokens += tokens;
+                keys_ += static_cast<double>(tokens) *
+                         (static_cast<double>(sequence.computed) + static_cast<double>(tokens + 1) / 2);
+            }
+        };
+        bool evicted = false;
+        const auto take_running = [&](bool prompts, bool decoding) {
+            for (std::size_t i = 0; i < running_.size() && budget_ > 0; ++i) {
+                if (decodes(running_[i]) ? !decoding : !prompts) continue;
+                const std::int64_t prompt = arrivals[running_[i].request].prompt;
+                const std::int64_t tokens = std::min(running_[i].known - running_[i].computed, budget_);
+                while (i < running_.size() && !allocate(running_[i], tokens, prompt)) {
+                    evict_youngest(arrivals);  // never one that this step has taken: those stand before it
+                    evicted = true;
+                }
+                if (i < running_.size()) take(running_[i], tokens);
+            }
+        };
+        for (Sequence& sequence : running_) sequence.taken = 0;
+        take_running(true, options_.mixes_phases);
+        while (!waiting_.empty() && budget_ > 0 && !evicted) {
+            if (static_cast<std::int64_t>(running_.size()) >= options_.max_sequences) {
+                blocked_ = ServingBound::queue;
+                break;
+            }
+            Sequence& sequence = waiting_.front();
+            const std::int64_t left = sequence.known - sequence.computed;
+            const std::int64_t tokens = options_.chunks_prompts ? std::min(left, budget_) : left;
+            if (tokens > budget_ && load.prompt_tokens > 0) break;
+            RequestTimes& times = arrivals[sequence.request];
+            const std::int64_t reserved = options_.evicts ? tokens : left + times.output - sequence.generated;
+            if (!allocate(sequence, reserved, times.prompt)) {
+                blocked_ = ServingBound::cache;
+                break;
+            }
+            if (sequence.generated == 0 && times.scheduled_s == 0) times.scheduled_s = now_s;
+            running_.push_back(sequence);
+            waiting_.pop_front();
+            take(running_.back(), tokens);
+        }
+        if (!options_.mixes_phases && load.prompt_tokens == 0) take_running(false, true);
+        if (load.prompt_tokens > 0) load.prompt_keys = keys_ / static_cast<double>(load.prompt_tokens);
+        if (load.sequences > 0) load.context = context_ / static_cast<double>(load.sequences);
+        return load;
+    }
+
+    /// Ends a step: whoever has all its tokens computed gets another.
+    void advance(Arrivals& arrivals, double now_s) {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < running_.size(); ++i) {
+            Sequence& sequence = running_[i];
+            sequence.computed += sequence.taken;
+            bool ended = false;
+            if (sequence.taken > 0 && sequence.computed == sequence.known) {
+                RequestTimes& times = arrivals[sequence.request];
+                if (sequence.generated == 0) {
+                    times.first_token_s = now_s;
+                } else {
+                    record_.gap(now_s - sequence.last_token_s, 1);
+                }
+                sequence.last_token_s = now_s;
+                ++sequence.generated;
+                ++sequence.known;
+                ended = sequence.generated == times.output;
+                if (ended) {
+                    free_pages_ += sequence.pages;
+                    arrivals.end(sequence.request, now_s);
+                }
+            }
+            if (ended) continue;
+            if (kept != i) running_[kept] = sequence;
+            ++kept;
+        }
+        running_.resize(kept);
+    }
+
+    const SchedulerOptions& options_;
+    std::int64_t total_pages_ = 0, free_pages_ = 0;
+    std::int64_t budget_ = 0;
+    double keys_ = 0, context_ = 0;
+    std::optional<ServingBound> blocked_;
+    std::vector<Sequence> running_;
+    std::deque<Sequence> waiting_;
+    Record record_;
+};
+
+}  // namespace
+
+std::vector<ServingRequest> draw_requests(std::int64_t count, double rate, std::int64_t prompt, std::int64_t output,
+                                          double spread, std::uint64_t seed) {
+    // Distributions of our own: those of the standard library differ between implementations.
+    std::mt19937_64 generator(seed);
+    const auto uniform = [&] { return (static_cast<double>(generator() >> 11) + 0.5) * 0x1p-53; };
+    const double sigma = std::sqrt(std::log1p(spread * spread));
+    const auto length = [&](std::int64_t mean) {
+        if (spread == 0) return mean;
+        constexpr double pi = 3.14159265358979323846;
+        const double normal = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * pi * uniform());
+        const double drawn = static_cast<double>(mean) * std::exp(sigma * normal - sigma * sigma / 2);
+        return std::max<std::int64_t>(1, std::llround(drawn));
+    };
+    std::vector<ServingRequest> requests;
+    double arrival_s = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        if (rate > 0) arrival_s -= std::log(uniform()) / rate;
+        requests.push_back({arrival_s, length(prompt), length(output)});
+    }
+    return requests;
+}
+
+Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options,
+              const std::function<StepCost(const StepLoad&)>& step) {
+    Arrivals arrivals(requests, options.concurrency);
+    return Scheduler(requests, options).run(arrivals, step);
+}
+
+Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOptions& options,
+                      const std::function<StepCost(std::int64_t)>& run) {
+    Arrivals arrivals(requests, options.concurrency);
+    Record record;
+    std::deque<std::size_t> waiting;
+    double now_s = 0;
+    while (!arrivals.done()) {
+        if (waiting.empty()) now_s = std::max(now_s, arrivals.next_s());
+        while (const auto request = arrivals.take(now_s)) waiting.push_back(*request);
+        // A batch that is not full waits for the next arrival as long as the delay of its oldest request allows.
+        const double until_s = arrivals[waiting.front()].arrival_s + options.max_delay_s;
+        if (static_cast<std::int64_t>(waiting.size()) < options.max_batch && arrivals.next_s() <= until_s) {
+            now_s = std::max(now_s, arrivals.next_s());
+            continue;
+        }
+        if (static_cast<std::int64_t>(waiting.size()) < options.max_batch) now_s = std::max(now_s, until_s);
+        const auto batch = std::min<std::int64_t>(options.max_batch, static_cast<std::int64_t>(waiting.size()));
+        const StepCost cost = run(batch);
+        for (std::int64_t i = 0; i < batch; ++i) arrivals[waiting[static_cast<std::size_t>(i)]].scheduled_s = now_s;
+        now_s += cost.latency_s;
+        for (std::int64_t i = 0; i < batch; ++i) {
+            arrivals[waiting.front()].first_token_s = now_s;
+            arrivals.end(waiting.front(), now_s);
+            waiting.pop_front();
+        }
+        record.add(now_s, cost, cost.latency_s, {0, batch, static_cast<std::int64_t>(waiting.size()), 0});
+    }
+    return record.finish(arrivals.take_times());
+}
+
+double kept_share(const Serving& serving, const ServiceLevel& level) {
+    const auto kept = std::count_if(serving.requests.begin(), serving.requests.end(),
+                                    [&](const RequestTimes& request) { return level.keeps(request); });
+    return static_cast<double>(kept) / static_cast<double>(serving.requests.size());
+}
+
+double find_rate(const std::function<Serving(double)>& at_rate, const ServiceLevel& level, double start) {
+    const auto keeps = [&](double rate) { return kept_share(at_rate(rate), level) >= level.share; };
+    double good = 0, bad = start;
+    constexpr int most_doublings = 20;
+    for (int i = 0; i < most_doublings && keeps(bad); ++i) {
+        good = bad;
+        bad *= 2;
+    }
+    for (int i = 0; i < most_doublings && good == 0; ++i) {
+        const double rate = bad / 2;
+        (keeps(rate) ? good : bad) = rate;
+    }
+    while (good > 0 && bad > 1.01 * good) {
+        const double rate = std::sqrt(good * bad);
+        (keeps(rate) ? good : bad) = rate;
+    }
+    return good;
+}
+
+}  // namespace ftax

@@ -1,0 +1,153 @@
+#include "predictors/analysis/step_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ftax {
+namespace {
+
+constexpr double tolerance = 0.003;
+
+StepCost between(const StepCost& low, const StepCost& high, double share) {
+    const auto mix = [share](double a, double b) { return a + share * (b - a); };
+    return {mix(low.host_s, high.host_s), mix(low.device_s, high.device_s), mix(low.latency_s, high.latency_s),
+            (share < 0.5 ? low : high).bound};
+}
+
+bool agree(const StepCost& a, const StepCost& b) {
+    const auto near = [](double x, double y) { return std::abs(x - y) <= tolerance * y; };
+    return near(a.device_s, b.device_s) && near(a.latency_s, b.latency_s);
+}
+
+std::int64_t power_below(std::int64_t value) {
+    return value < 1 ? 0 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
+}
+
+/// Narrows the interval from a power of two to the next around a value until it is straight.
+template <class Value, class IsStraight>
+std::pair<std::int64_t, std::int64_t> straight_interval(Value value, const IsStraight& is_straight) {
+    std::int64_t low = power_below(static_cast<std::int64_t>(value));
+    std::int64_t high = std::max<std::int64_t>(1, 2 * low);
+    while (high - low > 1 && !is_straight(low, high)) {
+        const std::int64_t middle = low + (high - low) / 2;
+        (static_cast<double>(middle) <= static_cast<double>(value) ? low : high) = middle;
+    }
+    return {low, high};
+}
+
+double share_of(std::int64_t low, std::int64_t high, double value) {
+    return (value - static_cast<double>(low)) / static_cast<double>(high - low);
+}
+
+/// Looks at points that are no multiples of a tile, where stairs would pass for a slope.
+template <class Agrees>
+bool is_straight_inside(std::int64_t low, std::int64_t high, const Agrees& agrees) {
+    for (const double share : {0.15, 0.57, 0.83}) {
+        const std::int64_t inside = low + (static_cast<std::int64_t>(share * static_cast<double>(high - low)) | 1);
+        if (inside > low && inside < high && !agrees(inside, share_of(low, high, static_cast<double>(inside))))
+            return false;
+    }
+    return true;
+}
+
+StepCost cost_of(const Prediction& p) {
+    return {p.host_s, p.device_s, p.latency_s, p.bound};
+}
+
+}  // namespace
+
+const StepCost& BendingTable::point(std::int64_t x, Curve& curve, std::int64_t y) {
+    const auto [found, added] = curve.costs.try_emplace(y);
+    if (added) {
+        found->second = function_(x, y);
+        ++points_;
+    }
+    return found->second;
+}
+
+StepCost BendingTable::along(std::int64_t x, double y) {
+    Curve& curve = curves_[x];
+    const auto [low, high] = straight_interval(y, [&](std::int64_t from, std::int64_t to) {
+        const auto [known, added] = curve.straight.try_emplace({from, to});
+        if (!added) return known->second;
+        const StepCost &first = point(x, curve, from), &last = point(x, curve, to);
+        return known->second = is_straight_inside(from, to, [&](std::int64_t inside, double share) {
+                   return agree(between(first, last, share), point(x, curve, inside));
+               });
+    });
+    return between(point(x, curve, low), point(x, curve, high), share_of(low, high, y));
+}
+
+StepCost BendingTable::at(std::int64_t x, double y) {
+    const std::int64_t bucket = power_below(static_cast<std::int64_t>(y));
+    const auto [low, high] = straight_interval(x, [&](std::int64_t from, std::int64_t to) {
+        const auto [known, added] = straight_.try_emplace({{from, to}, bucket});
+        if (!added) return known->second;
+        const StepCost first = along(from, y), last = along(to, y);
+        return known->second = is_straight_inside(from, to, [&](std::int64_t inside, double share) {
+                   return agree(between(first, last, share), along(inside, y));
+               });
+    });
+    if (x == low) return along(low, y);
+    return between(along(low, y), along(high, y), share_of(low, high, static_cast<double>(x)));
+}
+
+StepTable::StepTable(Generator& generator, bool schedules_ahead)
+    : generator_(generator),
+      schedules_ahead_(schedules_ahead),
+      prompts_([this](std::int64_t tokens, std::int64_t keys) { return prompts(tokens, static_cast<double>(keys)); }),
+      decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }) {}
+
+StepCost StepTable::prompts(std::int64_t tokens, double keys) {
+    tokens = std::max<std::int64_t>(1, tokens);
+    const auto pass = [&](std::int64_t several, std::int64_t past) {
+        const std::int64_t length = (tokens + several - 1) / several;
+        return cost_of(generator_.predictor().predict(generator_.pass({}, several, length, past)));
+    };
+    // Tokens that attend to more keys than they are go on with a prompt; those with fewer are several prompts: between
+    // the next powers of two, by the work of their attention.
+    const double own_keys = static_cast<double>(tokens + 1) / 2;
+    if (keys >= own_keys) return pass(1, std::llround(keys - own_keys));
+    std::int64_t several = 1;
+    while (2 * several <= tokens && own_keys / static_cast<double>(2 * several) >= keys) several *= 2;
+    if (2 * several > tokens) return pass(several, 0);
+    const double most = own_keys / static_cast<double>(several);
+    return between(pass(several, 0), pass(2 * several, 0), (most - keys) / (most / 2));
+}
+
+StepCost StepTable::decoding(std::int64_t sequences, std::int64_t context) {
+    return cost_of(generator_.decoder().predict(generator_.pass({}, std::max<std::int64_t>(1, sequences), 1, context)));
+}
+
+template <class Prompts, class Decoding>
+StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const {
+    if (load.prompt_tokens == 0) return decoding(load.sequences, load.context);
+    const std::int64_t tokens = load.prompt_tokens + load.sequences;
+    const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
+    StepCost cost = prompts(tokens, keys);
+    if (load.sequences == 0) return cost;
+    const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0),
+                   one = decoding(1, 0);
+    const double device_s = std::max(0.0, step.device_s - empty.device_s);
+    const double host_s = std::max(0.0, step.host_s - one.host_s);
+    cost.host_s += host_s;
+    cost.device_s += device_s;
+    cost.latency_s =
+        schedules_ahead_ ? std::max(cost.host_s, cost.latency_s + device_s) : cost.latency_s + host_s + device_s;
+    return cost;
+}
+
+StepCost StepTable::operator()(const StepLoad& load) {
+    return cost(
+        load, [&](std::int64_t tokens, double keys) { return prompts_.at(tokens, keys); },
+        [&](std::int64_t sequences, double context) { return decoding_.at(sequences, context); });
+}
+
+StepCost StepTable::exact(const StepLoad& load) {
+    return cost(
+        load, [&](std::int64_t tokens, double keys) { return prompts(tokens, keys); },
+        [&](std::int64_t sequences, double context) { return decoding(sequences, std::llround(context)); });
+}
+
+}  // namespace ftax

@@ -1,0 +1,68 @@
+#include <memory>
+
+#include "src/cli/output.hpp"
+#include "src/cli/scenario_options.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/scenario/serving.hpp"
+
+namespace ftax::cli {
+using namespace scenario;
+
+void setup_serve(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("serve", "requests that come and go: percentiles, capacity, cost per token");
+    struct Arguments : ServingArguments {
+        OutputArguments output;
+    };
+    const auto arguments = std::make_shared<Arguments>();
+    add_model_options(verb, arguments->model);
+    add_run_options(verb, arguments->run);
+    verb.add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8")
+        .type_name("LIST")
+        .capture_default_str();
+    verb.add_option("--rate", arguments->rate, "requests per second, at random times").type_name("R");
+    verb.add_option("--concurrency", arguments->concurrency, "requests that clients keep outstanding").type_name("N");
+    verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output")
+        .type_name("FILE.csv");
+    verb.add_option("--count", arguments->count, "requests that are drawn").type_name("N").capture_default_str();
+    verb.add_option("--prompt", arguments->prompt, "tokens of each prompt, on average").type_name("N");
+    verb.add_option("--new-tokens", arguments->new_tokens, "tokens that each prompt gets, on average").type_name("M");
+    verb.add_option("--spread", arguments->spread,
+                    "standard deviation of both over their means (default: 0; 0.2 with --concurrency)")
+        .type_name("SHARE");
+    verb.add_option("--seed", arguments->seed, "of the requests that are drawn").type_name("N").capture_default_str();
+    verb.add_option("--slo", arguments->level, "what requests must keep: ttft=500ms,tpot=50ms,latency=2s")
+        .type_name("LIMITS");
+    verb.add_option("--slo-share", arguments->kept_share, "of the requests that must keep it")
+        .type_name("SHARE")
+        .capture_default_str();
+    verb.add_option("--price", arguments->prices, "of one card, in dollars per hour: one, or one for each device")
+        .type_name("LIST");
+    verb.add_flag("--find-rate", arguments->find_rate, "also the largest rate that keeps the --slo");
+    verb.add_option("--max-num-seqs", arguments->max_sequences, "sequences that run at a time (default: the engine's)")
+        .type_name("N");
+    verb.add_option("--max-num-batched-tokens", arguments->max_tokens, "tokens of a step (default: the engine's)")
+        .type_name("N");
+    verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is cached already")
+        .type_name("SHARE");
+    verb.add_option("--max-batch", arguments->max_batch, "of models that generate no tokens")
+        .type_name("N")
+        .capture_default_str();
+    verb.add_option("--max-delay", arguments->max_delay_s, "that such a batch waits for more requests, e.g. 5ms")
+        .with_unit({{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}})
+        .type_name("TIME");
+    add_html_option(verb, arguments->output, "with percentiles, latency against rate and the queue over time");
+    add_json_option(verb, arguments->output);
+    add_csv_option(verb, arguments->output);
+    verb.callback([arguments, &action] {
+        action = [arguments] {
+            arguments->rates = !arguments->output.html.empty();
+            const report::ServingReport report = serve(*arguments);
+            Forms forms = forms_of(report);
+            forms.html = [&] { return serving_page(report); };
+            write_result(arguments->output, forms);
+            return 0;
+        };
+    });
+}
+
+}  // namespace ftax::cli

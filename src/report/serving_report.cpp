@@ -1,0 +1,280 @@
+#include "src/report/serving_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <tuple>
+
+#include "src/io/escape.hpp"
+#include "src/io/json_document.hpp"
+#include "src/report/chart.hpp"
+#include "src/report/markup.hpp"
+#include "src/report/page.hpp"
+#include "src/report/quantities.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+using Row = ServingRow;
+
+/// Dollars per million tokens, or per million requests of a model that generates none.
+std::optional<double> dollars_per_million(const ServingReport& report, const Row& row) {
+    if (!row.dollars_per_hour || !row.skipped.empty()) return std::nullopt;
+    constexpr double seconds_per_hour = 3600, million = 1e6;
+    const double per_s = report.generates ? row.serving.tokens_per_s : row.serving.requests_per_s;
+    return *row.dollars_per_hour / seconds_per_hour / per_s * million;
+}
+
+void add_percentiles(Columns<Row>& columns, const std::string& key, const std::string& title,
+                     Percentiles Serving::*of) {
+    const std::pair<std::string_view, double Percentiles::*> figures[] = {{"mean", &Percentiles::mean},
+                                                                          {"p50", &Percentiles::p50},
+                                                                          {"p90", &Percentiles::p90},
+                                                                          {"p99", &Percentiles::p99}};
+    for (const auto& figure : figures) {
+        columns.add({fmt::format("{}_{}_s", key, figure.first), fmt::format("{} {}", title, figure.first),
+                     Unit::milliseconds, [of, value = figure.second](const Row& row) {
+                         const double seconds = row.serving.*of.*value;
+                         return row.skipped.empty() && seconds > 0 ? Value(seconds) : Value();
+                     }});
+    }
+}
+
+constexpr std::string_view all_percentiles =
+    "ttft_mean_s ttft_p50_s ttft_p90_s ttft_p99_s tpot_mean_s tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s "
+    "itl_p90_s itl_p99_s latency_mean_s latency_p50_s latency_p90_s latency_p99_s ";
+
+std::string seconds_text(double seconds) {
+    return std::isfinite(seconds) ? duration(seconds) : "any";
+}
+
+std::string level_text(const ServingReport& report) {
+    const ServiceLevel& level = report.level;
+    std::string text;
+    for (const auto& limit : {std::pair<std::string_view, double>{"first token", level.ttft_s},
+                              {"per token", level.tpot_s},
+                              {"end to end", level.latency_s}}) {
+        if (std::isfinite(limit.second))
+            text += fmt::format("{}{} within {}", text.empty() ? "" : ", ", limit.first, seconds_text(limit.second));
+    }
+    return fmt::format("{} for {} of the requests", text, percent(level.share));
+}
+
+/// Batch, queue and cache over time, each over its own greatest value.
+std::string timeline_figure(const Serving& serving) {
+    const double end_s = serving.timeline.back().time_s;
+    std::string svg =
+        "<figure><svg viewBox=\"0 0 800 220\" role=\"img\" aria-label=\"batch, queue and cache over time\">";
+    const auto line = [&](std::string_view name, std::string_view colour, int label_y, const auto& value) {
+        double most = 0;
+        for (const ServingMoment& moment : serving.timeline) most = std::max(most, value(moment));
+        std::string points;
+        for (const ServingMoment& moment : serving.timeline)
+            points += fmt::format("{:.1f},{:.1f} ", 10 + 600 * moment.time_s / end_s,
+                                  200 - 180 * value(moment) / std::max(most, 1e-9));
+        svg += fmt::format(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/><text x=\"620\" y=\"{}\" fill=\"{}\" "
+            "font-size=\"13\">{} up to {}</text>",
+            points, colour, label_y, colour, name, significant(most));
+    };
+    line("running", "#2a78d6", 40, [](const ServingMoment& m) { return static_cast<double>(m.running); });
+    line("waiting", "#d64a2a", 60, [](const ServingMoment& m) { return static_cast<double>(m.waiting); });
+    line("cache, %", "#3a9a4a", 80, [](const ServingMoment& m) { return 100 * m.cache_share; });
+    return svg + fmt::format(
+                     "<text x=\"10\" y=\"216\" font-size=\"12\">0</text><text x=\"560\" y=\"216\" "
+                     "font-size=\"12\">{}</text></svg></figure>",
+                     duration(end_s));
+}
+
+std::string rates_figure(const ServingReport& report) {
+    Chart chart{
+        .title = "latency against rate", .x_label = "requests per second", .y_label = "milliseconds", .series = {}};
+    for (const Row& row : report.rows) {
+        if (row.rates.empty()) continue;
+        const std::size_t category = std::min(chart.series.size() / 2, category_count - 1);
+        for (const bool tail : {false, true}) {
+            Series series{
+                .label = fmt::format("{} {} x{} {}", row.device, row.framework, row.cards, tail ? "p99" : "p50"),
+                .look = SeriesLook::line,
+                .points = {},
+                .category = category,
+                .dash = tail ? std::size_t{1} : 0};
+            for (const Row::AtRate& at : row.rates)
+                series.points.push_back({at.rate, 1e3 * (tail ? at.p99_s : at.p50_s)});
+            chart.series.push_back(std::move(series));
+        }
+        if (row.largest_rate && *row.largest_rate > 0)
+            chart.marks.push_back({*row.largest_rate, *row.largest_rate, *row.largest_rate, row.device});
+    }
+    return chart.series.empty() ? "" : section("Latency against rate", to_figure(chart, ""));
+}
+
+}  // namespace
+
+void rank(ServingReport& report) {
+    const auto key = [&](const Row& row) {
+        return std::tuple(!row.skipped.empty(), !row.keeps_level, dollars_per_million(report, row).value_or(row.cards),
+                          row.serving.latency_s.p99);
+    };
+    std::stable_sort(report.rows.begin(), report.rows.end(),
+                     [&](const Row& a, const Row& b) { return key(a) < key(b); });
+}
+
+Columns<Row> serving_columns(const ServingReport& report) {
+    const Columns<Serving> own{
+        {"requests_per_s", "requests/s", Unit::significant, &Serving::requests_per_s},
+        {"tokens_per_s", "tokens/s", Unit::significant,
+         [&](const Serving& s) { return report.generates ? Value(s.tokens_per_s) : Value(); }},
+        {"duration_s", "duration", Unit::seconds, &Serving::duration_s},
+        {"utilisation", "busy", Unit::share, &Serving::utilisation},
+        {"mean_sequences", "batch", Unit::significant, &Serving::mean_sequences},
+        {"mean_outstanding", "outstanding", Unit::significant, &Serving::mean_outstanding},
+        {"peak_cache_share", "cache", Unit::share,
+         [&](const Serving& s) { return report.generates ? Value(s.peak_cache_share) : Value(); }},
+        {"steps", "steps", Unit::plain, &Serving::steps},
+        {"evictions", "evictions", Unit::plain, &Serving::evictions},
+        {"bound", "bound", Unit::text, &Serving::bound}};
+    Columns<Row> columns = Columns<Row>{
+        {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
+        {"workload", "workload", Unit::text, [&](const Row&) { return report.workload; }},
+        {"device", "device", Unit::text, &Row::device},
+        {"framework", "framework", Unit::text, &Row::framework},
+        {"framework_version", "version", Unit::text, &Row::version},
+        {"precision", "precision", Unit::text, &Row::precision},
+        {"cards", "cards", Unit::plain, &Row::cards},
+        {"keeps_level", "keeps SLO", Unit::text,
+         [&](const Row& row) {
+             return report.has_level ? Value(row.keeps_level, row.keeps_level ? Tone::strong : Tone::warning) : Value();
+         }},
+        {"kept_share", "kept", Unit::share,
+         [&](const Row& row) { return report.has_level ? Value(row.kept_share) : Value(); }},
+        {"goodput_per_s", "goodput/s", Unit::significant,
+         [&](const Row& row) {
+             return report.has_level ? Value(row.kept_share * row.serving.requests_per_s) : Value();
+         }},
+        {"largest_rate", "rate that holds", Unit::significant,
+         [](const Row& row) { return row.largest_rate ? Value(*row.largest_rate) : Value(); }},
+        {"dollars_per_million", report.generates ? "$/M tokens" : "$/M requests", Unit::significant,
+         [&](const Row& row) {
+             const auto dollars = dollars_per_million(report, row);
+             return dollars ? Value(*dollars) : Value();
+         }},
+        {"cache_tokens", "cache tokens", Unit::plain,
+         [&](const Row& row) { return report.generates ? Value(row.cache_tokens) : Value(); }},
+        {"skipped", "skipped", Unit::text, [](const Row& row) { return row.skipped.empty() ? Value() : row.skipped; }},
+        {"warnings", "", Unit::text, &Row::warnings},
+        {"all_warnings", "", Unit::text, [&](const Row& row) {
+             return joined(report.warnings, row.warnings);
+         }}}.including(own, [](const Row& row) {
+                return row.skipped.empty() ? &row.serving : nullptr;
+            }).including(memory_columns(), [](const Row& row) { return row.skipped.empty() ? &row.memory : nullptr; });
+    add_percentiles(columns, "ttft", "first token", &Serving::ttft_s);
+    add_percentiles(columns, "tpot", "per token", &Serving::tpot_s);
+    add_percentiles(columns, "itl", "between tokens", &Serving::itl_s);
+    add_percentiles(columns, "latency", "end to end", &Serving::latency_s);
+    return columns;
+}
+
+std::string to_table(const ServingReport& report, Style style) {
+    std::vector<Row> rows;
+    std::string notes;
+    for (const Row& row : report.rows) {
+        if (row.skipped.empty()) {
+            rows.push_back(row);
+        } else {
+            notes += escape_terminal(fmt::format("not served: {} on {} x {} {}: {}", row.framework, row.cards,
+                                                 row.device, row.precision, row.skipped)) +
+                     "\n";
+        }
+    }
+    std::string text =
+        toned(escape_terminal(fmt::format("{}: {}", report.model, report.workload)), Tone::strong, style) + "\n\n" +
+        serving_columns(report)
+            .select(
+                rows,
+                report.generates
+                    ? "device framework precision cards ?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
+                      "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
+                      "mean_sequences utilisation peak_cache_share bound ?largest_rate"
+                    : "device framework precision ?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
+                      "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation bound ?largest_rate")
+            .print(style);
+    text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
+    if (report.has_level) text += fmt::format("SLO: {}\n", level_text(report));
+    if (report.has_level && report.rows.front().keeps_level && report.rows.front().skipped.empty()) {
+        const Row& best = report.rows.front();
+        text += escape_terminal(
+                    fmt::format("best: {} on {} x {}, {}", best.framework, best.cards, best.device, best.precision)) +
+                "\n";
+    }
+    return text + notes;
+}
+
+std::string to_json(const ServingReport& report) {
+    Json level = nullptr;
+    if (report.has_level) {
+        level = {{"share", report.level.share}};
+        for (const auto& limit : {std::pair<const char*, double>{"ttft_s", report.level.ttft_s},
+                                  {"tpot_s", report.level.tpot_s},
+                                  {"latency_s", report.level.latency_s}})
+            if (std::isfinite(limit.second)) level[limit.first] = limit.second;
+    }
+    return to_text(Json{{"schema_version", 1},
+                        {"model", report.model},
+                        {"workload", report.workload},
+                        {"slo", level},
+                        {"rows", serving_columns(report)
+                                     .select(report.rows,
+                                             "device framework framework_version precision cards skipped keeps_level "
+                                             "kept_share goodput_per_s largest_rate "
+                                             "dollars_per_million requests_per_s tokens_per_s duration_s utilisation "
+                                             "mean_sequences mean_outstanding "
+                                             "peak_cache_share steps evictions bound " +
+                                                 std::string(all_percentiles) + "memory cache_tokens warnings")
+                                     .json()},
+                        {"warnings", report.warnings}});
+}
+
+std::string to_csv(const ServingReport& report) {
+    return serving_columns(report)
+        .select(report.rows,
+                "model workload device framework framework_version precision cards skipped keeps_level kept_share "
+                "goodput_per_s largest_rate dollars_per_million "
+                "requests_per_s tokens_per_s duration_s utilisation mean_sequences mean_outstanding peak_cache_share "
+                "steps evictions bound " +
+                    std::string(all_percentiles) + "memory_bytes=total_bytes cache_tokens warnings=all_warnings")
+        .csv();
+}
+
+std::string serving_page(const ServingReport& report) {
+    const Row& best = report.rows.front();
+    std::vector<std::string> warnings = report.warnings;
+    for (const Row& row : report.rows) warnings = joined(warnings, row.warnings);
+    std::string best_text = fmt::format("{} on {} x {}, {}: {} requests per second", best.framework, best.cards,
+                                        best.device, best.precision, significant(best.serving.requests_per_s));
+    if (const auto dollars = dollars_per_million(report, best))
+        best_text +=
+            fmt::format(", {} dollars per million {}", significant(*dollars), report.generates ? "tokens" : "requests");
+    if (report.has_level)
+        best_text +=
+            fmt::format("; {} of the requests keep the level ({})", percent(best.kept_share), level_text(report));
+    const std::string html =
+        section("Best", "<p id=\"best\">" + escape_markup(best_text) + "</p>") +
+        section("Combinations",
+                serving_columns(report)
+                    .select(report.rows,
+                            "device framework precision cards ?keeps_level ?kept_share ?dollars_per_million "
+                            "?largest_rate requests_per_s ?tokens_per_s "
+                            "?ttft_mean_s ?ttft_p50_s ?ttft_p90_s ?ttft_p99_s ?tpot_p50_s ?tpot_p90_s ?tpot_p99_s "
+                            "?itl_p50_s ?itl_p99_s latency_p50_s latency_p90_s latency_p99_s "
+                            "mean_sequences utilisation ?peak_cache_share evictions =bound =total_bytes ?skipped")
+                    .page_table("combinations")) +
+        rates_figure(report) + section("The best over time", timeline_figure(best.serving)) +
+        section("Warnings", warning_list(warnings));
+    return page(fmt::format("{}: {}", report.model, report.workload), html);
+}
+
+}  // namespace ftax::report

@@ -1,0 +1,368 @@
+#include "src/scenario/serving.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "ftax/error.hpp"
+#include "predictors/analysis/step_table.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/core/excerpt.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/number.hpp"
+#include "src/scenario/arguments.hpp"
+#include "src/scenario/generation.hpp"
+#include "src/scenario/notices.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+/// Serves requests with one combination.
+using Server = std::function<Serving(const std::vector<ServingRequest>&)>;
+
+void require(bool holds, const std::string& message) {
+    if (!holds) throw Error(ErrorCode::usage, message);
+}
+
+bool is_positive(double value) {
+    return std::isfinite(value) && value > 0;
+}
+
+void check(const ServingArguments& a) {
+    const int given =
+        static_cast<int>(a.rate != 0) + static_cast<int>(a.concurrency != 0) + static_cast<int>(!a.requests.empty());
+    require(given == 1, "give one of --rate, --concurrency and --requests");
+    require(a.rate == 0 || is_positive(a.rate),
+            fmt::format("--rate {} is not a positive number of requests per second", a.rate));
+    require(a.concurrency >= 0, fmt::format("--concurrency {} is not a positive number", a.concurrency));
+    require(a.count >= 1 && a.count <= 10'000'000, fmt::format("--count {} is not from 1 to 10,000,000", a.count));
+    require(std::isfinite(a.spread), fmt::format("--spread {} is not a number from 0 on", a.spread));
+    require(a.shared_prefix >= 0 && a.shared_prefix < 1,
+            fmt::format("--shared-prefix {} is not a share below 1", a.shared_prefix));
+    require(a.kept_share > 0 && a.kept_share <= 1, fmt::format("--slo-share {} is not a share", a.kept_share));
+    require(a.max_sequences >= 0 && a.max_tokens >= 0 && a.max_batch >= 1,
+            "--max-num-seqs, --max-num-batched-tokens and --max-batch are numbers from 1 on");
+    require(std::isfinite(a.max_delay_s) && a.max_delay_s >= 0, "--max-delay is not a time from 0 on");
+    require(!a.find_rate || (!a.level.empty() && a.concurrency == 0),
+            "--find-rate looks for the largest rate that keeps a level: give --slo, and --rate or --requests");
+}
+
+/// The requests of the arguments, and how a title names them.
+std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, bool generates) {
+    if (!a.requests.empty()) {
+        auto requests = read_requests(a.requests);
+        std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
+        return {std::move(requests), std::move(name)};
+    }
+    std::string name = fmt::format("{} requests", a.count);
+    name += a.rate > 0 ? fmt::format(" at {:g} per second", a.rate) : fmt::format(", {} at a time", a.concurrency);
+    std::int64_t prompt = 1, output = 1;
+    const double spread = a.spread >= 0 ? a.spread : a.concurrency > 0 ? 0.2 : 0;
+    if (generates) {
+        require(a.prompt >= 1 && a.new_tokens >= 1, "give --prompt and --new-tokens, from 1 on, or --requests");
+        prompt = a.prompt;
+        output = a.new_tokens;
+        name += fmt::format(", {} tokens in and {} out{}", prompt, output,
+                            spread > 0 ? fmt::format(", {:g} % apart", 100 * spread) : "");
+    }
+    return {draw_requests(a.count, a.rate, prompt, output, spread, static_cast<std::uint64_t>(a.seed)),
+            std::move(name)};
+}
+
+std::vector<double> prices_of(const std::string& text, std::size_t devices) {
+    if (text.empty()) return {};
+    std::vector<double> prices;
+    for (const std::string& word : split_list(text)) {
+        const auto price = parse_number(word);
+        require(price && *price > 0,
+                fmt::format("--price {} is not a positive number of dollars per hour", escape_terminal(word)));
+        prices.push_back(*price);
+    }
+    require(prices.size() == 1 || prices.size() == devices,
+            fmt::format("--price has {} values for {} devices; give one, or one for each", prices.size(), devices));
+    prices.resize(devices, prices.front());
+    return prices;
+}
+
+/// How the engine of a framework schedules unless told otherwise. Source: vLLM, EngineArgs.get_batch_defaults: cards of
+/// 70 GiB and more take 8,192 tokens a step and 1,024 sequences, others 2,048 and 256; TensorRT-LLM, max_num_tokens
+/// 8,192 and max_batch_size 2,048; SGLang, chunked_prefill_size 2,048 to 8,192 by memory.
+SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
+                                   const LibraryVersions& libraries, const LoweringTraits& traits) {
+    constexpr double large_card_bytes = 70.0 * (1 << 30);
+    const bool large = generator.device().memory_bytes >= large_card_bytes;
+    SchedulerOptions options;
+    options.concurrency = arguments.concurrency;
+    options.mixes_phases = has(libraries, traits.mixes_phases_from);
+    options.chunks_prompts = has(libraries, traits.chunks_prompts_from);
+    options.schedules_ahead = has(libraries, traits.schedules_ahead_from);
+    options.evicts = traits.evicts_sequences;
+    options.shared_prefix = arguments.shared_prefix;
+    options.max_sequences = arguments.max_sequences > 0        ? arguments.max_sequences
+                            : options.schedules_ahead && large ? 1024
+                                                               : 256;
+    options.max_tokens = arguments.max_tokens > 0           ? arguments.max_tokens
+                         : large || !options.chunks_prompts ? 8192
+                                                            : 2048;
+    require(options.max_tokens >= options.max_sequences || !options.mixes_phases || arguments.max_tokens == 0,
+            fmt::format("--max-num-batched-tokens {} is less than a token for each of {} sequences", options.max_tokens,
+                        options.max_sequences));
+    return options;
+}
+
+void check_context(const Graph& graph, const std::vector<ServingRequest>& requests) {
+    for (const SymbolRange& range : graph.ranges) {
+        if (range.symbol != "past+seq") continue;
+        for (const ServingRequest& request : requests) {
+            require(request.prompt + request.output <= range.greatest,
+                    fmt::format("a request of {} + {} tokens is longer than the context of {}, {} tokens",
+                                request.prompt, request.output, graph.name, range.greatest));
+        }
+    }
+}
+
+/// An engine with continuous batching on so many cards.
+Server language_server(const ServingArguments& arguments, RunArguments& run, std::int64_t cards,
+                       const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
+                       GenerationModels& models, report::ServingRow& row) {
+    Generator& generator = models.add(arguments.model, run, cards, anchors);
+    const Graph& graph = models.graphs.back();
+    const LoweringTraits& traits = model_of(generator.predictor().framework()).traits;
+    require(traits.serves_sequences,
+            fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
+    check_context(graph, requests);
+    LibraryVersions libraries = run.options.libraries;
+    static_cast<void>(take_version(run.framework, libraries));
+    SchedulerOptions options = scheduler_options(arguments, generator, libraries, traits);
+    double tokens = 0;
+    for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
+    const auto mean = static_cast<std::int64_t>(std::ceil(tokens / static_cast<double>(requests.size())));
+    row.memory = generator.serving_memory(options.max_tokens, mean);
+    const double token_bytes = row.memory.cache_bytes / static_cast<double>(mean);
+    row.memory.cache_bytes = 0;
+    // CUDA graphs are captured after the cache has got its share: of the context only the process's own counts.
+    // Source: vLLM, gpu_worker.py (determine_available_memory).
+    const double graphs = std::max(0.0, row.memory.context_bytes - FrameworkModel{}.context_bytes);
+    const double room = generator.usable_bytes() - row.memory.total_bytes() + graphs;
+    require(room > 0,
+            fmt::format("does not fit: {:.1f} GB without keys and values, of {:.1f} GB of memory that the engine uses",
+                        row.memory.total_bytes() * 1e-9, generator.usable_bytes() * 1e-9));
+    options.cache_tokens = row.cache_tokens = static_cast<std::int64_t>(room / token_bytes);
+    row.memory.cache_bytes = token_bytes * static_cast<double>(row.cache_tokens);
+    for (const auto* more :
+         {&graph.warnings, &generator.predictor().device().warnings, &generator.predictor().framework().warnings})
+        row.warnings.insert(row.warnings.end(), more->begin(), more->end());
+    row.version = generator.predictor().framework().version;
+    const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead);
+    return [table, options](const std::vector<ServingRequest>& some) {
+        return ftax::serve(some, options, [&](const StepLoad& load) { return (*table)(load); });
+    };
+}
+
+/// A server that runs whole batches.
+Server batch_server(const ServingArguments& arguments, RunArguments& run, const Graph& graph, report::ServingRow& row) {
+    if (run.precision.empty())
+        run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
+    run.options.synchronized = true;
+    const auto predictor = std::make_shared<Predictor>(make_predictor(graph, arguments.model, run));
+    const ShapeBindings dims = dimension_bindings(arguments.model);
+    row.memory = predictor->memory(with_batch(dims, arguments.max_batch));
+    const Prediction largest = predictor->predict(with_batch(dims, arguments.max_batch));
+    row.warnings = largest.warnings;
+    for (const auto* more : {&predictor->device().warnings, &predictor->framework().warnings})
+        row.warnings.insert(row.warnings.end(), more->begin(), more->end());
+    require(row.memory.fits(),
+            fmt::format("a batch of {} does not fit: {:.1f} GB of {:.1f} GB of memory", arguments.max_batch,
+                        row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
+    row.version = predictor->framework().version;
+    const auto costs = std::make_shared<std::map<std::int64_t, StepCost>>();
+    const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.concurrency};
+    return [=](const std::vector<ServingRequest>& some) {
+        return serve_batches(some, options, [&](std::int64_t batch) {
+            const auto [found, added] = costs->try_emplace(batch);
+            if (added) {
+                const Prediction p = predictor->predict(with_batch(dims, batch));
+                found->second = {p.host_s, p.device_s, p.latency_s, p.bound};
+            }
+            return found->second;
+        });
+    };
+}
+
+/// The requests with arrivals at another rate; infinity: all at once.
+std::vector<ServingRequest> at_rate(std::vector<ServingRequest> requests, double own_rate, double rate) {
+    for (ServingRequest& request : requests) request.arrival_s *= own_rate / rate;
+    return requests;
+}
+
+void serve_row(const ServingArguments& arguments, const Server& server, const std::vector<ServingRequest>& requests,
+               report::ServingReport& report, report::ServingRow& row) {
+    row.serving = server(requests);
+    row.kept_share = kept_share(row.serving, report.level);
+    row.keeps_level = row.kept_share >= report.level.share;
+    const double last_s = requests.back().arrival_s;
+    const bool open = arguments.concurrency == 0 && last_s > 0;
+    const double own_rate = arguments.rate > 0 ? arguments.rate
+                            : open             ? static_cast<double>(requests.size()) / last_s
+                                               : 0;
+    constexpr double busy = 0.9;
+    double holds = std::numeric_limits<double>::infinity();
+    if (open && row.serving.utilisation > busy) {
+        holds = server(at_rate(requests, own_rate, std::numeric_limits<double>::infinity())).requests_per_s;
+        constexpr double nearly = 0.98;
+        if (own_rate > nearly * holds) {
+            row.largest_rate = holds;
+            row.warnings.push_back(
+                fmt::format("saturated: {:.3g} requests/s arrive and {:.3g}/s is what it serves; the queue grows as "
+                            "long as they come",
+                            own_rate, holds));
+        }
+    }
+    if (!open) return;
+    const auto run_at = [&](double rate) { return server(at_rate(requests, own_rate, rate)); };
+    if (arguments.find_rate) {
+        row.largest_rate = find_rate(run_at, report.level, std::min(own_rate, holds));
+        if (*row.largest_rate == 0) row.warnings.emplace_back("no rate keeps the level");
+    }
+    if (!arguments.rates) return;
+    if (!std::isfinite(holds)) holds = run_at(std::numeric_limits<double>::infinity()).requests_per_s;
+    for (const double share : {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2}) {
+        const Serving serving = run_at(share * holds);
+        row.rates.push_back({share * holds, serving.latency_s.p50, serving.latency_s.p99});
+    }
+}
+
+}  // namespace
+
+ServiceLevel parse_level(std::string_view text, double kept_share) {
+    ServiceLevel level{.share = kept_share};
+    if (text.empty()) return level;
+    const std::map<std::string, double*, std::less<>> limits{
+        {"ttft", &level.ttft_s}, {"tpot", &level.tpot_s}, {"latency", &level.latency_s}};
+    for (const std::string& word : split_list(text)) {
+        const std::size_t equals = std::min(word.find('='), word.size());
+        const auto limit = limits.find(word.substr(0, equals));
+        std::string_view value = std::string_view(word).substr(std::min(equals + 1, word.size()));
+        double unit_s = 0;
+        for (const auto& [suffix, seconds] :
+             {std::pair<std::string_view, double>{"ms", 1e-3}, {"us", 1e-6}, {"s", 1.0}}) {
+            if (unit_s > 0 || !value.ends_with(suffix)) continue;
+            unit_s = seconds;
+            value.remove_suffix(suffix.size());
+        }
+        const auto number = parse_number(value);
+        if (limit == limits.end() || !number || *number <= 0 || unit_s == 0) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("--slo {}: not one of ttft, tpot and latency with a time, as in ttft=500ms",
+                                    escape_terminal(excerpt(word))));
+        }
+        *limit->second = *number * unit_s;
+    }
+    return level;
+}
+
+std::vector<ServingRequest> read_requests(const std::string& path) {
+    const CsvTable table = read_csv(path);
+    std::array<std::size_t, 3> columns{};
+    constexpr std::array<std::string_view, 3> names{"arrival_s", "prompt", "output"};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto column = table.column(names[i]);
+        if (!column) throw Error(ErrorCode::profile, fmt::format("{}: there is no column {}", path, names[i]));
+        columns[i] = *column;
+    }
+    require(table.rows() > 0, fmt::format("{}: there are no requests", path));
+    std::vector<ServingRequest> requests;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        const auto fail = [&](std::size_t i, std::string_view what) {
+            throw Error(ErrorCode::profile, fmt::format("{}:{}: {} {}: {}", path, table.line(row), names[i], what,
+                                                        escape_terminal(excerpt(table.row(row)[columns[i]]))));
+        };
+        const auto arrival_s = parse_number(table.row(row)[columns[0]]);
+        if (!arrival_s || *arrival_s < 0) fail(0, "is not a time from 0 on");
+        if (!requests.empty() && *arrival_s < requests.back().arrival_s)
+            fail(0, "is before the one above; sort the rows");
+        ServingRequest request{.arrival_s = arrival_s.value_or(0)};
+        for (const std::size_t i : {1, 2}) {
+            const auto tokens = parse_integer(table.row(row)[columns[i]]);
+            if (!tokens || *tokens < 1) fail(i, "is not a number of tokens from 1 on");
+            (i == 1 ? request.prompt : request.output) = tokens.value_or(1);
+        }
+        requests.push_back(request);
+    }
+    return requests;
+}
+
+report::ServingReport serve(const ServingArguments& arguments) {
+    check(arguments);
+    report::ServingReport report{.model = arguments.model.model,
+                                 .level = parse_level(arguments.level, arguments.kept_share),
+                                 .has_level = !arguments.level.empty(),
+                                 .has_price = !arguments.prices.empty(),
+                                 .finds_rate = arguments.find_rate};
+    const std::vector<std::string> devices = split_list(arguments.run.device);
+    const std::vector<double> prices = prices_of(arguments.prices, devices.size());
+    for (const std::string& device : devices) static_cast<void>(device_profile(device, arguments.run.device_profile));
+    for (const std::string& name : split_list(arguments.run.framework)) {
+        LibraryVersions ignored;
+        static_cast<void>(framework_model(take_version(name, ignored).name));
+    }
+    const Graph graph = load_graph(arguments.model);
+    report.generates = is_decoder(graph);
+    if (!report.generates) require_batch(graph);
+    const auto [requests, workload] = requests_of(arguments, report.generates);
+    report.workload = workload;
+    RunArguments run = arguments.run;
+    if (report.generates && !run.framework_given) run.framework = "vllm";
+    const std::vector<LanguageMeasurement> anchors =
+        report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
+    std::set<std::string> told;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        for (const std::string& framework : split_list(run.framework)) {
+            for (const std::string& precision : split_list(arguments.run.precision)) {
+                for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
+                    RunArguments one = run;
+                    one.device = devices[i];
+                    one.framework = framework;
+                    one.precision = precision;
+                    report::ServingRow row{
+                        .device = devices[i], .framework = framework, .cards = static_cast<int>(cards)};
+                    if (!prices.empty()) row.dollars_per_hour = prices[i] * static_cast<double>(cards);
+                    GenerationModels models;
+                    try {
+                        require(report.generates || cards == 1, "--tp is for language models");
+                        serve_row(arguments,
+                                  report.generates
+                                      ? language_server(arguments, one, cards, anchors, requests, models, row)
+                                      : batch_server(arguments, one, graph, row),
+                                  requests, report, row);
+                    } catch (const Error& error) {
+                        if (error.code() != ErrorCode::usage) throw;
+                        row.skipped = error.what();
+                    }
+                    row.precision = one.precision;
+                    print_warnings(row.warnings);
+                    told.insert(row.warnings.begin(), row.warnings.end());
+                    report.rows.push_back(std::move(row));
+                }
+            }
+        }
+    }
+    if (std::all_of(report.rows.begin(), report.rows.end(),
+                    [](const report::ServingRow& row) { return !row.skipped.empty(); }))
+        throw Error(ErrorCode::usage, report.rows.front().skipped);
+    rank(report);
+    if (report.has_level && !report.rows.front().keeps_level)
+        print_warnings({report.warnings.emplace_back("no combination keeps the level")});
+    const std::vector<std::string> rest = warnings_besides(told);
+    for (const std::string& warning : rest)
+        if (std::find(report.warnings.begin(), report.warnings.end(), warning) == report.warnings.end())
+            report.warnings.push_back(warning);
+    return report;
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/approx.hpp"
+#include "tests/cli/command.hpp"
+
+using namespace ftax::test;
+
+namespace {
+
+const std::vector<std::string> lengths{"--prompt", "512", "--new-tokens", "64"};
+
+ProgramRun serve(const std::vector<std::string>& more, const std::vector<std::string>& tokens = lengths) {
+    std::vector<std::string> words{"serve", "llama-3-8b", "--framework", "vllm@0.11", "-q"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), tokens.begin(), tokens.end());
+    return run_ftax(words);
+}
+
+nlohmann::json served(std::vector<std::string> more, const std::vector<std::string>& tokens = lengths) {
+    more.insert(more.end(), {"--json", "-"});
+    const ProgramRun run = serve(more, tokens);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.output);
+    return nlohmann::json::parse(run.output);
+}
+
+const std::vector<std::string> h100{"--device", "h100-sxm5-80gb"};
+
+std::vector<std::string> on_h100(std::vector<std::string> more) {
+    more.insert(more.end(), h100.begin(), h100.end());
+    return more;
+}
+
+}  // namespace
+
+TEST_CASE("ftax serve ranks combinations by cost among those that keep the SLO") {
+    const TemporaryFolder folder;
+    const std::string page = folder.file("page.html");
+    const auto json = served({"--device", "t4,h100-sxm5-80gb,l40s", "--precision", "bf16,fp8", "--rate", "8", "--slo",
+                              "ttft=500ms,tpot=30ms", "--price", "0.5,3,1", "--html", page});
+    REQUIRE(json["rows"].size() == 6);
+    bool kept = true;
+    double dollars = 0;
+    for (const auto& row : json["rows"]) {
+        if (row.contains("skipped")) continue;
+        const bool keeps = row["keeps_level"];
+        CHECK((kept || !keeps));
+        if (keeps != kept) dollars = 0;
+        kept = keeps;
+        CHECK(row["dollars_per_million"].get<double>() >= dollars);
+        dollars = row["dollars_per_million"];
+        CHECK(row["ttft_p50_s"] <= row["ttft_p99_s"]);
+        CHECK(row["latency_mean_s"].get<double>() >= row["ttft_mean_s"].get<double>());
+        CHECK(row["mean_outstanding"].get<double>() ==
+              approx(row["requests_per_s"].get<double>() * row["latency_mean_s"].get<double>()));
+    }
+    CHECK(json["rows"].back().contains("skipped"));  // 16 GB do not hold the model
+    const std::string html = read_text(page);
+    for (const char* part : {"id=\"best\"", "id=\"combinations\"", "Latency against rate", "polyline"})
+        CHECK(html.find(part) != std::string::npos);
+}
+
+TEST_CASE("ftax serve says the rate that holds, and finds the largest that keeps an SLO") {
+    const auto saturated = served(on_h100({"--rate", "500"}))["rows"][0];
+    CHECK(saturated["warnings"].dump().find("saturated") != std::string::npos);
+    CHECK(saturated["largest_rate"].get<double>() < 500);
+    const auto found = served(on_h100({"--rate", "5", "--slo", "ttft=200ms", "--find-rate"}))["rows"][0];
+    const double rate = found["largest_rate"];
+    CHECK(rate < saturated["largest_rate"].get<double>());
+    const auto at = [&](double factor) {
+        return served(on_h100({"--rate", std::to_string(factor * rate), "--slo", "ttft=200ms"}))["rows"][0];
+    };
+    CHECK(at(0.99)["keeps_level"] == true);
+    CHECK(at(1.1)["keeps_level"] == false);
+    const auto hopeless = served(on_h100({"--rate", "5", "--slo", "ttft=1us", "--find-rate"}));
+    CHECK(hopeless["rows"][0]["keeps_level"] == false);
+    CHECK(hopeless["rows"][0]["largest_rate"] == 0);
+    CHECK(hopeless["warnings"].dump().find("no combination") != std::string::npos);
+}
+
+TEST_CASE("an engine that schedules ahead hides its host behind the device") {
+    const auto tpot = [](const char* framework) {
+        const ProgramRun run =
+            run_ftax({"serve", "llama-3-8b", "--device", "h100-sxm5-80gb", "-q", "--framework", framework,
+                      "--concurrency", "64", "--prompt", "512", "--new-tokens", "64", "--json", "-"});
+        REQUIRE(run.exit_code == 0);
+        return nlohmann::json::parse(run.output)["rows"][0]["tpot_mean_s"].get<double>();
+    };
+    CHECK(tpot("vllm@0.11") < 0.75 * tpot("vllm"));
+}
+
+TEST_CASE("other models are served in batches") {
+    const auto latency = [](const std::vector<std::string>& more) {
+        std::vector<std::string> words{"serve",    "bert",        "--device", "t4",     "--framework",
+                                       "tensorrt", "--precision", "fp16",     "--dim",  "seq=128",
+                                       "--rate",   "500",         "-q",       "--json", "-"};
+        words.insert(words.end(), more.begin(), more.end());
+        const ProgramRun run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.output);
+        return nlohmann::json::parse(run.output)["rows"][0]["latency_mean_s"].get<double>();
+    };
+    CHECK(latency({"--max-delay", "50ms"}) > latency({}) + 5e-3);
+    CHECK(latency({"--max-batch", "1"}) > latency({}));
+}
+
+TEST_CASE("ftax serve refuses what it cannot serve") {
+    const TemporaryFolder folder;
+    const auto refused = [&](const std::vector<std::string>& words, const std::string& text, int code = 2,
+                             const std::vector<std::string>& tokens = lengths) {
+        CAPTURE(text);
+        const ProgramRun run = serve(on_h100(words), tokens);
+        CHECK(run.exit_code == code);
+        CHECK_MESSAGE((run.output + run.errors).find(text) != std::string::npos, run.errors);
+    };
+    refused({}, "one of --rate");
+    refused({"--rate", "0"}, "one of --rate");
+    refused({"--rate", "-1"}, "not a positive");
+    refused({"--rate", "nan"}, "not a positive");
+    refused({"--rate", "5", "--concurrency", "5"}, "one of --rate");
+    refused({"--rate", "5", "--slo", "ttft=5"}, "ttft=500ms");
+    refused({"--rate", "5", "--slo", "speed=5ms"}, "ttft=500ms");
+    refused({"--rate", "5", "--find-rate"}, "--slo");
+    refused({"--rate", "5", "--price", "1,2"}, "--price");
+    refused({"--rate", "5"}, "longer than the context", 2, {"--prompt", "9000", "--new-tokens", "10"});
+    refused({"--rate", "5"}, "--prompt", 2, {});
+    const auto file = [&](const char* text) {
+        return std::vector<std::string>{"--requests", folder.write("requests.csv", text)};
+    };
+    refused(file("arrival_s,prompt,output\n"), "no requests", 2, {});
+    refused(file("arrival_s,prompt\n0,1\n"), "no column output", 6, {});
+    refused(file("arrival_s,prompt,output\n1,10,10\n0,10,10\n"), ":3: arrival_s", 6, {});
+    refused(file("arrival_s,prompt,output\nnan,10,10\n"), ":2: arrival_s", 6, {});
+    refused(file("arrival_s,prompt,output\n0,0,10\n"), ":2: prompt", 6, {});
+    const ProgramRun small =
+        run_ftax({"serve", "llama-3.1-8b", "--device", "rtx-4070-ti", "--framework", "vllm@0.11", "--precision", "fp8",
+                  "--rate", "1", "--prompt", "25000", "--new-tokens", "100"});
+    CHECK(small.exit_code == 2);
+    CHECK_MESSAGE(small.errors.find("room for") != std::string::npos, small.errors);
+}

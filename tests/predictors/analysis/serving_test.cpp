@@ -1,0 +1,218 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+#include "ftax/error.hpp"
+#include "ftax/framework.hpp"
+#include "ftax/import.hpp"
+#include "ftax/serve.hpp"
+#include "predictors/analysis/step_table.hpp"
+#include "tests/approx.hpp"
+#include "tests/failure.hpp"
+
+using namespace ftax;
+using namespace ftax::test;
+
+namespace {
+
+/// An engine of round numbers: 5 ms a step, 10 us a token of a prompt, 20 us a sequence, 20 ns a token in the cache.
+StepCost engine(const StepLoad& load) {
+    const double device_s = 5e-3 + 1e-5 * static_cast<double>(load.prompt_tokens) +
+                            static_cast<double>(load.sequences) * (2e-5 + 2e-8 * load.context);
+    return {1e-3, device_s, device_s, Bound::memory};
+}
+
+StepCost constant(const StepLoad&) {
+    return {0, 0.01, 0.01, Bound::memory};
+}
+
+double mean_wait(double load) {
+    const double service_s = 0.01;
+    const auto requests = draw_requests(200'000, load / service_s, 1, 1, 0, 7);
+    const Serving serving = serve_batches(requests, {.max_batch = 1}, [&](std::int64_t) {
+        return StepCost{0, service_s, service_s};
+    });
+    return serving.latency_s.mean - service_s;
+}
+
+}  // namespace
+
+TEST_CASE("a single request takes its prompt's step and one step for each further token") {
+    const std::vector<ServingRequest> one{{1.0, 100, 11}};
+    const Serving serving = serve(one, {.schedules_ahead = false}, engine);
+    CHECK(serving.ttft_s.mean == approx(6e-3));
+    // Tokens 2 to 11 are computed with 100 to 109 tokens in the cache.
+    CHECK(serving.tpot_s.mean == approx(5e-3 + 2e-5 + 2e-8 * 104.5));
+    CHECK(serving.latency_s.mean == approx(serving.ttft_s.mean + 10 * serving.tpot_s.mean));
+    CHECK(serving.steps == 11);
+    // The host of the first step comes before it; that of the others runs beside the device.
+    CHECK(serve(one, {}, engine).latency_s.mean == approx(serving.latency_s.mean + 1e-3));
+}
+
+TEST_CASE("requests and tokens are conserved, and Little's law holds") {
+    for (const double rate : {1.0, 20.0, 200.0}) {
+        CAPTURE(rate);
+        const auto requests = draw_requests(2000, rate, 300, 100, 0.7, 3);
+        for (const bool mixes : {false, true}) {
+            const Serving serving =
+                serve(requests, {.max_sequences = 64, .cache_tokens = 30'000, .mixes_phases = mixes}, engine);
+            REQUIRE(serving.requests.size() == requests.size());
+            std::int64_t tokens = 0;
+            for (std::size_t i = 0; i < requests.size(); ++i) {
+                const RequestTimes& times = serving.requests[i];
+                CHECK(times.arrival_s == requests[i].arrival_s);
+                CHECK(times.first_token_s > times.arrival_s);
+                CHECK(times.last_token_s >= times.first_token_s);
+                tokens += requests[i].output;
+            }
+            CHECK(serving.tokens_per_s * serving.duration_s == approx(static_cast<double>(tokens)));
+            CHECK(serving.mean_outstanding == approx(serving.requests_per_s * serving.latency_s.mean));
+            CHECK(serving.utilisation <= 1 + 1e-9);
+        }
+    }
+}
+
+TEST_CASE("the pages of the cache are never more than there are, and evicted sequences end") {
+    const auto requests = draw_requests(500, 0, 200, 200, 0.5, 5);
+    const Serving evicting = serve(requests, {.cache_tokens = 4000}, engine);
+    CHECK(evicting.evictions > 0);
+    const Serving reserving = serve(requests, {.cache_tokens = 4000, .evicts = false}, engine);
+    CHECK(reserving.evictions == 0);
+    for (const Serving* serving : {&evicting, &reserving}) {
+        CHECK(serving->peak_cache_share <= 1);
+        CHECK(serving->bound == ServingBound::cache);
+        CHECK(serving->requests.size() == 500);
+    }
+    // What is reserved and not yet used serves no other sequence.
+    CHECK(reserving.mean_sequences < evicting.mean_sequences);
+}
+
+TEST_CASE("the wait of a queue with constant service times is that of M/D/1") {
+    for (const double load : {0.3, 0.6, 0.8}) {
+        CAPTURE(load);
+        CHECK(std::abs(mean_wait(load) / (load * 0.01 / (2 * (1 - load))) - 1) < 0.05);
+    }
+}
+
+TEST_CASE("times rise with the rate, and the same seed gives the same times") {
+    double last_s = 0;
+    for (const double rate : {1.0, 5.0, 20.0, 50.0, 100.0}) {
+        const auto requests = draw_requests(1000, rate, 500, 100, 0, 11);
+        const Serving serving = serve(requests, {.max_sequences = 32}, engine);
+        CHECK(serving.latency_s.mean > last_s);
+        last_s = serving.latency_s.mean;
+        CHECK(serve(draw_requests(1000, rate, 500, 100, 0, 11), {.max_sequences = 32}, engine).latency_s.mean ==
+              last_s);
+    }
+    CHECK(draw_requests(10, 1, 100, 100, 0.5, 1)[9].arrival_s != draw_requests(10, 1, 100, 100, 0.5, 2)[9].arrival_s);
+}
+
+TEST_CASE("drawn requests have the mean lengths and the rate that was asked for") {
+    const auto requests = draw_requests(50'000, 4, 800, 200, 0.8, 1);
+    double prompts = 0, outputs = 0, squares = 0;
+    for (const ServingRequest& request : requests) {
+        prompts += static_cast<double>(request.prompt) / 50'000;
+        outputs += static_cast<double>(request.output) / 50'000;
+        squares += static_cast<double>(request.prompt * request.prompt) / 50'000;
+    }
+    CHECK(std::abs(prompts / 800 - 1) < 0.02);
+    CHECK(std::abs(outputs / 200 - 1) < 0.02);
+    CHECK(std::abs(std::sqrt(squares - prompts * prompts) / 800 - 0.8) < 0.05);
+    CHECK(std::abs(requests.back().arrival_s / 12'500 - 1) < 0.02);
+}
+
+TEST_CASE("clients with a fixed concurrency keep so many requests outstanding") {
+    const auto requests = draw_requests(400, 0, 100, 50, 0, 1);
+    const Serving serving = serve(requests, {.concurrency = 8}, engine);
+    CHECK(serving.mean_outstanding <= 8 + 1e-9);
+    CHECK(serving.mean_outstanding > 7.5);
+    CHECK(serving.mean_sequences <= 8);
+}
+
+TEST_CASE("prompts are read in parts beside decoding, or hold it up") {
+    std::vector<ServingRequest> requests{{0, 10, 400}, {1, 8000, 2}};
+    const SchedulerOptions parts{.max_tokens = 1000};
+    const Serving mixed = serve(requests, parts, engine);
+    SchedulerOptions apart = parts;
+    apart.mixes_phases = apart.chunks_prompts = false;
+    const Serving whole = serve(requests, apart, engine);
+    CHECK(mixed.requests[0].tpot_s() > 5e-3);
+    // The longest pause of the first request: a step of 1,000 tokens, or the whole prompt and its own step.
+    std::vector<ServingRequest> alone{requests[0]};
+    CHECK(mixed.itl_s.p99 <= approx(0.0151));
+    CHECK(whole.requests[0].latency_s() ==
+          approx(serve(alone, apart, engine).latency_s.mean + 5e-3 + 0.08).epsilon(1e-3));
+}
+
+TEST_CASE("a shared prefix is neither computed nor stored again") {
+    const auto requests = draw_requests(200, 50, 1000, 20, 0, 1);
+    const Serving cold = serve(requests, {.cache_tokens = 20'000}, engine);
+    const Serving warm = serve(requests, {.cache_tokens = 20'000, .shared_prefix = 0.75}, engine);
+    CHECK(warm.ttft_s.mean < cold.ttft_s.mean);
+    CHECK(warm.peak_cache_share < cold.peak_cache_share);
+}
+
+TEST_CASE("a batch waits for more requests as long as its delay allows") {
+    const auto run = [](std::int64_t batch) {
+        return StepCost{0, 0.01 + 1e-3 * static_cast<double>(batch), 0.01 + 1e-3 * static_cast<double>(batch)};
+    };
+    const std::vector<ServingRequest> two{{0, 1, 1}, {0.004, 1, 1}};
+    const Serving eager = serve_batches(two, {.max_batch = 4}, run);
+    CHECK(eager.requests[0].latency_s() == approx(0.011));
+    CHECK(eager.requests[1].latency_s() == approx(0.018));
+    const Serving patient = serve_batches(two, {.max_batch = 4, .max_delay_s = 0.005}, run);
+    CHECK(patient.requests[0].latency_s() == approx(0.017));
+    CHECK(patient.requests[1].latency_s() == approx(0.013));
+    const Serving full = serve_batches(two, {.max_batch = 2, .max_delay_s = 0.005}, run);
+    CHECK(full.requests[0].latency_s() == approx(0.016));
+}
+
+TEST_CASE("the largest rate that keeps a level is found to 1 %") {
+    const double service_s = 0.01, allowed_s = 0.05;
+    const auto at_rate = [&](double rate) {
+        return serve_batches(draw_requests(20'000, rate, 1, 1, 0, 1), {.max_batch = 1}, [&](std::int64_t) {
+            return StepCost{0, service_s, service_s};
+        });
+    };
+    const ServiceLevel level{.latency_s = allowed_s};
+    for (const double start : {1.0, 70.0, 1000.0}) {
+        const double rate = find_rate(at_rate, level, start);
+        CHECK(kept_share(at_rate(rate), level) >= 0.99);
+        CHECK(kept_share(at_rate(1.02 * rate), level) < 0.99);
+    }
+    CHECK(find_rate(at_rate, {.latency_s = 0.005}, 10) == 0);
+}
+
+TEST_CASE("bad requests are refused") {
+    const auto message = [](const std::vector<ServingRequest>& requests, const SchedulerOptions& options = {}) {
+        return failure_of([&] { return serve(requests, options, constant); }).message;
+    };
+    CHECK(message({}).find("no requests") != std::string::npos);
+    CHECK(message({{1, 1, 1}, {0, 1, 1}}).find("request 2") != std::string::npos);
+    CHECK(message({{NAN, 1, 1}}).find("arrival_s") != std::string::npos);
+    CHECK(message({{0, 0, 1}}).find("at least one token") != std::string::npos);
+    CHECK(message({{0, 900, 200}}, {.cache_tokens = 1000}).find("room for") != std::string::npos);
+}
+
+TEST_CASE("the table of steps is within 1 % of exact predictions") {
+    const Graph graph = load_graph("zoo:llama-3-8b");
+    Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                        {.precision = Precision::bf16, .libraries = {.engine = 11}});
+    StepTable table(generator, true);
+    std::mt19937_64 random(1);
+    const auto draw = [&](double most) {
+        return std::exp(std::log(most) * static_cast<double>(random() % 1000) / 1000);
+    };
+    for (int i = 0; i < 300; ++i) {
+        StepLoad load{.sequences = std::llround(draw(256)), .context = draw(8000)};
+        if (i % 2 == 0)
+            load = {std::llround(draw(8000)), 16 * draw(500), i % 4 == 0 ? load.sequences : 0, load.context};
+        const StepCost expected = table.exact(load), found = table(load);
+        CAPTURE(load.prompt_tokens);
+        CAPTURE(load.prompt_keys);
+        CAPTURE(load.sequences);
+        CAPTURE(load.context);
+        CHECK(std::abs(found.latency_s / expected.latency_s - 1) < 0.01);
+    }
+}
