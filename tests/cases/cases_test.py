@@ -1,0 +1,107 @@
+"""Inputs from public bug reports, each with the figure that is right for it.
+
+    cases_test.py FTAX [torch]      # torch: the build reads TorchScript
+
+A case is a command, the path of a figure in its JSON report, the right value and the relative tolerance; or an exit code and what
+the message contains. Weights of the inputs are zeros or absent.
+"""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+INPUTS = Path(__file__).parent / "inputs"
+SECONDS = 30  # a sanitized build is ten times as slow
+
+# Measured by others, unless the comment says otherwise.
+FIGURES = [
+    # vllm-project/vllm#20469: --enforce-eager, time per token and time to the first one
+    ("generate qwen3-14b-awq.json --device a100-sxm4-80gb --framework vllm-eager --batch 1 --prompt 16000 --new-tokens 200",
+     "predictions.0.tpot_s", 20.63e-3, 0.1),
+    ("generate qwen3-14b-awq.json --device a100-sxm4-80gb --framework vllm-eager --batch 1 --prompt 16000 --new-tokens 200",
+     "predictions.0.ttft_s", 3.345, 0.15),
+    # ggml-org/llama.cpp pull 4766: tokens per second of Q4_0
+    ("generate llama-2-7b --device p40 --framework llama.cpp --batch 1 --prompt 1 --new-tokens 128 --precision w4a16",
+     "predictions.0.tokens_per_s", 56.8, 0.1),
+    # One row of 8 kB out of 256,000: the whole graph takes one linear layer and 4 us (first principles)
+    ("predict embed_256000.pt2 --device a100-sxm4-80gb --framework torch-compile --precision fp16",
+     "predictions.0.device_s", 26.7e-6, 0.2),
+    # microsoft/onnxruntime, transformers/README.md, V100: milliseconds at 128 tokens
+    ("predict ort_bert.onnx --device v100-pcie-16gb --framework onnxruntime-cuda --precision fp16 --batch 1 --dim seq=128",
+     "predictions.0.latency_s", 1.33e-3, 0.15),
+    # microsoft/onnxruntime#14596
+    ("predict up3d.pt2 --device t4 --framework onnxruntime-cuda", "predictions.0.latency_s", 85.4e-3, 0.1),
+    # Work by hand: 2 x 64 x 64 positions, 320 x 320 x 9 products of two operations
+    ("inspect olive_unet.onnx --batch 2", "by_kind.conv.flops", 2 * 2 * 64 * 64 * 320 * 320 * 9, 0.001),
+    ("inspect mha_packed_qkv.onnx --batch 2", "by_kind.attention.macs", 2 * 2 * 8 * 64 * 64 * 40, 0.001),
+    ("inspect mha_packed_kv.onnx --batch 2", "by_kind.attention.macs", 2 * 2 * 8 * 64 * 77 * 40, 0.001),
+    *((f"inspect {name}.onnx --shapes x:2x3x640x320", "by_kind.conv.macs", 2 * 640 * 320 * 16 * 27, 0.001)
+      for name in ("paddle_in_hw", "none_str", "unnamed")),
+    ("inspect dim_quest.onnx --shapes x:1x3x64x64", "by_kind.conv.macs", 64 * 64 * 16 * 27, 0.001),
+    # Passes of a 96 x 96 layer over 4 rows; the larger branch of cond has two
+    ("inspect cond.pt2 --batch 4", "total.macs", 2 * 4 * 96 * 96, 0.001),
+    ("inspect while_loop.pt2", "total.macs", 4 * 96 * 96, 0.001),
+    ("inspect while_loop.pt2 --trip while_loop=3", "total.macs", 3 * 4 * 96 * 96, 0.001),
+    ("inspect scan.pt2", "total.macs", 16 * 4 * 96 * 96, 0.001),
+    ("inspect map.pt2", "total.macs", 8 * 4 * 96 * 96, 0.001),
+    # Exported at batch 2: four layers with four products of 256 x 256 and attention over 64 tokens
+    *((f"inspect static_attn.onnx --batch {batch} --shapes input:batchx64x256", "total.macs",
+       batch * 64 * 4 * (4 * 256 * 256 + 2 * 64 * 256), 0.001) for batch in (2, 3, 8)),
+]
+TORCH_FIGURES = [
+    ("inspect gt_Cc.pt --input float:batchx32,long=5 --batch 4", "total.macs", 6 * 4 * 32 * 32, 0.001),
+    ("inspect gt_Cc.pt --input float:batchx32,long=3 --batch 4", "total.macs", 3 * 4 * 32 * 32, 0.001),
+]
+# Exit code and a part of the message; 0 where the file is read.
+ENDINGS = [
+    ("inspect qwen3_moe.json --batch 1", 0, ""),
+    ("inspect mamba2.json --batch 1", 0, ""),
+    ("inspect opfuzz_1013.onnx --batch 2", 0, ""),
+    ("predict unnamed.onnx --device t4 --shapes x:(batch-9223372036854775807-1)//(-1)x3x64x64 --batch 2", 4, "integer overflow"),
+    ("predict unnamed.onnx --device t4 --shapes x:((-9223372036854775807-1)*batch)//(-batch)x3x64x64 --batch 2", 4, "integer overflow"),
+]
+TORCH_ENDINGS = [
+    ("inspect nms.pt --input float:100x4,float:100", 0, ""),
+    ("inspect unbind_const.pt --input float:batchx4x8 --batch 2", 0, ""),
+    ("inspect gt_Cc.pt --input float:batchx32 --batch 4", 2, "n (a number)"),
+]
+
+
+def run(ftax, command):
+    return subprocess.run([ftax, *command.split()], cwd=INPUTS, capture_output=True, text=True, timeout=SECONDS)
+
+
+def figure(report, path):
+    for key in path.split("."):
+        if isinstance(report, list):
+            report = report[int(key)] if key.isdigit() else next(row for row in report if row["name"] == key)
+        else:
+            report = report[key]
+    return report
+
+
+def failure(ftax, command, path, right, tolerance):
+    ended = run(ftax, command + " --json -")
+    if ended.returncode != 0:
+        return f"exit {ended.returncode}: {ended.stderr.strip()}"
+    got = figure(json.loads(ended.stdout), path)
+    return "" if abs(got / right - 1) <= tolerance else f"{path} is {got:.6g}, right is {right:.6g}"
+
+
+def wrong_ending(ftax, command, code, message):
+    ended = run(ftax, command)
+    right = ended.returncode == code and message in ended.stderr
+    return "" if right else f"exit {ended.returncode}, not {code}: {ended.stderr.strip()}"
+
+
+def main(ftax, torch):
+    results = [(row[0], failure(ftax, *row)) for row in FIGURES + (TORCH_FIGURES if torch else [])]
+    results += [(row[0], wrong_ending(ftax, *row)) for row in ENDINGS + (TORCH_ENDINGS if torch else [])]
+    for command, what in results:
+        if what:
+            print(f"ftax {command}\n    {what}")
+    return any(what for _, what in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main(str(Path(sys.argv[1]).resolve()), "torch" in sys.argv[2:]))
