@@ -310,9 +310,12 @@ struct Predictor::State {
         operators.resize(schedule.launches.size() + 1);
         const HostKind beginning = model.traits.calls_engines ? HostKind::engine_call : HostKind::forward;
         operators[0] = {{.op = no_op, .host_kind = beginning, .host_s = costs[beginning], .bound = Bound::host}};
-        if (model.traits.serves_sequences)
-            operators[0].host_s += static_cast<double>(sequences) * costs[HostKind::sequence];
-        launches[0] = {.host_s = operators[0].host_s};
+        const double sequences_s =
+            model.traits.serves_sequences ? static_cast<double>(sequences) * costs[HostKind::sequence] : 0;
+        operators[0].host_s += sequences_s;
+        // An engine that schedules ahead prepares the pass meanwhile; what it does for each sequence's token follows.
+        const double follows_s = has(options.libraries, model.traits.schedules_ahead_from) ? sequences_s : 0;
+        launches[0] = {.host_s = operators[0].host_s - follows_s};
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
             time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
         }
@@ -337,8 +340,8 @@ struct Predictor::State {
             if (op.bound == Bound::latency_floor) floor_s += op.device_s;
         }
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
-        result.latency_s =
-            synchronized() ? simulate(launches, timeline_options(), spans) : period(launches, timeline_options());
+        result.latency_s = follows_s + (synchronized() ? simulate(launches, timeline_options(), spans)
+                                                       : period(launches, timeline_options()));
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;

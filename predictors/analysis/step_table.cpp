@@ -131,10 +131,11 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
                    one = decoding(1, 0);
     const double device_s = std::max(0.0, step.device_s - empty.device_s);
     const double host_s = std::max(0.0, step.host_s - one.host_s);
+    // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
+    const double pause_s = schedules_ahead_ ? std::max(0.0, cost.host_s - cost.device_s) : 0;
+    cost.latency_s += host_s + std::max(0.0, device_s - pause_s);
     cost.host_s += host_s;
     cost.device_s += device_s;
-    cost.latency_s =
-        schedules_ahead_ ? std::max(cost.host_s, cost.latency_s + device_s) : cost.latency_s + host_s + device_s;
     return cost;
 }
 

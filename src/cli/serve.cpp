@@ -27,7 +27,7 @@ void setup_serve(Verb app, Action& action) {
     verb.add_option("--prompt", arguments->prompt, "tokens of each prompt, on average").type_name("N");
     verb.add_option("--new-tokens", arguments->new_tokens, "tokens that each prompt gets, on average").type_name("M");
     verb.add_option("--spread", arguments->spread,
-                    "standard deviation of both over their means (default: 0; 0.2 with --concurrency)")
+                    "standard deviation of both over their means (default: 0; see docs/serving.md)")
         .type_name("SHARE");
     verb.add_option("--seed", arguments->seed, "of the requests that are drawn").type_name("N").capture_default_str();
     verb.add_option("--slo", arguments->level, "what requests must keep: ttft=500ms,tpot=50ms,latency=2s")

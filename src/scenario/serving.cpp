@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "ftax/error.hpp"
 #include "predictors/analysis/step_table.hpp"
@@ -53,7 +54,8 @@ void check(const ServingArguments& a) {
 }
 
 /// The requests of the arguments, and how a title names them.
-std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, bool generates) {
+std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArguments& a, bool generates,
+                                                                bool mixes_phases) {
     if (!a.requests.empty()) {
         auto requests = read_requests(a.requests);
         std::string name = fmt::format("{} requests of {}", requests.size(), a.requests);
@@ -62,13 +64,12 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     std::string name = fmt::format("{} requests", a.count);
     name += a.rate > 0 ? fmt::format(" at {:g} per second", a.rate) : fmt::format(", {} at a time", a.concurrency);
     std::int64_t prompt = 1, output = 1;
-    const double spread = a.spread >= 0 ? a.spread : a.concurrency > 0 ? 0.2 : 0;
+    const double spread = a.spread >= 0 ? a.spread : a.concurrency > 0 && mixes_phases ? 0.2 : 0;
     if (generates) {
         require(a.prompt >= 1 && a.new_tokens >= 1, "give --prompt and --new-tokens, from 1 on, or --requests");
         prompt = a.prompt;
         output = a.new_tokens;
-        name += fmt::format(", {} tokens in and {} out{}", prompt, output,
-                            spread > 0 ? fmt::format(", {:g} % apart", 100 * spread) : "");
+        name += fmt::format(", {} tokens in and {} out", prompt, output);
     }
     return {draw_requests(a.count, a.rate, prompt, output, spread, static_cast<std::uint64_t>(a.seed)),
             std::move(name)};
@@ -314,8 +315,7 @@ report::ServingReport serve(const ServingArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     report.generates = is_decoder(graph);
     if (!report.generates) require_batch(graph);
-    const auto [requests, workload] = requests_of(arguments, report.generates);
-    report.workload = workload;
+    std::vector<ServingRequest> requests;
     RunArguments run = arguments.run;
     if (report.generates && !run.framework_given) run.framework = "vllm";
     const std::vector<LanguageMeasurement> anchors =
@@ -323,6 +323,10 @@ report::ServingReport serve(const ServingArguments& arguments) {
     std::set<std::string> told;
     for (std::size_t i = 0; i < devices.size(); ++i) {
         for (const std::string& framework : split_list(run.framework)) {
+            LibraryVersions libraries;
+            const LoweringTraits& traits = framework_model(take_version(framework, libraries).name).traits;
+            std::tie(requests, report.workload) =
+                requests_of(arguments, report.generates, has(libraries, traits.mixes_phases_from));
             for (const std::string& precision : split_list(arguments.run.precision)) {
                 for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
                     RunArguments one = run;

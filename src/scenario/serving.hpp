@@ -19,8 +19,8 @@ struct ServingArguments {
     std::string requests;               ///< a CSV file with arrival_s, prompt and output
     std::int64_t count = 1000;          ///< of requests that are drawn
     std::int64_t prompt = 0, new_tokens = 0;
-    /// Coefficient of variation of both; below 0: 0 at a rate and 0.2 at a fixed concurrency, where clients that begin
-    /// together and ask for texts of one length would stay in step.
+    /// Coefficient of variation of both; below 0: 0, but 0.2 at a fixed concurrency under engines whose steps mix
+    /// prompts and decoding, where clients that begin together and ask for texts of one length would stay in step.
     double spread = -1;
     std::int64_t seed = 1;
     std::string level;  ///< "ttft=500ms,tpot=50ms"
