@@ -87,6 +87,7 @@ struct AttentionTile {
 
 /// Fused attention kernels on tensor cores; without tiles where the generation has none.
 struct AttentionKernels {
+    double mma_share = 1;                     ///< rate of the instructions that they use against the tensor cores''
     bool asynchronous = false;                ///< groups of warps compute products beside the softmax of other tiles
     bool packs_query_heads = false;           ///< heads of queries that share one of keys fill tiles together
     std::vector<AttentionTile> dense;         ///< keys and values as tensors, by head size
@@ -129,7 +130,8 @@ struct ArchitectureSpec {
     GemmCatalogue layers_without_lt;      ///< x·Wᵀ through cuBLAS itself, where it has kernels of its own
     GemmCatalogue batched;                ///< strided batches
     GemmCatalogue tensor;                 ///< on tensor cores
-    AttentionKernels attention;
+    AttentionKernels attention;           ///< made for the generation
+    AttentionKernels flash2;              ///< FlashAttention 2, which PyTorch runs on all
     std::array<GemmCatalogue, quantized_kernels_count> quantized;  ///< of quantised operands, by family of kernels
     std::array<Quantizer, quantized_kernels_count> quantizers;     ///< in front of them
     bool scales_on_tensor_cores = false;                           ///< of blocks of operands

@@ -100,10 +100,16 @@ inline const AttentionTile& tile_of(const std::vector<AttentionTile>& tiles, dou
     return found == tiles.end() ? tiles.back() : *found;
 }
 
+/// The kernels that run. Source: PyTorch builds FlashAttention 2 for all generations from Ampere on and prefers it to
+/// cuDNN's, but for 2.5.0 on Hopper (pytorch pull request 138522); engines that serve bring kernels for the generation.
+inline const AttentionKernels& kernels_of(const AttentionShape& s, const DeviceCounts& device) {
+    return s.flash2 ? device.chip->flash2 : device.chip->attention;
+}
+
 /// Blocks that share an SM: two where its shared memory holds both their queries, keys and values.
 inline double resident_blocks(const AttentionTile& tile, double head, const AttentionShape& s,
                               const DeviceCounts& device) {
-    if (device.chip->attention.asynchronous) return 1;
+    if (kernels_of(s, device).asynchronous) return 1;
     const double bytes = (tile.rows + 2 * tile.keys) * head * s.element_bytes;
     return 2 * bytes <= device.shared_memory_per_sm_bytes ? 2 : 1;
 }
@@ -130,7 +136,7 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
                        const DeviceCounts& device) {
     const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
                queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
-    const double packed = device.chip->attention.packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
+    const double packed = kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
     const double tiles = round_up(queries * packed / tile.rows);
     const double seen = s.causal
                             ? std::max(0.0, keys - queries) + std::min(queries, tile.rows / packed * (tiles + 1) / 2)
@@ -163,7 +169,7 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
 /// One query per sequence; heads that share keys are rows of one tile.
 inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double score_s, double fill_s, double split_s,
                       const DeviceCounts& device) {
-    const AttentionKernels& kernels = device.chip->attention;
+    const AttentionKernels& kernels = kernels_of(s, device);
     const auto batch = static_cast<double>(s.batch), heads = static_cast<double>(s.heads),
                keys = static_cast<double>(s.kv_length);
     const double group = heads / kv_heads(s);
@@ -204,13 +210,13 @@ inline Compute decode(const AttentionShape& s, const AttentionTile& tile, double
 
 /// Has the chip fused kernels for this shape? Source: FlashAttention 2 needs mma.sync of Ampere and f16 or bf16.
 inline bool has_flash_kernels(const AttentionShape& s, const DeviceRates& device) {
-    return s.path == AttentionPath::flash && is_tensor(device.path) && !device.chip->attention.dense.empty();
+    return s.path == AttentionPath::flash && is_tensor(device.path) && !flash::kernels_of(s, device).dense.empty();
 }
 
 /// Plans fused attention on tensor cores; with keys in pages, the kernel that appends to them comes first.
 inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device, const FlashParameters& p,
                              const TensorGemmParameters& gemm) {
-    const AttentionKernels& kernels = device.chip->attention;
+    const AttentionKernels& kernels = flash::kernels_of(s, device);
     const FlashKindParameters& kind = kernels.asynchronous ? p.warpgroup : p.warp;
     const bool decodes = flash::is_decode(s);
     const auto rates =
@@ -226,7 +232,7 @@ inline KernelPlan plan_flash(const AttentionShape& s, const DeviceRates& device,
     plan.blocks_per_sm = flash::resident_blocks(tile, head, s, device);
     if (flops(s) <= 0) return plan;
 
-    double rate = rates.sm_boost_flops_per_s * kind.rate;
+    double rate = rates.sm_boost_flops_per_s * kind.rate * kernels.mma_share;
     if (s.paged && !kernels.asynchronous) rate *= p.paged_rate;
     const double cycle_s = 1.0 / (gemm.clock * device.boost_clock_hz);
     double score_s = 4 * head / rate + kind.score_cycles * cycle_s;

@@ -108,9 +108,9 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
     const double strided = s.dot_products ? 1.0 : strided_cost(s, tile.loop, p);
     // Kernels of dp4a are not those whose skew the traffic was fitted to.
     const double depth_bytes = static_cast<double>(s.k) * s.element_bytes;
-    const auto operands =
-        s.dot_products ? Traffic{static_cast<double>(s.m) * depth_bytes, static_cast<double>(s.n) * depth_bytes}
-                       : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
+    const auto operands = s.dot_products
+                              ? Traffic{static_cast<double>(s.m) * depth_bytes, static_cast<double>(s.n) * depth_bytes}
+                              : shared_traffic(s, c, grid_columns, grid_rows, part, rates, p);
     const double results = static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n);
     const double narrow = weight_bytes(s) / s.element_bytes;
     const double read_s = operands.rows * strided + narrow * operands.columns * (s.linear ? strided : 1.0);

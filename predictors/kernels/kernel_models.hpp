@@ -100,7 +100,7 @@ struct KernelModels {
     /// of one, in llama.cpp's kernels: pp512 of Llama-2-7B in Q4_0 on a P40, 912 tokens a second (its pull request
     /// 4766).
     [[nodiscard]] static kernels::DeviceRates on_cuda_cores(const kernels::GemmShape& shape,
-                                                               kernels::DeviceRates device) {
+                                                            kernels::DeviceRates device) {
         constexpr double dot_product_rate = 1.75;
         if (!shape.dot_products) return device;
         device.flops_per_s *= dot_product_rate;

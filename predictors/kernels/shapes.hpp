@@ -121,6 +121,7 @@ struct AttentionShape {
     std::int64_t decode_length = 0;  ///< keys of each of them
     bool whole_heads = false;        ///< path engine: one block does a head, however long its sequence
     std::int64_t latent_width = 0;   ///< of the one vector of a token that is its key, and in part its value (MLA)
+    bool flash2 = false;             ///< path flash: FlashAttention 2, not the kernels made for the generation
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 

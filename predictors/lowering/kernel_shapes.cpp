@@ -472,6 +472,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
         shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
     }
     shape.paged = op.integer(rewrites::paged, 0) != 0;
+    shape.flash2 = !shape.paged;
     // Keys and values in eight bits are most of what a step of decoding reads.
     if (shape.path == kernels::AttentionPath::flash) {
         shape.element_bytes = std::min(shape.element_bytes, element_bytes(schedule, op.inputs[1]));

@@ -108,11 +108,13 @@ std::vector<AttentionTile> parse_attention_tiles(const JsonField& field) {
 }
 
 AttentionKernels parse_attention(const JsonField& field, const Quantities& quantity) {
-    field.allow({"source", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
+    field.allow({"source", "mma_share", "asynchronous", "packs_query_heads", "dense", "paged", "decode"});
     quantity.check_source(field["source"]);
     const JsonField decode = field["decode"];
     decode.allow({"rows", "keys"});
-    return {.asynchronous = field["asynchronous"].flag(),
+    const auto mma_share = field.find("mma_share");
+    return {.mma_share = mma_share ? quantity(*mma_share) : 1,
+            .asynchronous = field["asynchronous"].flag(),
             .packs_query_heads = field["packs_query_heads"].flag(),
             .dense = parse_attention_tiles(field["dense"]),
             .paged = parse_attention_tiles(field["paged"]),
@@ -145,6 +147,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
                 "scales_on_tensor_cores",
                 "gemm",
                 "attention",
+                "flash2",
                 "conv"});
     const Quantities quantity(root);
     ArchitectureSpec spec;
@@ -200,6 +203,7 @@ ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin
                                 quantity((*experts)["fill"])};
     }
 
+    if (const auto flash2 = root.find("flash2")) spec.attention = spec.flash2 = parse_attention(*flash2, quantity);
     if (const auto attention = root.find("attention")) spec.attention = parse_attention(*attention, quantity);
 
     const JsonField conv = root["conv"];

@@ -177,3 +177,23 @@ TEST_CASE("attention without keys takes the floor, beyond any memory it has a ti
     CHECK(seconds(models, prefill(most, most)) > 1e9);
     CHECK(seconds(models, decode(most, most)) > 1e9);
 }
+
+TEST_CASE(
+    "FlashAttention 2 is what Ampere has, half as fast as the kernels made for Hopper and a third of Blackwell's") {
+    AttentionShape shape{1, 24, 4608, 4608, 128, 2, false, AttentionPath::flash};  // a layer of FLUX.1
+    AttentionShape portable = shape;
+    portable.flash2 = true;
+    for (const char* device : {"a100-sxm4-80gb", "rtx-4090", "rtx-pro-6000-blackwell"}) {
+        const auto models = unfitted(device);
+        CHECK(seconds(models, portable) == seconds(models, shape));
+    }
+    const auto hopper = fitted("h100-sxm5-80gb");
+    // Source: pytorch issue 142132, 329 and 631 TFLOP/s.
+    CHECK(flops(shape) / seconds(hopper, portable) == approx(329e12).epsilon(0.1));
+    CHECK(flops(shape) / seconds(hopper, shape) == approx(631e12).epsilon(0.15));
+    // Source: flash-attention issue 1589, 379 TFLOP/s.
+    const auto blackwell = fitted("b200");
+    const AttentionShape narrow{1, 32,    16384, 16384, 64,    2, false, AttentionPath::flash,
+                                0, false, 0,     0,     false, 0, true};
+    CHECK(flops(narrow) / seconds(blackwell, narrow) == approx(379e12).epsilon(0.1));
+}
