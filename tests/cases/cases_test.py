@@ -49,6 +49,8 @@ FIGURES = [
        batch * 64 * 4 * (4 * 256 * 256 + 2 * 64 * 256), 0.001) for batch in (2, 3, 8)),
 ]
 TORCH_FIGURES = [
+    # A condition on an enum is decided: a layer of 8 x 8 over 2 x 4 rows
+    ("inspect enum.pt --input float:batchx4x8 --batch 2", "total.macs", 8 * 8 * 8, 0.001),
     ("inspect gt_Cc.pt --input float:batchx32,long=5 --batch 4", "total.macs", 6 * 4 * 32 * 32, 0.001),
     ("inspect gt_Cc.pt --input float:batchx32,long=3 --batch 4", "total.macs", 3 * 4 * 32 * 32, 0.001),
 ]

@@ -216,6 +216,7 @@ class Translator {
         if (value.isInt()) return program_.expressions.constant(value.toInt());
         if (value.isDouble()) return value.toDouble();
         if (value.isString()) return value.toStringRef();
+        if (value.isEnum()) return value.toEnumHolder()->qualifiedClassName() + "." + value.toEnumHolder()->name();
         if (value.isDevice()) return value.toDevice().str();
         if (value.isTensor()) return translate_tensor(value.toTensor());
         if (value.isTuple()) return translate_items(value.toTupleRef().elements());
