@@ -154,8 +154,8 @@ TEST_CASE("formats.md names every key of --json") {
 
 TEST_CASE("links of the README, docs/ and the folders' pages lead somewhere") {
     std::vector<fs::path> all = pages("docs");
-    for (const char* folder :
-         {".", "docs/kernel-models", "examples", "graphs/zoo", "data/devices", "data/profiles", "data/ledger", "data/paper"}) {
+    for (const char* folder : {".", "docs/kernel-models", "examples", "graphs/zoo", "data/devices", "data/profiles",
+                               "data/ledger", "data/paper"}) {
         for (const fs::path& page : pages(folder)) all.push_back(page);
     }
     const std::regex link(R"(\]\(([^)\s]+)\))");

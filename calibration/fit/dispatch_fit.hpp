@@ -19,7 +19,8 @@ struct DispatchRow {
 
 /// Estimates the host time of operators (latency = host + kernel: each call is timed alone) with kernel models from
 /// `kernels`: the median over the campaign of latency − kernel, for rows in which the host counts. Each device gets its
-/// own dispatch times, a device without rows the shorth of the others; call_profile prefers those of earlier fits. `hosts` must hold the machines' scales (fit_memory).
+/// own dispatch times, a device without rows the shorth of the others; call_profile prefers those of earlier fits.
+/// `hosts` must hold the machines' scales (fit_memory).
 [[nodiscard]] FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels,
                                      const HostProfileFile& hosts);
 

@@ -13,7 +13,8 @@
 
 namespace ftax::fit {
 
-/// One measured latency with the host operations that the schedule counts and the device time that the kernel models predict.
+/// One measured latency with the host operations that the schedule counts and the device time that the kernel models
+/// predict.
 struct HostRow {
     std::string host;  ///< measurements that share scalars
     std::string model;

@@ -11,13 +11,13 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
-#include "src/core/control_flow.hpp"
 #include "graphs/pt2/archive.hpp"
-#include "src/io/non_finite.hpp"
 #include "graphs/pt2/symbol_names.hpp"
+#include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/strides.hpp"
 #include "src/io/json_document.hpp"
+#include "src/io/non_finite.hpp"
 
 namespace ftax {
 namespace {

@@ -169,7 +169,7 @@ struct Graph {
     std::vector<UndecidedBranch> undecided;
     std::vector<SymbolRange> ranges;
     std::vector<SizeCheck> size_checks;  ///< as load_graph() finds them
-    std::vector<std::string> warnings;  ///< what an importer had to assume
+    std::vector<std::string> warnings;   ///< what an importer had to assume
 };
 
 /// Numbers of a graph for one binding of its symbols. Reusable: bind() again without allocating.

@@ -43,7 +43,7 @@ struct ImportOptions {
     /// Nodes of ONNX files whose number of results depends on data (NonZero, NonMaxSuppression), each a symbol that
     /// bindings give a value; other characters than letters and digits are written _.
     std::vector<std::string> data_sizes;
-    std::uint64_t max_bytes = 16ull << 30;            ///< of the file
+    std::uint64_t max_bytes = 16ull << 30;  ///< of the file
     /// Operators after inlining; each takes about 1 KiB (inlined 2 KiB) while imported.
     std::uint64_t max_nodes = 1'000'000;
     CacheOptions cache;                 ///< of models built from their config.json

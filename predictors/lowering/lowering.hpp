@@ -59,7 +59,7 @@ struct LoweringTraits {
     int sums_by_itself_from = 0;  ///< version from which sums over cards are kernels of the engine's own, not NCCL's
     /// Version from which the host schedules step n + 1 while the device computes step n.
     std::optional<int> schedules_ahead_from{};
-    std::optional<int> mixes_phases_from{};   ///< version from which one step holds prompts and decoding sequences
+    std::optional<int> mixes_phases_from{};    ///< version from which one step holds prompts and decoding sequences
     std::optional<int> chunks_prompts_from{};  ///< version from which the scheduler splits prompts over steps
     std::int64_t most_captured_sequences = 0;  ///< that such a graph serves
     int captures_from_capability_major = 0;    ///< devices below this compute capability are not captured

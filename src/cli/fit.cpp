@@ -227,7 +227,8 @@ int run_fit(FitArguments arguments) {
         print_report(fit::fit_models(measured, start, options, profile));
     }
     if (arguments.output.empty()) return 0;
-    if (profile.parameters.empty()) throw Error(ErrorCode::usage, "no row of these files determines a parameter of a device");
+    if (profile.parameters.empty())
+        throw Error(ErrorCode::usage, "no row of these files determines a parameter of a device");
     write_file(arguments.output, to_text(profile));
     return 0;
 }

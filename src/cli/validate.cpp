@@ -42,17 +42,17 @@ int run_validate(const ValidateArguments& arguments) {
     const ValidationArguments& given = arguments.validation;
     Forms forms = forms_of(report);
     forms.html = [&] {
-        return validation_page({given.rows, given.anchor, given.device_profile}, validation.table,
-                               validation.rows, report);
+        return validation_page({given.rows, given.anchor, given.device_profile}, validation.table, validation.rows,
+                               report);
     };
     forms.predictions = [&] { return predictions_csv(validation.table, validation.rows); };
     write_result(arguments.output, forms);
     if (arguments.max_mape_percent <= 0) return 0;
     if (report.overall && 100 * report.overall->mean <= arguments.max_mape_percent) return 0;
     fmt::print(stderr, "ftax: {}, --max-mape is {:g} %\n",
-                 report.overall ? fmt::format("the MAPE is {:.1f} %", 100 * report.overall->mean)
-                                : std::string("no row could be predicted"),
-                 arguments.max_mape_percent);
+               report.overall ? fmt::format("the MAPE is {:.1f} %", 100 * report.overall->mean)
+                              : std::string("no row could be predicted"),
+               arguments.max_mape_percent);
     return over_max_mape;
 }
 

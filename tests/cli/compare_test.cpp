@@ -81,8 +81,7 @@ TEST_CASE("headroom: properties and frameworks, and what is no budget") {
 TEST_CASE("compare says of which frameworks no measured row of the model's family is known") {
     const std::string pair = "compare resnet18 --device t4 --framework tensorrt@8.6,pytorch-eager --batch 1";
     const std::string table = run_program(pair).output;
-    CHECK(table.find("tensorrt@8.6: not validated on convolutional networks") !=
-          std::string::npos);
+    CHECK(table.find("tensorrt@8.6: not validated on convolutional networks") != std::string::npos);
     CHECK(table.find("pytorch-eager: no measured row") == std::string::npos);
     const auto rows = nlohmann::json::parse(run_program(pair + " --json").output)["rows"];
     CHECK(rows[0]["rules_without_rows_of"] == "convolutional network");

@@ -245,9 +245,8 @@ TEST_CASE("operators that the host decides calibrate the host of other operators
         return *parse_number(table.row(0)[*table.column("predicted_ms")]);
     };
     const double before = predicted({});
-    const std::string anchor =
-        folder.write("anchor.csv", header + shape + "64," + format_number(2 * before) + "\n" + shape + "32," +
-                                       format_number(2 * before) + "\n");
+    const std::string anchor = folder.write("anchor.csv", header + shape + "64," + format_number(2 * before) + "\n" +
+                                                              shape + "32," + format_number(2 * before) + "\n");
     CHECK(predicted({"--anchor", anchor}) == approx(2 * before).epsilon(0.1));
 }
 

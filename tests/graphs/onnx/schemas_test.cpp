@@ -18,8 +18,9 @@ TEST_CASE("every operator of ONNX is known and needs as many inputs as its schem
     // Read more liberally than ONNX has it: exporters leave these inputs out.
     const std::set<std::string> lenient{"OptionalGetElement", "OptionalHasElement", "PRelu", "Reshape"};
     // Training and text are no inference on a GPU: without a rule they are `custom`.
-    const std::set<std::string> no_inference{"NegativeLogLikelihoodLoss", "RegexFullMatch", "SoftmaxCrossEntropyLoss",
-                                             "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"};
+    const std::set<std::string> no_inference{
+        "NegativeLogLikelihoodLoss", "RegexFullMatch", "SoftmaxCrossEntropyLoss", "StringConcat",
+        "StringNormalizer",          "StringSplit",    "TfIdfVectorizer"};
     std::map<std::string, std::map<int, int>> fewest_inputs;  // operator → since version → inputs
     for (const auto& schema : onnx::OpSchemaRegistry::get_all_schemas_with_history()) {
         if (schema.domain().empty()) fewest_inputs[schema.Name()][schema.SinceVersion()] = schema.min_input();

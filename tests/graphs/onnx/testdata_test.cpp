@@ -21,9 +21,14 @@ namespace {
 /// Numbers of the outputs that are tensors: sequences have no one shape to compare. Empty for models of training and of
 /// text, whose operators have no rule.
 std::vector<std::size_t> tensor_outputs(const std::string& bytes) {
-    static const std::set<std::string> without_a_rule{
-        "Adagrad", "Adam", "Gradient", "Momentum", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
-        "StringNormalizer", "TfIdfVectorizer"};
+    static const std::set<std::string> without_a_rule{"Adagrad",
+                                                      "Adam",
+                                                      "Gradient",
+                                                      "Momentum",
+                                                      "NegativeLogLikelihoodLoss",
+                                                      "SoftmaxCrossEntropyLoss",
+                                                      "StringNormalizer",
+                                                      "TfIdfVectorizer"};
     ::onnx::ModelProto model;
     REQUIRE(model.ParseFromString(bytes));
     for (const auto& node : model.graph().node()) {
