@@ -39,9 +39,11 @@ VarianceComponents read_variance_components(const std::string& folder) {
     return parse_variance_components(read_file(path, max_file_bytes), escape_terminal(path));
 }
 
-std::vector<VersionRatios> read_versions(const std::string& folder) {
-    const std::string path = folder + "/profiles/versions.json";
-    return parse_versions(read_file(path, max_file_bytes), escape_terminal(path));
+std::vector<Stack> read_stacks(const std::string& folder) {
+    std::vector<Stack> stacks;
+    for (const std::string path : json_files(folder + "/stacks"))
+        stacks.push_back(parse_stack(read_file(path, max_file_bytes), escape_terminal(path)));
+    return stacks;
 }
 
 std::vector<FrameworkProfile> read_framework_profiles(const std::string& folder) {

@@ -70,7 +70,7 @@ LibraryVersions libraries_of(const Measurement& row) {
         libraries.tensorrt =
             tensorrt_version(row.version).value_or(row.framework == "tensorrt-onnx" ? 804 : libraries.tensorrt);
     } else if (const auto version = framework_version(row)) {
-        set_torch(libraries, *version);
+        set_libraries(libraries, row.framework, *version);
     }
     return libraries;
 }

@@ -168,13 +168,7 @@ std::optional<int> tensorrt_version(std::string_view text) {
     return version && *version >= oldest ? version : std::nullopt;
 }
 
-void set_torch(LibraryVersions& libraries, int version) {
-    libraries.torch = version;
-    libraries.cudnn = version >= 204 ? 9 : 8;
-}
-
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
-    constexpr int oldest_torch = 112, oldest_engine = 2;
     const std::size_t at = framework.find('@');
     std::string name = framework_name(framework.substr(0, at));
     if (at == std::string_view::npos) return {name, std::nullopt};
@@ -191,15 +185,12 @@ FrameworkChoice take_version(std::string_view framework, LibraryVersions& librar
     if (!has_versions(name))
         throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, name));
     const auto version = version_number(text);
+    if (!version) throw Error(ErrorCode::usage, fmt::format("{}: no version as in pytorch-eager@2.5", framework));
     if (serves) {
-        if (!version || *version < oldest_engine)
-            throw Error(ErrorCode::usage, fmt::format("{}: no version from 0.2 on, as in vllm@0.2", framework));
         libraries.engine = *version;
-        return {name, version};
+    } else {
+        set_libraries(libraries, name, *version);
     }
-    if (!version || *version < oldest_torch)
-        throw Error(ErrorCode::usage, fmt::format("{}: no version from 1.12 on, as in pytorch-eager@2.4", framework));
-    if (name == "pytorch-eager") set_torch(libraries, *version);
     return {name, version};
 }
 

@@ -79,9 +79,6 @@ struct FrameworkChoice {
 /// it.
 [[nodiscard]] FrameworkProfile versioned_profile(std::string_view framework, std::string_view host,
                                                  const std::string& file, LibraryVersions& libraries);
-/// Notes a version of PyTorch (204 is 2.4) and the cuDNN that comes with it.
-/// Source: builds on PyPI, cuDNN 9 from 2.4 on.
-void set_torch(LibraryVersions& libraries, int version);
 /// TensorRT's version as LibraryVersions has it ("8.6.1" is 806); nullopt for what is none, or older than 7.
 [[nodiscard]] std::optional<int> tensorrt_version(std::string_view version);
 

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -92,14 +94,50 @@ const VarianceComponents& variance_components() {
     return components;
 }
 
-const std::vector<VersionRatios>& version_ratios() {
-    static const std::vector<VersionRatios> versions = [] {
-        if (data_folder()) return read_versions(data_folder());
-        const std::string path = "data/profiles/versions.json";
-        return parse_versions(embedded_text(path), path);
+const std::vector<Stack>& stacks() {
+    static const std::vector<Stack> all = [] {
+        if (data_folder()) return read_stacks(data_folder());
+        std::vector<Stack> built_in;
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (file.path.starts_with("data/stacks/"))
+                built_in.push_back(parse_stack(embedded_text(file.path), std::string(file.path)));
+        }
+        return built_in;
     }();
-    return versions;
+    return all;
 }
+
+/// The stack nearest to a version, the newer of two; null where a profile's own version is nearer or none was measured.
+const Stack* nearest_stack(std::string_view framework, int version, std::optional<int> own) {
+    const Stack* nearest = nullptr;
+    const auto rank = [&](int other) { return std::pair(std::abs(other - version), -other); };
+    for (const Stack& stack : stacks()) {
+        if (stack.framework != framework || (own && rank(*own) <= rank(stack.version))) continue;
+        if (nearest == nullptr || rank(stack.version) < rank(nearest->version)) nearest = &stack;
+    }
+    return nearest;
+}
+
+const FrameworkProfile* reference_of(std::string_view framework) {
+    const auto found = std::ranges::find_if(framework_profiles(), [&](const FrameworkProfile& known) {
+        return known.framework == framework && known.host == reference_host;
+    });
+    return found == framework_profiles().end() ? nullptr : &*found;
+}
+
+std::optional<int> fitted_version(std::string_view framework) {
+    const FrameworkProfile* reference = reference_of(framework);
+    return reference == nullptr ? std::nullopt : version_number(reference->version);
+}
+
+double scale_of(const FrameworkProfile& profile) {
+    const auto found = std::ranges::find(profile.parameters, "host.scale", &Parameter::name);
+    return found == profile.parameters.end() ? 1 : found->value;
+}
+
+/// What an unmeasured version adds to the spread of the host's scale. Source: the ratios of the versions of PyTorch
+/// that were measured lie within it.
+constexpr double unmeasured_version_log_stddev = 0.12;
 
 }  // namespace
 
@@ -189,32 +227,46 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
     }
     if (!hosts.empty()) fail_unknown("host", host, hosts);
     if (!host.empty()) fail_unknown("framework with host costs", framework, calibrated_frameworks());
-    return {.framework = std::string(framework),
-            .version = "uncalibrated",
-            .host = std::string(reference_host),
-            .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
+    FrameworkProfile fresh{
+        .framework = std::string(framework),
+        .version = "uncalibrated",
+        .host = std::string(reference_host),
+        .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
+    const Stack* newest = nearest_stack(framework, std::numeric_limits<int>::max(), std::nullopt);
+    return newest == nullptr ? fresh : at_version(std::move(fresh), newest->version);
 }
 
 FrameworkProfile at_version(FrameworkProfile profile, int version) {
-    const VersionRatios* newest = nullptr;
-    for (const VersionRatios& known : version_ratios()) {
-        if (known.framework == profile.framework && known.version <= version) newest = &known;
+    const auto own = version_number(profile.version);
+    const Stack* nearest = nearest_stack(profile.framework, version, own);
+    if (nearest == nullptr && !own) return profile;
+    if (nearest != nullptr) {
+        const FrameworkProfile* reference = reference_of(profile.framework);
+        const double relative_scale = reference == nullptr ? 1 : scale_of(profile) / scale_of(*reference);
+        if (!own && !nearest->costs.empty()) profile.warnings.clear();  // start values, which the stack replaces
+        profile = on_stack(std::move(profile), *nearest, relative_scale);
     }
-    if (newest == nullptr) return profile;
-    profile = carried(std::move(profile), *newest);
-    const bool known = std::any_of(version_ratios().begin(), version_ratios().end(), [&](const VersionRatios& other) {
-        return other.framework == profile.framework && other.version >= version;
-    });
-    if (!known) {
-        profile.warnings.push_back(fmt::format("host costs of {} {}, the newest that was measured, used for {}.{}",
-                                               profile.framework, profile.version, version / 100, version % 100));
-    }
+    if ((nearest == nullptr ? *own : nearest->version) == version) return profile;
+    profile.warnings.push_back(fmt::format("host costs of {} {}, the nearest version measured, used for {}.{}",
+                                           profile.framework, profile.version, version / 100, version % 100));
+    const auto scale = std::ranges::find(profile.parameters, "host.scale", &Parameter::name);
+    if (scale != profile.parameters.end())
+        scale->relative_stddev = std::hypot(scale->relative_stddev, unmeasured_version_log_stddev);
     return profile;
 }
 
+void set_libraries(LibraryVersions& libraries, std::string_view framework, int version) {
+    const LibraryVersions defaults;
+    const bool of_torch = framework.find("torch") != std::string_view::npos || framework == "cuda-graph";
+    if (of_torch) libraries.torch = version;
+    const std::string_view distribution = of_torch ? "pytorch-eager" : framework;
+    const Stack* nearest = nearest_stack(distribution, version, fitted_version(distribution));
+    if (nearest != nullptr && libraries.cudnn == defaults.cudnn) libraries.cudnn = nearest->libraries.cudnn;
+}
+
 bool has_versions(std::string_view framework) {
-    const auto& known = version_ratios();
-    return std::any_of(known.begin(), known.end(), [&](const VersionRatios& v) { return v.framework == framework; });
+    return fitted_version(framework) ||
+           std::ranges::any_of(stacks(), [&](const Stack& stack) { return stack.framework == framework; });
 }
 
 std::vector<std::string> call_host_names() {

@@ -1,0 +1,95 @@
+#include "src/io/stack_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ftax/version.hpp"
+#include "src/io/json_document.hpp"
+#include "src/io/number.hpp"
+
+namespace ftax {
+namespace {
+
+/// The values of an object by name; keys of JSON objects are sorted once parsed.
+std::vector<Parameter> parse_values(const JsonField& root, std::string_view key) {
+    std::vector<Parameter> values;
+    const auto list = root.find(key);
+    if (!list) return values;
+    for (const JsonField& field : list->elements())
+        values.push_back({field.key(), field.positive(), 0, root["source"].text()});
+    return values;
+}
+
+LibraryVersions parse_libraries(const JsonField& field) {
+    field.allow({"cudnn"});
+    LibraryVersions libraries;
+    if (const auto cudnn = field.find("cudnn")) libraries.cudnn = cudnn->positive_count();
+    return libraries;
+}
+
+Parameter& parameter(FrameworkProfile& profile, const Parameter& wanted) {
+    const auto at = std::ranges::lower_bound(profile.parameters, wanted.name, {}, &Parameter::name);
+    if (at != profile.parameters.end() && at->name == wanted.name) return *at;
+    return *profile.parameters.insert(at, wanted);
+}
+
+Parameter* find(FrameworkProfile& profile, std::string_view name) {
+    const auto found = std::ranges::find(profile.parameters, name, &Parameter::name);
+    return found == profile.parameters.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::optional<int> version_number(std::string_view text) {
+    const std::size_t dot = std::min(text.find('.'), text.size());
+    const auto major = parse_integer(text.substr(0, dot));
+    const std::string_view rest = text.substr(std::min(dot + 1, text.size()));
+    const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+    const auto minor = dot == text.size() ? std::optional<std::int64_t>(0) : parse_integer(digits);
+    if (!major || !minor || *major < 0 || *major > 99 || *minor < 0 || *minor > 99) return std::nullopt;
+    return static_cast<int>(100 * *major + *minor);
+}
+
+Stack parse_stack(std::string_view text, const std::string& origin) {
+    nlohmann::json document = parse_json(text, origin);
+    migrate_schema(document, origin);
+    const JsonField root(document, origin);
+    check_kind(root, "stack");
+    root.allow({"schema_version", "kind", "framework", "version", "libraries", "scale_log_stddev", "model_log_stddev",
+                "source", "costs", "ratios"});
+    const auto number = version_number(root["version"].text());
+    if (!number) root["version"].fail("is no version as in \"2.4\"");
+    Stack stack{.framework = root["framework"].text(), .version = *number};
+    if (const auto libraries = root.find("libraries")) stack.libraries = parse_libraries(*libraries);
+    if (const auto spread = root.find("scale_log_stddev")) stack.scale_log_stddev = spread->not_negative();
+    if (const auto spread = root.find("model_log_stddev")) stack.model_log_stddev = spread->not_negative();
+    stack.costs = parse_values(root, "costs");
+    stack.ratios = parse_values(root, "ratios");
+    return stack;
+}
+
+FrameworkProfile on_stack(FrameworkProfile profile, const Stack& stack, double relative_scale) {
+    for (const Parameter& cost : stack.costs) {
+        Parameter& own = parameter(profile, cost);
+        own = cost;
+        if (cost.name != "host.scale") continue;
+        own.value *= relative_scale;
+        own.relative_stddev = stack.scale_log_stddev;
+    }
+    for (const Parameter& ratio : stack.ratios) {
+        Parameter* cost = find(profile, ratio.name);
+        if (!cost) continue;
+        cost->source =
+            fmt::format("{}, {}; times {:.3g}: {}", cost->source, profile.version, ratio.value, ratio.source);
+        cost->value *= ratio.value;
+    }
+    if (Parameter* scale = find(profile, "host.scale"); scale && stack.costs.empty())
+        scale->relative_stddev = std::hypot(scale->relative_stddev, stack.scale_log_stddev);
+    if (Parameter* noise = find(profile, "noise.host")) noise->value = std::hypot(noise->value, stack.model_log_stddev);
+    profile.version = fmt::format("{}.{}", stack.version / 100, stack.version % 100);
+    return profile;
+}
+
+}  // namespace ftax
