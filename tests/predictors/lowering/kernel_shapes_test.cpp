@@ -163,7 +163,8 @@ output %y
                                            .kv_length = 4096,
                                            .head_dim = 128,
                                            .causal = true,
-                                           .kv_heads = 8});
+                                           .kv_heads = 8,
+                                           .flash2 = true});
     CHECK(models.plan(chunk, MathPath::fp16_tensor).algorithm == "attention, flash");
     const auto token = shape(1, 4096);
     CHECK_FALSE(token.causal);  // it sees every key
