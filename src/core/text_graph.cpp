@@ -395,6 +395,8 @@ class Parser {
     }
 
     void finish() {
+        if (graph_.tensors.empty())
+            throw Error(ErrorCode::model, fmt::format("{}: neither an input nor an operator in the file", origin_));
         for (const auto& [text, known] : tensors_) {
             if (!known.defined)
                 fail_at(known.first_use, fmt::format("tensor {} is not defined", quoted(excerpt(text))));

@@ -226,3 +226,7 @@ TEST_CASE("every truncation of a text graph is read or refused, never worse") {
         CHECK((!failure || failure.code == ErrorCode::model));
     }
 }
+
+TEST_CASE("a text without a statement is refused") {
+    for (const char* text : {"", " \n\n  ", "# nothing\n"}) CHECK_THROWS_AS(parse_text_graph(text, "empty.txt"), Error);
+}
