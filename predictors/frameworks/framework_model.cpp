@@ -119,11 +119,12 @@ std::optional<Graph> optimised_graph(const Graph& graph, const FrameworkModel& m
     const auto passes = passes_for(model, device, options);
     const bool rewrites =
         !passes.empty() && device.compute_capability_major >= model.rewrites_from_compute_capability_major;
-    const bool channels_last =
-        options.channels_last || (model.traits.lays_out_convolutions && rewrites::gains_from_channels_last(graph));
-    if (!rewrites && !channels_last) return std::nullopt;
+    const bool chosen =
+        !options.channels_last && model.traits.lays_out_convolutions && rewrites::gains_from_channels_last(graph);
+    if (!rewrites && !chosen && !options.channels_last) return std::nullopt;
     Graph result = graph;
-    if (channels_last) lay_out_for_cuda(result, true);
+    if (chosen || options.channels_last) lay_out_for_cuda(result, true);
+    if (chosen) rewrites::convert_layouts_at_edges(result);
     if (!rewrites) return result;
     for (const auto pass : passes) pass(result);
     return result;

@@ -135,7 +135,8 @@ inline KernelPlan plan_choice(const GemmShape& s, const Choice& c, const DeviceR
 /// Source: neusight_ops.csv lists kernels by their tiles, and exactly the rows of m <= 16 have none on P4 and P100; the
 /// layers of framework_tax.csv vgg16 (k = 25,088) take the time of their weights there.
 inline bool is_gemv(const GemmShape& s, const ArchitectureSpec& chip) {
-    return s.linear && s.m <= (s.element_bytes >= 4 ? chip.gemv_rows : 1);
+    const bool to_vector = s.n == 1 && s.batch == 1;  // torch.mv and products with one column
+    return to_vector || (s.linear && s.m <= (s.element_bytes >= 4 ? chip.gemv_rows : 1));
 }
 
 /// Streams the weights once; the arithmetic of so few rows hides behind them.

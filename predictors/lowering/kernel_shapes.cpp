@@ -433,9 +433,15 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
             shape.rows = std::max<std::int64_t>(1, shape.rows / images);
         }
     } else {
-        const int axis = static_cast<int>(
-            op.kind == OpKind::softmax || op.kind == OpKind::log_softmax ? op.integer("axis", -1) : -1);
-        shape.row_length = dim(graph.tensors[largest], bound, axis);
+        const Tensor& whole = graph.tensors[largest];
+        const int rank = static_cast<int>(whole.shape.size());
+        const bool is_softmax = op.kind == OpKind::softmax || op.kind == OpKind::log_softmax;
+        const bool is_norm = op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm;
+        int axis = is_softmax || is_norm ? static_cast<int>(op.integer("axis", -1)) : -1;
+        if (axis < 0) axis += rank;
+        shape.row_length = dim(whole, bound, axis);
+        for (int i = axis + 1; is_norm && i < rank; ++i)
+            shape.row_length = checked_multiply(shape.row_length, dim(whole, bound, i));
         shape.rows = shape.elements / shape.row_length;
     }
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {

@@ -299,4 +299,33 @@ bool gains_from_channels_last(const Graph& graph) {
     return convolutions > 0 && graph.ops.size() < operators_per_convolution * convolutions && weighed <= work;
 }
 
+void convert_layouts_at_edges(Graph& graph) {
+    std::vector<Op> copies;
+    const auto convert = [&](TensorId from, std::vector<Expression> strides, const std::string& name) {
+        Tensor converted = graph.tensors[from];
+        converted.name += "/" + name;
+        converted.role = TensorRole::activation;
+        converted.strides = std::move(strides);
+        graph.tensors.push_back(std::move(converted));
+        const auto to = static_cast<TensorId>(graph.tensors.size() - 1);
+        copies.push_back({.kind = OpKind::copy, .name = graph.tensors[to].name, .inputs = {from}, .outputs = {to}});
+        return to;
+    };
+    for (const TensorId input : graph.inputs) {
+        if (graph.tensors[input].strides.empty()) continue;
+        const TensorId converted = convert(input, std::exchange(graph.tensors[input].strides, {}), "channels_last");
+        for (Op& op : graph.ops) std::replace(op.inputs.begin(), op.inputs.end(), input, converted);
+    }
+    graph.ops.insert(graph.ops.begin(), copies.begin(), copies.end());
+    copies.clear();
+    assign_producers(graph);
+    for (TensorId& output : graph.outputs) {
+        const OpId producer = graph.tensors[output].producer;
+        if (producer != no_op && graph.ops[producer].kind == OpKind::conv && !graph.tensors[output].strides.empty())
+            output = convert(output, {}, "contiguous");
+    }
+    graph.ops.insert(graph.ops.end(), copies.begin(), copies.end());
+    assign_producers(graph);
+}
+
 }  // namespace ftax::rewrites

@@ -151,5 +151,8 @@ void fuse_into_readers(Graph& graph);
 /// Whether Inductor keeps activations in NHWC: where weighing the convolutions by what the layout gains says so.
 /// Source: torch/_inductor/graph.py, decide_layout_opt (inference).
 [[nodiscard]] bool gains_from_channels_last(const Graph& graph);
+/// Copies inputs that come as NCHW into the layout of the convolutions, and results of convolutions back.
+/// Source: torch/_inductor/graph.py, which keeps the strides of inputs and outputs (keep_output_stride).
+void convert_layouts_at_edges(Graph& graph);
 
 }  // namespace ftax::rewrites

@@ -315,6 +315,15 @@ TEST_CASE("convolutions run on NHWC data where that pays") {
     CHECK(rewrites::gains_from_channels_last(net(256, 256)));
     CHECK_FALSE(rewrites::gains_from_channels_last(net(256, 4)));
     CHECK_FALSE(rewrites::gains_from_channels_last(attention(false)));
+    // Images that come as NCHW are copied to NHWC, and the result is copied back; what comes as NHWC stays so.
+    const Graph graph = net(256, 1);
+    const auto compiled = [&](bool channels_last) {
+        Predictor predictor(graph, device_profile("l40s"), framework_profile("torch-compile"),
+                            {.channels_last = channels_last});
+        return predictor.predict({{"batch", 64}});
+    };
+    CHECK(compiled(false).kernels == compiled(true).kernels + 2);
+    CHECK(compiled(false).device_s > compiled(true).device_s);
 }
 
 TEST_CASE("compiled kernels write halves for products under autocast, eager ones f32") {
