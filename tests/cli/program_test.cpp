@@ -39,7 +39,7 @@ TEST_CASE("the commands of the README run") {
         CHECK_MESSAGE(!outcome.output.empty(), line);
         ++commands;
     }
-    CHECK(commands == 6);
+    CHECK(commands == 7);
 }
 
 TEST_CASE("the accuracy table of the README says what the ledger says") {
