@@ -257,7 +257,7 @@ std::string scored_csv(const std::vector<Section>& sections, const Folds& folds)
     for (const Scored& s : sections.front().rows) scored.insert(s.row->line);
     for (const Measurement& row : folds.rows()) {
         if (scored.contains(row.line)) continue;
-        unscored["no other model of the run tells of its host (line 7813 also says 0.3 ms where 65 would do)"]
+        unscored["no other model of the run measures its host (line 7813 also says 0.3 ms where 65 would do)"]
             .push_back(row.line);
     }
     for (const auto& [reason, lines] : unscored) {

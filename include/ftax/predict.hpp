@@ -32,10 +32,10 @@ struct LibraryVersions {
     int cudnn = 8;
     /// TensorRT's, 100 · major + minor: 806 is 8.6. Decides what its builder fuses. From 7.0 on.
     int tensorrt = 1000;
-    /// The serving engine's (vLLM, SGLang, TensorRT-LLM), likewise: decides whether a step of decoding is one CUDA
-    /// graph and whether the host prepares the next step while the device computes this one.
+    /// The serving engine's (vLLM, SGLang, TensorRT-LLM), in the same form: decides whether a step of decoding is one
+    /// CUDA graph and whether the host prepares the next step while the device computes this one.
     int engine = 6;
-    /// PyTorch's, likewise; 0: unsaid. From 2.5 on attention that it has no fused kernel for computes halves in f32.
+    /// PyTorch's, in the same form; 0: not given. From 2.5 on attention without a fused kernel computes halves in f32.
     int torch = 0;
 };
 

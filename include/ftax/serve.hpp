@@ -121,7 +121,7 @@ struct BatchingOptions {
     std::int64_t concurrency = 0;  ///< as SchedulerOptions has it
 };
 
-/// Serves requests as batches, one after the other; `run` costs one of so many requests. Throws Error{usage} likewise.
+/// Serves requests as batches, one after the other; `run` costs one of so many requests. Throws as serve().
 [[nodiscard]] Serving serve_batches(std::span<const ServingRequest> requests, const BatchingOptions& options,
                                     const std::function<StepCost(std::int64_t)>& run);
 

@@ -107,8 +107,8 @@ Generator& GenerationModels::add(const ModelArguments& model, RunArguments& run,
                                                   cards, built.framework().framework));
     }
     if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {}: nobody knows how fast the cards of a machine with {} "
-                                                  "reach each other",
+        throw Error(ErrorCode::usage, fmt::format("--tp {}: the datasheet of {} has no bandwidth between cards "
+                                                  "(peer_bandwidth_bytes_per_s)",
                                                   cards, built.device().device.name));
     }
     PredictOptions options = run.options;

@@ -315,35 +315,38 @@ report::ServingReport serve(const ServingArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     report.generates = is_decoder(graph);
     if (!report.generates) require_batch(graph);
-    std::vector<ServingRequest> requests;
     RunArguments run = arguments.run;
     if (report.generates && !run.framework_given) run.framework = "vllm";
+    const std::vector<std::string> frameworks = split_list(run.framework);
+    std::vector<std::vector<ServingRequest>> requests;  // by framework
+    for (const std::string& framework : frameworks) {
+        LibraryVersions libraries;
+        const LoweringTraits& traits = framework_model(take_version(framework, libraries).name).traits;
+        std::tie(requests.emplace_back(), report.workload) =
+            requests_of(arguments, report.generates, has(libraries, traits.mixes_phases_from));
+    }
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
     std::set<std::string> told;
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        for (const std::string& framework : split_list(run.framework)) {
-            LibraryVersions libraries;
-            const LoweringTraits& traits = framework_model(take_version(framework, libraries).name).traits;
-            std::tie(requests, report.workload) =
-                requests_of(arguments, report.generates, has(libraries, traits.mixes_phases_from));
+        for (std::size_t f = 0; f < frameworks.size(); ++f) {
             for (const std::string& precision : split_list(arguments.run.precision)) {
                 for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
                     RunArguments one = run;
                     one.device = devices[i];
-                    one.framework = framework;
+                    one.framework = frameworks[f];
                     one.precision = precision;
                     report::ServingRow row{
-                        .device = devices[i], .framework = framework, .cards = static_cast<int>(cards)};
+                        .device = devices[i], .framework = frameworks[f], .cards = static_cast<int>(cards)};
                     if (!prices.empty()) row.dollars_per_hour = prices[i] * static_cast<double>(cards);
                     GenerationModels models;
                     try {
                         require(report.generates || cards == 1, "--tp is for language models");
                         serve_row(arguments,
                                   report.generates
-                                      ? language_server(arguments, one, cards, anchors, requests, models, row)
+                                      ? language_server(arguments, one, cards, anchors, requests[f], models, row)
                                       : batch_server(arguments, one, graph, row),
-                                  requests, report, row);
+                                  requests[f], report, row);
                     } catch (const Error& error) {
                         if (error.code() != ErrorCode::usage) throw;
                         row.skipped = error.what();

@@ -99,6 +99,15 @@ def _one(argument: str, value: Any) -> str:
     return os.fspath(value)
 
 
+def _warned(rows: list[dict[str, Any]], warnings: list[str]) -> list[dict[str, Any]]:
+    """Adds the warnings of a whole report to each row and warns the caller of the caller, once each."""
+    for row in rows:
+        row["warnings"] = warnings + row["warnings"]
+    for warning in dict.fromkeys(warning for row in rows for warning in row["warnings"]):
+        _warnings.warn(warning, stacklevel=3)
+    return rows
+
+
 def _dims(graph: Graph, dims: dict[str, Any]) -> dict[str, int]:
     for name in dims:
         if name not in graph.symbols:
@@ -326,12 +335,7 @@ def generate(model: str | os.PathLike[str], device: str, framework: str = assume
         os.fspath(model), _one("device", device), _one("framework", framework), precision, host, _wholes("batch", batch),
         _whole("prompt", prompt), _whole("new_tokens", new_tokens), _whole("longest_prompt", longest_prompt), _wholes("tp", tp),
         price, kv_cache, kv_precision))
-    rows: list[dict[str, Any]] = report["predictions"]
-    for row in rows:
-        row["warnings"] = report["warnings"] + row["warnings"]
-    for warning in dict.fromkeys(warning for row in rows for warning in row["warnings"]):
-        _warnings.warn(warning, stacklevel=2)
-    return rows
+    return _warned(report["predictions"], report["warnings"])
 
 
 def serve(model: str | os.PathLike[str], device: str | Iterable[str], framework: str | Iterable[str] = "vllm",
@@ -356,12 +360,7 @@ def serve(model: str | os.PathLike[str], device: str | Iterable[str], framework:
         {name: float(value) for name, value in numbers.items()},
         {"requests": os.fspath(requests), "slo": slo, "price": listed(price)},
         [f"{name}={value}" for name, value in (dims or {}).items()]))
-    rows: list[dict[str, Any]] = report["rows"]
-    for row in rows:
-        row["warnings"] = report["warnings"] + row["warnings"]
-    for warning in dict.fromkeys(warning for row in rows for warning in row["warnings"]):
-        _warnings.warn(warning, stacklevel=2)
-    return rows
+    return _warned(report["rows"], report["warnings"])
 
 
 def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims: int) -> dict[str, Any]:
