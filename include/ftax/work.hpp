@@ -22,8 +22,8 @@ struct Work {
 
 /// Operators whose work is a guess: without a rule, or of a tensor whose shape is not known.
 [[nodiscard]] std::vector<bool> guessed_operators(const Graph& graph);
-/// Share of the FLOPs that is no guess. A guessed operator counts at least a multiply-add for each element of the
-/// weights it takes. Throws what work_of() throws.
+/// Share of the FLOPs that is no guess, or that share of the multiplied weights where it is smaller: an operator of
+/// unknown rows has few FLOPs to count. Throws what work_of() throws.
 [[nodiscard]] double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed);
 /// Says how many operators are guessed and why; empty where none is.
 [[nodiscard]] std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed);

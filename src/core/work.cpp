@@ -264,24 +264,25 @@ std::vector<bool> guessed_operators(const Graph& graph) {
 }
 
 double modelled_flops(const Graph& graph, const BoundShapes& bound, const std::vector<bool>& guessed) {
-    double modelled = 0, all = 0;
+    // How often a layer of unknown rows multiplies by its weights is unknown: its share of the weights counts as not
+    // modelled.
+    double modelled = 0, all = 0, modelled_weights = 0, weights = 0;
     for (OpId id = 0; id < graph.ops.size(); ++id) {
         const OpView view{graph, graph.ops[id], bound};
-        auto flops = static_cast<double>(work_of(graph, view.op, bound).flops);
-        if (guessed[id]) {
-            double multiplied = 0;
-            for (std::size_t i = 0; i < view.op.inputs.size(); ++i) {
-                const Tensor* tensor = view.input(i);
-                if (tensor && tensor->role == TensorRole::weight && tensor->shape.size() > 1)
-                    multiplied += 2 * static_cast<double>(view.elements(tensor));
-            }
-            flops = std::max(flops, multiplied);
-        } else {
-            modelled += flops;
+        const auto flops = static_cast<double>(work_of(graph, view.op, bound).flops);
+        double multiplied = 0;
+        for (std::size_t i = 0; i < view.op.inputs.size() && (guessed[id] || flops > 0); ++i) {
+            const Tensor* tensor = view.input(i);
+            if (tensor && tensor->role == TensorRole::weight && tensor->shape.size() > 1)
+                multiplied += static_cast<double>(view.elements(tensor));
         }
         all += flops;
+        weights += multiplied;
+        if (guessed[id]) continue;
+        modelled += flops;
+        modelled_weights += multiplied;
     }
-    return all > 0 ? modelled / all : 1;
+    return std::min(all > 0 ? modelled / all : 1, weights > 0 ? modelled_weights / weights : 1);
 }
 
 std::vector<std::string> warnings_of_guesses(const Graph& graph, const std::vector<bool>& guessed) {
