@@ -52,6 +52,7 @@ struct PlannedKernel : kernels::KernelTime {
     Bound bound = Bound::latency_floor;
     kernels::Occupancy occupancy;
     std::int32_t launches = 1;  ///< one after the other; the times are those of all
+    double energy_s = 0;        ///< see kernels::energy_seconds
 };
 
 /// Does the graph read a cache of earlier tokens? Symbols and inputs are named as in transformers' exports.
@@ -176,7 +177,8 @@ struct Predictor::State {
                             factor,
                             planned.bound(),
                             occupancy(planned, device.device.sms, device.device.max_threads_per_sm),
-                            launches};
+                            launches,
+                            scale * kernels::energy_seconds(planned)};
             }
         }
     }
@@ -241,6 +243,7 @@ struct Predictor::State {
             if (!one) continue;
             prediction.boost_s += one->seconds;
             prediction.power_limited_s += one->power_limited_s;
+            prediction.energy_s += one->energy_s;
             prediction.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
             prediction.sm_active_s += one->seconds * one->occupancy.sms;
             prediction.warps_active_s += one->seconds * one->occupancy.warps;
@@ -342,6 +345,7 @@ struct Predictor::State {
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
         result.latency_s = follows_s + (synchronized() ? simulate(launches, timeline_options(), spans)
                                                        : period(launches, timeline_options()));
+        result.power_w = mean_power_w(result.latency_s);
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;
@@ -366,6 +370,15 @@ struct Predictor::State {
         warn_of_precision(result);
         warn_of_host(result);
         return result;
+    }
+
+    /// Idle draw, and the energy of the kernels within the power limit.
+    double mean_power_w(double latency_s) const {
+        if (is_cpu(device.device)) return 0;
+        double energy_s = 0;
+        for (const LaunchCosts& op : operators) energy_s += op.energy_s;
+        return kernels::base_power_w(device.device) +
+               kernels::arithmetic_power_w(device.device) * std::min(1.0, energy_s / latency_s);
     }
 
     MemoryUse memory(const ShapeBindings& bindings) {

@@ -47,6 +47,9 @@ struct Generation {
     std::int64_t at_once = 0;  ///< sequences that fit into the memory; 0: not even one
     double waves = 1;          ///< turns in which a framework that schedules sequences serves a batch that exceeds them
     std::vector<std::string> warnings;
+
+    /// That one board takes: prompts draw as `prefill` does, all steps as `decode`.
+    [[nodiscard]] double energy_j() const { return prefill.power_w * ttft_s + decode.power_w * (total_s - ttft_s); }
 };
 
 /// Length of the context at which the host takes as long as the device.

@@ -96,7 +96,9 @@ struct Prediction {
     Bound bound = Bound::host;
     std::int64_t kernels = 0;
     double sm_active = 0;       ///< share of the latency in which an SM holds work, averaged over the SMs; an estimate
-    double warp_occupancy = 0;  ///< likewise, of the warps that the SMs can hold
+    double warp_occupancy = 0;  ///< of the warps that the SMs can hold, averaged in the same way
+    double power_w =
+        0;  ///< mean draw of each board over the latency; 0 for a CPU. Source: predictors/kernels/power.hpp
     Coverage coverage;
     std::vector<std::string> warnings;  ///< extrapolation, operators without a rule, values an export does not hold for
 };

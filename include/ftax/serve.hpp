@@ -35,6 +35,7 @@ struct StepLoad {
 struct StepCost {
     double host_s = 0, device_s = 0, latency_s = 0;
     Bound bound = Bound::memory;
+    double energy_j = 0;  ///< that one board takes over `latency_s`
 };
 
 /// How an engine schedules. The defaults are those of vLLM's V1 engine.
@@ -100,6 +101,7 @@ struct Serving {
     double requests_per_s = 0;
     double tokens_per_s = 0;    ///< that were generated
     double utilisation = 0;     ///< share of the duration in which a step runs
+    double energy_j = 0;        ///< of all steps, on one board
     double mean_sequences = 0;  ///< that run, over the time steps take
     double mean_outstanding = 0;
     double peak_cache_share = 0;

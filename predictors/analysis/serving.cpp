@@ -103,6 +103,7 @@ class Record {
     void add(double now_s, const StepCost& cost, double taken_s, const ServingMoment& moment) {
         ++serving_.steps;
         busy_s_ += taken_s;
+        serving_.energy_j += cost.energy_j;
         sequence_s_ += taken_s * static_cast<double>(moment.running);
         const bool host = cost.host_s > cost.device_s;
         bound_s_[static_cast<std::size_t>(host                           ? ServingBound::host

@@ -12,7 +12,7 @@ constexpr double tolerance = 0.003;
 StepCost between(const StepCost& low, const StepCost& high, double share) {
     const auto mix = [share](double a, double b) { return a + share * (b - a); };
     return {mix(low.host_s, high.host_s), mix(low.device_s, high.device_s), mix(low.latency_s, high.latency_s),
-            (share < 0.5 ? low : high).bound};
+            (share < 0.5 ? low : high).bound, mix(low.energy_j, high.energy_j)};
 }
 
 bool agree(const StepCost& a, const StepCost& b) {
@@ -52,7 +52,7 @@ bool is_straight_inside(std::int64_t low, std::int64_t high, const Agrees& agree
 }
 
 StepCost cost_of(const Prediction& p) {
-    return {p.host_s, p.device_s, p.latency_s, p.bound};
+    return {p.host_s, p.device_s, p.latency_s, p.bound, p.power_w * p.latency_s};
 }
 
 }  // namespace
@@ -136,6 +136,7 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
     cost.latency_s += host_s + std::max(0.0, device_s - pause_s);
     cost.host_s += host_s;
     cost.device_s += device_s;
+    cost.energy_j += std::max(0.0, step.energy_j - empty.energy_j);
     return cost;
 }
 

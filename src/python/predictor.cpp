@@ -43,6 +43,7 @@ nb::dict to_dict(const PredictionHere& p) {
     row["kernels"] = p.kernels;
     row["sm_active"] = p.sm_active;
     row["warp_occupancy"] = p.warp_occupancy;
+    row["power_w"] = p.power_w;
     row["coverage"] = coverage(p);
     row["memory_bytes"] = p.memory_bytes;
     row["fits"] = p.fits;
@@ -51,12 +52,12 @@ nb::dict to_dict(const PredictionHere& p) {
 }
 
 using PredictionState =
-    std::tuple<std::array<double, 14>, int, std::int64_t, bool, std::string, std::vector<std::string>>;
+    std::tuple<std::array<double, 15>, int, std::int64_t, bool, std::string, std::vector<std::string>>;
 
 PredictionState state_of(const PredictionHere& p) {
     return {{p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s, p.host_relative_stddev, p.device_relative_stddev,
              p.closed_form_s, p.sm_active, p.warp_occupancy, p.coverage.nodes, p.coverage.flops, p.coverage.time,
-             p.memory_bytes},
+             p.memory_bytes, p.power_w},
             static_cast<int>(p.bound),
             p.kernels,
             p.fits,
@@ -67,7 +68,7 @@ PredictionState state_of(const PredictionHere& p) {
 void restore(PredictionHere& p, const PredictionState& state) {
     const auto& [numbers, bound, kernels, fits, component, warnings] = state;
     new (&p) PredictionHere;
-    const std::array<double*, 14> members{&p.latency_s,
+    const std::array<double*, 15> members{&p.latency_s,
                                           &p.low_s,
                                           &p.high_s,
                                           &p.host_s,
@@ -80,7 +81,8 @@ void restore(PredictionHere& p, const PredictionState& state) {
                                           &p.coverage.nodes,
                                           &p.coverage.flops,
                                           &p.coverage.time,
-                                          &p.memory_bytes};
+                                          &p.memory_bytes,
+                                          &p.power_w};
     for (std::size_t i = 0; i < members.size(); ++i) *members[i] = numbers[i];
     p.bound = static_cast<Bound>(bound);
     p.kernels = kernels;
@@ -219,6 +221,7 @@ void bind_predictor(nb::module_& module) {
         .def_ro("sm_active", &PredictionHere::sm_active,
                 "Share of the latency in which an SM holds work, averaged over the SMs: an estimate.")
         .def_ro("warp_occupancy", &PredictionHere::warp_occupancy, "Likewise, of the warps that the SMs can hold.")
+        .def_ro("power_w", &PredictionHere::power_w, "Mean draw of each board over the latency; 0 for a CPU.")
         .def_prop_ro("coverage", coverage, "Shares of nodes, FLOPs and time that are modelled.")
         .def_ro("memory_bytes", &PredictionHere::memory_bytes, "Device memory of the run at its peak.")
         .def_ro("fits", &PredictionHere::fits, "Whether the device has that much.")

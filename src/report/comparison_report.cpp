@@ -105,26 +105,28 @@ std::string to_table(const ComparisonReport& report, Style style) {
 }
 
 std::string to_json(const ComparisonReport& report) {
-    return to_text(Json{{"schema_version", 1},
-                        {"model", report.model},
-                        {"precision", name_of(report.precision)},
-                        {"dims", report.dims},
-                        {"rows", comparison_columns(report)
-                                     .select(report.rows,
-                                             "device device_profile framework framework_version host batch "
-                                             "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s "
-                                             "device_s bound host_share framework_overhead sm_active ratio_to_best "
-                                             "coverage_time warnings memory fits")
-                                     .json()},
-                        {"warnings", report.warnings}});
+    return to_text(Json{
+        {"schema_version", 1},
+        {"model", report.model},
+        {"precision", name_of(report.precision)},
+        {"dims", report.dims},
+        {"rows", comparison_columns(report)
+                     .select(report.rows,
+                             "device device_profile framework framework_version host batch "
+                             "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s "
+                             "device_s bound host_share framework_overhead sm_active power_w energy_j ratio_to_best "
+                             "coverage_time warnings memory fits")
+                     .json()},
+        {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ComparisonReport& report) {
     return comparison_columns(report)
-        .select(report.rows,
-                "model device framework framework_version host precision batch latency_s low_s high_s host_s device_s "
-                "bound host_share framework_overhead ratio_to_best memory_bytes=total_bytes fits skipped "
-                "warnings=all_warnings")
+        .select(
+            report.rows,
+            "model device framework framework_version host precision batch latency_s low_s high_s host_s device_s "
+            "bound host_share framework_overhead power_w energy_j ratio_to_best memory_bytes=total_bytes fits skipped "
+            "warnings=all_warnings")
         .csv();
 }
 

@@ -138,6 +138,10 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
              constexpr double seconds_per_hour = 3600;
              return Value(row.generation.tokens_per_s * seconds_per_hour / (*report.dollars_per_hour * row.cards));
          }},
+        {"energy_j", "energy, J", Unit::significant,
+         [](const Row& row) { return row.cards * row.generation.energy_j(); }},
+        {"power_w", "power, W", Unit::significant,
+         [](const Row& row) { return row.cards * row.generation.energy_j() / row.generation.total_s; }},
         {"crossover", "", Unit::text, [](const Row& row) { return crossover_json(row.crossover); }},
         {"largest_batch", "largest batch", Unit::plain,
          [](const Row& row) { return row.largest_batch ? Value(*row.largest_batch) : Value(); }}}
@@ -166,12 +170,13 @@ std::string to_table(const GenerationReport& report, Style style) {
 
 std::string to_json(const GenerationReport& report) {
     Json json = run_json(report.run);
-    json["predictions"] = generation_columns(report)
-                              .select(report.rows,
-                                      "batch prompt longest_prompt new_tokens cards ttft_s tpot_s first_tpot_s "
-                                      "last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar prefill decode "
-                                      "crossover memory fits at_once waves largest_batch warnings")
-                              .json();
+    json["predictions"] =
+        generation_columns(report)
+            .select(report.rows,
+                    "batch prompt longest_prompt new_tokens cards ttft_s tpot_s first_tpot_s "
+                    "last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar power_w energy_j prefill decode "
+                    "crossover memory fits at_once waves largest_batch warnings")
+            .json();
     json["warnings"] = report.run.warnings;
     return to_text(json);
 }
@@ -180,7 +185,8 @@ std::string to_csv(const GenerationReport& report) {
     return generation_columns(report)
         .select(report.rows,
                 "model device framework framework_version precision cards batch prompt new_tokens ttft_s tpot_s "
-                "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s prefill_bound decode_bound decode_host_s "
+                "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s power_w energy_j prefill_bound "
+                "decode_bound decode_host_s "
                 "decode_device_s memory_bytes=total_bytes fits waves warnings=all_warnings")
         .csv();
 }

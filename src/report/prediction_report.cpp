@@ -225,7 +225,8 @@ std::string to_csv(const PredictionReport& report) {
         .select(report.rows,
                 "model device device_profile framework framework_version host precision dims batch latency_s low_s "
                 "high_s host_s device_s closed_form_s bound kernels coverage_nodes coverage_flops coverage_time "
-                "framework_overhead sm_active warp_occupancy memory_bytes=total_bytes fits warnings=all_warnings")
+                "framework_overhead sm_active warp_occupancy power_w energy_j memory_bytes=total_bytes fits "
+                "warnings=all_warnings")
         .csv();
 }
 
@@ -237,7 +238,7 @@ std::string to_json(const PredictionReport& report) {
             .select(report.rows,
                     "batch latency_s low_s high_s host_s device_s closed_form_s widest_component.name=widest_component "
                     "widest_component.stddev=widest_component_stddev bound kernels framework_overhead sm_active "
-                    "warp_occupancy coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
+                    "warp_occupancy power_w energy_j coverage.nodes=coverage_nodes coverage.flops=coverage_flops "
                     "coverage.time=coverage_time warnings memory fits branches_s measured_latency_s measured_device_s")
             .json();
     if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);

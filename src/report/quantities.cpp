@@ -26,6 +26,8 @@ const Columns<Prediction>& prediction_columns() {
          [](const P& p) { return equations::framework_overhead(p.latency_s, p.device_s); }},
         {"sm_active", "SM active", Unit::share, &P::sm_active},
         {"warp_occupancy", "warp occupancy", Unit::share, &P::warp_occupancy},
+        {"power_w", "power, W", Unit::significant, &P::power_w},
+        {"energy_j", "energy, J", Unit::significant, [](const P& p) { return p.power_w * p.latency_s; }},
         {"coverage_nodes", "operators", Unit::share, [](const P& p) { return p.coverage.nodes; }},
         {"coverage_flops", "FLOPs", Unit::share, [](const P& p) { return p.coverage.flops; }},
         {"coverage_time", "modelled", Unit::share, [](const P& p) { return p.coverage.time; }},

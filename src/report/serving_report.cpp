@@ -28,6 +28,12 @@ std::optional<double> dollars_per_million(const ServingReport& report, const Row
     return *row.dollars_per_hour / seconds_per_hour / per_s * million;
 }
 
+/// Mean draw of all boards.
+double power_w(const Row& row) {
+    const Serving& s = row.serving;
+    return row.cards * (s.energy_j / s.duration_s + row.idle_w * (1 - s.utilisation));
+}
+
 void add_percentiles(Columns<Row>& columns, const std::string& key, const std::string& title,
                      Percentiles Serving::*of) {
     const std::pair<std::string_view, double Percentiles::*> figures[] = {{"mean", &Percentiles::mean},
@@ -162,6 +168,13 @@ Columns<Row> serving_columns(const ServingReport& report) {
              const auto dollars = dollars_per_million(report, row);
              return dollars ? Value(*dollars) : Value();
          }},
+        {"power_w", "power, W", Unit::significant,
+         [](const Row& row) { return row.skipped.empty() ? Value(power_w(row)) : Value(); }},
+        {"energy_j", report.generates ? "J/token" : "J/request", Unit::significant,
+         [&](const Row& row) {
+             if (!row.skipped.empty()) return Value();
+             return Value(power_w(row) / (report.generates ? row.serving.tokens_per_s : row.serving.requests_per_s));
+         }},
         {"cache_tokens", "cache tokens", Unit::plain,
          [&](const Row& row) { return report.generates ? Value(row.cache_tokens) : Value(); }},
         {"skipped", "skipped", Unit::text, [](const Row& row) { return row.skipped.empty() ? Value() : row.skipped; }},
@@ -198,9 +211,10 @@ std::string to_table(const ServingReport& report, Style style) {
                 report.generates
                     ? "device framework precision cards ?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
                       "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
-                      "mean_sequences utilisation peak_cache_share bound ?largest_rate"
+                      "mean_sequences utilisation peak_cache_share power_w energy_j bound ?largest_rate"
                     : "device framework precision ?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
-                      "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation bound ?largest_rate")
+                      "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation power_w energy_j bound "
+                      "?largest_rate")
             .print(style);
     text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
     if (report.has_level) text += fmt::format("SLO: {}\n", level_text(report));
@@ -222,20 +236,21 @@ std::string to_json(const ServingReport& report) {
                                   {"latency_s", report.level.latency_s}})
             if (std::isfinite(limit.second)) level[limit.first] = limit.second;
     }
-    return to_text(Json{{"schema_version", 1},
-                        {"model", report.model},
-                        {"workload", report.workload},
-                        {"slo", level},
-                        {"rows", serving_columns(report)
-                                     .select(report.rows,
-                                             "device framework framework_version precision cards skipped keeps_level "
-                                             "kept_share goodput_per_s largest_rate "
-                                             "dollars_per_million requests_per_s tokens_per_s duration_s utilisation "
-                                             "mean_sequences mean_outstanding "
-                                             "peak_cache_share steps evictions bound " +
-                                                 std::string(all_percentiles) + "memory cache_tokens warnings")
-                                     .json()},
-                        {"warnings", report.warnings}});
+    return to_text(Json{
+        {"schema_version", 1},
+        {"model", report.model},
+        {"workload", report.workload},
+        {"slo", level},
+        {"rows", serving_columns(report)
+                     .select(report.rows,
+                             "device framework framework_version precision cards skipped keeps_level "
+                             "kept_share goodput_per_s largest_rate "
+                             "dollars_per_million requests_per_s tokens_per_s power_w energy_j duration_s utilisation "
+                             "mean_sequences mean_outstanding "
+                             "peak_cache_share steps evictions bound " +
+                                 std::string(all_percentiles) + "memory cache_tokens warnings")
+                     .json()},
+        {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ServingReport& report) {
@@ -243,7 +258,8 @@ std::string to_csv(const ServingReport& report) {
         .select(report.rows,
                 "model workload device framework framework_version precision cards skipped keeps_level kept_share "
                 "goodput_per_s largest_rate dollars_per_million "
-                "requests_per_s tokens_per_s duration_s utilisation mean_sequences mean_outstanding peak_cache_share "
+                "requests_per_s tokens_per_s power_w energy_j duration_s utilisation mean_sequences mean_outstanding "
+                "peak_cache_share "
                 "steps evictions bound " +
                     std::string(all_percentiles) + "memory_bytes=total_bytes cache_tokens warnings=all_warnings")
         .csv();
@@ -270,7 +286,8 @@ std::string serving_page(const ServingReport& report) {
                             "?largest_rate requests_per_s ?tokens_per_s "
                             "?ttft_mean_s ?ttft_p50_s ?ttft_p90_s ?ttft_p99_s ?tpot_p50_s ?tpot_p90_s ?tpot_p99_s "
                             "?itl_p50_s ?itl_p99_s latency_p50_s latency_p90_s latency_p99_s "
-                            "mean_sequences utilisation ?peak_cache_share evictions =bound =total_bytes ?skipped")
+                            "mean_sequences utilisation ?peak_cache_share power_w energy_j evictions =bound "
+                            "=total_bytes ?skipped")
                     .page_table("combinations")) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) +
         section("Warnings", warning_list(warnings));

@@ -18,6 +18,7 @@ struct ServingRow {
     int cards = 1;
     std::string skipped;  ///< why there is no result; else empty
     Serving serving;
+    double idle_w = 0;      ///< that a board draws between steps
     double kept_share = 1;  ///< of the requests that keep the level
     bool keeps_level = true;
     std::optional<double> largest_rate;  ///< that keeps the level, or, where more arrive than it takes, that it serves

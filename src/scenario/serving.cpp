@@ -12,6 +12,7 @@
 #include "ftax/error.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/kernels/power.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
@@ -159,6 +160,7 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
          {&graph.warnings, &generator.predictor().device().warnings, &generator.predictor().framework().warnings})
         row.warnings.insert(row.warnings.end(), more->begin(), more->end());
     row.version = generator.predictor().framework().version;
+    row.idle_w = kernels::base_power_w(generator.device());
     const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead);
     return [table, options](const std::vector<ServingRequest>& some) {
         return ftax::serve(some, options, [&](const StepLoad& load) { return (*table)(load); });
@@ -181,6 +183,7 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
             fmt::format("a batch of {} does not fit: {:.1f} GB of {:.1f} GB of memory", arguments.max_batch,
                         row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
     row.version = predictor->framework().version;
+    row.idle_w = kernels::base_power_w(predictor->device().device);
     const auto costs = std::make_shared<std::map<std::int64_t, StepCost>>();
     const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.concurrency};
     return [=](const std::vector<ServingRequest>& some) {
@@ -188,7 +191,7 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
             const auto [found, added] = costs->try_emplace(batch);
             if (added) {
                 const Prediction p = predictor->predict(with_batch(dims, batch));
-                found->second = {p.host_s, p.device_s, p.latency_s, p.bound};
+                found->second = {p.host_s, p.device_s, p.latency_s, p.bound, p.power_w * p.latency_s};
             }
             return found->second;
         });

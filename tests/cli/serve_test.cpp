@@ -53,6 +53,9 @@ TEST_CASE("ftax serve ranks combinations by cost among those that keep the SLO")
         CHECK(row["dollars_per_million"].get<double>() >= dollars);
         dollars = row["dollars_per_million"];
         CHECK(row["ttft_p50_s"] <= row["ttft_p99_s"]);
+        CHECK(row["power_w"].get<double>() ==
+              approx(row["energy_j"].get<double>() * row["tokens_per_s"].get<double>()));
+        CHECK(row["power_w"] < 700);
         CHECK(row["latency_mean_s"].get<double>() >= row["ttft_mean_s"].get<double>());
         CHECK(row["mean_outstanding"].get<double>() ==
               approx(row["requests_per_s"].get<double>() * row["latency_mean_s"].get<double>()));

@@ -164,6 +164,13 @@ TEST_CASE("a batch waits for more requests as long as its delay allows") {
     const Serving patient = serve_batches(two, {.max_batch = 4, .max_delay_s = 0.005}, run);
     CHECK(patient.requests[0].latency_s() == approx(0.017));
     CHECK(patient.requests[1].latency_s() == approx(0.013));
+    CHECK(eager.energy_j == 0);
+    const Serving drawing = serve_batches(two, {.max_batch = 4}, [&](std::int64_t batch) {
+        StepCost cost = run(batch);
+        cost.energy_j = 3;
+        return cost;
+    });
+    CHECK(drawing.energy_j == 3.0 * static_cast<double>(drawing.steps));
     const Serving full = serve_batches(two, {.max_batch = 2, .max_delay_s = 0.005}, run);
     CHECK(full.requests[0].latency_s() == approx(0.016));
 }
@@ -214,5 +221,6 @@ TEST_CASE("the table of steps is within 1 % of exact predictions") {
         CAPTURE(load.sequences);
         CAPTURE(load.context);
         CHECK(std::abs(found.latency_s / expected.latency_s - 1) < 0.01);
+        CHECK(std::abs(found.energy_j / expected.energy_j - 1) < 0.1);
     }
 }
