@@ -35,6 +35,7 @@ struct DeviceSpec {
     double registers_per_sm = 0;
     int max_threads_per_sm = 0;
     double power_limit_w = 0;
+    std::optional<double> least_power_w;  ///< of a module's lowest power mode; nullopt for boards without modes
     /// From one card to the others of its machine, in one direction; nullopt where nobody knows it.
     std::optional<double> peer_bandwidth_bytes_per_s;
     /// Dense peak rate of each math path at boost clock, indexed by MathPath; nullopt where the device has none.

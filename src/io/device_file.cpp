@@ -63,6 +63,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
                 "registers_per_sm",
                 "max_threads_per_sm",
                 "power_limit_w",
+                "least_power_w",
                 "peer_bandwidth_bytes_per_s",
                 "peak_flops_per_s"});
     const Quantities quantity(root);
@@ -90,6 +91,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     device.registers_per_sm = quantity(root["registers_per_sm"]);
     device.max_threads_per_sm = quantity.count(root["max_threads_per_sm"]);
     device.power_limit_w = quantity(root["power_limit_w"]);
+    if (const auto least = root.find("least_power_w")) device.least_power_w = quantity(*least);
     if (const auto link = root.find("peer_bandwidth_bytes_per_s")) device.peer_bandwidth_bytes_per_s = quantity(*link);
     const JsonField peaks = root["peak_flops_per_s"];
     // The last one is recorded for readers of the file; no kernel model uses it.

@@ -59,7 +59,7 @@ std::string datasheet(const DeviceSpec& device) {
     const auto& [slug, name, aliases, host_cpu, architecture, compute_capability_major, compute_capability_minor, sms,
                  base_clock_hz, boost_clock_hz, memory_bytes, memory_bandwidth_bytes_per_s, inline_ecc_share, l2_bytes,
                  l2_bytes_per_clock, shared_memory_per_sm_bytes, registers_per_sm, max_threads_per_sm, power_limit_w,
-                 peer_bandwidth_bytes_per_s, peak_flops_per_s] = device;
+                 least_power_w, peer_bandwidth_bytes_per_s, peak_flops_per_s] = device;
     std::string text = "    specs.push_back({\n";
     const auto field = [&](std::string_view member, const std::string& value) {
         text += fmt::format("        .{} = {},\n", member, value);
@@ -83,6 +83,7 @@ std::string datasheet(const DeviceSpec& device) {
     field("registers_per_sm", number(registers_per_sm));
     field("max_threads_per_sm", std::to_string(max_threads_per_sm));
     field("power_limit_w", number(power_limit_w));
+    field("least_power_w", optional_number(least_power_w));
     field("peer_bandwidth_bytes_per_s", optional_number(peer_bandwidth_bytes_per_s));
     std::string peaks;
     for (const auto& peak : peak_flops_per_s) peaks += optional_number(peak) + ", ";
