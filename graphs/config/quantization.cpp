@@ -146,7 +146,7 @@ std::optional<Precision> read_quantization(const JsonField& quantization) {
     if (method == "fbgemm_fp8") return Precision::fp8;
     if (method == "compressed-tensors") return compressed_tensors(quantization);
     // Blocks of 32 values with a scale of 8 bits: 4.25 bits a value, where groups of 128 with one of 16 have 4.125.
-    if (method == "mxfp4") return Precision::w4a16;
+    if (method == "mxfp4") return Precision::nvfp4;  // a card without units for it runs w4a16
     if (method.starts_with("modelopt") || quantization.find("quant_algo")) return model_optimizer(quantization);
     return std::nullopt;
 }

@@ -15,9 +15,14 @@
 namespace ftax::rewrites {
 namespace {
 
-/// What a hand-written kernel between two contractions does in one go.
-bool is_light(const Op& op) {
+/// What a hand-written kernel between two contractions does in one go. The lookup of an expert's bias, whose rows a
+/// range counts, is an epilogue of the experts' product.
+bool is_light(const Graph& graph, const Op& op) {
     switch (op.kind) {
+        case OpKind::embedding: {
+            const OpId producer = op.inputs.size() < 2 ? no_op : graph.tensors[op.inputs[1]].producer;
+            return producer != no_op && graph.ops[producer].kind == OpKind::fill;
+        }
         case OpKind::pointwise:
         case OpKind::cast:
         case OpKind::fill:
@@ -58,7 +63,7 @@ std::vector<Run> runs_between_contractions(const Graph& graph) {
     std::vector<Run> runs;
     for (OpId id = 0; id < graph.ops.size();) {
         const auto belongs = [&](OpId at) {
-            return at < graph.ops.size() && (is_light(graph.ops[at]) || is_view(graph.ops[at]));
+            return at < graph.ops.size() && (is_light(graph, graph.ops[at]) || is_view(graph.ops[at]));
         };
         if (!belongs(id)) {
             ++id;
@@ -332,6 +337,7 @@ void append_to_pages(Graph& graph) {
 }
 
 void fuse_between_contractions(Graph& graph) {
+    assign_producers(graph);
     const std::vector<int> readers = count_readers(graph);
     std::vector<Op> ops;
     ops.reserve(graph.ops.size());

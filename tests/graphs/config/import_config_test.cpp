@@ -299,7 +299,7 @@ TEST_CASE("quantization_config says which precision the weights have") {
                                 R"({"quant_method":"gptq","bits":3})", R"({"quant_method":"hqq"})"}) {
         CHECK_MESSAGE(weights(unknown).empty(), unknown);
     }
-    CHECK(weights(R"({"quant_method":"mxfp4"})") == "w4a16");
+    CHECK(weights(R"({"quant_method":"mxfp4"})") == "nvfp4");
     CHECK(import(with("quantization_config", R"({"quant_method":"hqq"})")).warnings[0] ==
           "quantization_config: ftax has no precision for the formats of 'hqq'; weights count in the precision of the "
           "run");
