@@ -80,6 +80,7 @@ void set_feature(Family& f, std::string_view name, const Value& value) {
         {"attention_sinks", &s.attention_sinks},
         {"expert_bias", &s.expert_bias},
         {"clamped_experts", &s.clamped_experts},
+        {"samples_all", &s.samples_all},
         {"addmm_layers", &s.addmm_layers},
         {"first_norm", &s.first_norm},
         {"final_norm", &s.final_norm},

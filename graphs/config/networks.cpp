@@ -7,6 +7,7 @@
 #include "graphs/config/network.hpp"
 #include "graphs/config/read_config.hpp"
 #include "graphs/config/transformer.hpp"
+#include "src/core/quantized_weights.hpp"
 
 namespace ftax::config {
 namespace {
@@ -114,6 +115,9 @@ Graph build_decoder(std::string name, const TransformerConfig& config) {
     }
     Graph graph = net.finish(outputs);
     limit(graph, "past+seq", config.positions);
+    if (config.structure.samples_all)
+        graph.ops[graph.tensors[outputs[0]].producer].attributes.push_back(
+            {std::string(samples_all_attribute), std::int64_t{1}});
     return graph;
 }
 

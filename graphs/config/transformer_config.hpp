@@ -88,6 +88,7 @@ struct Structure {
     bool attention_sinks = false;  ///< a learned score per head that takes part in the softmax
     bool expert_bias = false;
     bool clamped_experts = false;  ///< GPT-OSS: (up + 1) · gate · sigmoid(1.702 gate), both clamped
+    bool samples_all = false;      ///< its generation_config.json samples from all tokens, without top-k and top-p
     bool addmm_layers = false;     ///< linear layers flatten their input and call addmm (GPT-2's Conv1D)
     bool first_norm = true;        ///< false: the first layer's attention reads the normalised embedding as it is
     bool final_norm = true;

@@ -41,6 +41,10 @@ constexpr LoweringTraits vllm_traits = [] {
     traits.mixes_phases_from = 8;
     traits.chunks_prompts_from = 8;
     traits.schedules_ahead_from = 11;
+    // Source: vLLM, v1/sample/ops/topk_topp_sampler.py, apply_top_k_top_p; FlashInfer's kernels later (pull request
+    // 40376).
+    traits.sorts_logits_from = 11;
+    traits.sorts_logits_until = 14;
     return traits;
 }();
 // Source: SGLang's release notes, "zero-overhead batch scheduler" (0.4); --chunked-prefill-size; prompts and decoding

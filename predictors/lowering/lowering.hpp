@@ -59,6 +59,8 @@ struct LoweringTraits {
     int sums_by_itself_from = 0;  ///< version from which sums over cards are kernels of the engine's own, not NCCL's
     /// Version from which the host schedules step n + 1 while the device computes step n.
     std::optional<int> schedules_ahead_from{};
+    /// Versions whose sampler sorts the logits for top-k and top-p.
+    std::optional<int> sorts_logits_from{}, sorts_logits_until{};
     std::optional<int> mixes_phases_from{};    ///< version from which one step holds prompts and decoding sequences
     std::optional<int> chunks_prompts_from{};  ///< version from which the scheduler splits prompts over steps
     std::int64_t most_captured_sequences = 0;  ///< that such a graph serves

@@ -224,3 +224,22 @@ TEST_CASE("the table of steps is within 1 % of exact predictions") {
         CHECK(std::abs(found.energy_j / expected.energy_j - 1) < 0.1);
     }
 }
+
+TEST_CASE("vLLM 0.11 sorts the logits of a model that samples with top-p, and not those of one that does not") {
+    constexpr double sequences = 100, bytes = 500;
+    for (const std::string name : {"llama-3-8b", "gpt-oss-20b"}) {
+        CAPTURE(name);
+        const Graph graph = load_graph("zoo:" + name);
+        const auto device_s = [&](int engine) {
+            Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                                {.precision = Precision::bf16, .libraries = {.engine = engine}});
+            return generator.decoder()
+                .predict(generator.pass({}, static_cast<std::int64_t>(sequences), 1, 500))
+                .device_s;
+        };
+        const double sorted_s = name == "llama-3-8b" ? sequences * 128256 * bytes /
+                                                           device_spec("h100-sxm5-80gb").memory_bandwidth_bytes_per_s
+                                                     : 0;
+        CHECK(device_s(11) - device_s(14) == approx(sorted_s).epsilon(1e-6));
+    }
+}
