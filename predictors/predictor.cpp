@@ -27,7 +27,6 @@
 #include "predictors/timeline/launch_costs.hpp"
 #include "predictors/timeline/timeline.hpp"
 #include "src/core/operands.hpp"
-#include "src/core/quantized_weights.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -100,6 +99,8 @@ struct Predictor::State {
           costs(host_costs(framework, options.precision)),
           weights(half_type_of_weights(source)) {
         widened = options.precision != run.precision;
+        quantised_by_file = std::any_of(graph.ops.begin(), graph.ops.end(),
+                                        [](const Op& op) { return !op.text(rewrites::operands).empty(); });
         if (has_foreign_host())
             costs.scale_relative_stddev = std::hypot(costs.scale_relative_stddev, foreign_host_log_stddev);
     }
@@ -131,6 +132,7 @@ struct Predictor::State {
     HostCosts costs;
     DType weights;         ///< as half_type_of_weights() has it
     bool widened = false;  ///< int8 is asked for, f16 executed
+    bool quantised_by_file = false;
 
     BoundShapes bound;
     std::vector<std::optional<PlannedKernel>> plans;  ///< of `schedule.kernels`; empty where not launched
@@ -198,21 +200,6 @@ struct Predictor::State {
         return result;
     }
 
-    /// Time of the sampler, which sorts the logits of each sequence. Source: traffic fitted to serving.csv (vLLM 0.11,
-    /// H100 and B200), 20 us a sequence of 128,000 logits on an H100; vLLM's pull request 40376 has 12 to 18.
-    double sampling_s() const {
-        constexpr double traffic_bytes = 500;  // of a logit
-        const LoweringTraits& traits = model.traits;
-        if (!has(options.libraries, traits.sorts_logits_from) || has(options.libraries, traits.sorts_logits_until))
-            return 0;
-        const Tensor& logits = graph.tensors[graph.outputs[0]];
-        if (logits.shape.empty() || logits.producer == no_op ||
-            graph.ops[logits.producer].integer(samples_all_attribute, 0) != 0)
-            return 0;
-        const auto vocabulary = static_cast<double>(bound[logits.shape.back()]);
-        return static_cast<double>(sequences) * vocabulary * traffic_bytes / device.device.memory_bandwidth_bytes_per_s;
-    }
-
     /// The symbols of a step that generates: one new token for each of `batch` sequences. Others count as none.
     void find_step(const ShapeBindings& bindings) {
         const auto batch = bindings.find("batch");
@@ -259,7 +246,6 @@ struct Predictor::State {
             if (!one) continue;
             prediction.boost_s += one->seconds;
             prediction.power_limited_s += one->power_limited_s;
-            prediction.energy_s += one->energy_s;
             prediction.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
             prediction.sm_active_s += one->seconds * one->occupancy.sms;
             prediction.warps_active_s += one->seconds * one->occupancy.warps;
@@ -332,10 +318,6 @@ struct Predictor::State {
         const double sequences_s =
             model.traits.serves_sequences ? static_cast<double>(sequences) * costs[HostKind::sequence] : 0;
         operators[0].host_s += sequences_s;
-        if (const double sampled_s = sampling_s(); sampled_s > 0) {
-            operators[0].bound = Bound::memory;
-            operators[0].boost_s = operators[0].device_s = operators[0].energy_s = sampled_s;
-        }
         // An engine that schedules ahead prepares the pass meanwhile; what it does for each sequence's token follows.
         const double follows_s = has(options.libraries, model.traits.schedules_ahead_from) ? sequences_s : 0;
         launches[0] = {.host_s = operators[0].host_s - follows_s,
@@ -349,6 +331,7 @@ struct Predictor::State {
         double compute_s = 0;
         double memory_s = 0;
         double floor_s = 0;
+        double energy_s = 0;
         double calls_s = 0;  // the host's second scalar
         std::array<double, factor_count> class_s{};
         for (const LaunchCosts& op : operators) {
@@ -364,10 +347,13 @@ struct Predictor::State {
             if (op.bound == Bound::memory) memory_s += op.device_s;
             if (op.bound == Bound::latency_floor) floor_s += op.device_s;
         }
+        for (const std::optional<PlannedKernel>& kernel : plans) energy_s += kernel ? kernel->energy_s : 0;
         result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
         result.latency_s = follows_s + (synchronized() ? simulate(launches, timeline_options(), spans)
                                                        : period(launches, timeline_options()));
-        result.power_w = mean_power_w(result.latency_s);
+        if (!is_cpu(device.device))
+            result.power_w = device.device.idle_power_w() +
+                             kernels::arithmetic_power_w(device.device) * std::min(1.0, energy_s / result.latency_s);
         result.sm_active /= result.latency_s;
         result.warp_occupancy /= result.latency_s;
         const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;
@@ -392,15 +378,6 @@ struct Predictor::State {
         warn_of_precision(result);
         warn_of_host(result);
         return result;
-    }
-
-    /// Idle draw, and the energy of the kernels within the power limit.
-    double mean_power_w(double latency_s) const {
-        if (is_cpu(device.device)) return 0;
-        double energy_s = 0;
-        for (const LaunchCosts& op : operators) energy_s += op.energy_s;
-        return kernels::base_power_w(device.device) +
-               kernels::arithmetic_power_w(device.device) * std::min(1.0, energy_s / latency_s);
     }
 
     MemoryUse memory(const ShapeBindings& bindings) {
@@ -466,12 +443,10 @@ struct Predictor::State {
     /// The precision that is asked for replaces the file's.
     void warn_of_precision(Prediction& result) const {
         const PrecisionSpec& precision = precision_spec(options.precision);
-        const bool by_file = std::any_of(graph.ops.begin(), graph.ops.end(),
-                                         [](const Op& op) { return !op.text(rewrites::operands).empty(); });
         if (widened) {
             result.warnings.push_back(
                 fmt::format("int8: {} has no tensor cores for it, the engine runs in f16", device.device.name));
-        } else if (by_file) {
+        } else if (quantised_by_file) {
             result.warnings.push_back(
                 fmt::format("the model says what is quantised; {} is for the rest", name_of(options.precision)));
         } else if (const bool built = model.traits.engine || model.traits.calls_engines;

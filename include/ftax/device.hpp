@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -42,6 +43,11 @@ struct DeviceSpec {
     std::array<std::optional<double>, math_path_count> peak_flops_per_s{};
 
     [[nodiscard]] std::optional<double> peak(MathPath path) const { return peak_flops_per_s[static_cast<int>(path)]; }
+    /// Returns what the board draws at full clocks while it computes nothing, in watts. Source: nvidia-smi of idle
+    /// boards in performance state P0: V100 33 to 45 of 250 W (github.com/sasha0552/nvidia-pstated/issues/6), V100 SXM2
+    /// 53 of 300 (github.com/zai-org/GLM-130B/issues/32), RTX 3070 48 of 220
+    /// (github.com/lyulyul/shine-cluster/issues/54).
+    [[nodiscard]] double idle_power_w() const { return std::min(20 + 0.08 * power_limit_w, 0.4 * power_limit_w); }
     /// Features and library kernels of its chip. Throws what architecture_spec() throws.
     [[nodiscard]] const ArchitectureSpec& chip() const {
         return architecture_spec(architecture, compute_capability_major, compute_capability_minor);

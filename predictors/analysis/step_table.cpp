@@ -93,9 +93,10 @@ StepCost BendingTable::at(std::int64_t x, double y) {
     return between(along(low, y), along(high, y), share_of(low, high, static_cast<double>(x)));
 }
 
-StepTable::StepTable(Generator& generator, bool schedules_ahead)
+StepTable::StepTable(Generator& generator, bool schedules_ahead, double sampling_s)
     : generator_(generator),
       schedules_ahead_(schedules_ahead),
+      sampling_s_(sampling_s),
       prompts_([this](std::int64_t tokens, std::int64_t keys) { return prompts(tokens, static_cast<double>(keys)); }),
       decoding_([this](std::int64_t sequences, std::int64_t context) { return decoding(sequences, context); }) {}
 
@@ -140,16 +141,28 @@ StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Dec
     return cost;
 }
 
+/// A sampler that sorts keeps the SMs at full power.
+StepCost StepTable::with_sampling(StepCost cost, const StepLoad& load) const {
+    const double seconds = sampling_s_ * static_cast<double>(load.sequences + (load.prompt_tokens > 0 ? 1 : 0));
+    cost.device_s += seconds;
+    cost.latency_s += seconds;
+    cost.energy_j += seconds * generator_.device().power_limit_w;
+    return cost;
+}
+
 StepCost StepTable::operator()(const StepLoad& load) {
-    return cost(
-        load, [&](std::int64_t tokens, double keys) { return prompts_.at(tokens, keys); },
-        [&](std::int64_t sequences, double context) { return decoding_.at(sequences, context); });
+    return with_sampling(cost(
+                             load, [&](std::int64_t tokens, double keys) { return prompts_.at(tokens, keys); },
+                             [&](std::int64_t sequences, double context) { return decoding_.at(sequences, context); }),
+                         load);
 }
 
 StepCost StepTable::exact(const StepLoad& load) {
-    return cost(
-        load, [&](std::int64_t tokens, double keys) { return prompts(tokens, keys); },
-        [&](std::int64_t sequences, double context) { return decoding(sequences, std::llround(context)); });
+    return with_sampling(
+        cost(
+            load, [&](std::int64_t tokens, double keys) { return prompts(tokens, keys); },
+            [&](std::int64_t sequences, double context) { return decoding(sequences, std::llround(context)); }),
+        load);
 }
 
 }  // namespace ftax

@@ -40,8 +40,9 @@ class BendingTable {
 /// Costs the steps of an engine that serves a language model, by exact predictions of passes and a table of them.
 class StepTable {
   public:
-    /// Keeps a reference. `schedules_ahead`: host and device of successive steps run side by side.
-    StepTable(Generator& generator, bool schedules_ahead);
+    /// Keeps a reference. `schedules_ahead`: host and device of successive steps run side by side. `sampling_s`: time
+    /// of the sampler's kernels for each token.
+    StepTable(Generator& generator, bool schedules_ahead, double sampling_s = 0);
 
     /// A step of prompts and decoding sequences is that of a pass over all of its tokens, and what the sequences' keys
     /// and values take beyond it.
@@ -54,9 +55,11 @@ class StepTable {
     [[nodiscard]] StepCost decoding(std::int64_t sequences, std::int64_t context);
     template <class Prompts, class Decoding>
     [[nodiscard]] StepCost cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const;
+    [[nodiscard]] StepCost with_sampling(StepCost cost, const StepLoad& load) const;
 
     Generator& generator_;
     bool schedules_ahead_;
+    double sampling_s_;
     BendingTable prompts_, decoding_;
 };
 

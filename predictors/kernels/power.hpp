@@ -12,7 +12,7 @@
 namespace ftax::kernels {
 
 /// Energy of one f32 operation at boost clock, beyond what the board draws anyway, in joules (data/architectures).
-/// Source: our fits to neusight_ops.csv: once base_power_w is taken off, a P4, T4 and A100 show 11 to 12 pJ; a P100 and
+/// Source: our fits to neusight_ops.csv: once idle_power_w is taken off, a P4, T4 and A100 show 11 to 12 pJ; a P100 and
 /// a V100 stay below their limits with as much. Others by what sgemm sustains under a power limit: A10 14 TFLOP/s at
 /// 150 W (github.com/chsasank/device-benchmarks), L4 11 at 72 W, 15 in kernels of a millisecond
 /// (github.com/zzc0721/torch-performance-test-data/issues/120). Hopper and Blackwell, of which nothing was
@@ -21,16 +21,9 @@ namespace ftax::kernels {
     return device.chip().f32_energy_per_flop_j;
 }
 
-/// Returns what a board draws at full clocks while it computes nothing, in watts. Source: nvidia-smi of idle boards in
-/// performance state P0: V100 33 to 45 of 250 W (github.com/sasha0552/nvidia-pstated/issues/6), V100 SXM2 53 of 300
-/// (github.com/zai-org/GLM-130B/issues/32), RTX 3070 48 of 220 (github.com/lyulyul/shine-cluster/issues/54).
-[[nodiscard]] inline double base_power_w(const DeviceSpec& device) {
-    return std::min(20 + 0.08 * device.power_limit_w, 0.4 * device.power_limit_w);
-}
-
 /// Returns what its power limit leaves a stream of arithmetic, in watts.
 [[nodiscard]] inline double arithmetic_power_w(const DeviceSpec& device) {
-    return device.power_limit_w - base_power_w(device);
+    return device.power_limit_w - device.idle_power_w();
 }
 
 /// Power of a kernel that waits for memory, as a share of arithmetic_power_w. Source: a V100 SXM2 draws 180 to 200 of

@@ -17,7 +17,6 @@ struct LaunchCosts : OpPrediction {
     Factor factor = Factor::elementwise;  ///< class of the longest of its kernels
     double boost_s = 0;                   ///< device time of its kernels at boost clock
     double power_limited_s = 0;           ///< their energy, as the time it takes at the power limit
-    double energy_s = 0;                  ///< their mean energy, see kernels::energy_seconds
     double throttling_s = 0;              ///< by how much it exceeds their time, each kernel by itself
     double sm_active_s = 0;               ///< Σ kernel time × share of the SMs that hold a thread block
     double warps_active_s = 0;            ///< Σ kernel time × share of the warps that the SMs can hold

@@ -170,7 +170,7 @@ Columns<Row> serving_columns(const ServingReport& report) {
          }},
         {"power_w", "power, W", Unit::significant,
          [](const Row& row) { return row.skipped.empty() ? Value(power_w(row)) : Value(); }},
-        {"energy_j", report.generates ? "J/token" : "J/request", Unit::significant,
+        {"energy_per_item_j", report.generates ? "J/token" : "J/request", Unit::significant,
          [&](const Row& row) {
              if (!row.skipped.empty()) return Value();
              return Value(power_w(row) / (report.generates ? row.serving.tokens_per_s : row.serving.requests_per_s));
@@ -211,9 +211,10 @@ std::string to_table(const ServingReport& report, Style style) {
                 report.generates
                     ? "device framework precision cards ?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
                       "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
-                      "mean_sequences utilisation peak_cache_share power_w energy_j bound ?largest_rate"
+                      "mean_sequences utilisation peak_cache_share power_w energy_per_item_j bound ?largest_rate"
                     : "device framework precision ?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
-                      "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation power_w energy_j bound "
+                      "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation power_w energy_per_item_j "
+                      "bound "
                       "?largest_rate")
             .print(style);
     text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
@@ -241,15 +242,16 @@ std::string to_json(const ServingReport& report) {
         {"model", report.model},
         {"workload", report.workload},
         {"slo", level},
-        {"rows", serving_columns(report)
-                     .select(report.rows,
-                             "device framework framework_version precision cards skipped keeps_level "
-                             "kept_share goodput_per_s largest_rate "
-                             "dollars_per_million requests_per_s tokens_per_s power_w energy_j duration_s utilisation "
-                             "mean_sequences mean_outstanding "
-                             "peak_cache_share steps evictions bound " +
-                                 std::string(all_percentiles) + "memory cache_tokens warnings")
-                     .json()},
+        {"rows",
+         serving_columns(report)
+             .select(report.rows,
+                     "device framework framework_version precision cards skipped keeps_level "
+                     "kept_share goodput_per_s largest_rate "
+                     "dollars_per_million requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation "
+                     "mean_sequences mean_outstanding "
+                     "peak_cache_share steps evictions bound " +
+                         std::string(all_percentiles) + "memory cache_tokens warnings")
+             .json()},
         {"warnings", report.warnings}});
 }
 
@@ -258,7 +260,8 @@ std::string to_csv(const ServingReport& report) {
         .select(report.rows,
                 "model workload device framework framework_version precision cards skipped keeps_level kept_share "
                 "goodput_per_s largest_rate dollars_per_million "
-                "requests_per_s tokens_per_s power_w energy_j duration_s utilisation mean_sequences mean_outstanding "
+                "requests_per_s tokens_per_s power_w energy_per_item_j duration_s utilisation mean_sequences "
+                "mean_outstanding "
                 "peak_cache_share "
                 "steps evictions bound " +
                     std::string(all_percentiles) + "memory_bytes=total_bytes cache_tokens warnings=all_warnings")
@@ -286,7 +289,7 @@ std::string serving_page(const ServingReport& report) {
                             "?largest_rate requests_per_s ?tokens_per_s "
                             "?ttft_mean_s ?ttft_p50_s ?ttft_p90_s ?ttft_p99_s ?tpot_p50_s ?tpot_p90_s ?tpot_p99_s "
                             "?itl_p50_s ?itl_p99_s latency_p50_s latency_p90_s latency_p99_s "
-                            "mean_sequences utilisation ?peak_cache_share power_w energy_j evictions =bound "
+                            "mean_sequences utilisation ?peak_cache_share power_w energy_per_item_j evictions =bound "
                             "=total_bytes ?skipped")
                     .page_table("combinations")) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) +

@@ -12,8 +12,8 @@
 #include "ftax/error.hpp"
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "predictors/kernels/power.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/quantized_weights.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
@@ -117,6 +117,19 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     return options;
 }
 
+/// What the sampler's kernels take for each token of a version that sorts the logits for top-k and top-p. Source:
+/// traffic fitted to serving.csv (vLLM 0.11, H100 and B200), 20 us for 128,000 logits on an H100; vLLM's pull request
+/// 40376 has 12 to 18.
+double sampling_s(const Graph& graph, const DeviceSpec& device, const LibraryVersions& libraries,
+                  const LoweringTraits& traits) {
+    constexpr double traffic_bytes = 500;  // of a logit
+    const Tensor& logits = graph.tensors[graph.outputs[0]];
+    const bool sorts = has(libraries, traits.sorts_logits_from) && !has(libraries, traits.sorts_logits_until);
+    if (!sorts || graph.ops[logits.producer].integer(samples_all_attribute, 0) != 0) return 0;
+    const double vocabulary = static_cast<double>(graph.expressions.constant_value(logits.shape.back()).value_or(0));
+    return vocabulary * traffic_bytes / device.memory_bandwidth_bytes_per_s;
+}
+
 void check_context(const Graph& graph, const std::vector<ServingRequest>& requests) {
     for (const SymbolRange& range : graph.ranges) {
         if (range.symbol != "past+seq") continue;
@@ -160,8 +173,9 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
          {&graph.warnings, &generator.predictor().device().warnings, &generator.predictor().framework().warnings})
         row.warnings.insert(row.warnings.end(), more->begin(), more->end());
     row.version = generator.predictor().framework().version;
-    row.idle_w = kernels::base_power_w(generator.device());
-    const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead);
+    row.idle_w = generator.device().idle_power_w();
+    const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead,
+                                                   sampling_s(graph, generator.device(), libraries, traits));
     return [table, options](const std::vector<ServingRequest>& some) {
         return ftax::serve(some, options, [&](const StepLoad& load) { return (*table)(load); });
     };
@@ -183,7 +197,7 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
             fmt::format("a batch of {} does not fit: {:.1f} GB of {:.1f} GB of memory", arguments.max_batch,
                         row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
     row.version = predictor->framework().version;
-    row.idle_w = kernels::base_power_w(predictor->device().device);
+    row.idle_w = predictor->device().device.idle_power_w();
     const auto costs = std::make_shared<std::map<std::int64_t, StepCost>>();
     const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.concurrency};
     return [=](const std::vector<ServingRequest>& some) {

@@ -54,7 +54,7 @@ TEST_CASE("ftax serve ranks combinations by cost among those that keep the SLO")
         dollars = row["dollars_per_million"];
         CHECK(row["ttft_p50_s"] <= row["ttft_p99_s"]);
         CHECK(row["power_w"].get<double>() ==
-              approx(row["energy_j"].get<double>() * row["tokens_per_s"].get<double>()));
+              approx(row["energy_per_item_j"].get<double>() * row["tokens_per_s"].get<double>()));
         CHECK(row["power_w"] < 700);
         CHECK(row["latency_mean_s"].get<double>() >= row["ttft_mean_s"].get<double>());
         CHECK(row["mean_outstanding"].get<double>() ==
@@ -142,4 +142,20 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
                   "--rate", "1", "--prompt", "25000", "--new-tokens", "100"});
     CHECK(small.exit_code == 2);
     CHECK_MESSAGE(small.errors.find("room for") != std::string::npos, small.errors);
+}
+
+TEST_CASE("vLLM 0.11 sorts the logits of models that sample with top-p, later versions do not") {
+    const auto between_tokens_s = [](const char* framework, const char* model) {
+        const ProgramRun run = run_ftax({"serve", model, "--framework", framework, "--precision", "bf16", "--device",
+                                         "h200-sxm-141gb", "--concurrency", "32", "--count", "64", "--prompt", "64",
+                                         "--new-tokens", "32", "-q", "--json", "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.output);
+        return nlohmann::json::parse(run.output)["rows"][0]["itl_p50_s"].get<double>();
+    };
+    const auto more_s = [&](const char* model) {
+        return between_tokens_s("vllm@0.11", model) - between_tokens_s("vllm@0.14", model);
+    };
+    // 32 sequences: the host's time for each, and 13 us of the sampler on an H200 for 128,256 logits.
+    CHECK(more_s("llama-3-8b") - more_s("gpt-oss-20b") == approx(32 * 128256 * 500 / 4.8e12).epsilon(0.02));
+    CHECK(more_s("gpt-oss-20b") > 32 * 20e-6);
 }

@@ -225,21 +225,13 @@ TEST_CASE("the table of steps is within 1 % of exact predictions") {
     }
 }
 
-TEST_CASE("vLLM 0.11 sorts the logits of a model that samples with top-p, and not those of one that does not") {
-    constexpr double sequences = 100, bytes = 500;
-    for (const std::string name : {"llama-3-8b", "gpt-oss-20b"}) {
-        CAPTURE(name);
-        const Graph graph = load_graph("zoo:" + name);
-        const auto device_s = [&](int engine) {
-            Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
-                                {.precision = Precision::bf16, .libraries = {.engine = engine}});
-            return generator.decoder()
-                .predict(generator.pass({}, static_cast<std::int64_t>(sequences), 1, 500))
-                .device_s;
-        };
-        const double sorted_s = name == "llama-3-8b" ? sequences * 128256 * bytes /
-                                                           device_spec("h100-sxm5-80gb").memory_bandwidth_bytes_per_s
-                                                     : 0;
-        CHECK(device_s(11) - device_s(14) == approx(sorted_s).epsilon(1e-6));
-    }
+TEST_CASE("a sampler on the device takes its time for each token of a step") {
+    const Graph graph = load_graph("zoo:llama-3-8b");
+    Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
+                        {.precision = Precision::bf16, .libraries = {.engine = 11}});
+    constexpr double sampling_s = 20e-6;
+    StepTable greedy(generator, true), sampling(generator, true, sampling_s);
+    const auto more_s = [&](const StepLoad& load) { return sampling(load).latency_s - greedy(load).latency_s; };
+    CHECK(more_s({.sequences = 100, .context = 500}) == approx(100 * sampling_s).epsilon(1e-6));
+    CHECK(more_s({1000, 500, 100, 500}) == approx(101 * sampling_s).epsilon(1e-6));
 }

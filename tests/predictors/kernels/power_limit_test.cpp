@@ -8,7 +8,6 @@
 #include "ftax/predict.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
-#include "predictors/kernels/power.hpp"
 #include "predictors/nas/network.hpp"
 #include "tests/approx.hpp"
 
@@ -79,7 +78,7 @@ TEST_CASE("a pass takes as long as its energy at the power limit, or as its kern
         CHECK(prediction.power_w > 0.9 * board.power_limit_w);
         CHECK(prediction.power_w <= board.power_limit_w);
         const double waiting_w = predictor.predict({{"batch", 1}}).power_w;
-        CHECK(waiting_w > kernels::base_power_w(board));
+        CHECK(waiting_w > board.idle_power_w());
         CHECK(waiting_w < 0.6 * board.power_limit_w);
         for (std::size_t i = 0; i < operators.size(); ++i) {
             const LaunchCosts& op = operators[i];
