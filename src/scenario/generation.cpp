@@ -36,6 +36,17 @@ std::optional<std::string> quantized_precision(const Graph& graph, const DeviceS
     return wider;
 }
 
+/// Whether engines of 2025 and later keep keys and values in fp8 beside weights of that precision. Source: ModelOpt,
+/// kv_cache_quant_algo of NVIDIA's checkpoints in FP8 and NVFP4; serving_engines.csv, where that is better for each
+/// engine (212 rows: median error of a token's time 12.8 -> 9.6 %, mean of the first token's 202 -> 77 %).
+bool quantizes_cache(const RunArguments& run) {
+    LibraryVersions libraries = run.options.libraries;
+    const FrameworkModel& model = framework_model(take_version(run.framework, libraries).name);
+    const std::optional<Precision> precision = precision_from_name(run.precision);
+    return has(libraries, model.traits.schedules_ahead_from) &&
+           (precision == Precision::fp8 || precision == Precision::nvfp4);
+}
+
 }  // namespace
 
 std::string precision_of(const Graph& graph, const DeviceSpec& device, const std::string& framework) {
@@ -92,8 +103,16 @@ void suggest_decoders(const Graph& graph) {
 
 }  // namespace
 
-Generator& GenerationModels::add(const ModelArguments& model, RunArguments& run, std::int64_t cards,
+Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& run, std::int64_t cards,
                                  const std::vector<LanguageMeasurement>& anchors) {
+    ModelArguments model = arguments;
+    if (model.cache_type.empty() && quantizes_cache(run)) {
+        model.cache_type = "fp8";
+        print_warnings(
+            {fmt::format("keys and values are predicted in fp8, as checkpoints of {} for {} ask for "
+                         "(--kv-precision bf16: those of others)",
+                         run.precision, run.framework)});
+    }
     const Graph& graph = graphs.emplace_back(load_shard(model, cards));
     suggest_decoders(graph);
     print_warnings(graph.warnings);

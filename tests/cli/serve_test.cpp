@@ -139,7 +139,7 @@ TEST_CASE("ftax serve refuses what it cannot serve") {
     refused(file("arrival_s,prompt,output\n0,0,10\n"), ":2: prompt", 6, {});
     const ProgramRun small =
         run_ftax({"serve", "llama-3.1-8b", "--device", "rtx-4070-ti", "--framework", "vllm@0.11", "--precision", "fp8",
-                  "--rate", "1", "--prompt", "25000", "--new-tokens", "100"});
+                  "--kv-precision", "bf16", "--rate", "1", "--prompt", "25000", "--new-tokens", "100"});
     CHECK(small.exit_code == 2);
     CHECK_MESSAGE(small.errors.find("room for") != std::string::npos, small.errors);
 }
