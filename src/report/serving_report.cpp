@@ -51,7 +51,8 @@ void add_percentiles(Columns<Row>& columns, const std::string& key, const std::s
 
 constexpr std::string_view all_percentiles =
     "ttft_mean_s ttft_p50_s ttft_p90_s ttft_p99_s tpot_mean_s tpot_p50_s tpot_p90_s tpot_p99_s itl_mean_s itl_p50_s "
-    "itl_p90_s itl_p99_s latency_mean_s latency_p50_s latency_p90_s latency_p99_s ";
+    "itl_p90_s itl_p99_s latency_mean_s latency_p50_s latency_p90_s latency_p99_s tpot_low_s tpot_high_s latency_low_s "
+    "latency_high_s ";
 
 std::string seconds_text(double seconds) {
     return std::isfinite(seconds) ? duration(seconds) : "any";
@@ -184,6 +185,18 @@ Columns<Row> serving_columns(const ServingReport& report) {
          }}}.including(own, [](const Row& row) {
                 return row.skipped.empty() ? &row.serving : nullptr;
             }).including(memory_columns(), [](const Row& row) { return row.skipped.empty() ? &row.memory : nullptr; });
+    // Of the time that steps take; queues move by more.
+    for (const auto& [bound, share] : {std::pair("low", &Row::low), std::pair("high", &Row::high)}) {
+        columns.add({fmt::format("tpot_{}_s", bound), fmt::format("per token {}", bound), Unit::milliseconds,
+                     [share](const Row& row) {
+                         const double mean_s = row.serving.tpot_s.mean;
+                         return row.skipped.empty() && mean_s > 0 ? Value(mean_s * row.*share) : Value();
+                     }});
+        columns.add({fmt::format("latency_{}_s", bound), fmt::format("end to end {}", bound), Unit::milliseconds,
+                     [share](const Row& row) {
+                         return row.skipped.empty() ? Value(row.serving.latency_s.mean * row.*share) : Value();
+                     }});
+    }
     add_percentiles(columns, "ttft", "first token", &Serving::ttft_s);
     add_percentiles(columns, "tpot", "per token", &Serving::tpot_s);
     add_percentiles(columns, "itl", "between tokens", &Serving::itl_s);

@@ -18,6 +18,7 @@ struct ServingRow {
     int cards = 1;
     std::string skipped;  ///< why there is no result; else empty
     Serving serving;
+    double low = 1, high = 1;  ///< 90 % interval of a step's time, against the time predicted
     double idle_w = 0;      ///< that a board draws between steps
     double kept_share = 1;  ///< of the requests that keep the level
     bool keeps_level = true;

@@ -141,6 +141,11 @@ void check_context(const Graph& graph, const std::vector<ServingRequest>& reques
     }
 }
 
+void set_interval(report::ServingRow& row, const Prediction& step) {
+    row.low = step.low_s / step.latency_s;
+    row.high = step.high_s / step.latency_s;
+}
+
 /// An engine with continuous batching on so many cards.
 Server language_server(const ServingArguments& arguments, RunArguments& run, std::int64_t cards,
                        const std::vector<LanguageMeasurement>& anchors, const std::vector<ServingRequest>& requests,
@@ -174,6 +179,10 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
         row.warnings.insert(row.warnings.end(), more->begin(), more->end());
     row.version = generator.predictor().framework().version;
     row.idle_w = generator.device().idle_power_w();
+    constexpr std::int64_t typical_sequences = 32;
+    const std::int64_t together = arguments.concurrency > 0 ? arguments.concurrency : typical_sequences;
+    set_interval(
+        row, generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
     const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead,
                                                    sampling_s(graph, generator.device(), libraries, traits));
     return [table, options](const std::vector<ServingRequest>& some) {
@@ -198,6 +207,7 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
                         row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
     row.version = predictor->framework().version;
     row.idle_w = predictor->device().device.idle_power_w();
+    set_interval(row, largest);
     const auto costs = std::make_shared<std::map<std::int64_t, StepCost>>();
     const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.concurrency};
     return [=](const std::vector<ServingRequest>& some) {

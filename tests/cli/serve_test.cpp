@@ -56,6 +56,10 @@ TEST_CASE("ftax serve ranks combinations by cost among those that keep the SLO")
         CHECK(row["power_w"].get<double>() ==
               approx(row["energy_per_item_j"].get<double>() * row["tokens_per_s"].get<double>()));
         CHECK(row["power_w"] < 700);
+        CHECK(row["tpot_low_s"] < row["tpot_mean_s"]);
+        CHECK(row["tpot_high_s"] > row["tpot_mean_s"]);
+        CHECK(row["latency_high_s"].get<double>() / row["latency_mean_s"].get<double>() ==
+              approx(row["tpot_high_s"].get<double>() / row["tpot_mean_s"].get<double>()));
         CHECK(row["latency_mean_s"].get<double>() >= row["ttft_mean_s"].get<double>());
         CHECK(row["mean_outstanding"].get<double>() ==
               approx(row["requests_per_s"].get<double>() * row["latency_mean_s"].get<double>()));
