@@ -37,6 +37,12 @@ bool is_vector(const Graph& graph, TensorId id) {
     return id != no_tensor && graph.tensors[id].shape.size() == 1;
 }
 
+/// Dropout with a probability of 0 returns its input. Source: aten/src/ATen/native/Dropout.cpp.
+bool drops(const AtenCall& call) {
+    const AtenArgument* p = call.find("p");
+    return !p || p->number.value_or(p->integers.empty() ? 1.0 : static_cast<double>(p->integers[0])) != 0.0;
+}
+
 /// The kind of a call where it depends on its arguments and not only on the operator's name.
 OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row, const std::vector<TensorId>& inputs) {
     const auto name = row.name;
@@ -53,7 +59,7 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
     if (name == "lift_fresh_copy" && !call.outputs.empty() && graph.tensors[call.outputs[0]].shape.empty())
         return OpKind::identity;
     if (row.kind == OpKind::pointwise && inputs.empty()) return OpKind::shape;  // numbers on the host
-    if (row.kind == OpKind::identity && call.integer("train", 0) != 0) return OpKind::pointwise;
+    if (row.kind == OpKind::identity && call.integer("train", 0) != 0 && drops(call)) return OpKind::pointwise;
     if (row.kind == OpKind::to_host && inputs.empty()) return OpKind::shape;
     return row.kind;
 }

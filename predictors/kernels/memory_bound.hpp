@@ -140,6 +140,16 @@ inline RowKernel softmax(const MemoryShape& shape, const MemoryParameters& p) {
             blocks_of_128 * (p.softmax_block_cycles + p.softmax_step_cycles * static_cast<double>(steps))};
 }
 
+/// How long a kernel waits for memory whose blocks each own a row: as often as a block goes on to the next elements of
+/// it, at once for as many blocks as there is room for. Source: kernelbench.csv, PyTorch 2.5. Layer norm, 16 rows of 4
+/// million elements: 880 cycles a wait on an A100, 950 on an L40S, 990 on an H100; group norm, 128 rows of 524,288:
+/// 1,160 on an A100, 960 on an H100.
+inline double waits_s(double waits, double rows, double block_threads, const DeviceRates& device) {
+    constexpr double wait_cycles = 940;
+    const double rounds = std::ceil(rows * block_threads / (device.sms * device.max_threads_per_sm));
+    return std::max(0.0, rounds * waits * (wait_cycles / device.boost_clock_hz));
+}
+
 inline double efficiency(MemoryClass cls, const MemoryParameters& p) {
     switch (cls) {
         case MemoryClass::pointwise:
@@ -249,15 +259,10 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
                 kernel.extra_passes * rows * row_bytes * miss_share(rows_in_flight * row_bytes, capacity, true);
         }
         work_s = kernel.cycles_per_row * slowdown * (std::max(rows, device.sms) / sm_hertz);
-        // One block owns a row: it waits for memory twice a step, for statistics and for results, which other blocks
-        // hide where there are enough. Source: kernelbench.csv, 16 rows of 4 million elements: 1,755 cycles a step on
-        // an A100, 1,894 on an L40S, 1,987 on an H100; rows of up to 16 steps are in the fitted cycles.
-        constexpr double latency_cycles = 1880, elements_per_step = 512, fitted_steps = 16;
-        const double steps = static_cast<double>(shape.row_length) / elements_per_step - fitted_steps;
-        if (!is_softmax && !shape.engine && steps > 0) {
-            const double rounds = std::ceil(rows * kernel.block_threads / (device.sms * device.max_threads_per_sm));
-            work_s = std::max(work_s, rounds * steps * latency_cycles / device.boost_clock_hz);
-        }
+        // A block waits twice for 512 elements, for statistics and for results; the first 32 times are in the cycles.
+        const double waits = static_cast<double>(shape.row_length) / 256 - 32;
+        if (!is_softmax && !shape.engine)
+            work_s = std::max(work_s, memory_bound::waits_s(waits, rows, kernel.block_threads, device));
     } else if (shape.cls == MemoryClass::transcendental) {
         work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::power) {
@@ -279,6 +284,11 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
             work_s = cycles_per_coordinate * shape.coordinates * static_cast<double>(shape.elements) / sm_hertz;
     } else if (shape.cls == MemoryClass::group_norm) {
         traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
+    }
+    if (shape.elements_per_wait > 0 && !shape.engine) {
+        constexpr double block_threads = 512;
+        const double waits = static_cast<double>(shape.row_length) / static_cast<double>(shape.elements_per_wait);
+        work_s = std::max(work_s, memory_bound::waits_s(waits, rows, block_threads, device));
     }
 
     plan.memory_s =

@@ -80,7 +80,7 @@ enum class MemoryClass : std::uint8_t {
     softmax,
     layer_norm,  ///< also rms_norm
     batch_norm,  ///< inference: scale and shift per channel
-    group_norm,  ///< also instance_norm, local_response_norm
+    group_norm,  ///< also instance_norm, local_response_norm, batch norms of training
     pool,
     gather,  ///< embedding, index, gather, scatter
     concat,
@@ -103,6 +103,7 @@ struct MemoryShape {
     bool engine = false;     ///< a kernel of an engine's builder
     bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
     TokenKernel token = TokenKernel::none;
+    std::int64_t elements_per_wait = 0;  ///< of its row, by a block that no others hide; 0: enough do
     int coordinates = 0;  ///< resize: of an output, each found by a 64-bit division; 0: those of a plane alone
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };

@@ -79,7 +79,12 @@ const LaunchRule& launch_rule(OpKind kind) noexcept {
     return rules[static_cast<std::size_t>(kind)];
 }
 
+bool scales_channels(const Op& op) {
+    return op.kind == OpKind::batch_norm && op.integer("training", 0) == 0;
+}
+
 MemoryClass memory_class(const Op& op) {
+    if (op.kind == OpKind::batch_norm && !scales_channels(op)) return MemoryClass::group_norm;
     const std::string_view function = op.text("function");
     if (op.kind == OpKind::pointwise && function == "pow") return MemoryClass::power;
     if (op.kind == OpKind::pointwise && is_transcendental(function)) return MemoryClass::transcendental;

@@ -18,6 +18,9 @@ struct LaunchRule {
 
 [[nodiscard]] const LaunchRule& launch_rule(OpKind kind) noexcept;
 
+/// Whether the operator is a batch norm of inference, which knows its statistics: a scale and a shift of each channel.
+[[nodiscard]] bool scales_channels(const Op& op);
+
 /// The class of an operator's kernel where no framework has one of its own: as the rule says, but for functions that
 /// take longer than others of their kind.
 [[nodiscard]] kernels::MemoryClass memory_class(const Op& op);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "predictors/lowering/launch_rules.hpp"
 #include "predictors/lowering/rewrites.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
@@ -142,7 +143,7 @@ void recognise_layers(Graph& graph) {
 void fold_batch_norm(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& norm = graph.ops[id];
-        if (norm.kind != OpKind::batch_norm) return no_op;
+        if (!scales_channels(norm)) return no_op;
         const OpId into = sole_producer(graph, readers, norm.inputs[0], is_contraction);
         if (into == no_op) return no_op;
         Op& contraction = graph.ops[into];
@@ -176,8 +177,7 @@ void fuse_scale_and_activation(Graph& graph) {
     absorb(graph, [&](OpId id, const std::vector<int>& readers) -> OpId {
         const Op& op = graph.ops[id];
         if (op.kind != OpKind::pointwise || !is_clipping(op)) return no_op;
-        return sole_producer(graph, readers, op.inputs[0],
-                             [](const Op& producer) { return producer.kind == OpKind::batch_norm; });
+        return sole_producer(graph, readers, op.inputs[0], scales_channels);
     });
 }
 
@@ -201,7 +201,7 @@ void fuse_pointwise(Graph& graph) {
 }
 
 void fuse_pointwise_and_batch_norm(Graph& graph) {
-    fuse_runs(graph, [](const Op& op) { return is_elementwise(op) || op.kind == OpKind::batch_norm; });
+    fuse_runs(graph, [](const Op& op) { return is_elementwise(op) || scales_channels(op); });
 }
 
 }  // namespace ftax::rewrites

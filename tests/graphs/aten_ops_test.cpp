@@ -125,6 +125,29 @@ TEST_CASE("a tensordot is one product of the dimensions that it sums") {
     CHECK(total_work(graph, bind(graph, {})).flops == 2 * 7 * 5 * 3 * 4);
 }
 
+TEST_CASE("dropout in training is a kernel unless it drops nothing, a batch norm then computes its statistics") {
+    const auto appended = [](const char* target, std::vector<AtenArgument> arguments) {
+        Graph graph;
+        for (int i = 0; i < 2; ++i) {
+            Tensor& tensor = graph.tensors.emplace_back();
+            for (const std::int64_t dim : {2, 8, 4, 4}) tensor.shape.push_back(graph.expressions.constant(dim));
+        }
+        arguments.push_back({.name = "input", .tensors = {0}});
+        AtenCall call;
+        call.target = target;
+        call.arguments = std::move(arguments);
+        call.outputs = {1};
+        append_aten(graph, call);
+        return graph.ops.back();
+    };
+    const AtenArgument train{.name = "train", .integers = {1}};
+    CHECK(appended("aten::dropout", {train, {.name = "p", .number = 0.1}}).kind == OpKind::pointwise);
+    CHECK(appended("aten::dropout", {train, {.name = "p", .number = 0.0}}).kind == OpKind::identity);
+    CHECK(appended("aten::dropout", {{.name = "p", .number = 0.1}}).kind == OpKind::identity);
+    CHECK(appended("aten::batch_norm", {{.name = "training", .integers = {1}}}).integer("training", 0) == 1);
+    CHECK(appended("aten::batch_norm", {{.name = "training", .integers = {0}}}).attributes.empty());
+}
+
 TEST_CASE("a number that torch.export wraps into a tensor is no kernel, a tensor that it copies is one") {
     Graph graph;
     const auto tensor = [&](const std::vector<std::int64_t>& sizes) {

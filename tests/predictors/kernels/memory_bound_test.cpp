@@ -118,6 +118,21 @@ TEST_CASE("softmax rows that start between sectors cost more") {
           seconds_of(rows_of(MemoryClass::softmax, 100'000, 768), device, p));
 }
 
+TEST_CASE("few long rows wait for memory, each in a block of its own") {
+    const auto device = round_device();
+    MemoryShape few = rows_of(MemoryClass::group_norm, 4, 1 << 20);
+    const double hidden_s = seconds_of(few, device, initial_parameters());
+    few.elements_per_wait = 512;
+    // 2,048 waits of 940 cycles; 40 SMs would hold the blocks of 40 rows at once.
+    const double waits_s = 2048 * 940e-9;
+    CHECK(seconds_of(few, device, initial_parameters()) > waits_s);
+    CHECK(hidden_s < waits_s);
+    MemoryShape many = rows_of(MemoryClass::group_norm, 4096, 1024);
+    const double many_s = seconds_of(many, device, initial_parameters());
+    many.elements_per_wait = 512;
+    CHECK(seconds_of(many, device, initial_parameters()) == approx(many_s).epsilon(0.01));
+}
+
 TEST_CASE("bilinear upsampling of small maps is serial in the planes") {
     auto p = initial_parameters();
     p.resize_plane_cycles = 500;

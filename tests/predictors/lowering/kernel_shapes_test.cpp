@@ -221,6 +221,24 @@ TEST_CASE("a row of a layer norm is all that it normalises") {
     CHECK(predictor.predict({{"batch", 16}}).device_s == approx(6.15e-3).epsilon(0.1));
 }
 
+TEST_CASE("norms over channels have a row for what shares its statistics, in training that of a whole batch") {
+    const auto shape_of = [](const std::string& norm) {
+        const Graph graph = parse_text_graph(
+            "graph norm\ninput %x f32[batch,64,256,256]\n%y f32[batch,64,256,256] = " + norm + "\noutput %y\n");
+        const Schedule schedule =
+            lower(graph, device_profile("l40s").device, {}, framework_model("pytorch-eager").traits);
+        const BoundShapes bound = bind(graph, {{"batch", 16}});
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound, false));
+    };
+    CHECK(shape_of("group_norm(%x) {groups=8}").rows == 16 * 8);
+    CHECK(shape_of("instance_norm(%x)").rows == 16 * 64);
+    const auto training = shape_of("batch_norm(%x) {training=1}");
+    CHECK(training.rows == 64);
+    CHECK(training.row_length == 16 * 256 * 256);
+    CHECK(training.elements_per_wait > 0);
+    CHECK(shape_of("batch_norm(%x)").cls == kernels::MemoryClass::batch_norm);
+}
+
 TEST_CASE("a matrix times a vector streams the matrix") {
     const Graph graph = parse_text_graph(
         "graph mv\ninput %a f32[batch,131072]\ninput %b f32[131072,1]\n"
