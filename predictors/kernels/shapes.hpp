@@ -63,7 +63,7 @@ struct ConvShape {
     int element_bytes = 4;
     bool channels_last = false;
     bool transposed = false;
-    bool fused_layout = false;  ///< cuDNN 9: many f16 kernels read and write NCHW themselves
+    bool fused_layout = false;  ///< of cuDNN 9: many f16 kernels read and write NCHW themselves
     ConvLibrary library = ConvLibrary::cudnn_heuristic;
     std::int64_t workspace_bytes = 0;  ///< what the convolution may allocate; 0: any
     friend bool operator==(const ConvShape&, const ConvShape&) = default;

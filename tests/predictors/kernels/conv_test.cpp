@@ -212,13 +212,41 @@ TEST_CASE("cuDNN's NCHW depthwise kernels leave lanes idle on narrow maps") {
     CHECK(seconds_per_output(7, true) == approx(seconds_per_output(16, true)));
 }
 
-TEST_CASE("a transposed convolution costs the multiply-adds of its mirror image") {
+TEST_CASE("a transposed convolution gathers all taps of each output under cuDNN, its mirror image's under TensorRT") {
     auto up = square(16, 256, 128, 32, 2);
     up.transposed = true;
     up.stride_h = up.stride_w = 2;
     up.out_height = up.out_width = 64;
-    const auto planned = plan(up, compute_only(Architecture::volta), ideal_parameters());
-    CHECK(planned.seconds == approx(2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12));
+    const auto rates = compute_only(Architecture::volta);
+    const double mirrored_s = 2.0 * (16 * 32 * 32) * 256 * 128 * 4 / 14e12;
+    CHECK(plan(up, rates, ideal_parameters()).seconds == approx(4 * mirrored_s));
+    up.library = ConvLibrary::tensorrt;
+    CHECK(plan(up, rates, ideal_parameters()).seconds == approx(mirrored_s));
+}
+
+TEST_CASE("kernels that go tap by tap take 64 bytes of channels at a time in tiles of 64 columns") {
+    const auto rates = compute_only(Architecture::ampere, MathPath::tf32);
+    const auto p = ideal_parameters();
+    auto video = square(50, 16, 64, 32, 3);
+    video.in_depth = video.out_depth = 8, video.kernel_d = 3;
+    const double full_s = plan(video, rates, p).seconds;
+    CHECK(full_s == approx(2.0 * (50 * 8 * 32 * 32) * 64 * 448 / 112e12));  // 16 · 27 values in whole steps of 32
+    video.in_channels = 3, video.out_channels = 16;
+    CHECK(plan(video, rates, p).seconds == approx(full_s));
+    auto hopper = compute_only(Architecture::hopper, MathPath::tf32);
+    CHECK(plan(video, hopper, p).seconds == approx(full_s / 0.62));  // with Ampere's instructions
+}
+
+TEST_CASE("cuDNN 9 convolves images of three channels on CUDA cores, where nothing hides their traffic") {
+    const auto p = ideal_parameters();
+    auto first = square(64, 3, 64, 32, 3);
+    first.fused_layout = true;
+    const double flops = 2.0 * (64 * 32 * 32) * 64 * 27, bytes = 4.0 * (64 * 32 * 32) * (3 + 64);
+    CHECK(plan(first, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
+          approx(flops / 14e12 + bytes / (0.85 * 900e9) + 2e-6));
+    first.in_channels = 4;
+    CHECK(plan(first, rates_of(Architecture::ampere, MathPath::tf32), p).algorithm ==
+          name_of(ConvAlgorithm::tensor_gemm));
 }
 
 TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
