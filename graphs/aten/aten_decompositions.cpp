@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
+#include <optional>
 
 namespace ftax {
 namespace {
@@ -30,13 +32,14 @@ std::vector<Expression> strides_of(ExpressionPool& pool, const Tensor& tensor) {
 }
 
 /// torch.einsum: of one operand, what the result leaves out is summed and the rest permuted. Two are permuted to
-/// [shared…, own…, summed…], folded to batches of matrices, multiplied, unfolded and permuted to the order asked for.
+/// [shared…, own…, summed…], folded to batches of matrices, multiplied, unfolded and permuted to the order asked for;
+/// where nothing is summed they are multiplied element by element. More are taken from the left.
 /// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 class Einsum {
   public:
     Einsum(Graph& graph, const AtenCall& call) : graph_(graph), call_(call), pool_(graph.expressions) {}
 
-    /// Returns false for equations outside this form (three operands, no arrow, a letter twice in one operand).
+    /// Returns false for equations outside this form (no arrow, a letter twice in one operand).
     bool append() {
         const AtenArgument* equation = call_.find("equation");
         const AtenArgument* tensors = call_.find("tensors");
@@ -45,7 +48,7 @@ class Einsum {
         std::erase(text, ' ');
         if (!spell_out_ellipsis(text, tensors->tensors)) return false;
         if (tensors->tensors.size() == 1) return append_permutation(tensors->tensors[0], text);
-        return tensors->tensors.size() == 2 && append_product(tensors->tensors[0], tensors->tensors[1], text);
+        return append_products(tensors->tensors, text);
     }
 
     /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
@@ -66,7 +69,7 @@ class Einsum {
                 if (letter == ' ') kept += letter = next++;
             }
         }
-        return append_product(a, b, left + ',' + right + "->" + kept);
+        return append_product(a, b, left + ',' + right + "->" + kept, call_.outputs[0]);
     }
 
   private:
@@ -122,7 +125,43 @@ class Einsum {
         return true;
     }
 
-    bool append_product(TensorId a, TensorId b, std::string text) {
+    bool append_products(const std::vector<TensorId>& operands, const std::string& text) {
+        const std::size_t arrow = text.find("->");
+        std::vector<std::string> terms;
+        for (std::size_t start = 0, end = 0; arrow != std::string::npos && end < arrow; start = end + 1) {
+            end = std::min(arrow, text.find(',', start));
+            terms.push_back(text.substr(start, end - start));
+        }
+        if (terms.size() != operands.size() || terms.size() < 2) return false;
+        const std::string out = text.substr(arrow + 2);
+        for (std::size_t i = 0; i < terms.size(); ++i) {
+            if (!read_letters(terms[i], operands[i])) return false;
+        }
+        for (const char letter : text.substr(0, arrow)) {  // what one operand has alone and the result has not
+            if (letter != ',' && !has(out, letter) && std::count(text.begin(), text.end(), letter) == 1) return false;
+        }
+        for (const char letter : out) {
+            if (!has(text.substr(0, arrow), letter)) return false;
+        }
+        TensorId product = operands[0];
+        for (std::size_t i = 1; i < terms.size(); ++i) {
+            const bool last = i + 1 == terms.size();
+            std::string kept = last ? out : std::string();
+            for (const char letter : last ? std::string() : terms[i - 1] + terms[i]) {
+                bool later = has(out, letter);
+                for (std::size_t k = i + 1; k < terms.size(); ++k) later = later || has(terms[k], letter);
+                if (later && !has(kept, letter)) kept += letter;
+            }
+            const DType dtype = graph_.tensors[call_.outputs[0]].dtype;
+            const TensorId into = last ? call_.outputs[0] : intermediate(graph_, call_, dtype, sizes(kept));
+            if (!append_product(product, operands[i], terms[i - 1] + ',' + terms[i] + "->" + kept, into)) return false;
+            product = into;
+            terms[i] = kept;
+        }
+        return true;
+    }
+
+    bool append_product(TensorId a, TensorId b, std::string text, TensorId into) {
         if (call_.outputs.size() != 1) return false;
         const std::size_t comma = text.find(','), arrow = text.find("->");
         if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
@@ -135,18 +174,22 @@ class Einsum {
         std::string result = shared + own_a + own_b;
         if (!std::is_permutation(result.begin(), result.end(), out_.begin(), out_.end())) return false;
 
+        if (summed.empty()) {
+            append_op(graph_, call_, OpKind::pointwise, {a, b}, {into}, {{"function", std::string("mul")}});
+            return true;
+        }
         const TensorId left = fold(permute(a_id_, a_, shared + own_a + summed), {shared, own_a, summed});
         const TensorId right = fold(permute(b_id_, b_, shared + summed + own_b), {shared, summed, own_b});
         const DType dtype = graph_.tensors[call_.outputs[0]].dtype;
         const TensorId product = intermediate(graph_, call_, dtype, {size(shared), size(own_a), size(own_b)});
         append_op(graph_, call_, OpKind::matmul, {left, right}, {product});
         if (result == out_) {
-            append_op(graph_, call_, OpKind::reshape, {product}, {call_.outputs[0]});
+            append_op(graph_, call_, OpKind::reshape, {product}, {into});
             return true;
         }
         const TensorId unfolded = intermediate(graph_, call_, dtype, sizes(result));
         append_op(graph_, call_, OpKind::reshape, {product}, {unfolded});
-        append_op(graph_, call_, OpKind::transpose, {unfolded}, {call_.outputs[0]}, {{"perm", order(result, out_)}});
+        append_op(graph_, call_, OpKind::transpose, {unfolded}, {into}, {{"perm", order(result, out_)}});
         return true;
     }
 
@@ -204,6 +247,70 @@ class Einsum {
     TensorId a_id_ = no_tensor, b_id_ = no_tensor;
     std::map<char, Expression> sizes_;
 };
+
+/// Operators that PyTorch calls one by one inside another, of which the last writes that one's result.
+class Steps {
+  public:
+    Steps(Graph& graph, const AtenCall& call) : graph_(graph), call_(call) {}
+
+    /// As large as its first input.
+    TensorId pointwise(const char* function, std::vector<TensorId> inputs, TensorId into = no_tensor) {
+        if (into == no_tensor) into = like(inputs[0], graph_.tensors[inputs[0]].shape);
+        return append(OpKind::pointwise, function, std::move(inputs), into, {});
+    }
+    /// Over `axes`, or over all of them.
+    TensorId reduce(const char* function, std::vector<TensorId> inputs, std::vector<std::int64_t> axes = {},
+                    TensorId into = no_tensor) {
+        std::vector<Expression> shape = graph_.tensors[inputs[0]].shape;
+        if (axes.empty()) {
+            for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+        }
+        for (const std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = graph_.expressions.constant(1);
+        if (into == no_tensor) into = like(inputs[0], std::move(shape));
+        return append(OpKind::reduce, function, std::move(inputs), into,
+                      {{"axes", std::move(axes)}, {"keepdims", std::int64_t{1}}});
+    }
+    /// Sum or mean of a loss, as its argument `reduction` says. Source: aten/src/ATen/native/Loss.cpp,
+    /// apply_loss_reduction.
+    void finish(TensorId loss) {
+        reduce(call_.integer("reduction", 1) == 2 ? "sum" : "mean", {loss}, {}, call_.outputs[0]);
+    }
+    /// Source: aten/src/ATen/native/Distance.cpp, pairwise_distance.
+    TensorId distance(TensorId a, TensorId b) {
+        const auto last = static_cast<std::int64_t>(graph_.tensors[a].shape.size()) - 1;
+        return reduce("norm", {pointwise("add", {pointwise("sub", {a, b})})}, {last});
+    }
+
+  private:
+    /// The first is called from Python, those after it are not.
+    TensorId append(OpKind kind, const char* function, std::vector<TensorId> inputs, TensorId into,
+                    std::vector<Attribute> attributes) {
+        attributes.insert(attributes.begin(), {"function", std::string(function)});
+        if (appended_++ > 0) attributes.push_back({"inner", std::int64_t{1}});
+        append_op(graph_, call_, kind, std::move(inputs), {into}, std::move(attributes));
+        return into;
+    }
+    TensorId like(TensorId tensor, std::vector<Expression> shape) {
+        const DType dtype = graph_.tensors[tensor].dtype;
+        return intermediate(graph_, call_, dtype, std::move(shape));
+    }
+
+    Graph& graph_;
+    const AtenCall& call_;
+    int appended_ = 0;
+};
+
+/// The named operands, where all are there, of known shapes and at least one dimension, and there is one result.
+std::optional<std::vector<TensorId>> operands_of(const Graph& graph, const AtenCall& call,
+                                                 std::initializer_list<const char*> names) {
+    std::vector<TensorId> result;
+    for (const char* name : names) result.push_back(call.tensor(name));
+    const bool known = std::all_of(result.begin(), result.end(), [&](TensorId id) {
+        return id != no_tensor && graph.tensors[id].known_shape && !graph.tensors[id].shape.empty();
+    });
+    if (!known || call.outputs.size() != 1) return std::nullopt;
+    return result;
+}
 
 }  // namespace
 
@@ -303,6 +410,75 @@ bool append_encoder_layer(Graph& graph, const AtenCall& call) {
     } else {
         norm(pointwise("add", {reduced, residual}, shape), "2", call.outputs[0]);
     }
+    return true;
+}
+
+bool append_logsumexp(Graph& graph, const AtenCall& call) {
+    const auto x = operands_of(graph, call, {"self"});
+    if (!x) return false;
+    std::vector<std::int64_t> axes;
+    for (const std::int64_t axis : call.integers("dim"))
+        axes.push_back(call.axis(axis, graph.tensors[x->at(0)].shape.size()));
+    Steps steps(graph, call);
+    const TensorId most = steps.reduce("max", *x, axes);
+    const TensorId infinite = steps.pointwise("equal", {steps.pointwise("abs", {most})});
+    const TensorId shift = steps.pointwise("where", {most, infinite});
+    const TensorId sum =
+        steps.reduce("sum", {steps.pointwise("exp", {steps.pointwise("sub", {x->at(0), shift})})}, axes);
+    steps.pointwise("add", {steps.pointwise("log", {sum}), shift}, call.outputs[0]);
+    return true;
+}
+
+bool append_cosine_similarity(Graph& graph, const AtenCall& call) {
+    const auto x = operands_of(graph, call, {"x1", "x2"});
+    if (!x) return false;
+    const std::int64_t axis = call.axis(call.integer("dim", 1), graph.tensors[x->at(0)].shape.size());
+    Steps steps(graph, call);
+    std::vector<TensorId> unit;
+    for (const TensorId operand : *x) {
+        const TensorId norm = steps.pointwise("copy", {steps.reduce("norm", {operand}, {axis})});
+        unit.push_back(steps.pointwise("div", {operand, steps.pointwise("clamp", {norm})}));
+    }
+    steps.reduce("sum", {steps.pointwise("mul", unit)}, {axis}, call.outputs[0]);
+    return true;
+}
+
+bool append_loss(Graph& graph, const AtenCall& call) {
+    const auto x = operands_of(graph, call, {"self", "target"});
+    if (!x || call.integer("reduction", 1) == 0) return false;
+    Steps steps(graph, call);
+    const std::string name = call.target.substr(call.target.rfind(':') + 1);
+    if (name == "kl_div") {
+        const TensorId entropy = steps.pointwise("xlogy", {x->at(1), x->at(1)});
+        steps.finish(steps.pointwise("sub", {entropy, steps.pointwise("mul", {x->at(1), x->at(0)})}));
+    } else if (name == "l1_loss") {
+        steps.finish(steps.pointwise("abs", {steps.pointwise("sub", *x)}));
+    } else {
+        steps.finish(steps.pointwise("sub", *x));
+    }
+    return true;
+}
+
+bool append_cross_entropy(Graph& graph, const AtenCall& call) {
+    const auto x = operands_of(graph, call, {"self", "target"});
+    const bool summed = call.integer("reduction", 1) != 0 && call.find("label_smoothing") == nullptr;
+    if (!x || !summed || is_float(graph.tensors[x->at(1)].dtype) || graph.tensors[x->at(0)].shape.size() != 2)
+        return false;
+    const Tensor& scores = graph.tensors[x->at(0)];
+    const TensorId logs = intermediate(graph, call, scores.dtype, scores.shape);
+    append_op(graph, call, OpKind::log_softmax, {x->at(0)}, {logs}, {{"axis", std::int64_t{1}}});
+    Steps(graph, call).reduce("nll_loss", {x->at(1)}, {}, call.outputs[0]);
+    return true;
+}
+
+bool append_triplet_loss(Graph& graph, const AtenCall& call) {
+    const auto x = operands_of(graph, call, {"anchor", "positive", "negative"});
+    if (!x || call.integer("reduction", 1) == 0) return false;
+    Steps steps(graph, call);
+    const TensorId near = steps.distance(x->at(0), x->at(1));
+    TensorId far = steps.distance(x->at(0), x->at(2));
+    if (call.integer("swap", 0) != 0) far = steps.pointwise("min", {far, steps.distance(x->at(1), x->at(2))});
+    steps.finish(steps.pointwise("clamp", {steps.pointwise("sub", {steps.pointwise("add", {near}), far})}));
     return true;
 }
 

@@ -13,12 +13,30 @@ void append_op(Graph& graph, const AtenCall& call, OpKind kind, std::vector<Tens
 // ATen operators that are several canonical ones. Each returns false, and appends nothing, where the call does not have
 // the form that it knows.
 
-/// torch.einsum of one operand or two. Not: three operands, no arrow, a letter twice in one operand.
+/// torch.einsum. Not: no arrow, a letter twice in one operand.
 /// Source: aten/src/ATen/native/Linear.cpp, einsum and sumproduct_pair.
 [[nodiscard]] bool append_einsum(Graph& graph, const AtenCall& call);
 
 /// torch.tensordot: the dimensions that it names are summed, those of the first operand come first in the result.
 [[nodiscard]] bool append_tensordot(Graph& graph, const AtenCall& call);
+
+/// torch.logsumexp: the maximum, where it is finite, is subtracted before exp and added after log.
+/// Source: aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl (2.5): nine kernels.
+[[nodiscard]] bool append_logsumexp(Graph& graph, const AtenCall& call);
+
+/// Source: aten/src/ATen/native/Distance.cpp, cosine_similarity (2.5): ten kernels.
+[[nodiscard]] bool append_cosine_similarity(Graph& graph, const AtenCall& call);
+
+/// Losses that are an elementwise kernel, of Kullback and Leibler three, and a sum or mean.
+/// Source: aten/src/ATen/native/Loss.cpp (2.5).
+[[nodiscard]] bool append_loss(Graph& graph, const AtenCall& call);
+
+/// Cross-entropy of rows with the number of a class each: log softmax, then the kernel of nll_loss.
+/// Source: aten/src/ATen/native/LossNLL.cpp (2.5).
+[[nodiscard]] bool append_cross_entropy(Graph& graph, const AtenCall& call);
+
+/// Source: aten/src/ATen/native/Loss.cpp, triplet_margin_loss (2.5): two distances of three kernels and four more.
+[[nodiscard]] bool append_triplet_loss(Graph& graph, const AtenCall& call);
 
 /// The fast path of nn.MultiheadAttention without gradients: one product for queries, keys and values, fused attention
 /// on views of it, one product for the result. Source: aten/src/ATen/native/transformers/cuda/attention.cu,

@@ -113,6 +113,16 @@ struct Decomposition {
 };
 
 constexpr Decomposition decompositions[] = {{"aten::einsum", append_einsum},
+                                            {"aten::logsumexp", append_logsumexp},
+                                            {"aten::cosine_similarity", append_cosine_similarity},
+                                            {"aten::mse_loss", append_loss},
+                                            {"aten::l1_loss", append_loss},
+                                            {"aten::huber_loss", append_loss},
+                                            {"aten::smooth_l1_loss", append_loss},
+                                            {"aten::binary_cross_entropy", append_loss},
+                                            {"aten::kl_div", append_loss},
+                                            {"aten::cross_entropy_loss", append_cross_entropy},
+                                            {"aten::triplet_margin_loss", append_triplet_loss},
                                             {"aten::tensordot", append_tensordot},
                                             {"aten::_native_multi_head_attention", append_native_attention},
                                             {"aten::_transformer_encoder_layer_fwd", append_encoder_layer}};

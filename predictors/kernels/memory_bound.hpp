@@ -286,7 +286,8 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         traffic_bytes += static_cast<double>(shape.elements) * shape.element_bytes;  // statistics, then normalisation
     }
     if (shape.elements_per_wait > 0 && !shape.engine) {
-        constexpr double block_threads = 512;
+        // One thread of a reduction owns a row.
+        const double block_threads = shape.cls == MemoryClass::reduce ? 1 : 512;
         const double waits = static_cast<double>(shape.row_length) / static_cast<double>(shape.elements_per_wait);
         work_s = std::max(work_s, memory_bound::waits_s(waits, rows, block_threads, device));
     }

@@ -565,6 +565,7 @@ class Lowering {
 
     HostKind host_kind(const Op& op, const LaunchRule& rule) const {
         if (op.text("function") == rewrites::fused_function) return HostKind::fused;
+        if (op.integer("inner", 0) != 0) return HostKind::view;  // called by another, not from Python
         if (op.kind == OpKind::matmul) {
             const auto rank = [&](std::size_t i) { return graph_.tensors[op.inputs[i]].shape.size(); };
             return rank(0) > 2 || rank(1) > 2 ? HostKind::bmm : HostKind::gemm;

@@ -125,6 +125,58 @@ TEST_CASE("a tensordot is one product of the dimensions that it sums") {
     CHECK(total_work(graph, bind(graph, {})).flops == 2 * 7 * 5 * 3 * 4);
 }
 
+TEST_CASE("an einsum of three operands is taken from the left, with a product by element where nothing is summed") {
+    Graph graph;
+    for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{7, 3}, {7, 3}, {3, 5}, {7, 5}}) {
+        Tensor& tensor = graph.tensors.emplace_back();
+        tensor.name = std::to_string(graph.tensors.size());
+        for (const std::int64_t dim : shape) tensor.shape.push_back(graph.expressions.constant(dim));
+    }
+    AtenCall call;
+    call.target = "aten::einsum";
+    call.name = "sum";
+    call.arguments = {{.name = "equation", .text = "ij,ij,jk->ik"}, {.name = "tensors", .tensors = {0, 1, 2}}};
+    call.outputs = {3};
+    append_aten(graph, call);
+    CHECK(graph.ops.front().kind == OpKind::pointwise);
+    CHECK(total_work(graph, bind(graph, {})).flops == 7 * 3 + 2 * 7 * 5 * 3);
+    // j of the first operand alone would have to be summed first.
+    graph.ops.clear();
+    call.arguments[0].text = "ij,il,lk->ik";
+    append_aten(graph, call);
+    CHECK(graph.ops.front().kind == OpKind::custom);
+}
+
+TEST_CASE("losses and distances are the kernels that they run") {
+    const auto kernels = [](const char* target, const std::vector<const char*>& operands, DType second = DType::f32) {
+        Graph graph;
+        AtenCall call;
+        call.target = target;
+        call.name = "loss";
+        for (const char* operand : operands) {
+            const bool labels = second != DType::f32 && call.arguments.size() == 1;
+            Tensor& tensor = graph.tensors.emplace_back();
+            tensor.dtype = labels ? second : DType::f32;
+            tensor.shape.push_back(graph.expressions.constant(8));
+            if (!labels) tensor.shape.push_back(graph.expressions.constant(10));
+            call.arguments.push_back({.name = operand, .tensors = {static_cast<TensorId>(graph.tensors.size() - 1)}});
+        }
+        graph.tensors.emplace_back();
+        call.outputs = {static_cast<TensorId>(graph.tensors.size() - 1)};
+        append_aten(graph, call);
+        CHECK(graph.tensors[call.outputs[0]].producer == graph.ops.size() - 1);
+        CHECK(graph.ops.front().integer("inner", 0) == 0);
+        return graph.ops.size();
+    };
+    CHECK(kernels("aten::logsumexp", {"self"}) == 9);
+    CHECK(kernels("aten::cosine_similarity", {"x1", "x2"}) == 10);
+    CHECK(kernels("aten::mse_loss", {"self", "target"}) == 2);
+    CHECK(kernels("aten::l1_loss", {"self", "target"}) == 3);
+    CHECK(kernels("aten::kl_div", {"self", "target"}) == 4);
+    CHECK(kernels("aten::triplet_margin_loss", {"anchor", "positive", "negative"}) == 10);
+    CHECK(kernels("aten::cross_entropy_loss", {"self", "target"}, DType::i64) == 2);
+}
+
 TEST_CASE("dropout in training is a kernel unless it drops nothing, a batch norm then computes its statistics") {
     const auto appended = [](const char* target, std::vector<AtenArgument> arguments) {
         Graph graph;
