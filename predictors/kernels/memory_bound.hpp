@@ -150,8 +150,8 @@ inline double waits_s(double waits, double rows, double block_threads, const Dev
     return std::max(0.0, rounds * waits * (wait_cycles / device.boost_clock_hz));
 }
 
-inline double efficiency(MemoryClass cls, const MemoryParameters& p) {
-    switch (cls) {
+inline double efficiency(const MemoryShape& shape, const MemoryParameters& p) {
+    switch (shape.cls) {
         case MemoryClass::pointwise:
         case MemoryClass::transcendental:
         case MemoryClass::power:
@@ -162,12 +162,13 @@ inline double efficiency(MemoryClass cls, const MemoryParameters& p) {
         case MemoryClass::transpose:
             return p.transpose_efficiency;
         case MemoryClass::reduce:
-            return p.reduce_efficiency;
+            return shape.vectorized ? p.norm_efficiency : p.reduce_efficiency;
         case MemoryClass::batch_norm:
         case MemoryClass::group_norm:
             return p.norm_efficiency;
         case MemoryClass::pool:
-            return p.pool_efficiency;
+            // Fitted to windows of stride 2 with indices of 8 bytes: 7 bytes for 5 of values.
+            return shape.indexed ? p.pool_efficiency : p.pool_efficiency * (7.0 / 5);
         case MemoryClass::gather:
             return p.gather_efficiency;
         case MemoryClass::concat:
@@ -267,6 +268,11 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
         work_s = p.transcendental_flops * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
     } else if (shape.cls == MemoryClass::power) {
         work_s = p.power_flops * p.sfu_cost_ratio * static_cast<double>(shape.elements) / device.fp32_flops_per_s;
+    } else if (shape.cls == MemoryClass::pool && !shape.indexed) {
+        // Source: kernelbench.csv, PyTorch 2.5: windows of 9 and 27 take 7.5 and 9.4 cycles of an A100's SMs, 7.2 and
+        // 8.5 of an H100's; an L40S is bound by its memory.
+        work_s = (6.4 + 0.1 * static_cast<double>(shape.row_length)) * device.chip->integer_product_ratio *
+                 (rows / sm_hertz);
     } else if (shape.cls == MemoryClass::pool) {
         // A thread owns an output: six integer divisions find its window, then it walks over it
         // (avg_pool2d_out_cuda_frame, max_pool_forward_nchw; PyTorch 1.8 AveragePool2d.cu, DilatedMaxPool2d.cu).
@@ -293,7 +299,7 @@ inline KernelPlan plan(const MemoryShape& shape, const DeviceRates& device, cons
     }
 
     plan.memory_s =
-        traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape.cls, p);
+        traffic_bytes * seconds_per_byte(footprint_bytes, device, p.residency) / memory_bound::efficiency(shape, p);
     if (memory_bound::is_scalar_access(shape))
         work_s += traffic_bytes / (p.scalar_elements * (shape.element_bytes * sm_hertz));
     plan.compute_s = work_s;

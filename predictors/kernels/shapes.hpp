@@ -101,9 +101,11 @@ struct MemoryShape {
     std::int64_t write_bytes = 0;
     int element_bytes = 4;
     bool engine = false;     ///< a kernel of an engine's builder
-    bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values
+    bool vectorized = true;  ///< elementwise: operands are whole and of the result's type, or single values; reduce:
+                             ///< rows are long, or neighbours lie in one vector
     TokenKernel token = TokenKernel::none;
     std::int64_t elements_per_wait = 0;  ///< of its row, by a block that no others hide; 0: enough do
+    bool indexed = false;                ///< pool: writes the place of each maximum too
     int coordinates = 0;  ///< resize: of an output, each found by a 64-bit division; 0: those of a plane alone
     friend bool operator==(const MemoryShape&, const MemoryShape&) = default;
 };

@@ -127,6 +127,9 @@ class Lowering {
         cast_for_autocast(id);
         copy_input_out_of_format(id);
         copy_concat_tables(id);
+        // PyTorch pools sequences as maps, of which they are views. Source: aten/src/ATen/native/Pooling.cpp.
+        if (op.kind == OpKind::pool && traits_.views_cost_host && graph_.tensors[op.inputs[0]].shape.size() == 3)
+            begin_launch(id, HostKind::view);
         begin_launch(id, host_kind(op, rule));
         if (op.kind == OpKind::concat && !traits_.host_kind)
             schedule_.launches.back().list_parts = static_cast<std::uint32_t>(op.inputs.size());

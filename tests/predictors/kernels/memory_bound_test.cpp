@@ -54,6 +54,17 @@ TEST_CASE("a footprint well inside the L2 moves at the rate of the L2") {
     CHECK(seconds_of(shape, round_device(), p) == approx(2e-6 + 80e3 / 200e9).epsilon(1e-3));
 }
 
+TEST_CASE("an L2 that is one for all SMs holds as much as its size says") {
+    auto device = round_device();
+    const MemoryShape shape{MemoryClass::copy, 125'000, 1, 125'000, 500'000, 500'000, 4};  // as much as the L2
+    MemoryParameters p = initial_parameters();
+    p.residency.footprint = 0.5;
+    p.residency.l2_bytes_per_cycle = 1e6;
+    CHECK(seconds_of(shape, device, p) - device.floor_s == approx(1e6 / 1e11 * 16 / 17).epsilon(1e-3));
+    device.chip = &architecture_spec(Architecture::ada, 0, 0);
+    CHECK(seconds_of(shape, device, p) - device.floor_s == approx(1e6 / 1e11 / 2).epsilon(1e-3));
+}
+
 TEST_CASE("halves that threads move one by one take as long as floats where the memory is fast") {
     const auto device = round_device();
     MemoryParameters p = initial_parameters();
@@ -131,6 +142,22 @@ TEST_CASE("few long rows wait for memory, each in a block of its own") {
     const double many_s = seconds_of(many, device, initial_parameters());
     many.elements_per_wait = 512;
     CHECK(seconds_of(many, device, initial_parameters()) == approx(many_s).epsilon(0.01));
+}
+
+TEST_CASE("an average of windows writes no indices, and long rows or neighbours are summed by vectors") {
+    auto device = round_device();
+    device.fp32_flops_per_s = 1e30;
+    device.boost_clock_hz = 1e15;
+    MemoryShape window = rows_of(MemoryClass::pool, 10'000'000, 9);
+    const double average_s = seconds_of(window, device, initial_parameters()) - device.floor_s;
+    window.indexed = true;
+    CHECK(seconds_of(window, device, initial_parameters()) - device.floor_s == approx(average_s * 7 / 5));
+    MemoryShape sum = rows_of(MemoryClass::reduce, 100'000, 1000);
+    auto p = initial_parameters();
+    p.norm_efficiency = 0.9, p.reduce_efficiency = 0.6;
+    const double by_vectors_s = seconds_of(sum, device, p) - device.floor_s;
+    sum.vectorized = false;
+    CHECK(seconds_of(sum, device, p) - device.floor_s == approx(by_vectors_s * 1.5));
 }
 
 TEST_CASE("bilinear upsampling of small maps is serial in the planes") {

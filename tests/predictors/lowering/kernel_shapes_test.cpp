@@ -239,6 +239,21 @@ TEST_CASE("norms over channels have a row for what shares its statistics, in tra
     CHECK(shape_of("batch_norm(%x)").cls == kernels::MemoryClass::batch_norm);
 }
 
+TEST_CASE("a window of three dimensions counts all of them, and only maxima come with their places") {
+    const auto shape_of = [](const char* function) {
+        const Graph graph = parse_text_graph(
+            std::string("graph pool\ninput %x f32[batch,8,16,16,16]\n%y f32[batch,8,5,5,5] = pool(%x) ") +
+            "{kernel=[3,3,3] stride=[3,3,3] function=\"" + function + "\"}\noutput %y\n");
+        const Schedule schedule =
+            lower(graph, device_profile("l40s").device, {}, framework_model("pytorch-eager").traits);
+        const BoundShapes bound = bind(graph, {{"batch", 2}});
+        return std::get<kernels::MemoryShape>(kernel_shape(graph, schedule, schedule.kernels.at(0), bound, false));
+    };
+    CHECK(shape_of("max").row_length == 27);
+    CHECK(shape_of("max").indexed);
+    CHECK_FALSE(shape_of("average").indexed);
+}
+
 TEST_CASE("a matrix times a vector streams the matrix") {
     const Graph graph = parse_text_graph(
         "graph mv\ninput %a f32[batch,131072]\ninput %b f32[131072,1]\n"
