@@ -159,6 +159,10 @@ void read_groups(const Context& c) {
     c.add("groups", groups);
 }
 
+void read_training(const Context& c) {
+    if (c.call.integer("training", 0) != 0) c.add("training", 1);
+}
+
 void read_reduce(const Context& c) {
     Integers axes;
     for (const std::int64_t axis : c.call.integers("dim")) axes.push_back(c.call.axis(axis, c.input_rank()));

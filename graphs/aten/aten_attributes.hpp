@@ -38,6 +38,7 @@ void read_select(const Context& c);
 void read_roll(const Context& c);
 void read_normalized(const Context& c);  ///< from which dimension on a layer norm runs
 void read_groups(const Context& c);
+void read_training(const Context& c);  ///< a batch norm that computes its statistics
 void read_reduce(const Context& c);
 void read_permute(const Context& c);
 void read_transpose(const Context& c);

@@ -49,10 +49,10 @@ const AtenRow table[] = {
     {"rnn_tanh_cell", OpKind::recurrent, {}, read_recurrent},
     {"rnn_relu_cell", OpKind::recurrent, {}, read_recurrent},
 
-    {"batch_norm", OpKind::batch_norm, {}, no_attributes, norm_operands},
-    {"native_batch_norm", OpKind::batch_norm, {}, no_attributes, norm_operands},
+    {"batch_norm", OpKind::batch_norm, {}, read_training, norm_operands},
+    {"native_batch_norm", OpKind::batch_norm, {}, read_training, norm_operands},
     {"_native_batch_norm_legit_no_training", OpKind::batch_norm, {}, no_attributes, norm_operands},
-    {"cudnn_batch_norm", OpKind::batch_norm, {}, no_attributes, norm_operands},
+    {"cudnn_batch_norm", OpKind::batch_norm, {}, read_training, norm_operands},
     {"instance_norm", OpKind::instance_norm, {}, no_attributes, norm_operands},
     {"layer_norm", OpKind::layer_norm, {}, read_normalized, "input weight bias"},
     {"native_layer_norm", OpKind::layer_norm, {}, read_normalized, "input weight bias"},
