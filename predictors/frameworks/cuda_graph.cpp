@@ -1,21 +1,22 @@
 #include "predictors/frameworks/frameworks.hpp"
+#include "predictors/lowering/rewrites.hpp"
 
 namespace ftax {
 
 // Captured once, then launched as a whole: the host pays one launch, the kernels and the gaps between them remain.
-// Source: kernl's BERT on an RTX 3090, 1.07 ms for the 215 kernels of one sequence of 16 tokens.
-// The call goes through torch.compile's guards (backend cudagraphs): kernelbench.csv, 63 to 113 us for a short kernel.
-constexpr HostPrior priors[] = {{"kernel_gap_s", 1.5e-6}, {"host.forward", 80e-6}};
+// Models that update their buffers are not captured: the graph of AOTAutograd runs operator by operator.
+// Source: torch/_dynamo/backends/cudagraphs.py (check_for_mutation_ignore_cuda_graph_managed_tensor).
+constexpr void (*passes[])(Graph&) = {rewrites::write_out_updates};
 
 const FrameworkModel cuda_graph{
     .name = "cuda-graph",
     .description = "CUDA graph captured over eager PyTorch",
     .traits = {.views_cost_host = false,
                .module_calls = false,
+               .captures_no_updates = true,
                .copies_inputs = true,
                .host_kind = HostKind::graph_node},
-    .rewrites = {},
-    .priors = priors,
+    .rewrites = passes,
     .measured = {.transformers = true},
 };
 

@@ -22,6 +22,7 @@ namespace {
 constexpr const FrameworkModel* models[] = {&pytorch_eager,
                                             &torchscript,
                                             &torch_compile,
+                                            &torch_compile_max_autotune_no_cudagraphs,
                                             &torch_compile_cuda_graph,
                                             &torch_compile_max_autotune,
                                             &libtorch,

@@ -31,5 +31,6 @@ extern const FrameworkModel llama_cpp;
 extern const FrameworkModel tensorrt_onnx;
 extern const FrameworkModel onnxruntime_tensorrt;
 extern const FrameworkModel torch_compile_max_autotune;
+extern const FrameworkModel torch_compile_max_autotune_no_cudagraphs;
 
 }  // namespace ftax

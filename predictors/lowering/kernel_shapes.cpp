@@ -468,6 +468,7 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
             shape.row_length = checked_multiply(shape.row_length, dim(whole, bound, i));
         shape.rows = shape.elements / shape.row_length;
     }
+    if (op.integer(rewrites::generated, 0) != 0) shape.vectorized = true;
     if (const std::string_view token = op.text(rewrites::token_kernel); !token.empty()) {
         shape.token = token == "norm" ? kernels::TokenKernel::norm : kernels::TokenKernel::gated;
         shape.vectorized = true;

@@ -29,7 +29,11 @@ class Lowering {
           options_(options),
           precision_(precision_spec(options.precision)),
           traits_(traits),
-          types_(graph, device, options, traits) {}
+          types_(graph, device, options, traits) {
+        if (!traits.captures_no_updates || !rewrites::updates_buffers(graph)) return;
+        traits_.host_kind = std::nullopt;
+        traits_.copies_inputs = false;
+    }
 
     Schedule run() {
         if (options_.libraries.cudnn < 7 || options_.libraries.cudnn > 9) {
@@ -623,7 +627,7 @@ class Lowering {
     const DeviceSpec& device_;
     const PredictOptions& options_;
     const PrecisionSpec& precision_;
-    const LoweringTraits& traits_;
+    LoweringTraits traits_;
     TypeAssignment types_;
     Schedule schedule_;
     std::vector<std::vector<OpId>> readers_;  ///< of each tensor, in order

@@ -74,6 +74,7 @@ struct LoweringTraits {
     bool synchronizes_runs = false;      ///< every run ends by waiting for the device
     bool lays_out_convolutions = false;  ///< a compiler runs them on NHWC data where that pays
     bool engine = false;                 ///< all kernels are the engine's own, weights come back once a pass
+    bool captures_no_updates = false;    ///< a model whose run changes its buffers is dispatched instead
     bool copies_inputs = false;          ///< a graph reads its inputs from its own buffers, where each run copies them
     bool resizes_volumes_by_index = false;  ///< nearest neighbours in five dimensions have no kernel of their own
     bool joins_contrib_nodes = false;       ///< a com.microsoft node is one dispatch, however many kernels it launches

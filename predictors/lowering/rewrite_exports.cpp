@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
+#include "predictors/lowering/spelling.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
@@ -12,30 +13,6 @@
 
 namespace ftax::rewrites {
 namespace {
-
-/// Appends operators and the tensors between them to a graph whose operators are being rewritten.
-struct Spelling {
-    Graph& graph;
-    const Op& replaced;
-    std::vector<Op>& ops;
-    int written = 0;
-
-    TensorId tensor(DType dtype, std::vector<Expression> shape) {
-        graph.tensors.push_back({.name = replaced.name + "/" + std::to_string(written), .dtype = dtype});
-        graph.tensors.back().shape = std::move(shape);
-        return static_cast<TensorId>(graph.tensors.size() - 1);
-    }
-    TensorId apply(OpKind kind, std::vector<TensorId> inputs, TensorId output, std::vector<Attribute> attributes = {}) {
-        ops.push_back({.kind = kind,
-                       .name = replaced.name + "/" + std::to_string(++written),
-                       .source = replaced.source,
-                       .module = replaced.module,
-                       .inputs = std::move(inputs),
-                       .outputs = {output},
-                       .attributes = std::move(attributes)});
-        return output;
-    }
-};
 
 /// False for attention with fewer heads of keys than of queries, and for an ONNX file's own operators.
 bool is_written_out(const Graph& graph, const Op& op) {
@@ -156,22 +133,6 @@ void append_roll(Spelling out) {
         rolled = out.apply(OpKind::concat, {last, first},
                            done ? out.replaced.outputs[0] : out.tensor(whole.dtype, whole.shape), {{"axis", axes[i]}});
     }
-}
-
-/// Rewrites every operator that `matches`.
-template <class Matches, class Append>
-void write_out(Graph& graph, const Matches& matches, const Append& append) {
-    std::vector<Op> ops;
-    ops.reserve(graph.ops.size());
-    for (Op& op : graph.ops) {
-        if (matches(graph, op)) {
-            append(Spelling{graph, op, ops});
-        } else {
-            ops.push_back(std::move(op));
-        }
-    }
-    graph.ops = std::move(ops);
-    assign_producers(graph);
 }
 
 }  // namespace

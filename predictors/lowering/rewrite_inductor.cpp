@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
+#include "predictors/lowering/spelling.hpp"
 #include "src/core/operands.hpp"
 #include "src/core/rewriting/graph_edits.hpp"
 
@@ -39,6 +41,140 @@ bool may_be_generated(const Op& op) {
         default:
             return false;
     }
+}
+
+/// A reduction as its kernel iterates over it.
+struct Reduction {
+    std::vector<Expression> shape;   ///< of what it results in, as far as it is a tensor's
+    double results = 1, length = 1;  ///< how many results; elements of each
+    bool inner = true;               ///< the elements of a result lie side by side
+
+    [[nodiscard]] double elements() const { return results * length; }
+    /// Few results leave the card idle: partial ones first, another kernel then joins them.
+    /// Source: torch/_inductor/choices.py (reduction_split_factor), ir.py (num_splits), for 108 multiprocessors.
+    [[nodiscard]] bool is_split() const {
+        constexpr double multiprocessors = 108;
+        return inner ? results < 2 * multiprocessors && length > 8192 : results < 64 * multiprocessors && length > 128;
+    }
+};
+
+/// Attribute of a reduction that a norm or a split left: what is computed from its result runs in another kernel.
+constexpr std::string_view statistics = "statistics";
+enum Statistics : std::int64_t { whole, partial, joined };
+
+/// Elements of a shape, in which what is bound later counts as 64.
+double elements_of(const Graph& graph, const std::vector<Expression>& shape) {
+    double elements = 1;
+    for (const Expression size : shape)
+        elements *= static_cast<double>(graph.expressions.constant_value(size).value_or(64));
+    return elements;
+}
+
+bool is_channels_last(const Graph& graph, const Tensor& tensor) {
+    return tensor.strides.size() >= 4 && graph.expressions.constant_value(tensor.strides[1]) == 1;
+}
+
+/// Norms and softmax compute statistics, then read all elements again; a batch norm only in training.
+bool normalizes(const Op& op) {
+    switch (op.kind) {
+        case OpKind::softmax:
+        case OpKind::log_softmax:
+        case OpKind::layer_norm:
+        case OpKind::rms_norm:
+        case OpKind::group_norm:
+        case OpKind::instance_norm:
+            return true;
+        default:
+            return op.kind == OpKind::batch_norm && op.integer("training", 0) != 0;
+    }
+}
+
+std::optional<Reduction> reduction_of(const Graph& graph, const Op& op) {
+    const bool reduces = op.kind == OpKind::global_pool || (op.kind == OpKind::reduce && !op.integers("axes").empty());
+    if (!reduces && !normalizes(op)) return std::nullopt;
+    const Tensor& x = graph.tensors[op.inputs[0]];
+    const auto rank = static_cast<std::int64_t>(x.shape.size());
+    std::vector<bool> reduced(x.shape.size(), op.kind == OpKind::batch_norm);
+    const auto reduce_from = [&](std::int64_t first) {
+        std::fill(reduced.begin() + std::clamp<std::int64_t>(first < 0 ? first + rank : first, 0, rank), reduced.end(),
+                  true);
+    };
+    switch (op.kind) {
+        case OpKind::reduce:
+            for (const std::int64_t axis : op.integers("axes")) reduced[static_cast<std::size_t>(axis)] = true;
+            break;
+        case OpKind::batch_norm:
+            if (rank > 1) reduced[1] = false;
+            break;
+        case OpKind::layer_norm:
+        case OpKind::rms_norm:
+            reduce_from(op.integer("axis", -1));
+            break;
+        case OpKind::group_norm:
+            reduce_from(1);
+            break;
+        case OpKind::softmax:
+        case OpKind::log_softmax: {
+            const std::int64_t axis = op.integer("axis", -1);
+            if (rank > 0) reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
+            break;
+        }
+        default:
+            reduce_from(2);
+    }
+    Reduction result;
+    const auto visit = [&](std::size_t axis) {
+        const double size = elements_of(graph, {x.shape[axis]});
+        (reduced[axis] ? result.length : result.results) *= size;
+        if (!reduced[axis]) result.shape.push_back(x.shape[axis]);
+        if (!reduced[axis] && size > 1 && result.length > 1) result.inner = false;
+    };
+    const bool channels_last = is_channels_last(graph, x);
+    for (std::size_t axis = 0; axis < x.shape.size(); ++axis) {
+        if (!channels_last || axis != 1) visit(axis);
+    }
+    if (channels_last) visit(1);
+    if (op.kind == OpKind::group_norm) {
+        const auto groups = static_cast<double>(std::max<std::int64_t>(op.integer("groups", 1), 1));
+        result.results *= groups, result.length /= groups;
+        result.inner = !channels_last;
+    }
+    return result;
+}
+
+bool is_arg(const Op& op) {
+    return op.text("function").starts_with("arg");
+}
+
+/// Whether other kernels compute the statistics, or a part of a reduction.
+bool has_own_statistics(const Graph& graph, const Op& op) {
+    if (is_arg(op)) return false;
+    const auto reduction = reduction_of(graph, op);
+    if (!reduction) return false;
+    // The groups of channels are indexed apart from the elements: triton_red_fused_native_group_norm, then triton_poi.
+    const bool apart = op.kind == OpKind::group_norm || !reduction->inner;
+    return reduction->is_split() || (normalizes(op) && apart);
+}
+
+void append_statistics(Spelling out) {
+    const Op& op = out.replaced;
+    const Reduction reduction = *reduction_of(out.graph, op);
+    const bool split = reduction.is_split();
+    const auto reduce = [&](std::vector<TensorId> inputs, TensorId to, std::int64_t what) {
+        return out.apply(OpKind::reduce, std::move(inputs), to,
+                         {{"function", std::string("sum")}, {std::string(statistics), what}});
+    };
+    std::vector<TensorId> inputs{op.inputs[0]};
+    const bool twice = op.kind == OpKind::softmax || op.kind == OpKind::log_softmax;  // the maximum, then the sum
+    for (int i = 0; i < (twice ? 2 : 1); ++i) {
+        std::vector<TensorId> from = inputs;
+        if (split) from = {reduce(inputs, out.tensor(DType::f32, reduction.shape), partial)};
+        const TensorId to = normalizes(op) ? out.tensor(DType::f32, reduction.shape) : op.outputs[0];
+        inputs.push_back(reduce(from, to, split ? joined : whole));
+    }
+    if (!normalizes(op)) return;
+    inputs.insert(inputs.end(), op.inputs.begin() + 1, op.inputs.end());
+    out.apply(OpKind::pointwise, std::move(inputs), op.outputs[0], {{"function", std::string("sub")}});
 }
 
 /// Windows read each value of their input several times, so that it is stored first.
@@ -109,6 +245,38 @@ class Grouping {
         }
     }
 
+    /// Elements that a kernel iterates over for the operator.
+    double domain_of(const Op& op) const {
+        const std::int64_t what = op.integer(statistics, joined);
+        if (what != joined) return elements_of(graph_, graph_.tensors[op.inputs[0]].shape);
+        const auto reduction = reduction_of(graph_, op);
+        return reduction ? reduction->elements() : elements_of(graph_, graph_.tensors[op.outputs[0]].shape);
+    }
+
+    /// Whether one kernel can iterate over the reductions of a group and over what `reader` computes: over their
+    /// results, or again over the elements of each.
+    bool iterates_alike(OpId producer, OpId reader) const {
+        const double domain = domain_of(graph_.ops[reader]);
+        return std::ranges::all_of(members_[leader_[producer]], [&](OpId member) {
+            const Op& op = graph_.ops[member];
+            if (const std::int64_t what = op.integer(statistics, -1); what >= 0)
+                return what != partial && domain <= elements_of(graph_, graph_.tensors[op.outputs[0]].shape);
+            const auto reduction = reduction_of(graph_, op);
+            if (!reduction || domain <= reduction->results) return true;
+            return reduction->inner && domain == reduction->elements();
+        });
+    }
+
+    /// Whether the group reads its large operands a second time: a loop over a row, where those in flight exceed the
+    /// cache. Rows of up to 8,192 elements are taken to be there still.
+    bool reads_twice(OpId leader) const {
+        const double written = elements_of(graph_, graph_.tensors[graph_.ops[leader].outputs[0]].shape);
+        return std::ranges::any_of(members_[leader], [&](OpId member) {
+            const auto reduction = reduction_of(graph_, graph_.ops[member]);
+            return reduction && reduction->inner && reduction->length > 8192 && written == reduction->elements();
+        });
+    }
+
     /// Whether the group of `producer` can wait until `reader` runs.
     bool can_wait(OpId producer, OpId reader) const {
         bool can = true;
@@ -152,7 +320,7 @@ class Grouping {
             if (producer != no_op && graph_.ops[reader].kind == OpKind::pad && stores_operand(producer)) continue;
             if (producer != no_op && is_stored_concatenation(graph_.ops[producer])) continue;
             if (producer == no_op || !may_be_generated(graph_.ops[producer]) || leader_[producer] == leader_[reader] ||
-                !can_wait(producer, reader))
+                !can_wait(producer, reader) || !iterates_alike(producer, reader))
                 continue;
             std::vector<OpId> joined = std::move(members_[leader_[producer]]);
             members_[leader_[producer]].clear();
@@ -223,6 +391,12 @@ class Grouping {
             }
         }
         if (fused.outputs.empty()) fused.outputs = last.outputs;
+        if (reads_twice(leader)) {
+            const double domain = domain_of(last);
+            std::vector<TensorId> again = fused.inputs;
+            std::erase_if(again, [&](TensorId id) { return elements_of(graph_, graph_.tensors[id].shape) < domain; });
+            fused.inputs.insert(fused.inputs.end(), again.begin(), again.end());
+        }
         if (by_parameter) fused.attributes.push_back({std::string(parameter_operand), std::int64_t{1}});
         if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
         if (!full.empty()) fused.attributes.push_back({std::string(full_outputs), std::move(full)});
@@ -267,7 +441,79 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
     pairs.push_back(static_cast<std::int64_t>(rows));
 }
 
+/// Drops what nobody reads, but for operators that write in place.
+void erase_unread(Graph& graph) {
+    if (graph.outputs.empty()) return;
+    std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        removed[id] = !op.source.ends_with('_') && !op.outputs.empty() &&
+                      std::ranges::none_of(op.outputs, [&](TensorId output) { return readers[output] > 0; });
+        if (!removed[id]) continue;
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) --readers[input];
+        }
+    }
+    erase(graph, removed);
+}
+
+/// Products over one batch dimension with nothing but a softmax between them: attention, for which a library has a
+/// kernel of four dimensions. Source: torch/_inductor/fx_passes/fuse_attention.py (_sfdp_pattern_13).
+void recognise_batched_attention(Graph& graph) {
+    assign_producers(graph);
+    const std::vector<int> readers = count_readers(graph);
+    const auto products = [](const Op& op) { return op.kind == OpKind::matmul && op.inputs.size() == 2; };
+    const auto softmaxes = [](const Op& op) { return op.kind == OpKind::softmax; };
+    std::vector<std::vector<TensorId>> scores(graph.ops.size());  // operands of the first product, by the second
+    for (OpId id = 0; id < graph.ops.size(); ++id) {
+        const Op& values = graph.ops[id];
+        if (!products(values) || graph.tensors[values.outputs[0]].shape.size() != 3) continue;
+        const OpId softmax = sole_producer(graph, readers, values.inputs[0], softmaxes);
+        if (softmax == no_op) continue;
+        const OpId product = sole_producer(graph, readers, graph.ops[softmax].inputs[0], products);
+        if (product != no_op) scores[id] = graph.ops[product].inputs;
+    }
+    const auto operands = [&](const Op& op) { return scores[static_cast<std::size_t>(&op - graph.ops.data())]; };
+    const auto attends = [&](const Graph&, const Op& op) { return !operands(op).empty(); };
+    write_out(graph, attends, [&](Spelling out) {
+        const auto with_one_batch = [&](TensorId operand, bool turned) {
+            std::vector<Expression> shape = out.graph.tensors[operand].shape;
+            if (turned) std::swap(shape[1], shape[2]);
+            shape.insert(shape.begin(), out.graph.expressions.constant(1));
+            const DType type = out.graph.tensors[operand].dtype;
+            return out.apply(OpKind::identity, {operand}, out.tensor(type, std::move(shape)));
+        };
+        const std::vector<TensorId> query_and_key = operands(out.replaced);
+        const TensorId query = with_one_batch(query_and_key[0], false);
+        const TensorId key = with_one_batch(query_and_key[1], true);
+        const TensorId value = with_one_batch(out.replaced.inputs[1], false);
+        out.apply(OpKind::attention, {query, key, value}, out.replaced.outputs[0], {{"causal", std::int64_t{0}}});
+    });
+}
+
+bool updates_buffers(const Graph& graph) {
+    return std::ranges::any_of(graph.ops, [](const Op& op) { return op.integer("training", 0) != 0; });
+}
+
+void write_out_updates(Graph& graph) {
+    const auto updates = [](const Graph&, const Op& op) { return op.integer("training", 0) != 0; };
+    write_out(graph, updates, [](Spelling out) {
+        const Op& norm = out.replaced;
+        out.apply(OpKind::batch_norm, norm.inputs, norm.outputs[0], norm.attributes);
+        const std::vector<Expression> shape = reduction_of(out.graph, norm)->shape;
+        for (int buffer = 0; buffer < 3; ++buffer) {
+            const TensorId updated = out.tensor(DType::f32, shape);
+            out.apply(OpKind::fill, {}, updated);
+        }
+    });
+}
+
 void fuse_into_readers(Graph& graph) {
+    erase_unread(graph);
+    recognise_batched_attention(graph);
+    erase_unread(graph);
+    write_out(graph, has_own_statistics, append_statistics);
     Grouping(graph).rewrite();
 }
 

@@ -145,9 +145,16 @@ void name_engine_layers(Graph& graph);
 void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs);
 
 /// Joins pointwise operators, norms, softmax and reductions with those that read them, through views, where no other
-/// kernel has to run in between. What a library call leaves to do (a convolution's bias) joins too.
-/// Source: torch/_inductor/scheduler.py (can_fuse_vertical), lowering.py (pointwise operators are inlined).
+/// kernel has to run in between. What a library call leaves to do (a convolution's bias) joins too. A reduction whose
+/// elements lie apart, or of too few results to fill a card, runs before what reads its operand again.
+/// Source: torch/_inductor/scheduler.py (can_fuse_vertical), lowering.py (pointwise operators are inlined),
+/// codegen/simd.py (can_fuse), choices.py (reduction_split_factor).
 void fuse_into_readers(Graph& graph);
+/// Whether a run changes tensors of the model: a batch norm in training its running mean, variance and count.
+[[nodiscard]] bool updates_buffers(const Graph& graph);
+/// Copies what a batch norm in training leaves in its three buffers there, as a graph without side effects has to.
+/// Source: torch/_functorch/_aot_autograd (functionalization: copy_ of mutated inputs).
+void write_out_updates(Graph& graph);
 /// Whether Inductor keeps activations in NHWC: where weighing the convolutions by what the layout gains says so.
 /// Source: torch/_inductor/graph.py, decide_layout_opt (inference).
 [[nodiscard]] bool gains_from_channels_last(const Graph& graph);

@@ -15,7 +15,8 @@ namespace {
 
 /// Version of the framework that the host costs were measured on; empty where there are none yet.
 std::string version_of(const std::string& framework) {
-    return host_names(framework).empty() ? "" : framework_profile(framework).version;
+    const FrameworkProfile profile = framework_profile(framework);
+    return profile.warnings.empty() ? profile.version : "";  // they say that nothing was measured
 }
 
 struct HostFrameworks {

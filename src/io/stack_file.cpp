@@ -57,11 +57,14 @@ Stack parse_stack(std::string_view text, const std::string& origin) {
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     check_kind(root, "stack");
-    root.allow({"schema_version", "kind", "framework", "version", "libraries", "scale_log_stddev", "model_log_stddev",
-                "source", "costs", "ratios"});
+    root.allow({"schema_version", "kind", "framework", "also", "version", "libraries", "scale_log_stddev",
+                "model_log_stddev", "source", "costs", "ratios"});
     const auto number = version_number(root["version"].text());
     if (!number) root["version"].fail("is no version as in \"2.4\"");
-    Stack stack{.framework = root["framework"].text(), .version = *number};
+    Stack stack{.frameworks = {root["framework"].text()}, .version = *number};
+    if (const auto also = root.find("also")) {
+        for (const JsonField& framework : also->elements()) stack.frameworks.push_back(framework.text());
+    }
     if (const auto libraries = root.find("libraries")) stack.libraries = parse_libraries(*libraries);
     if (const auto spread = root.find("scale_log_stddev")) stack.scale_log_stddev = spread->not_negative();
     if (const auto spread = root.find("model_log_stddev")) stack.model_log_stddev = spread->not_negative();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,13 +13,17 @@ namespace ftax {
 
 /// One version of a framework as it was measured (data/stacks): the libraries that it brings, and its host costs.
 struct Stack {
-    std::string framework;
-    int version = 0;                ///< as version_number() has it
-    LibraryVersions libraries;      ///< those that the version decides; others keep their defaults
-    double scale_log_stddev = 0;    ///< spread of host scales, or what the ratios add to it
-    double model_log_stddev = 0;    ///< what the ratios add to the noise between models
-    std::vector<Parameter> costs;   ///< values of profile parameters, sorted by name
-    std::vector<Parameter> ratios;  ///< factors on parameters of the framework's fitted profile, sorted by name
+    std::vector<std::string> frameworks;  ///< for modes of one framework that cost the host alike, all of them
+    int version = 0;                      ///< as version_number() has it
+    LibraryVersions libraries;            ///< those that the version decides; others keep their defaults
+    double scale_log_stddev = 0;          ///< spread of host scales, or what the ratios add to it
+    double model_log_stddev = 0;          ///< what the ratios add to the noise between models
+    std::vector<Parameter> costs;         ///< values of profile parameters, sorted by name
+    std::vector<Parameter> ratios;        ///< factors on parameters of the framework's fitted profile, sorted by name
+
+    [[nodiscard]] bool is_of(std::string_view framework) const {
+        return std::find(frameworks.begin(), frameworks.end(), framework) != frameworks.end();
+    }
 };
 
 /// Parses a file of data/stacks.

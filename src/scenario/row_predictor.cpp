@@ -84,8 +84,9 @@ PredictOptions options_for(const Measurement& row) {
             .synchronized = row.mode == bench::name_of(bench::Mode::end_to_end) || row.run.starts_with("MLPerf ")};
 }
 
-/// torch.compile is an option of the row in some files; here it is a framework of its own.
+/// Spells the framework as others do. torch.compile is an option of the row in some files; here it is one of its own.
 Measurement with_own_framework(Measurement row) {
+    row.framework = framework_name(row.framework);
     if (row.option == "fusion" && row.framework == "pytorch-eager") row.framework = "torch-compile";
     // Rows of TensorRT that name another version are of a model exported from that PyTorch.
     const bool exported = row.framework == "tensorrt" && !row.version.empty() && !tensorrt_version(row.version);

@@ -2,8 +2,8 @@
 
     cases_test.py FTAX [torch]      # torch: the build reads TorchScript
 
-A case is a command, the path of a figure in its JSON report, the right value and the relative tolerance; or an exit code and what
-the message contains. Weights of the inputs are zeros or absent.
+A case is a command, the path of a figure in its JSON report, the right value and the relative tolerance; two commands and the path of a
+figure that is smaller in the first; or an exit code and what the message contains. Weights of the inputs are zeros or absent.
 """
 import json
 import subprocess
@@ -54,6 +54,13 @@ TORCH_FIGURES = [
     ("inspect gt_Cc.pt --input float:batchx32,long=5 --batch 4", "total.macs", 6 * 4 * 32 * 32, 0.001),
     ("inspect gt_Cc.pt --input float:batchx32,long=3 --batch 4", "total.macs", 3 * 4 * 32 * 32, 0.001),
 ]
+# What is faster than what. pytorch/pytorch#150488: the call of a small compiled graph takes 345 us around 72 us of kernels (under a
+# profiler; KernelBench's calls take 55 to 105 us), and kernels one by one take longer.
+ORDERS = [
+    (f"predict short_kernels.pt2 --device a100-sxm4-80gb --framework {graphs} --precision fp16",
+     "predict short_kernels.pt2 --device a100-sxm4-80gb --framework torch-compile --precision fp16", "predictions.0.latency_s")
+    for graphs in ("torch-compile-cuda-graph", "torch-compile-max-autotune", "cuda-graph")
+]
 # Exit code and a part of the message; 0 where the file is read.
 ENDINGS = [
     ("inspect qwen3_moe.json --batch 1", 0, ""),
@@ -90,6 +97,14 @@ def failure(ftax, command, path, right, tolerance):
     return "" if abs(got / right - 1) <= tolerance else f"{path} is {got:.6g}, right is {right:.6g}"
 
 
+def wrong_order(ftax, faster, slower, path):
+    ended = [run(ftax, command + " --json -") for command in (faster, slower)]
+    if any(one.returncode != 0 for one in ended):
+        return f"exit {[one.returncode for one in ended]}: {ended[0].stderr.strip()}"
+    short, long = (figure(json.loads(one.stdout), path) for one in ended)
+    return "" if 0 < short < long else f"{path} is {short:.6g}, no shorter than {long:.6g}"
+
+
 def wrong_ending(ftax, command, code, message):
     ended = run(ftax, command)
     right = ended.returncode == code and message in ended.stderr
@@ -98,6 +113,7 @@ def wrong_ending(ftax, command, code, message):
 
 def main(ftax, torch):
     results = [(row[0], failure(ftax, *row)) for row in FIGURES + (TORCH_FIGURES if torch else [])]
+    results += [(row[0], wrong_order(ftax, *row)) for row in ORDERS]
     results += [(row[0], wrong_ending(ftax, *row)) for row in ENDINGS + (TORCH_ENDINGS if torch else [])]
     for command, what in results:
         if what:

@@ -12,7 +12,8 @@ using namespace ftax::test;
 
 TEST_CASE("frameworks are listed with what they are, and the hosts they are calibrated on") {
     const std::string table = run_program("frameworks").output;
-    CHECK(table.find("\ntensorrt                    7.1-10.8      TensorRT engine; tensorrt@8.6") != std::string::npos);
+    CHECK(table.find("\ntensorrt                                  7.1-10.8      TensorRT engine; tensorrt@8.6") !=
+          std::string::npos);
     CHECK(table.find("\nhelp-pytorch-1.8               pytorch-eager\n") != std::string::npos);
     const auto json = nlohmann::json::parse(run_program("frameworks --json").output);
     CHECK(json["frameworks"].size() >= 10);

@@ -111,7 +111,8 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
           parameter(at_version(fitted, 202), "host.scale").relative_stddev);
     CHECK(at_version(fitted, 209).version == "2.5");
     CHECK(at_version(framework_profile("torchscript"), 211).version == "1.12");
-    CHECK_FALSE(has_versions("torch-compile"));
+    CHECK(at_version(framework_profile("torch-compile-max-autotune"), 209).version == "2.5");  // of two modes
+    CHECK_FALSE(has_versions("libtorch"));
     CHECK(has_versions("onnxruntime-cuda"));
     CHECK_FALSE(has_versions("llama.cpp"));
 }

@@ -113,7 +113,7 @@ const Stack* nearest_stack(std::string_view framework, int version, std::optiona
     const Stack* nearest = nullptr;
     const auto rank = [&](int other) { return std::pair(std::abs(other - version), -other); };
     for (const Stack& stack : stacks()) {
-        if (stack.framework != framework || (own && rank(*own) <= rank(stack.version))) continue;
+        if (!stack.is_of(framework) || (own && rank(*own) <= rank(stack.version))) continue;
         if (nearest == nullptr || rank(stack.version) < rank(nearest->version)) nearest = &stack;
     }
     return nearest;
@@ -277,7 +277,7 @@ void set_libraries(LibraryVersions& libraries, std::string_view framework, int v
 
 bool has_versions(std::string_view framework) {
     return fitted_version(framework) ||
-           std::ranges::any_of(stacks(), [&](const Stack& stack) { return stack.framework == framework; });
+           std::ranges::any_of(stacks(), [&](const Stack& stack) { return stack.is_of(framework); });
 }
 
 std::vector<std::string> call_host_names() {

@@ -126,6 +126,21 @@ TEST_CASE("short kernels take less time in a CUDA graph than one by one") {
     CHECK(predict(graph, "torch-compile-cuda-graph", "a100-sxm4-80gb", {}, alone).latency_s < launched);
 }
 
+TEST_CASE("the backend cudagraphs dispatches a model whose buffers change") {
+    const auto predicted = [](const std::string& attributes, const char* framework) {
+        const Graph graph = parse_text_graph(
+            "graph one\ninput %x f32[16,64,32,32]\nweight %w f32[64]\n"
+            "%y f32[16,64,32,32] = batch_norm(%x,%w,%w,%w,%w)" +
+            attributes + "\noutput %y\n");
+        return predict(graph, framework, "l40s", {});
+    };
+    const Prediction captured = predicted("", "cuda-graph"), dispatched = predicted(" {training=1}", "cuda-graph");
+    CHECK(captured.kernels == 2);    // a copy of the input
+    CHECK(dispatched.kernels == 4);  // what becomes of three buffers
+    CHECK(dispatched.host_s > captured.host_s + 10e-6);
+    CHECK(predicted(" {training=1}", "torch-compile-cuda-graph").host_s < 1.01 * captured.host_s);
+}
+
 TEST_CASE("a CUDA graph copies large inputs into its own buffers, but no caches") {
     const auto extra_s = [](const std::string& name) {
         Graph graph = parse_text_graph(R"(graph one

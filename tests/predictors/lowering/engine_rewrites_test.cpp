@@ -337,3 +337,51 @@ TEST_CASE("compiled kernels write halves for products under autocast, eager ones
     CHECK(kernels("pytorch-eager") == 6);  // sum, norm, three casts, product
     CHECK(kernels("torch-compile") == 4);  // sum and norm, casts of weight and bias, product
 }
+
+namespace {
+
+/// Operators that Inductor leaves of a text graph with input %x.
+std::size_t generated(const std::string& text) {
+    Graph graph = parse_text_graph("graph one\n" + text);
+    rewrites::fuse_into_readers(graph);
+    return graph.ops.size();
+}
+
+}  // namespace
+
+TEST_CASE("what a reduction sums up decides whether its readers share its kernel") {
+    const std::string normalised =
+        "%m f32[16,1,64,64] = reduce(%x) {function=\"mean\" axes=[1] keepdims=1}\n"
+        "%y f32[16,256,64,64] = pointwise(%x,%m) {function=\"div\"}\noutput %y\n";
+    CHECK(generated("input %x f32[16,256,64,64]\n" + normalised) == 2);  // elements of a mean lie apart
+    CHECK(generated("input %x f32[512,1024]\n%y f32[512,1024] = softmax(%x) {axis=1}\noutput %y\n") == 1);
+    // Maximum, sum and quotient of columns: 65,536 columns fill a card, 512 do not, nor do 16 long rows.
+    CHECK(generated("input %x f32[64,65536]\n%y f32[64,65536] = softmax(%x) {axis=0}\noutput %y\n") == 3);
+    CHECK(generated("input %x f32[1024,512]\n%y f32[1024,512] = softmax(%x) {axis=0}\noutput %y\n") == 5);
+    CHECK(generated("input %x f32[16,16384]\n%y f32[16,16384] = softmax(%x) {axis=1}\noutput %y\n") == 5);
+    CHECK(generated("input %x f32[16,16384]\n%y f32[16] = reduce(%x) {function=\"argmax\" axes=[1]}\noutput %y\n") ==
+          1);
+}
+
+TEST_CASE("a batch norm in training reads its operand for its statistics, then again") {
+    const auto kernels = [](const std::string& attributes) {
+        return generated(
+            "input %x f32[16,64,256,256]\nweight %w f32[64]\n"
+            "%n f32[16,64,256,256] = batch_norm(%x,%w,%w,%w,%w)" +
+            attributes + "\n%y f32[16,64,256,256] = pointwise(%n) {function=\"relu\"}\noutput %y\n");
+    };
+    CHECK(kernels("") == 1);
+    CHECK(kernels(" {training=1}") == 3);  // statistics in two steps
+}
+
+TEST_CASE("a compiler drops what nobody reads, and gives products over one batch to attention") {
+    const std::string attention =
+        "input %x f32[8,512,32]\ninput %k f32[8,32,512]\n%s f32[8,512,512] = matmul(%x,%k)\n"
+        "%p f32[8,512,512] = softmax(%s) {axis=2}\n%y f32[8,512,32] = matmul(%p,%x)\n";
+    const std::string mean = "%m f32[512,512] = reduce(%p) {function=\"mean\" axes=[0]}\n";
+    CHECK(generated(attention + mean + "output %y\n") == 4);             // three operands of one batch, attention
+    CHECK(generated(attention + mean + "output %y\noutput %m\n") == 4);  // two products, softmax, mean
+    Graph graph = parse_text_graph("graph one\n" + attention + "output %y\n");
+    rewrites::fuse_into_readers(graph);
+    CHECK(graph.ops.back().kind == OpKind::attention);
+}
