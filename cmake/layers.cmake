@@ -66,7 +66,7 @@ if(FTAX_BUILD_TORCH)
 endif()
 ftax_sources(graphs_sources
     graphs/
-        file_format.cpp input_shapes.cpp load_graph.cpp mapped_file.cpp short_names.cpp vary_batch.cpp
+        load_graph.cpp loading.cpp vary_batch.cpp
     graphs/aten/
         aten_attributes.cpp aten_call.cpp aten_decompositions.cpp aten_ops.cpp aten_shapes.cpp aten_shapes_elementwise.cpp aten_shapes_layers.cpp
         aten_shapes_movement.cpp aten_table.cpp
@@ -74,12 +74,10 @@ ftax_sources(graphs_sources
         attention.cpp families.cpp feed_forward.cpp import_config.cpp network.cpp networks.cpp quantization.cpp read_config.cpp
         state_mixers.cpp transformer.cpp
     graphs/onnx/
-        control_flow.cpp evaluate.cpp exporter_traces.cpp external_data.cpp function_calls.cpp import_onnx.cpp
-        importer.cpp module_paths.cpp node.cpp node_order.cpp op_table.cpp records.cpp rules_contraction.cpp
-        rules_elementwise.cpp rules_fill.cpp rules_index.cpp rules_movement.cpp rules_norm.cpp
-        rules_quantize.cpp rules_reduce.cpp rules_sequence.cpp rules_signal.cpp rules_transformer.cpp
-        rules_window.cpp scalar.cpp shared_weights.cpp symbols.cpp tensor_numbers.cpp
-        window.cpp wire_reader.cpp
+        control_flow.cpp evaluate.cpp external_data.cpp import_onnx.cpp importer.cpp module_paths.cpp node.cpp
+        node_order.cpp op_table.cpp records.cpp rules_contraction.cpp rules_elementwise.cpp rules_fill.cpp
+        rules_index.cpp rules_movement.cpp rules_norm.cpp rules_sequence.cpp rules_transformer.cpp rules_window.cpp
+        scalar.cpp symbols.cpp tensor_numbers.cpp window.cpp wire_reader.cpp
     graphs/pt2/
         archive.cpp import_pt2.cpp symbol_names.cpp
     graphs/torchscript/
@@ -109,8 +107,8 @@ ftax_sources(predictors_sources
         bettertransformer.cpp cuda_graph.cpp framework_model.cpp libtorch.cpp onnxruntime_cuda.cpp
         pytorch_eager.cpp serving.cpp tensorrt.cpp torch_compile.cpp torch_tensorrt.cpp torchscript.cpp
     predictors/analysis/
-        anchor.cpp components.cpp crossings.cpp crossover.cpp generation.cpp headroom.cpp log_normal.cpp log_posterior.cpp serving.cpp
-        step_table.cpp widen.cpp
+        anchor.cpp crossings.cpp crossover.cpp generation.cpp headroom.cpp log_posterior.cpp serving.cpp step_table.cpp
+        widen.cpp
     predictors/nas/
         calibrate.cpp cost_function.cpp fbnet.cpp nasbench201.cpp network.cpp ofa.cpp ofa_resnet.cpp
         once_for_all.cpp spaces.cpp transformer.cpp)
@@ -122,21 +120,19 @@ ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp fit_report.cpp framework_fit.cpp gemm_fit.cpp generation_fit.cpp
-        layer_kernel_fit.cpp log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp
-        quantized_fit.cpp scoped_fit.cpp serving_fit.cpp tensor_gemm_fit.cpp)
+        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp generation_fit.cpp layer_kernel_fit.cpp
+        log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
-        device_folds.cpp figures.cpp folds.cpp host_profiles.cpp layer_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp
-        variance.cpp)
+        device_folds.cpp folds.cpp layer_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
-        additive.cpp columns.cpp host_fit.cpp score.cpp)
+        nas_study.cpp)
 ftax_sources(nas_study_sources
     calibration/nas/study/
         main.cpp)
 set(fit_alone ${fit_sources})
-list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|layer_kernel|machine|memory|quantized|scoped|tensor_gemm)_fit\\.cpp$")
+list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|layer_kernel|machine|memory|generation|scoped)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt ALONE ${fit_alone})
@@ -154,8 +150,8 @@ endif()
 
 ftax_sources(bench_sources
     calibration/bench/
-        bench_device.cpp cpu_spec.cpp cuda_probe.cpp kernel_record.cpp libtorch_plugin.cpp measurement_loop.cpp
-        nvml.cpp operator_cases.cpp python_device.cpp result_file.cpp stopping_rule.cpp watched_device.cpp)
+        bench_device.cpp kernel_record.cpp libtorch_plugin.cpp machine.cpp measurement_loop.cpp nvml.cpp
+        operator_cases.cpp python_device.cpp result_file.cpp watched_device.cpp)
 ftax_sources(cupti_sources
     calibration/bench/cuda/
         cupti_trace.cpp)
@@ -193,12 +189,11 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        breakdown.cpp chart.cpp chart_style.cpp columns.cpp comparison_page.cpp comparison_report.cpp crossover_page.cpp
-        device_report.cpp explorer_page.cpp generation_page.cpp generation_report.cpp headroom_report.cpp latency_chart.cpp
-        launch_report.cpp markup.cpp model_report.cpp page.cpp
-        prediction_page.cpp prediction_report.cpp prediction_sections.cpp quantities.cpp roofline.cpp serving_report.cpp
-        stream_report.cpp symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_alignment.cpp trace_comparison.cpp trace_report.cpp
-        units.cpp validation_chart.cpp validation_page.cpp validation_report.cpp)
+        breakdown.cpp chart.cpp chart_style.cpp charts.cpp columns.cpp comparison_report.cpp device_report.cpp
+        generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
+        prediction_report.cpp prediction_sections.cpp quantities.cpp serving_report.cpp stream_report.cpp
+        symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
+        validation_report.cpp)
 ftax_layer(ftax_report SOURCES ${report_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_profiles ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(ftax_report PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
@@ -215,17 +210,17 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp generation.cpp language_rows.cpp locate_model.cpp machine_rows.cpp model_rows.cpp notices.cpp
-        row_predictor.cpp scenario.cpp serving.cpp validation.cpp)
+        arguments.cpp branches.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp row_predictor.cpp
+        scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt
            ALONE ${PROJECT_SOURCE_DIR}/src/scenario/machine_rows.cpp ${PROJECT_SOURCE_DIR}/src/scenario/model_rows.cpp)
 
 ftax_sources(cli_sources
     src/cli/
-        bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp
-        devices.cpp doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp measure.cpp
-        nas.cpp options.cpp output.cpp predict.cpp profiles.cpp progress.cpp scenario_options.cpp serve.cpp validate.cpp
+        bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp devices.cpp
+        doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp inspect.cpp kineto.cpp manual.cpp
+        measure.cpp nas.cpp options.cpp output.cpp predict.cpp profiles.cpp scenario_options.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})
 list(FILTER cli_alone INCLUDE REGEX "/(calibrate|fit|verbs)\\.cpp$")

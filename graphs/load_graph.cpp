@@ -9,9 +9,7 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "graphs/config/import_config.hpp"
-#include "graphs/file_format.hpp"
-#include "graphs/input_shapes.hpp"
-#include "graphs/mapped_file.hpp"
+#include "graphs/loading.hpp"
 #include "graphs/onnx/import_onnx.hpp"
 #include "graphs/pt2/import_pt2.hpp"
 #include "graphs/torchscript/import_torchscript.hpp"
@@ -92,9 +90,7 @@ Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
 }
 
 Graph load_zoo(std::string_view name, const ImportOptions& options) {
-    if (name.empty()) {
-        throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
-    }
+    if (name.empty()) throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
     for (const EmbeddedFile& file : embedded_files()) {
         if (zoo_name(file.path) == name) return load_embedded(file, options);
     }
@@ -121,22 +117,16 @@ Graph load_file(const std::string& path, const ImportOptions& options, bool keep
                                                   options.max_bytes));
     }
     const FileFormat format = format_of(file.bytes());
-    switch (format) {
-        case FileFormat::zip:
-            return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
-        case FileFormat::onnx:
-            return import_onnx(
-                file.bytes(), path, options, [&] { file.release(); }, keep_batch);
-        case FileFormat::json:
-            return load_config(file.bytes(), path, options);
-        case FileFormat::text:
-            return parse_text_graph(file.bytes(), path);
-        case FileFormat::pickle:
-            throw Error(ErrorCode::model,
-                        fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
-        default:
-            break;
-    }
+    if (format == FileFormat::zip)
+        return holds_torchscript(path, options) ? import_torchscript(path, options) : import_pt2(path, options);
+    if (format == FileFormat::onnx)
+        return import_onnx(
+            file.bytes(), path, options, [&] { file.release(); }, keep_batch);
+    if (format == FileFormat::json) return load_config(file.bytes(), path, options);
+    if (format == FileFormat::text) return parse_text_graph(file.bytes(), path);
+    if (format == FileFormat::pickle)
+        throw Error(ErrorCode::model,
+                    fmt::format("{}: a pickle, not a graph; export the model with torch.export.save", path));
     throw Error(
         ErrorCode::model,
         fmt::format("{}: byte 0: the file is {}; ftax reads ONNX, .pt2, TorchScript, config.json and text graphs", path,

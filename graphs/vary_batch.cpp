@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
@@ -124,37 +123,22 @@ class BatchFollower {
     }
 
     Place place_in(const Op& op, TensorId output) {
-        switch (op.kind) {
-            case OpKind::matmul:
-                return multiplied(op, output);
-            case OpKind::pointwise:
-            case OpKind::expand:
-                return aligned_right(op, output);
-            case OpKind::concat:
-                return joined(op);
-            case OpKind::embedding:
-                require(!place(op, 0));
-                return place(op, 1);
-            case OpKind::gather:
-                return looked_up(op, output);
-            case OpKind::transpose:
-                return permuted(op);
-            case OpKind::split:
-            case OpKind::slice:
-                return cut(op, output);
-            case OpKind::reduce:
-                return reduced(op, output);
-            case OpKind::recurrent:
-                return stepped(op, output);
-            case OpKind::fill:
-            case OpKind::shape:
-                return std::nullopt;
-            case OpKind::control:
-            case OpKind::nonzero:
-                stuck();
-            default:
-                return kept(op, output);
+        using enum OpKind;
+        if (op.is(matmul)) return multiplied(op, output);
+        if (op.is(pointwise, expand)) return aligned_right(op, output);
+        if (op.is(concat)) return joined(op);
+        if (op.is(embedding)) {
+            require(!place(op, 0));
+            return place(op, 1);
         }
+        if (op.is(gather)) return looked_up(op, output);
+        if (op.is(transpose)) return permuted(op);
+        if (op.is(split, slice)) return cut(op, output);
+        if (op.is(reduce)) return reduced(op, output);
+        if (op.is(recurrent)) return stepped(op, output);
+        if (op.is(fill, shape)) return std::nullopt;
+        if (op.is(control, nonzero)) stuck();
+        return kept(op, output);
     }
 
     /// Place in the first operand that has one, which the operator must not work along.
@@ -165,39 +149,17 @@ class BatchFollower {
         const Carrier carrier = *places_[from];
         const auto axis = static_cast<std::int64_t>(carrier.axis);
         const auto last = static_cast<std::int64_t>(rank(from)) - 1;
-        switch (op.kind) {
-            case OpKind::linear:
-                require(found == op.inputs.begin() && axis != last);
-                break;
-            case OpKind::softmax:
-            case OpKind::log_softmax:
-            case OpKind::cumulative:
-            case OpKind::sort:
-                require(op.integer("axis", last) != axis);
-                break;
-            case OpKind::layer_norm:
-            case OpKind::rms_norm:
-                require(axis < op.integer("axis", last));
-                break;
-            case OpKind::batch_norm:
-            case OpKind::local_response_norm:
-                require(axis != 1);
-                break;
-            case OpKind::conv:
-            case OpKind::conv_transpose:
-            case OpKind::group_norm:
-                require(found == op.inputs.begin() && axis == 0);
-                break;
-            case OpKind::attention:
-                require(axis < last - 1);
-                for (std::size_t i = 0; i < 3 && i < op.inputs.size(); ++i) carry(op.inputs[i], carrier);
-                break;
-            case OpKind::scatter:
-                carry(op.inputs[0], carrier);
-                break;
-            default:
-                break;
+        using enum OpKind;
+        if (op.is(linear)) require(found == op.inputs.begin() && axis != last);
+        if (op.is(softmax, log_softmax, cumulative, sort)) require(op.integer("axis", last) != axis);
+        if (op.is(layer_norm, rms_norm)) require(axis < op.integer("axis", last));
+        if (op.is(batch_norm, local_response_norm)) require(axis != 1);
+        if (op.is(conv, conv_transpose, group_norm)) require(found == op.inputs.begin() && axis == 0);
+        if (op.is(attention)) {
+            require(axis < last - 1);
+            for (std::size_t i = 0; i < 3 && i < op.inputs.size(); ++i) carry(op.inputs[i], carrier);
         }
+        if (op.is(scatter)) carry(op.inputs[0], carrier);
         require(rank(output) > carrier.axis);
         if (op.kind == OpKind::copy && rank(output) >= rank(from)) {  // as it was, or tiled
             const std::size_t at = carrier.axis + rank(output) - rank(from);
@@ -220,25 +182,11 @@ class BatchFollower {
         set(id, wanted);
         if (producer == no_op) return;
         const Op& op = graph_.ops[producer];
-        switch (op.kind) {
-            case OpKind::fill:
-            case OpKind::expand:
-            case OpKind::gather:
-            case OpKind::embedding:
-                break;
-            case OpKind::linear:
-            case OpKind::layer_norm:
-            case OpKind::identity:
-                carry_aligned(op.inputs[0], wanted, rank(id));
-                break;
-            case OpKind::pointwise:
-            case OpKind::cast:
-            case OpKind::copy:
-                for (const TensorId input : op.inputs) carry_aligned(input, wanted, rank(id));
-                break;
-            default:
-                stuck();
-        }
+        using enum OpKind;
+        if (op.is(fill, expand, gather, embedding)) return;
+        if (op.is(linear, layer_norm, identity)) return carry_aligned(op.inputs[0], wanted, rank(id));
+        if (!op.is(pointwise, cast, copy)) stuck();
+        for (const TensorId input : op.inputs) carry_aligned(input, wanted, rank(id));
     }
 
     /// carry() for an operand that is broadcast to `out_rank` dimensions: where it has 1, it stays as it is.

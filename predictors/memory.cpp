@@ -48,9 +48,7 @@ class Liveness {
             counted[id] = true;
             return bytes(id);
         };
-        for (const TensorId input : graph_.inputs) {
-            (is_cache(input) ? use.cache_bytes : alive) += count_once(input);
-        }
+        for (const TensorId input : graph_.inputs) (is_cache(input) ? use.cache_bytes : alive) += count_once(input);
         double peak = alive;
         std::vector<std::vector<TensorId>> freed(graph_.ops.size() + 1);
         for (OpId id = 0; id < graph_.ops.size(); ++id) {

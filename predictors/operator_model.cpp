@@ -20,14 +20,9 @@ namespace {
 /// Source: left-out devices of neusight_ops.csv with their hosts known.
 constexpr double anchored_spread = 0.2;
 
-std::optional<std::int64_t> dimension(const OperatorMeasurement& row, const std::string& name) {
+std::int64_t dimension(const OperatorMeasurement& row, const std::string& name, std::int64_t fallback = 1) {
     const auto at = row.shape.find(name);
-    if (at == row.shape.end()) return std::nullopt;
-    return at->second;
-}
-
-std::int64_t dimension_or(const OperatorMeasurement& row, const std::string& name, std::int64_t fallback) {
-    return dimension(row, name).value_or(fallback);
+    return at == row.shape.end() ? fallback : at->second;
 }
 
 bool has_dimensions(const OperatorMeasurement& row, std::initializer_list<const char*> names) {
@@ -51,16 +46,23 @@ bool has_second_tensor(std::string_view op) {
     return op == "add" || op == "mul" || op == "div" || op == "pow";
 }
 
-kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
+/// Reads `tensors` of the size of the one that it writes.
+kernels::MemoryShape traffic(const OperatorMeasurement& row, kernels::MemoryClass cls, std::int64_t rows,
+                             std::int64_t row_length, int tensors) {
     kernels::MemoryShape shape;
-    shape.cls = memory_class(row.op);
-    shape.rows = dimension_or(row, "b", 1);
-    shape.row_length = dimension_or(row, "h", 1);
-    shape.elements = shape.rows * shape.row_length;
+    shape.cls = cls;
+    shape.rows = rows;
+    shape.row_length = row_length;
+    shape.elements = rows * row_length;
     shape.element_bytes = element_bytes(row.precision);
     shape.write_bytes = shape.elements * shape.element_bytes;
-    shape.read_bytes = shape.write_bytes * (has_second_tensor(row.op) ? 2 : 1);
+    shape.read_bytes = tensors * shape.write_bytes;
     return shape;
+}
+
+kernels::MemoryShape memory_shape(const OperatorMeasurement& row) {
+    return traffic(row, memory_class(row.op), dimension(row, "b"), dimension(row, "h"),
+                   has_second_tensor(row.op) ? 2 : 1);
 }
 
 /// Whether a kernel of a layer before Volta is one that cuBLAS takes itself, never through cublasLt: nothing else
@@ -72,10 +74,10 @@ bool is_without_lt(std::string_view kernel) {
 
 kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
     kernels::GemmShape shape;
-    shape.batch = dimension_or(row, "b", 1);
-    shape.m = dimension_or(row, "m", 1);
-    shape.n = dimension_or(row, "n", 1);
-    shape.k = dimension_or(row, "k", 1);
+    shape.batch = dimension(row, "b");
+    shape.m = dimension(row, "m");
+    shape.n = dimension(row, "n");
+    shape.k = dimension(row, "k");
     shape.element_bytes = element_bytes(row.precision);
     shape.linear = row.op == "linear" || row.op == "gemm";
     const PrecisionSpec& precision = precision_spec(row.precision);
@@ -87,7 +89,7 @@ kernels::GemmShape gemm_shape(const OperatorMeasurement& row) {
                                    static_cast<double>(shape.k);
     }
     shape.older_library = row.library == "sarathi";  // cuBLAS of 2023
-    const bool without_lt = dimension_or(row, "bias", 1) == 0 || is_without_lt(row.kernel);
+    const bool without_lt = dimension(row, "bias") == 0 || is_without_lt(row.kernel);
     if (shape.linear && without_lt) shape.library = kernels::BlasLibrary::cublas;
     return shape;
 }
@@ -114,20 +116,14 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
     const auto found =
         std::find_if(operators.begin(), operators.end(), [&](const auto& o) { return o.name == row.op; });
     if (found == operators.end()) return std::nullopt;
-    kernels::MemoryShape shape;
-    shape.cls = found->cls;
+    const std::int64_t row_length = row.op == "rope"
+                                        ? (dimension(row, "heads") + dimension(row, "kv_heads")) * dimension(row, "d")
+                                        : dimension(row, "h");
+    kernels::MemoryShape shape = traffic(row, found->cls, dimension(row, "m"), row_length, found->reads);
     shape.token = found->kernel;
     // PyTorch's index_select copies an element per thread (indexSelectLargeIndex in
     // aten/src/ATen/native/cuda/Indexing.cu).
     shape.vectorized = found->kernel != Token::embedding && (found->by_vector || row.library != "sarathi");
-    shape.rows = dimension_or(row, "m", 1);
-    shape.row_length = row.op == "rope" ? (dimension_or(row, "heads", 1) + dimension_or(row, "kv_heads", 1)) *
-                                              dimension_or(row, "d", 1)
-                                        : dimension_or(row, "h", 1);
-    shape.elements = shape.rows * shape.row_length;
-    shape.element_bytes = element_bytes(row.precision);
-    shape.write_bytes = shape.elements * shape.element_bytes;
-    shape.read_bytes = found->reads * shape.write_bytes;
     // A row of vLLM's is the mean of the two norms of a profiled layer; the second adds the residual, which it also
     // writes back. Source: casys-kaist/LLMServingSim, profiler/core/hooks/timings.py and models/llama.yaml.
     if (found->kernel == Token::norm && row.library.starts_with("vllm")) {
@@ -137,17 +133,28 @@ std::optional<kernels::MemoryShape> token_shape(const OperatorMeasurement& row) 
     return shape;
 }
 
-/// A call that serves `chunk` new tokens after `past` of one sequence beside `decodes` sequences of `ctx` tokens.
-std::optional<kernels::AttentionShape> mixed_attention_shape(const OperatorMeasurement& row) {
+std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement& row) {
+    const bool mixed = row.op == "attention", decode = row.op == "generation_attention";
+    const bool context = row.op == "context_attention";
+    if (!mixed && !decode && !context && row.op != "encoder_attention") return std::nullopt;
     if (!has_dimensions(row, {"heads", "kv_heads", "d"})) return std::nullopt;
     kernels::AttentionShape shape;
-    shape.heads = dimension_or(row, "heads", 1);
-    shape.kv_heads = dimension_or(row, "kv_heads", 1);
-    shape.head_dim = dimension_or(row, "d", 64);
+    shape.heads = dimension(row, "heads");
+    shape.kv_heads = dimension(row, "kv_heads");
+    shape.head_dim = dimension(row, "d");
     shape.element_bytes = element_bytes(row.precision);
-    shape.paged = true;
-    const std::int64_t chunk = dimension_or(row, "chunk", 0), decodes = dimension_or(row, "decodes", 0),
-                       length = dimension_or(row, "ctx", 0) + 1;
+    shape.paged = row.op != "encoder_attention";
+    if (!mixed) {
+        if (!has_dimensions(row, {"b", decode ? "past" : "s"})) return std::nullopt;
+        shape.batch = dimension(row, "b");
+        shape.q_length = decode ? 1 : dimension(row, "s");
+        shape.kv_length = decode ? dimension(row, "past") + 1 : shape.q_length;
+        shape.causal = context;
+        return shape;
+    }
+    // Serves `chunk` new tokens after `past` of one sequence beside `decodes` sequences of `ctx` tokens.
+    const std::int64_t chunk = dimension(row, "chunk", 0), decodes = dimension(row, "decodes", 0),
+                       length = dimension(row, "ctx", 0) + 1;
     if (chunk <= 0) {
         if (decodes <= 0) return std::nullopt;
         shape.batch = decodes;
@@ -155,30 +162,10 @@ std::optional<kernels::AttentionShape> mixed_attention_shape(const OperatorMeasu
         return shape;
     }
     shape.q_length = chunk;
-    shape.kv_length = dimension_or(row, "past", 0) + chunk;
+    shape.kv_length = dimension(row, "past", 0) + chunk;
     shape.causal = true;
     shape.decodes = decodes;
     shape.decode_length = decodes > 0 ? length : 0;
-    return shape;
-}
-
-std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement& row) {
-    if (row.op == "attention") return mixed_attention_shape(row);
-    const bool decode = row.op == "generation_attention";
-    if (!decode && row.op != "context_attention" && row.op != "encoder_attention") return std::nullopt;
-    if (!has_dimensions(row, {"b", "heads", "kv_heads", "d"}) || !row.shape.contains(decode ? "past" : "s")) {
-        return std::nullopt;
-    }
-    kernels::AttentionShape shape;
-    shape.batch = dimension_or(row, "b", 1);
-    shape.heads = dimension_or(row, "heads", 1);
-    shape.kv_heads = dimension_or(row, "kv_heads", 1);
-    shape.head_dim = dimension_or(row, "d", 64);
-    shape.q_length = decode ? 1 : dimension_or(row, "s", 1);
-    shape.kv_length = decode ? dimension_or(row, "past", 0) + 1 : shape.q_length;
-    shape.element_bytes = element_bytes(row.precision);
-    shape.causal = row.op == "context_attention";
-    shape.paged = row.op != "encoder_attention";
     return shape;
 }
 
@@ -187,11 +174,11 @@ std::optional<kernels::AttentionShape> attention_shape(const OperatorMeasurement
 std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& row) {
     if (row.op != "moe" || !has_dimensions(row, {"tokens", "hidden", "inter", "topk", "experts"})) return std::nullopt;
     kernels::MixtureShape shape;
-    shape.tokens = dimension_or(row, "tokens", 1);
-    shape.hidden = dimension_or(row, "hidden", 1);
-    shape.width = dimension_or(row, "inter", 1);
-    shape.per_token = dimension_or(row, "topk", 1);
-    shape.experts = dimension_or(row, "experts", 1);
+    shape.tokens = dimension(row, "tokens");
+    shape.hidden = dimension(row, "hidden");
+    shape.width = dimension(row, "inter");
+    shape.per_token = dimension(row, "topk");
+    shape.experts = dimension(row, "experts");
     const std::int64_t least = std::min({shape.tokens, shape.hidden, shape.width, shape.per_token, shape.experts});
     constexpr std::int64_t most = std::int64_t{1} << 30;  // counts of tokens and experts multiply
     if (least < 1 || std::max(shape.tokens, shape.per_token) > most || shape.per_token > shape.experts) {
@@ -206,16 +193,16 @@ std::optional<kernels::MixtureShape> mixture_shape(const OperatorMeasurement& ro
 
 kernels::ConvShape conv_shape(const OperatorMeasurement& row) {
     kernels::ConvShape shape;
-    shape.batch = dimension_or(row, "b", 1);
-    shape.in_channels = dimension_or(row, "cin", 1);
-    shape.out_channels = dimension_or(row, "cout", 1);
-    shape.groups = dimension_or(row, "groups", 1);
-    shape.in_height = shape.in_width = dimension_or(row, "hw", 1);
-    shape.kernel_h = shape.kernel_w = dimension_or(row, "kernel", 1);
-    shape.stride_h = shape.stride_w = std::max<std::int64_t>(dimension_or(row, "stride", 1), 1);
-    shape.dilation_h = shape.dilation_w = dimension_or(row, "dilation", 1);
+    shape.batch = dimension(row, "b");
+    shape.in_channels = dimension(row, "cin");
+    shape.out_channels = dimension(row, "cout");
+    shape.groups = dimension(row, "groups");
+    shape.in_height = shape.in_width = dimension(row, "hw");
+    shape.kernel_h = shape.kernel_w = dimension(row, "kernel");
+    shape.stride_h = shape.stride_w = std::max<std::int64_t>(dimension(row, "stride"), 1);
+    shape.dilation_h = shape.dilation_w = dimension(row, "dilation");
     const std::int64_t reach = shape.dilation_h * (shape.kernel_h - 1) + 1;
-    const std::int64_t padded = shape.in_height + 2 * dimension_or(row, "pad", 0);
+    const std::int64_t padded = shape.in_height + 2 * dimension(row, "pad", 0);
     shape.out_height = shape.out_width = padded < reach ? 0 : (padded - reach) / shape.stride_h + 1;
     shape.element_bytes = element_bytes(row.precision);
     return shape;
@@ -233,19 +220,16 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     }
     if (!operator_index(row.op) && row.op != "gemm") return std::nullopt;
     if (row.op == "conv") {
-        if (!has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"})) return std::nullopt;
-        return conv_shape(row);
+        return has_dimensions(row, {"b", "cin", "cout", "kernel", "hw"}) ? std::optional<OperatorShape>(conv_shape(row))
+                                                                         : std::nullopt;
     }
-    if (product) {
-        if (!has_dimensions(row, {"m", "n", "k"})) return std::nullopt;
-        return gemm_shape(row);
-    }
-    if (!has_dimensions(row, {"b", "h"})) return std::nullopt;
-    return memory_shape(row);
+    if (product)
+        return has_dimensions(row, {"m", "n", "k"}) ? std::optional<OperatorShape>(gemm_shape(row)) : std::nullopt;
+    return has_dimensions(row, {"b", "h"}) ? std::optional<OperatorShape>(memory_shape(row)) : std::nullopt;
 }
 
 double kernels_of(const OperatorMeasurement& row) {
-    return row.library == "sarathi" && row.op == "add" && dimension_or(row, "h", 0) == 2560 ? 2 : 1;
+    return row.library == "sarathi" && row.op == "add" && dimension(row, "h", 0) == 2560 ? 2 : 1;
 }
 
 double beside_kernel_s(const OperatorShape& shape) {
@@ -260,7 +244,7 @@ double beside_kernel_s(const OperatorShape& shape) {
 std::optional<kernels::QuantizeShape> operand_quantization(const OperatorMeasurement& row) {
     if (row.op != "gemm" || !precision_spec(row.precision).quantizes_activations()) return std::nullopt;
     if (!has_dimensions(row, {"m", "k"})) return std::nullopt;
-    return kernels::QuantizeShape{dimension_or(row, "m", 1), dimension_or(row, "k", 1), row.precision};
+    return kernels::QuantizeShape{dimension(row, "m"), dimension(row, "k"), row.precision};
 }
 
 OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host)
@@ -268,9 +252,7 @@ OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfil
       kernels_(profile.device, kernel_parameters(profile)),
       graph_kernels_(kernels_),
       host_(profile_parameters<OperatorHostParameters>(host)) {
-    for (auto& rates : kernels_.rates) {
-        rates.floor_s = host_.kernel_floor_s;
-    }
+    for (auto& rates : kernels_.rates) rates.floor_s = host_.kernel_floor_s;
     for (auto& rates : graph_kernels_.rates) {
         const auto& p = kernels_.parameters.tensor_gemm;
         rates.floor_s = p.floor_s * kernels::tensor_gemm::cycle_scale(rates, p);
@@ -287,30 +269,27 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     const auto plan =
         std::visit([&](const auto& s) { return (alone ? graph_kernels_ : kernels_).plan(s, path); }, *shape);
     OperatorRowPrediction result;
+    result.bound = plan.bound();
+    double width = spread(row.op, host_);
     if (alone) {
         result.kernel_s = kernels::within_power(plan) * kernels_of(row) + beside_kernel_s(*shape);
         if (const auto quantized = operand_quantization(row)) {
             result.kernel_s += graph_kernels_.plan(*quantized, path).seconds + graph_gap_s;
         }
         result.latency_s = result.kernel_s;
-        const double width = std::exp(spread(row.op, host_));
-        result.low_s = result.latency_s / width;
-        result.high_s = result.latency_s * width;
-        result.bound = plan.bound();
-        return result;
+    } else {
+        if (!operator_index(row.op)) return std::nullopt;  // nobody timed its host
+        result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
+        const bool counted = row.op == "conv" && row.order;
+        result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
+                                                             host_.conv_slope_s, host_.conv_curvature_s)
+                                               : host_.dispatch_s[*operator_index(row.op)]);
+        result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
+        if (counted) width = host_.product_spread;  // with a known host part it spreads like a matrix product
+        if (result.host_s >= result.kernel_s) result.bound = Bound::host;
     }
-    if (!operator_index(row.op)) return std::nullopt;  // nobody timed its host
-    result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
-    const bool counted = row.op == "conv" && row.order;
-    result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,
-                                                         host_.conv_slope_s, host_.conv_curvature_s)
-                                           : host_.dispatch_s[*operator_index(row.op)]);
-    result.latency_s = operator_latency_s(result.host_s, launch_share(row.op, host_), result.kernel_s);
-    // A convolution whose host part is known spreads like a matrix product.
-    const double width = std::exp(counted ? host_.product_spread : spread(row.op, host_));
-    result.low_s = result.latency_s / width;
-    result.high_s = result.latency_s * width;
-    result.bound = result.host_s >= result.kernel_s ? Bound::host : plan.bound();
+    result.low_s = result.latency_s / std::exp(width);
+    result.high_s = result.latency_s * std::exp(width);
     return result;
 }
 

@@ -10,8 +10,7 @@
 #include "ftax/precision.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/work.hpp"
-#include "predictors/analysis/components.hpp"
-#include "predictors/analysis/log_normal.hpp"
+#include "predictors/analysis/log_posterior.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/all_reduce.hpp"
@@ -304,7 +303,7 @@ struct Predictor::State {
         ShapeBindings shorter = bindings;
         shorter["seq"] =
             std::max<std::int64_t>(1, std::llround(static_cast<double>(seq->second) * (1 - options.padding)));
-        bind(graph, shorter, bound);
+        ftax::bind(graph, shorter, bound);  // not std::bind, which fits a map that may change better
     }
 
     Prediction predict(const ShapeBindings& bindings) {

@@ -9,9 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <new>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "ftax/error.hpp"
 #include "src/cli/options.hpp"

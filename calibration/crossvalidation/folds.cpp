@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "ftax/anchor.hpp"
+#include "ftax/device.hpp"
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "src/core/excerpt.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
@@ -23,24 +27,15 @@ namespace {
 
 /// Family of a model: architectures whose operator streams resemble each other.
 std::string family_of(const std::string& model) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> families{{
-        {"resnet", "resnet"},
-        {"resnext", "resnet"},
-        {"wide_resnet", "resnet"},
-        {"gernet", "resnet"},
-        {"mobilenet", "mobilenet"},
-        {"mnasnet", "mobilenet"},
-        {"efficientnet", "mobilenet"},
-        {"shufflenet", "mobilenet"},
-        {"bert", "bert"},
-        {"distilbert", "bert"},
-        {"funnel", "bert"},
-        {"longformer", "bert"},
-        {"squeeze_bert", "bert"},
-        {"vit", "vit"},
-    }};
-    for (const auto& [prefix, family] : families) {
-        if (model.starts_with(prefix)) return std::string(family);
+    static constexpr std::pair<std::string_view, std::string_view> families[] = {
+        {"resnet", "resnet resnext wide_resnet gernet"},
+        {"mobilenet", "mobilenet mnasnet efficientnet shufflenet"},
+        {"bert", "bert distilbert funnel longformer squeeze_bert"},
+        {"vit", "vit"}};
+    for (const auto& [family, prefixes] : families) {
+        for (const std::string_view prefix : words_of(prefixes)) {
+            if (model.starts_with(prefix)) return std::string(family);
+        }
     }
     return model;
 }
@@ -267,6 +262,44 @@ std::string scored_csv(const std::vector<Section>& sections, const Folds& folds)
             cells[14] = reason;
             append_csv_row(text, cells);
         }
+    }
+    return text;
+}
+
+std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
+    using Run = std::pair<std::string, fit::FrameworkFit::Host>;
+    std::map<std::string, std::vector<Run>> machines;
+    for (const auto& [name, host] : fitted.hosts) {  // "framework|gpu|run"
+        const std::size_t gpu = name.find('|') + 1;
+        const std::size_t run = name.find('|', gpu) + 1;
+        machines[name.substr(gpu, run - 1 - gpu)].emplace_back(name.substr(run), host);
+    }
+    const std::string_view call = second_scalar(model_of(fitted.reference));
+    std::vector<FrameworkProfile> profiles;
+    for (auto& [gpu, runs] : machines) {
+        std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
+        const auto& [run, host] = runs[(runs.size() - 1) / 2];
+        FrameworkProfile profile = anchored(
+            fitted.reference,
+            HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .call_s = host.call_s, .call = call});
+        profile.host = "framework-tax-" + device_spec(gpu).slug;
+        for (Parameter& p : profile.parameters) {
+            if (p.name == "host.scale" || p.name == call) {
+                p.source = fmt::format("fitted: framework_tax.csv {}, run {}", fitted.reference.framework, run);
+            }
+        }
+        profiles.push_back(std::move(profile));
+    }
+    return profiles;
+}
+
+std::string figures_csv(std::span<const Figures> figures) {
+    std::string text = "fold,class,region,gpu,rows,mape,median,p90,bias\n";
+    for (const Figures& f : figures) {
+        const fit::ErrorSummary& e = f.of_gpu;
+        append_csv_row(text, std::vector<std::string>{f.fold, f.op_class, f.region, e.group, std::to_string(e.rows),
+                                                      format_number(e.mean), format_number(e.median),
+                                                      format_number(e.p90), format_number(e.bias)});
     }
     return text;
 }

@@ -1,17 +1,120 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "calibration/fit/framework_fit.hpp"
+#include "calibration/fit/generation_fit.hpp"
+#include "calibration/fit/model_fit.hpp"
+#include "calibration/fit/operator_fit.hpp"
+#include "calibration/fit/scoped_fit.hpp"
+#include "ftax/factors.hpp"
+#include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/measurement.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/measurement_file.hpp"
+#include "src/io/profile_file.hpp"
+#include "src/io/uncertainty_file.hpp"
 
-/// Scores the framework models on rows of models, families and GPUs that the fit has not seen.
+/// Scores on rows that a fit has not seen, as ledger.py reads them.
 namespace ftax::folds {
+
+/// Errors of one class of rows in one fold.
+struct Figures {
+    std::string fold;
+    std::string op_class;      ///< class of operators, or precision of whole models
+    std::string region;        ///< one dimension and the range it lies in, as "512 < k <= 4096"; empty: all shapes
+    fit::ErrorSummary of_gpu;  ///< of a GPU, or of another group of rows
+};
+
+/// fold,class,region,gpu,rows,mape,median,p90,bias; errors as fractions.
+[[nodiscard]] std::string figures_csv(std::span<const Figures> figures);
+
+/// Predicts every row as `ftax validate` does, with the built-in device and host profiles: all rows, those under usual
+/// conditions, these by region of shapes, and each kind of the others.
+[[nodiscard]] std::vector<Figures> validate(const fit::OperatorRows& rows);
+
+/// The folds of operator fits.
+[[nodiscard]] std::vector<Figures> folds_of(std::span<const fit::FitReport> reports);
+
+// Scores the kernels of language models' layers, timed alone in CUDA graphs.
+
+/// Rows of tensor_ops.csv and layer_ops.csv for each of the fits.
+struct LayerRows {
+    std::vector<fit::TensorGemmRow> gemm;
+    std::vector<fit::LayerKernelRow> layers;
+};
+
+/// Sorts the rows of the files. Throws Error{usage} for an unknown GPU.
+[[nodiscard]] LayerRows layer_rows(std::vector<CsvTable> tables);
+
+/// Refits without a fifth of the shapes, then without each GPU: its matrix products are left out with it, from which
+/// the others take bandwidths, rates and energy. What rows do not tell comes from `profile`.
+[[nodiscard]] std::vector<Figures> layer_folds(const LayerRows& rows, const DeviceProfileFile& profile);
+
+/// Fits quantised products and mixtures of experts on top of the built-in profile, with folds. Throws Error{usage} for
+/// an unknown GPU.
+[[nodiscard]] std::vector<Figures> quantized_folds(const MeasurementFile<OperatorMeasurement>& measured);
+
+/// Error of one row that the fit has not seen.
+struct Residual {
+    std::string card;
+    std::string model;                         ///< rows of one are averaged: they share what is wrong about it
+    std::array<double, factor_count> share{};  ///< of its device time by class of kernels; that of the card is 1
+    double log_error = 0;                      ///< log(measured / predicted)
+};
+
+/// Standard deviations of the log-factors of the classes between cards: log_error = Σ share · factor(card) + noise.
+/// Source: empirical Bayes by expectation maximisation; Dempster, Laird and Rubin, J. Royal Stat. Soc. B 39 (1977),
+/// section 4.5. Classes that few cards tell about stay near the prior guess of 0.15.
+[[nodiscard]] std::array<double, factor_count> class_spreads(std::span<const Residual> rows);
+
+// Scores the kernel models on whole forward passes that the device decides.
+
+/// Predicts every row with the built-in device profile.
+[[nodiscard]] std::vector<Figures> validate_devices(std::span<const fit::ModelRow> rows);
+
+/// Refits the profile from `start` (a fit of operators) without each model, then without each device; a device left out
+/// is predicted from its datasheet, then with its clocks fitted to the longest resnet50 row of each precision, which is
+/// not scored.
+[[nodiscard]] std::vector<Figures> device_folds(std::span<const fit::ModelRow> rows, const DeviceProfileFile& start);
+
+/// Estimates how far the device factors of cards spread from rows whose model, card or generation a refit has not seen.
+[[nodiscard]] VarianceComponents variance_components(std::span<const fit::ModelRow> rows,
+                                                     const DeviceProfileFile& start);
+
+/// One run as predicted without the rows of its model.
+struct ScoredRun {
+    LanguageMeasurement row;
+    double predicted_s = 0;
+    double low_s = 0, high_s = 0;  ///< 90 % interval
+    bool waits = false;            ///< the batch does not fit at once: sequences wait for others
+};
+
+struct ServingScore {
+    std::vector<ScoredRun> runs;
+    /// The same with one run of the model as an anchor, that which is measured fastest: batch 1, the fewest tokens.
+    /// That run itself is left out.
+    std::vector<ScoredRun> anchored;
+    std::vector<FrameworkProfile> profiles;  ///< fitted on all rows, with the noise of the runs left out
+};
+
+/// Fits the hosts of the frameworks that serve language models, each model left out in turn, then on all rows.
+/// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
+/// of other frameworks and models are passed over.
+[[nodiscard]] ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const std::string& source);
+
+/// The runs of both folds as rows, and in the fold "costs" what was fitted for each framework: host_s of a pass,
+/// device_s of a sequence.
+[[nodiscard]] std::string serving_csv(const ServingScore& score);
+
+// Scores the framework models on rows of models, families and GPUs that the fit has not seen.
 
 /// A row with the prediction made without it.
 struct Scored {
@@ -70,5 +173,10 @@ struct Section {
 /// Every scored row with its prediction; then, without a fold, the lines that the first section does not score, and
 /// why.
 [[nodiscard]] std::string scored_csv(const std::vector<Section>& sections, const Folds& folds);
+
+/// Composes one profile per GPU of framework_tax.csv, the machine of the run with the median scale among those that
+/// were measured with it: what `--host framework-tax-v100` names. The host differs by a factor of 2 between machines,
+/// and users know theirs by its GPU.
+[[nodiscard]] std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted);
 
 }  // namespace ftax::folds

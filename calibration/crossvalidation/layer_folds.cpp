@@ -1,12 +1,11 @@
-#include "calibration/crossvalidation/layer_folds.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
+#include "calibration/crossvalidation/folds.hpp"
+#include "calibration/fit/generation_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
-#include "calibration/fit/quantized_fit.hpp"
 #include "src/io/profile_file.hpp"
 
 namespace ftax::folds {

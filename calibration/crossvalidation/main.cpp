@@ -9,12 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "calibration/crossvalidation/device_folds.hpp"
 #include "calibration/crossvalidation/folds.hpp"
-#include "calibration/crossvalidation/host_profiles.hpp"
-#include "calibration/crossvalidation/layer_folds.hpp"
-#include "calibration/crossvalidation/operator_folds.hpp"
-#include "calibration/crossvalidation/serving_folds.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"

@@ -1,5 +1,3 @@
-#include "calibration/crossvalidation/operator_folds.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "calibration/crossvalidation/folds.hpp"
 #include "predictors/operator_model.hpp"
 
 namespace ftax::folds {

@@ -1,17 +1,13 @@
-#include "calibration/crossvalidation/serving_folds.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
-#include <set>
-#include <span>
 #include <tuple>
 
-#include "calibration/fit/serving_fit.hpp"
+#include "calibration/crossvalidation/folds.hpp"
+#include "calibration/fit/framework_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"

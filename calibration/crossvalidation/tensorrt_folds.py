@@ -16,10 +16,9 @@ import json
 import math
 import pathlib
 import statistics
-import subprocess
 import tempfile
 
-from rows import read, write
+from rows import errors, predicted, read, write
 
 # Initial values and widths of priors: predictors/kernels/engine.hpp.
 PRIORS = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3), "engine.energy_scale": (1.3, 0.2)}
@@ -59,16 +58,9 @@ class Study:
         profile["parameters"] = sorted(kept, key=lambda p: p["name"])  # stable: scopes of a name keep their order
         return profile
 
-    def predict(self, rows, profile=None):
-        write(self.work / "rows.csv", rows)
-        command = [self.ftax, "validate", str(self.work / "rows.csv"), "--predictions", str(self.work / "out.csv"), "-q"]
-        if profile:
-            (self.work / "profile.json").write_text(json.dumps(profile))
-            command += ["--profile", str(self.work / "profile.json")]
-        if self.models:
-            command += ["--models", self.models]
-        subprocess.run(command, check=True, capture_output=True)
-        return read(self.work / "out.csv")
+    def predict(self, rows, profile):
+        (self.work / "profile.json").write_text(json.dumps(profile))
+        return predicted(self.ftax, rows, self.work / "rows", self.work / "profile.json", self.models)
 
     def loss(self, values, rows):
         """Robust squares of log errors and the priors."""
@@ -100,19 +92,8 @@ class Study:
 
 
 def summary(fold, group, rows):
-    ratios = [float(r["predicted_ms"]) / float(r["latency_ms"]) for r in rows]
-    errors = sorted(abs(x - 1) for x in ratios)
     inside = sum(float(r["low_ms"]) <= float(r["latency_ms"]) <= float(r["high_ms"]) for r in rows)
-    return {
-        "fold": fold,
-        **group,
-        "rows": len(rows),
-        "mape_percent": round(100 * statistics.fmean(errors), 1),
-        "median_percent": round(100 * statistics.median(errors), 1),
-        "p90_percent": round(100 * errors[int(0.9 * (len(errors) - 1))], 1),
-        "bias_percent": round(100 * (statistics.fmean(ratios) - 1), 1),
-        "inside_percent": round(100 * inside / len(rows)),
-    }
+    return {"fold": fold, **group, "rows": len(rows), **errors(rows), "inside_percent": round(100 * inside / len(rows))}
 
 
 def groups(rows, *columns):

@@ -16,7 +16,7 @@ import pathlib
 import statistics
 import subprocess
 
-from rows import read, write
+from rows import errors, predicted, read, write
 
 EAGER = "pytorch-eager"
 
@@ -30,17 +30,12 @@ def ranks(values):
 
 
 def summary(rows):
-    ratios = [float(r["predicted_ms"]) / float(r["latency_ms"]) for r in rows]
-    errors = sorted(abs(x - 1) for x in ratios)
     return {
         "rows": len(rows),
         "models": len({r["model"] for r in rows}),
-        "mape_percent": round(100 * statistics.fmean(errors), 1),
-        "median_percent": round(100 * statistics.median(errors), 1),
-        "p90_percent": round(100 * errors[int(0.9 * (len(errors) - 1))], 1),
-        "bias_percent": round(100 * (statistics.fmean(ratios) - 1), 1),
-        "spearman": round(statistics.correlation(ranks([float(r["predicted_ms"]) for r in rows]),
-                                                 ranks([float(r["latency_ms"]) for r in rows])), 4),
+        **errors(rows),
+        "spearman": round(statistics.correlation(*(ranks([float(r[c]) for r in rows]) for c in ("predicted_ms", "latency_ms"))),
+                          4),
     }
 
 
@@ -63,11 +58,8 @@ class Study:
         return profile
 
     def validate(self, rows, profile, name):
-        left, out = self.work / f"{name}.left.csv", self.work / f"{name}.predictions.csv"
-        write(left, rows)
-        subprocess.run([self.arguments.ftax, "validate", left, "--models", self.arguments.models, "--profile", profile,
-                        "--predictions", out], check=True, stdout=subprocess.DEVNULL)
-        return [r for r in read(out) if not r["skipped"]]
+        found = predicted(self.arguments.ftax, rows, self.work / name, profile, self.arguments.models)
+        return [r for r in found if not r["skipped"]]
 
     def blind(self):
         return self.validate(self.rows, self.arguments.blind, "blind")

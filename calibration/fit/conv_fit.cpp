@@ -1,13 +1,11 @@
-#include "calibration/fit/conv_fit.hpp"
-
 #include <cmath>
-#include <map>
 #include <string>
 #include <utility>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "ftax/error.hpp"
-#include "predictors/host/operator_host.hpp"
+#include "predictors/operator_model.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -53,30 +51,21 @@ std::optional<ConvAlgorithm> conv_algorithm_from_kernel(std::string_view names) 
 }
 
 ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order) {
-    const auto dimension = [&](const std::string& name) {
-        const auto found = measured.shape.find(name);
-        if (found == measured.shape.end() || found->second < (name == "pad" ? 0 : 1)) {
-            throw Error(ErrorCode::profile,
-                        "line " + std::to_string(measured.line) + ": a conv row needs a shape with a positive " + name);
-        }
-        return found->second;
+    const auto refuse = [&](const std::string& why) {
+        throw Error(ErrorCode::profile, "line " + std::to_string(measured.line) + ": " + why);
     };
-    ConvRow row{.device = &device, .latency_s = measured.latency_s, .order = order};
-    kernels::ConvShape& s = row.shape;
-    s.batch = dimension("b");
-    s.in_channels = dimension("cin");
-    s.out_channels = dimension("cout");
-    s.kernel_h = s.kernel_w = dimension("kernel");
-    s.in_height = s.in_width = dimension("hw");
-    s.stride_h = s.stride_w = dimension("stride");
-    const std::int64_t padded = s.in_height + 2 * dimension("pad");
-    if (padded < s.kernel_h) {
-        throw Error(ErrorCode::profile,
-                    "line " + std::to_string(measured.line) + ": the kernel is larger than the padded input");
+    for (const std::string name : {"b", "cin", "cout", "kernel", "hw", "stride", "pad"}) {
+        const auto found = measured.shape.find(name);
+        if (found == measured.shape.end() || found->second < (name == "pad" ? 0 : 1))
+            refuse("a conv row needs a shape with a positive " + name);
     }
-    s.out_height = s.out_width = (padded - s.kernel_h) / s.stride_h + 1;
-    row.algorithm = conv_algorithm_from_kernel(measured.kernel);
-    return row;
+    const auto shape = std::get<kernels::ConvShape>(*operator_shape(measured));
+    if (shape.out_height == 0) refuse("the kernel is larger than the padded input");
+    return {.device = &device,
+            .shape = shape,
+            .latency_s = measured.latency_s,
+            .order = order,
+            .algorithm = conv_algorithm_from_kernel(measured.kernel)};
 }
 
 FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitReport> earlier) {

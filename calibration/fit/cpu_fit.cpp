@@ -104,16 +104,11 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
     fit.device = {device, parameters_of(problem.block(0), rows.size()), "1", {}};
     fit.framework = {std::string(framework), "measured", device.name, parameters_of(problem.block(1), rows.size()), {}};
 
-    std::vector<double> kernel_values, host_values;
-    for (const Unknown& u : problem.block(0)) kernel_values.push_back(u.value);
-    for (const Unknown& u : problem.block(1)) host_values.push_back(u.value);
-    const double* values[] = {kernel_values.data(), host_values.data()};
     std::map<std::string, std::vector<double>> errors;
     std::vector<double> all;
-    for (const CpuRow& row : rows) {
-        const double error = std::log(CpuLatency{&row, &device, &kinds}(values) / row.latency_s);
-        errors[row.group].push_back(error);
-        all.push_back(error);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        all.push_back(problem.log_error(i));
+        errors[rows[i].group].push_back(all.back());
     }
     for (auto& [group, list] : errors) fit.errors.push_back(summarize(group, std::move(list)));
     fit.errors.push_back(summarize("all", std::move(all)));

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "calibration/fit/fit_options.hpp"
-#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"

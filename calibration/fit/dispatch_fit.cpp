@@ -1,5 +1,3 @@
-#include "calibration/fit/dispatch_fit.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "calibration/fit/memory_fit.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/operator_model.hpp"

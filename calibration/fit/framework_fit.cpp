@@ -6,9 +6,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "calibration/fit/log_fit.hpp"
 #include "ftax/equations.hpp"
 #include "ftax/error.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
 
@@ -18,59 +18,64 @@ namespace {
 /// A row is host-bound when the predicted device time explains less than this share of it.
 constexpr double device_share = 0.6;
 
-/// Shared unknowns: a cost per kind that the rows count, a half-precision factor where the model has one.
-struct SharedUnknowns {
-    LogFit::Block block;
-    std::array<int, host_kind_count> cost{}, half{};  ///< index in the block, −1 where there is none
-
-    SharedUnknowns(const FrameworkModel& framework, std::span<const HostRow> rows) : framework_(framework) {
-        for (int kind = 0; kind < host_kind_count; ++kind) {
-            cost[kind] = half[kind] = -1;
-            const bool counted =
-                std::any_of(rows.begin(), rows.end(), [&](const HostRow& r) { return r.operations[kind] > 0; });
-            if (!counted) continue;
-            const std::string name(name_of(static_cast<HostKind>(kind)));
-            cost[kind] = add("host." + name);
-            const bool any_half = std::any_of(rows.begin(), rows.end(),
-                                              [&](const HostRow& r) { return r.half && r.operations[kind] > 0; });
-            if (any_half && host_parameter_spec(framework, "half." + name)) half[kind] = add("half." + name);
-        }
-    }
-
-  private:
-    int add(const std::string& name) {
-        block.push_back(unknown(name, *host_parameter_spec(framework_, name)));
-        return static_cast<int>(block.size()) - 1;
-    }
-
-    const FrameworkModel& framework_;
-};
-
 /// Latency of one row; blocks: shared, then {scale, second scalar} of the host.
 /// Source: predictors/host/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed
 /// form, here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched
 /// before the forward call, which therefore stands in front of both unless the host runs ahead into the next run.
 struct Latency {
     const HostRow* row;
-    const SharedUnknowns* shared;
+    const HostUnknowns* shared;
 
     double operator()(double const* const* blocks) const {
-        double operations_s = 0;
-        double forward_s = 0;
-        for (int kind = 0; kind < host_kind_count; ++kind) {
-            if (shared->cost[kind] < 0) continue;
-            double cost = row->operations[kind] * blocks[0][shared->cost[kind]];
-            if (row->half && shared->half[kind] >= 0) cost *= blocks[0][shared->half[kind]];
-            operations_s += cost;
-            if (kind == static_cast<int>(HostKind::forward)) forward_s = cost / row->operations[kind];
-        }
+        constexpr auto forward = static_cast<std::size_t>(HostKind::forward);
+        const double forward_s =
+            shared->cost[forward] < 0 ? 0 : shared->seconds(*row, forward, blocks[0]) / row->operations[forward];
         const double before_s = row->synchronized ? blocks[1][0] * forward_s : 0;
-        const double host_s = blocks[1][0] * operations_s + row->calls * blocks[1][1];
+        const double host_s = blocks[1][0] * shared->seconds(*row, blocks[0]) + row->calls * blocks[1][1];
         return before_s + equations::smooth_maximum(host_s - before_s, row->device_s);
     }
 };
 
+constexpr const char* per_pass = "host.forward";
+constexpr const char* per_sequence = "host.sequence";
+
+double seconds(const ServingRow& row, double pass_s, double sequence_s) {
+    return row.fixed_s + row.passes * pass_s + row.sequences * sequence_s;
+}
+
 }  // namespace
+
+HostUnknowns::HostUnknowns(const FrameworkModel& framework, std::span<const HostRow> rows, LogFit::Block start,
+                           const std::function<Unknown(const std::string& name, bool is_half)>& declared)
+    : block(std::move(start)) {
+    const auto add = [&](const std::string& name, bool is_half) {
+        block.push_back(declared(name, is_half));
+        return static_cast<int>(block.size()) - 1;
+    };
+    for (std::size_t kind = 0; kind < host_kind_count; ++kind) {
+        cost[kind] = half[kind] = -1;
+        const auto counts = [&](bool only_half) {
+            return std::any_of(rows.begin(), rows.end(),
+                               [&](const HostRow& r) { return r.operations[kind] > 0 && (r.half || !only_half); });
+        };
+        if (!counts(false)) continue;
+        const std::string name(name_of(static_cast<HostKind>(kind)));
+        cost[kind] = add("host." + name, false);
+        if (counts(true) && host_parameter_spec(framework, "half." + name)) half[kind] = add("half." + name, true);
+    }
+}
+
+double HostUnknowns::seconds(const HostRow& row, std::size_t kind, const double* values) const {
+    if (cost[kind] < 0) return 0;
+    const double cost_s = row.operations[kind] * values[cost[kind]];
+    return row.half && half[kind] >= 0 ? cost_s * values[half[kind]] : cost_s;
+}
+
+double HostUnknowns::seconds(const HostRow& row, const double* values) const {
+    double all_s = 0;
+    for (std::size_t kind = 0; kind < host_kind_count; ++kind) all_s += seconds(row, kind, values);
+    return all_s;
+}
 
 HostRow host_row(const Measurement& measurement, Predictor& predictor, const ShapeBindings& bindings) {
     std::vector<LaunchCosts> launches;
@@ -128,7 +133,9 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
 
     LogFit fit({.starts = 1, .row_log_stddev = 0.06});
     const FrameworkModel& model = framework_model(framework);
-    const SharedUnknowns shared(model, rows);
+    const HostUnknowns shared(model, rows, {}, [&](const std::string& name, bool) {
+        return unknown(name, *host_parameter_spec(model, name));
+    });
     const std::size_t shared_block = fit.add_block(shared.block);
     const std::string call(second_scalar(model));
     std::map<std::string, std::size_t> host_blocks;
@@ -170,16 +177,36 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
               [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
 
     std::vector<double> errors;
-    for (const HostRow& row : rows) {
-        std::vector<double> values, scalars;
-        for (const Unknown& u : fit.block(shared_block)) values.push_back(u.value);
-        for (const Unknown& u : fit.block(host_blocks.at(row.host))) scalars.push_back(u.value);
-        const double* const blocks[] = {values.data(), scalars.data()};
-        errors.push_back(std::abs(Latency{&row, &shared}(blocks) / row.measured_s - 1));
-    }
+    for (std::size_t i = 0; i < rows.size(); ++i) errors.push_back(std::abs(std::expm1(fit.log_error(i))));
     for (const double e : errors) result.mean_error += e / static_cast<double>(errors.size());
     result.median_error = upper_median(errors);
     result.p90_error = quantile(errors, 0.9);
+    return result;
+}
+
+double serving_s(const ServingRow& row, const FrameworkProfile& profile) {
+    return seconds(row, host_parameter(profile, per_pass), host_parameter(profile, per_sequence));
+}
+
+ServingFit fit_serving(const std::string& framework, std::span<const ServingRow> rows, const std::string& source) {
+    const FrameworkModel& model = framework_model(framework);
+    LogFit fit({});
+    const std::size_t host = fit.add_block({unknown(per_pass, *host_parameter_spec(model, per_pass)),
+                                            unknown(per_sequence, *host_parameter_spec(model, per_sequence))});
+    for (const ServingRow& row : rows) {
+        fit.add_row([row](double const* const* values) { return seconds(row, values[0][0], values[0][1]); },
+                    row.measured_s, {host});
+    }
+    ServingFit result;
+    result.converged = fit.solve().converged;
+    result.profile = {.framework = framework, .version = "2024", .host = "reference"};
+    for (const Unknown& u : fit.block(host)) {
+        result.profile.parameters.push_back({u.name, u.value, u.relative_stddev, "fitted: " + source});
+    }
+    for (const ServingRow& row : rows) {
+        result.mean_error +=
+            std::abs(serving_s(row, result.profile) / row.measured_s - 1) / static_cast<double>(rows.size());
+    }
     return result;
 }
 

@@ -2,14 +2,17 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "calibration/fit/log_fit.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 
 namespace ftax::fit {
 
@@ -26,6 +29,20 @@ struct HostRow {
     double device_s = 0;
     std::array<double, factor_count> class_s{};  ///< device_s by class of kernels (Factor)
     double measured_s = 0;
+};
+
+/// The costs of the host's operations as unknowns: one for each kind that the rows count, and a factor of half
+/// precision where the framework has one.
+struct HostUnknowns {
+    LogFit::Block block;
+    std::array<int, host_kind_count> cost{}, half{};  ///< place in the block, −1 where there is none
+
+    /// Appends to `start` what `declared` returns for the names of parameters.
+    HostUnknowns(const FrameworkModel& framework, std::span<const HostRow> rows, LogFit::Block start,
+                 const std::function<Unknown(const std::string& name, bool is_half)>& declared);
+    /// Host time of the operations of one kind, and of all, on the host whose scale is 1.
+    [[nodiscard]] double seconds(const HostRow& row, std::size_t kind, const double* values) const;
+    [[nodiscard]] double seconds(const HostRow& row, const double* values) const;
 };
 
 /// Predicts a measured row and counts the host's work in it. Throws what predict() throws.
@@ -65,5 +82,29 @@ struct FrameworkFit {
 /// Throws Error{usage} when there is no row.
 [[nodiscard]] FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                                          std::span<const HostRow> rows);
+
+/// A measured run of a language model under a framework that serves it: its time is `fixed_s` and, in sequence with it,
+/// what the host does once per pass and once per pass and sequence.
+struct ServingRow {
+    double fixed_s = 0;
+    double passes = 0;
+    double sequences = 0;  ///< over all passes
+    double measured_s = 0;
+};
+
+/// What the host of one framework costs, with the rows' errors.
+struct ServingFit {
+    FrameworkProfile profile;  ///< host.forward, host.sequence; no noise yet
+    double mean_error = 0;     ///< in the fit
+    bool converged = false;
+};
+
+/// Estimates host.forward and host.sequence of a framework, around their priors: rows of one card cannot tell a step's
+/// host time from bandwidth that its kernels lose. `source` names the rows.
+[[nodiscard]] ServingFit fit_serving(const std::string& framework, std::span<const ServingRow> rows,
+                                     const std::string& source);
+
+/// The time of a row with the costs of a profile.
+[[nodiscard]] double serving_s(const ServingRow& row, const FrameworkProfile& profile);
 
 }  // namespace ftax::fit

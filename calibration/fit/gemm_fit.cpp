@@ -1,11 +1,8 @@
-#include "calibration/fit/gemm_fit.hpp"
-
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/operator_model.hpp"
@@ -114,9 +111,7 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
                   .held = options.held};
     fit.shared = {{"operator.power_control_time_s", 1e-3, 1e-5, 1e-1, 1.0},
                   {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
-    for (Unknown& u : declared<kernels::GemmParameters>(ParameterScope::shared)) {
-        fit.shared.push_back(std::move(u));
-    }
+    for (Unknown& u : declared<kernels::GemmParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
     fit.architecture = declared<kernels::GemmParameters>(ParameterScope::architecture);
     fit.device = declared_device;
     fit.host = {{"operator.dispatch_s.linear", 58e-6, 5e-6, 3e-4, 0.5},

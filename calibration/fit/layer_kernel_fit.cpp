@@ -1,8 +1,7 @@
-#include "calibration/fit/layer_kernel_fit.hpp"
-
 #include <map>
 #include <utility>
 
+#include "calibration/fit/generation_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "predictors/operator_model.hpp"

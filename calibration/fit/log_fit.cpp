@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <random>
-#include <utility>
 
 namespace ftax::fit {
 namespace {
@@ -129,6 +128,17 @@ class LogFit::Residual final : public ceres::CostFunction {
 std::size_t LogFit::add_block(Block block) {
     blocks_.push_back(std::move(block));
     return blocks_.size() - 1;
+}
+
+double LogFit::log_error(std::size_t row) const {
+    std::vector<std::vector<double>> values;
+    std::vector<const double*> pointers;
+    for (const std::size_t b : rows_[row].blocks) {
+        auto& of_block = values.emplace_back();
+        for (const Unknown& u : blocks_[b]) of_block.push_back(u.value);
+        pointers.push_back(of_block.data());
+    }
+    return std::log(rows_[row].model(pointers.data())) - rows_[row].log_measured;
 }
 
 FitSummary LogFit::solve() {

@@ -7,11 +7,25 @@
 #include <utility>
 #include <vector>
 
-#include "calibration/fit/fit_options.hpp"
 #include "ftax/parameter.hpp"
 
 /// Least squares over positive unknowns in log space, with a robust loss, bounds, priors and several starts.
 namespace ftax::fit {
+
+// How a fit in log space (log_fit.hpp) runs and how it went: all that a header needs to know of it, without Ceres.
+
+struct FitOptions {
+    int starts = 3;               ///< the first from the priors' centres, the others scattered within the priors
+    int iterations = 60;          ///< per start
+    double row_log_stddev = 0.1;  ///< residual of one row that counts as usual; beyond it the loss grows linearly
+    unsigned seed = 1;            ///< for the scattered starts
+};
+
+struct FitSummary {
+    bool converged = false;
+    double cost = 0;            ///< at the best start
+    std::vector<double> costs;  ///< per start; equal costs suggest a global minimum
+};
 
 /// One positive unknown. `value` starts as the centre of its prior.
 struct Unknown {
@@ -54,6 +68,9 @@ class LogFit {
     }
 
     explicit LogFit(FitOptions options) : options_(options) {}
+
+    /// log(predicted / measured) of the row that was added as number `row`, with the values that the blocks have now.
+    [[nodiscard]] double log_error(std::size_t row) const;
 
     /// Solves from every start, keeps the best and estimates the standard deviations.
     FitSummary solve();

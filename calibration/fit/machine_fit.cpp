@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/model_fit.hpp"
+#include "calibration/fit/operator_profile.hpp"
 #include "ftax/error.hpp"
 #include "predictors/host/host_costs.hpp"
 
@@ -67,28 +67,7 @@ struct DeviceTime {
             value = place == held_at_start ? unknowns->held[next] : blocks[0][place];
             ++next;
         });
-        auto total = sum_time(row->kernels, KernelModels(*device, parameters));
-        total.seconds += row->gaps_s;
-        return kernels::within_power(total);
-    }
-};
-
-/// Host time of one row as a function of the scale and the costs.
-struct HostTime {
-    const HostRow* row;
-    const std::array<int, host_kind_count>* cost;
-    const std::array<int, host_kind_count>* half;
-    double blas_call_s;
-
-    double operator()(double const* const* blocks) const {
-        double operations_s = 0;
-        for (std::size_t kind = 0; kind < host_kind_count; ++kind) {
-            if (row->operations[kind] == 0) continue;
-            double cost_s = row->operations[kind] * blocks[0][(*cost)[kind]];
-            if (row->half && (*half)[kind] != held_at_start) cost_s *= blocks[0][(*half)[kind]];
-            operations_s += cost_s;
-        }
-        return blocks[0][0] * operations_s + row->calls * blas_call_s;
+        return device_seconds(*row, KernelModels(*device, parameters));
     }
 };
 
@@ -181,16 +160,9 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
     const std::string source = source_of(used.size(), "device times", fit.left_out);
     for (const Unknown& u : solved.block) {
         if (is_unseen(u)) continue;
-        std::erase_if(fit.profile.parameters, [&](const ScopedParameter& p) {
-            return p.parameter.name == u.name && p.scope == ParameterScope::device && p.key == device.slug;
-        });
-        fit.profile.parameters.push_back(
-            {{u.name, u.value, u.relative_stddev, source}, ParameterScope::device, device.slug});
+        const ScopedParameter fitted{{u.name, u.value, u.relative_stddev, source}, ParameterScope::device, device.slug};
+        replace_parameters(fit.profile, {&fitted, 1});
     }
-    std::sort(fit.profile.parameters.begin(), fit.profile.parameters.end(),
-              [](const ScopedParameter& a, const ScopedParameter& b) {
-                  return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
-              });
     std::vector<std::string>& fitted_on = fit.profile.fitted_on;
     if (std::find(fitted_on.begin(), fitted_on.end(), device.slug) == fitted_on.end()) fitted_on.push_back(device.slug);
     std::sort(fitted_on.begin(), fitted_on.end());
@@ -229,28 +201,21 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
         return u;
     };
     // The scale goes where the machine is; what its kinds differ in beyond that, the rows must show.
-    LogFit::Block block{with_value("host.scale", 1.5)};
-    std::array<int, host_kind_count> cost{}, half{};
-    for (std::size_t kind = 0; kind < host_kind_count; ++kind) {
-        cost[kind] = half[kind] = held_at_start;
-        const auto counts = [&](bool only_half) {
-            return std::any_of(used.begin(), used.end(),
-                               [&](const HostRow* r) { return r->operations[kind] > 0 && (r->half || !only_half); });
-        };
-        if (!counts(false)) continue;
-        const std::string name(name_of(static_cast<HostKind>(kind)));
-        cost[kind] = static_cast<int>(block.size());
-        block.push_back(with_value("host." + name, 0.5));
-        if (!counts(true) || !host_parameter_spec(framework, "half." + name)) continue;
-        half[kind] = static_cast<int>(block.size());
-        block.push_back(with_value("half." + name, 0.15));
-    }
+    std::vector<HostRow> counted;
+    for (const HostRow* row : used) counted.push_back(*row);
+    const HostUnknowns unknowns(
+        framework, counted, {with_value("host.scale", 1.5)},
+        [&](const std::string& name, bool is_half) { return with_value(name, is_half ? 0.15 : 0.5); });
     const double blas_call_s = host_parameter(start, "host.blas_call");
-    const auto model = [&](const HostRow& row) { return HostTime{&row, &cost, &half, blas_call_s}; };
+    const auto model = [&](const HostRow& row) {
+        return [&row, &unknowns, blas_call_s](double const* const* blocks) {
+            return blocks[0][0] * unknowns.seconds(row, blocks[0]) + row.calls * blas_call_s;
+        };
+    };
     const auto measured = [](const HostRow& row) { return row.measured_s; };
-    const Solved solved = solve(used, block, options, model, measured);
+    const Solved solved = solve(used, unknowns.block, options, model, measured);
     Errors errors = errors_of(
-        used, solved, block, options, [](const HostRow& row) { return row.model; }, model, measured);
+        used, solved, unknowns.block, options, [](const HostRow& row) { return row.model; }, model, measured);
 
     HostFit fit{start, solved.summary, std::move(errors.in_fit), errors.left_out};
     fit.profile.version = "measured";

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "calibration/fit/fit_options.hpp"
-#include "calibration/fit/fit_report.hpp"
 #include "calibration/fit/framework_fit.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/lowering/kernel_list.hpp"

@@ -1,12 +1,10 @@
-#include "calibration/fit/memory_fit.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <utility>
 #include <variant>
 #include <vector>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/memory_bound.hpp"
 #include "predictors/operator_model.hpp"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
-#include <string>
-#include <tuple>
 #include <utility>
 
-#include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/operator_profile.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -135,11 +133,8 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
 
     fitted = start;
     const auto write = [&](const Unknown& u, const PlacedBlock& block, const std::string& key, std::string source) {
-        std::erase_if(fitted.parameters, [&](const ScopedParameter& p) {
-            return p.parameter.name == u.name && p.scope == block.scope && p.key == key;
-        });
-        fitted.parameters.push_back({{u.name, u.value, u.relative_stddev, std::move(source)}, block.scope, key});
-        report.parameters.push_back(fitted.parameters.back());
+        report.parameters.push_back({{u.name, u.value, u.relative_stddev, std::move(source)}, block.scope, key});
+        replace_parameters(fitted, {&report.parameters.back(), 1});
     };
     for (const auto& [id, block] : placed) {
         for (const Unknown& u : fit.block(block.index)) {
@@ -158,15 +153,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
                 write(u, block, key, "expected: its rows hold no more of it");
         }
     }
-    std::set<std::string> devices(start.fitted_on.begin(), start.fitted_on.end());
-    for (const ScopedParameter& p : fitted.parameters) {
-        if (p.scope == ParameterScope::device) devices.insert(p.key);
-    }
-    fitted.fitted_on.assign(devices.begin(), devices.end());
-    std::sort(fitted.parameters.begin(), fitted.parameters.end(),
-              [](const ScopedParameter& a, const ScopedParameter& b) {
-                  return std::tie(a.parameter.name, a.scope, a.key) < std::tie(b.parameter.name, b.scope, b.key);
-              });
+    add_fitted_devices(fitted);
 
     std::map<std::string, std::vector<double>> errors;
     for (const ModelRow& row : rows) {
@@ -174,11 +161,7 @@ FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& st
         const double predicted = device_seconds(row, KernelModels(*row.device, kernel_parameters(profile)));
         errors[row.group].push_back(std::log(predicted / row.latency_s));
     }
-    Fold in_fit{.name = "in-fit"};
-    for (auto& [group, values] : errors) in_fit.groups.push_back(summarize(group, std::move(values)));
-    for (const ErrorSummary& group : in_fit.groups)
-        in_fit.mean += group.mean / static_cast<double>(in_fit.groups.size());
-    report.folds.push_back(std::move(in_fit));
+    report.folds.push_back(fold_of("in-fit", std::move(errors)));
     return report;
 }
 

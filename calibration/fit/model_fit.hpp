@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "calibration/fit/fit_options.hpp"
-#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "ftax/device.hpp"
 #include "predictors/lowering/kernel_list.hpp"
 #include "src/io/profile_file.hpp"
@@ -24,7 +24,8 @@ struct ModelRow {
 };
 
 /// Returns the device time of a row: its kernels and the gaps between them, within the power limit.
-[[nodiscard]] inline double device_seconds(const ModelRow& row, const KernelModels& models) {
+template <class Row>
+[[nodiscard]] double device_seconds(const Row& row, const KernelModels& models) {
     auto total = sum_time(row.kernels, models);
     total.seconds += row.gaps_s;
     return kernels::within_power(total);

@@ -1,7 +1,6 @@
 #include "calibration/fit/operator_fit.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "calibration/fit/operator_profile.hpp"
 #include "predictors/host/operator_host.hpp"

@@ -30,16 +30,20 @@ std::vector<ScopedParameter> merged(std::span<const FitReport> reports,
 
 DeviceProfileFile operator_profile(std::span<const FitReport> reports, std::string version) {
     DeviceProfileFile profile{std::move(version), {}, {}, merged(reports, &FitReport::parameters)};
-    std::set<std::string> devices;
-    for (const ScopedParameter& p : profile.parameters) {
-        if (p.scope == ParameterScope::device) devices.insert(p.key);
-    }
-    profile.fitted_on.assign(devices.begin(), devices.end());
+    add_fitted_devices(profile);
     return profile;
 }
 
 HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework, std::string version) {
     return {std::move(framework), std::move(version), merged(reports, &FitReport::nuisance)};
+}
+
+void add_fitted_devices(DeviceProfileFile& profile) {
+    std::set<std::string> devices(profile.fitted_on.begin(), profile.fitted_on.end());
+    for (const ScopedParameter& p : profile.parameters) {
+        if (p.scope == ParameterScope::device) devices.insert(p.key);
+    }
+    profile.fitted_on.assign(devices.begin(), devices.end());
 }
 
 void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted) {

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "calibration/fit/fit_report.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "src/io/profile_file.hpp"
 
 namespace ftax::fit {
@@ -14,6 +14,9 @@ namespace ftax::fit {
 [[nodiscard]] DeviceProfileFile operator_profile(std::span<const FitReport> reports, std::string version);
 [[nodiscard]] HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework,
                                            std::string version);
+
+/// Names the devices that have parameters of their own among those that the profile was fitted on.
+void add_fitted_devices(DeviceProfileFile& profile);
 
 /// Writes fitted parameters into a profile, in the place of those of the same name and scope.
 void replace_parameters(DeviceProfileFile& profile, std::span<const ScopedParameter> fitted);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "predictors/kernels/sustained.hpp"
+#include "src/core/statistics.hpp"
 #include "src/io/architecture_file.hpp"
 
 namespace ftax::fit {
@@ -250,6 +251,19 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
 }
 
 }  // namespace
+
+ErrorSummary summarize(std::string group, std::vector<double> log_errors) {
+    ErrorSummary summary{.group = std::move(group), .rows = log_errors.size()};
+    if (log_errors.empty()) return summary;
+    summary.bias = upper_median(log_errors);
+    std::vector<double> errors;
+    for (const double e : log_errors) errors.push_back(std::abs(std::expm1(e)));
+    std::sort(errors.begin(), errors.end());
+    for (const double e : errors) summary.mean += e / static_cast<double>(errors.size());
+    summary.median = upper_median(errors);
+    summary.p90 = errors[errors.size() * 9 / 10];
+    return summary;
+}
 
 LogFit::Block declared_sustained(const DeviceSpec& device, std::vector<std::string_view> free) {
     LogFit::Block block;

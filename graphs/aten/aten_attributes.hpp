@@ -23,28 +23,19 @@ struct Context {
     [[nodiscard]] std::size_t input_rank() const;  ///< fails when the call reads no tensor
 };
 
-using Reader = void (*)(const Context&);
+using ReaderFunction = void(const Context&);
+using Reader = ReaderFunction*;
 
-void no_attributes(const Context& c);
-void read_conv(const Context& c);
-void read_pool(const Context& c);
-void read_dim(const Context& c);         ///< the last dimension where none is named
-void read_first_dim(const Context& c);   ///< the first dimension where none is named
-void read_joined_dim(const Context& c);  ///< of a concatenation
-void read_new_dim(const Context& c);     ///< of a result with one dimension more
-void read_squeezed(const Context& c);
-void read_slice(const Context& c);
-void read_select(const Context& c);
-void read_roll(const Context& c);
-void read_normalized(const Context& c);  ///< from which dimension on a layer norm runs
-void read_groups(const Context& c);
-void read_training(const Context& c);  ///< a batch norm that computes its statistics
-void read_reduce(const Context& c);
-void read_permute(const Context& c);
-void read_transpose(const Context& c);
-void read_matrix_transpose(const Context& c);
-void read_causal(const Context& c);
-void read_recurrent(const Context& c);
-void read_experts(const Context& c);  ///< of a product of groups of rows, each with weights of its own
+ReaderFunction no_attributes, read_conv, read_pool;
+ReaderFunction read_dim;         ///< the last dimension where none is named
+ReaderFunction read_first_dim;   ///< the first dimension where none is named
+ReaderFunction read_joined_dim;  ///< of a concatenation
+ReaderFunction read_new_dim;     ///< of a result with one dimension more
+ReaderFunction read_squeezed, read_slice, read_select, read_roll;
+ReaderFunction read_normalized;  ///< from which dimension on a layer norm runs
+ReaderFunction read_training;  ///< a batch norm that computes its statistics
+ReaderFunction read_groups, read_reduce, read_permute, read_transpose, read_matrix_transpose, read_causal,
+    read_recurrent;
+ReaderFunction read_experts;  ///< of a product of groups of rows, each with weights of its own
 
 }  // namespace ftax::aten_attributes

@@ -6,6 +6,7 @@
 
 #include "graphs/aten/aten_decompositions.hpp"
 #include "graphs/aten/aten_table.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 namespace {
@@ -20,11 +21,7 @@ std::vector<TensorId> operands(const AtenCall& call, const AtenRow* row) {
         }
         return result;
     }
-    for (std::string_view rest = row->operands; !rest.empty();) {
-        const std::size_t space = rest.find(' ');
-        result.push_back(call.tensor(rest.substr(0, space)));
-        rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
-    }
+    for (const std::string_view name : words_of(row->operands)) result.push_back(call.tensor(name));
     while (!result.empty() && result.back() == no_tensor) result.pop_back();
     return result;
 }
@@ -66,26 +63,12 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
 
 /// Later stages index the operands of these kinds without looking.
 void check_operands(const AtenCall& call, OpKind kind, const std::vector<TensorId>& inputs) {
-    std::size_t needed = 0;
-    switch (kind) {
-        case OpKind::conv:
-        case OpKind::conv_transpose:
-        case OpKind::linear:
-        case OpKind::matmul:
-        case OpKind::embedding:
-            needed = 2;
-            break;
-        case OpKind::attention:
-            needed = 3;
-            break;
-        case OpKind::fill:
-        case OpKind::shape:
-        case OpKind::control:
-        case OpKind::custom:
-            break;
-        default:
-            needed = 1;
-    }
+    using enum OpKind;
+    const auto is = [&](auto... kinds) { return ((kind == kinds) || ...); };
+    const std::size_t needed = is(attention)                                         ? 3
+                               : is(conv, conv_transpose, linear, matmul, embedding) ? 2
+                               : is(fill, shape, control, custom)                    ? 0
+                                                                                     : 1;
     const auto present = std::find(inputs.begin(), inputs.end(), no_tensor) - inputs.begin();
     if (static_cast<std::size_t>(present) < needed)
         call.fail(fmt::format("needs {} input tensors, has {}", needed, present));

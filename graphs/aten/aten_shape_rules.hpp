@@ -54,96 +54,28 @@ class Call {
 /// Element type that scalars and tensors of the given types promote to.
 [[nodiscard]] DType promoted(const Call& c);
 
-using Rule = Outputs (*)(const Call&);
+using Inference = Outputs(const Call&);
+using Rule = Inference*;
 
 // aten_shapes_elementwise.cpp
-Outputs same(const Call& c);          ///< like the first tensor
-Outputs same_boolean(const Call& c);  ///< likewise, booleans
-Outputs same_cast(const Call& c);     ///< likewise, of the type that `dtype` names
-Outputs same_float(const Call& c);    ///< likewise, integers become f32
-Outputs pointwise(const Call& c);
-Outputs division(const Call& c);
-Outputs comparison(const Call& c);
-Outputs where(const Call& c);
-Outputs convert(const Call& c);
-Outputs convert_like(const Call& c);
-Outputs fill(const Call& c);
-Outputs fill_float(const Call& c);
-Outputs arange(const Call& c);
-Outputs eye(const Call& c);
-Outputs reduce(const Call& c);
-Outputs arg_reduce(const Call& c);
-Outputs any_reduce(const Call& c);
-Outputs extremum(const Call& c);
-Outputs moments(const Call& c);
-Outputs sort(const Call& c);
-Outputs histogram(const Call& c);
-Outputs topk(const Call& c);
-Outputs polar(const Call& c);
-Outputs outer(const Call& c);
-Outputs halved(const Call& c);  ///< of the two halves along a dimension one gates the other
+Inference same;          ///< like the first tensor
+Inference same_boolean;  ///< likewise, booleans
+Inference same_cast;     ///< likewise, of the type that `dtype` names
+Inference same_float;    ///< likewise, integers become f32
+Inference pointwise, division, comparison, where, convert, convert_like, fill, fill_float, arange, eye, reduce,
+    arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar, outer;
+Inference halved;  ///< of the two halves along a dimension one gates the other
 
 // aten_shapes_layers.cpp
-Outputs conv(const Call& c);
-Outputs conv_transpose(const Call& c);
-Outputs linear(const Call& c);
-Outputs matmul(const Call& c);
-Outputs grouped_matmul(const Call& c);
-Outputs matmul_added(const Call& c);
-Outputs einsum(const Call& c);
-Outputs attention(const Call& c);
-Outputs same_with_weights(const Call& c);  ///< like the first tensor; weights of the attention, which nobody asks for
-Outputs recurrent(const Call& c);
-Outputs recurrent_cell(const Call& c);
-Outputs integer_matmul(const Call& c);
-Outputs tensordot(const Call& c);
-Outputs differences(const Call& c);
-Outputs normalized(const Call& c);
-Outputs pool(const Call& c);
-Outputs pool_with_indices(const Call& c);
-Outputs adaptive_pool(const Call& c);
-Outputs resize(const Call& c);
-Outputs grid_sample(const Call& c);
-Outputs fft(const Call& c);
-Outputs unfold_windows(const Call& c);
-Outputs pairwise_distance(const Call& c);
+Inference conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention;
+Inference same_with_weights;  ///< like the first tensor; weights of the attention, which nobody asks for
+Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, normalized, pool, pool_with_indices,
+    adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance;
 
 // aten_shapes_movement.cpp
-Outputs view(const Call& c);
-Outputs view_like(const Call& c);
-Outputs flatten(const Call& c);
-Outputs unflatten(const Call& c);
-Outputs squeeze(const Call& c);
-Outputs unsqueeze(const Call& c);
-Outputs permute(const Call& c);
-Outputs transpose(const Call& c);
-Outputs matrix_transpose(const Call& c);
-Outputs movedim(const Call& c);
-Outputs expand(const Call& c);
-Outputs broadcast_tensors(const Call& c);
-Outputs meshgrid(const Call& c);
-Outputs select(const Call& c);
-Outputs slice(const Call& c);
-Outputs narrow(const Call& c);
-Outputs unfold(const Call& c);
-Outputs diagonal(const Call& c);
-Outputs chunk(const Call& c);
-Outputs split(const Call& c);
-Outputs tensor_split(const Call& c);
-Outputs unbind(const Call& c);
-Outputs concat(const Call& c);
-Outputs stack(const Call& c);
-Outputs pad(const Call& c);
-Outputs repeat(const Call& c);
-Outputs repeat_interleave(const Call& c);
-Outputs pixel_shuffle(const Call& c);
-Outputs pixel_unshuffle(const Call& c);
-Outputs embedding(const Call& c);
-Outputs gather(const Call& c);
-Outputs index(const Call& c);
-Outputs index_select(const Call& c);
-Outputs one_hot(const Call& c);
-Outputs real_view(const Call& c);
-Outputs complex_view(const Call& c);
+Inference view, view_like, flatten, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, movedim,
+    expand, broadcast_tensors, meshgrid, select, slice, narrow, unfold, diagonal, chunk, split, tensor_split, unbind,
+    concat, stack, pad, repeat, repeat_interleave, pixel_shuffle, pixel_unshuffle, embedding, gather, index,
+    index_select, one_hot, real_view, complex_view;
 
 }  // namespace ftax::aten_shapes

@@ -7,15 +7,9 @@ namespace {
 
 /// Groups of torch's promotion, in order. Source: c10/core/ScalarType.h, promoteTypes.
 int category(DType type) {
-    switch (type) {
-        case DType::boolean:
-            return 0;
-        case DType::c64:
-        case DType::c128:
-            return 3;
-        default:
-            return is_float(type) ? 2 : 1;
-    }
+    if (type == DType::boolean) return 0;
+    if (type == DType::c64 || type == DType::c128) return 3;
+    return is_float(type) ? 2 : 1;
 }
 
 DType wider(DType a, DType b) {

@@ -6,9 +6,9 @@
 
 namespace ftax {
 
-/// Maps one ATen operator, in-place variants included, to a canonical one.
+/// Maps ATen operators, in-place variants included, to a canonical one.
 struct AtenRow {
-    std::string_view name;  ///< without the `_` of the in-place variant
+    std::string_view name;  ///< without the `_` of the in-place variant; several in the table, separated by spaces
     OpKind kind;
     std::string_view function = {};  ///< attribute "function"; own_name stands for the operator's own
     aten_attributes::Reader attributes = aten_attributes::no_attributes;

@@ -1,5 +1,4 @@
 #include <string>
-#include <utility>
 
 #include "graphs/config/activations.hpp"
 #include "graphs/config/transformer.hpp"
@@ -64,16 +63,10 @@ TensorId Transformer::route(TensorId tokens) {
     const auto normalize = [&](TensorId x) {
         return experts.normalized ? net_.map("div", {x, net_.reduce("sum", x, 1, true)}) : x;
     };
-    switch (config_.structure.routing) {
-        case Routing::softmax_first:
-            return normalize(net_.best(net_.softmax(scores), experts.per_token));
-        case Routing::best_first:
-            return net_.softmax(net_.best(scores, experts.per_token));
-        case Routing::sigmoid:
-            return net_.map("sigmoid", {net_.best(scores, experts.per_token)});
-        case Routing::grouped:
-            break;
-    }
+    const Routing routing = config_.structure.routing;
+    if (routing == Routing::softmax_first) return normalize(net_.best(net_.softmax(scores), experts.per_token));
+    if (routing == Routing::best_first) return net_.softmax(net_.best(scores, experts.per_token));
+    if (routing == Routing::sigmoid) return net_.map("sigmoid", {net_.best(scores, experts.per_token)});
     scores = net_.map("sigmoid", {scores});
     TensorId choice =
         net_.map("add", {scores, net_.parameter("e_score_correction_bias", {net_.number(experts.count)})});

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -146,17 +145,9 @@ Graph build(const JsonField& document, const Family& family, const std::string& 
     TransformerConfig transformer = read_transformer(document, family);
     transformer.cache = options.cache;
     if (options.tensor_parallel > 1) cut_for_cards(document, transformer, options.tensor_parallel);
-    switch (family.form) {
-        case Form::encoder:
-            return build_encoder(name, transformer);
-        case Form::vision:
-            return build_vision(name, document, transformer);
-        case Form::speech:
-            return build_speech(name, document, transformer);
-        case Form::decoder:
-        case Form::text_and_vision:
-            break;
-    }
+    if (family.form == Form::encoder) return build_encoder(name, transformer);
+    if (family.form == Form::vision) return build_vision(name, document, transformer);
+    if (family.form == Form::speech) return build_speech(name, document, transformer);
     return build_decoder(name, transformer);
 }
 

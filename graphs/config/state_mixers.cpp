@@ -229,24 +229,11 @@ TensorId Transformer::mix(std::size_t index, TensorId x) {
         return net_.map("add", {attended, sum_over_cards(mamba2(index, x))});
     }
     const Network::Module module(net_, "mixer", config_.title + "Mixer");
-    TensorId mixed = no_tensor;
-    switch (mixer) {
-        case Mixer::mamba:
-            mixed = mamba(index, x);
-            break;
-        case Mixer::mamba2:
-            mixed = mamba2(index, x);
-            break;
-        case Mixer::conv:
-            mixed = gated_convolution(index, x);
-            break;
-        case Mixer::lightning:
-            mixed = lightning(index, x);
-            break;
-        default:
-            mixed = delta(index, x);
-            break;
-    }
+    const TensorId mixed = mixer == Mixer::mamba       ? mamba(index, x)
+                           : mixer == Mixer::mamba2    ? mamba2(index, x)
+                           : mixer == Mixer::conv      ? gated_convolution(index, x)
+                           : mixer == Mixer::lightning ? lightning(index, x)
+                                                       : delta(index, x);
     return sum_over_cards(mixed);
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace ftax::config {
 
 Transformer::Transformer(Network& network, const TransformerConfig& config, Expression length, Expression past)

@@ -46,6 +46,14 @@ Scalar element(const Node& n, std::size_t input, const Sizes& index, const Sizes
     return at < scalars.size() ? scalars[at] : Scalar{};
 }
 
+/// The next multi-index in row-major order.
+void advance(Sizes& index, const Sizes& sizes) {
+    for (std::size_t d = sizes.size(); d-- > 0;) {
+        if (++index[d] < sizes[d]) break;
+        index[d] = 0;
+    }
+}
+
 /// Fills output `o` by asking `element` for each multi-index in row-major order.
 template <class Element>
 void fill(Node& n, std::size_t o, const Sizes& sizes, Element element) {
@@ -55,19 +63,26 @@ void fill(Node& n, std::size_t o, const Sizes& sizes, Element element) {
     Sizes index(sizes.size(), 0);
     for (std::int64_t i = 0; i < count; ++i) {
         result.push_back(element(index));
-        for (std::size_t d = sizes.size(); d-- > 0;) {
-            if (++index[d] < sizes[d]) break;
-            index[d] = 0;
-        }
+        advance(index, sizes);
     }
     n.outputs[o].value = std::move(result);
 }
 
-std::int64_t axis_attribute(const Node& n) {
+/// Fills the first output with elements of the first input: source(index, sizes of the input) says which.
+template <class Source>
+void rearrange(Node& n, Source source) {
+    const auto sizes = output_sizes(n, 0);
+    const auto input = sizes_of(n, n.dims(0));
+    if (!sizes || !input) return;
+    fill(n, 0, *sizes, [&](const Sizes& index) { return element(n, 0, source(index, *input), *input); });
+}
+
+template <class T>
+T attribute(const Node& n, std::string_view name) {
     for (const Attribute& attribute : n.op_attributes) {
-        if (attribute.name == "axis") return std::get<std::int64_t>(attribute.value);
+        if (attribute.name == name) return std::get<T>(attribute.value);
     }
-    return 0;
+    return {};
 }
 
 }  // namespace
@@ -104,27 +119,19 @@ void evaluate_copy(Node& n) {
 }
 
 void evaluate_transpose(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    const auto input = sizes_of(n, n.dims(0));
-    if (!sizes || !input) return;
     const auto& perm = std::get<Sizes>(n.op_attributes.front().value);
-    fill(n, 0, *sizes, [&](const Sizes& index) {
+    rearrange(n, [&](const Sizes& index, const Sizes&) {
         Sizes source(index.size());
         for (std::size_t d = 0; d < index.size(); ++d) source[static_cast<std::size_t>(perm[d])] = index[d];
-        return element(n, 0, source, *input);
+        return source;
     });
 }
 
 void evaluate_slice(Node& n) {
-    const auto sizes = output_sizes(n, 0);
     const auto input = sizes_of(n, n.dims(0));
-    if (!sizes || !input) return;
+    if (!input) return;
     const Sizes starts = n.opset < 10 ? n.integers("starts").value_or(Sizes{}) : n.integers_of(1).value_or(Sizes{});
-    Sizes axes, steps;
-    for (const Attribute& attribute : n.op_attributes) {
-        if (attribute.name == "axes") axes = std::get<Sizes>(attribute.value);
-        if (attribute.name == "step") steps = std::get<Sizes>(attribute.value);
-    }
+    const Sizes axes = attribute<Sizes>(n, "axes"), steps = attribute<Sizes>(n, "step");
     if (starts.size() != axes.size()) return;
     Sizes begin(input->size(), 0), step(input->size(), 1);
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -134,17 +141,16 @@ void evaluate_slice(Node& n) {
         const std::int64_t wrapped = starts[i] < 0 ? std::max(starts[i], -size) + size : starts[i];
         begin[d] = std::clamp<std::int64_t>(wrapped, 0, std::max<std::int64_t>(0, step[d] < 0 ? size - 1 : size));
     }
-    fill(n, 0, *sizes, [&](const Sizes& index) {
-        Sizes source = index;
-        for (std::size_t d = 0; d < source.size(); ++d) source[d] = begin[d] + index[d] * step[d];
-        return element(n, 0, source, *input);
+    rearrange(n, [&](Sizes index, const Sizes&) {
+        for (std::size_t d = 0; d < index.size(); ++d) index[d] = begin[d] + index[d] * step[d];
+        return index;
     });
 }
 
 void evaluate_concat(Node& n) {
     const auto sizes = output_sizes(n, 0);
     if (!sizes) return;
-    const auto axis = static_cast<std::size_t>(axis_attribute(n));
+    const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
     std::vector<Sizes> parts;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
         const auto part = sizes_of(n, n.dims(i));
@@ -166,20 +172,13 @@ void evaluate_concat(Node& n) {
 }
 
 void evaluate_expand(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    const auto input = sizes_of(n, n.dims(0));
-    if (!sizes || !input) return;
-    fill(n, 0, *sizes, [&](const Sizes& index) { return element(n, 0, index, *input); });
+    rearrange(n, [](const Sizes& index, const Sizes&) { return index; });
 }
 
 void evaluate_tile(Node& n) {
-    const auto sizes = output_sizes(n, 0);
-    const auto input = sizes_of(n, n.dims(0));
-    if (!sizes || !input) return;
-    fill(n, 0, *sizes, [&](const Sizes& index) {
-        Sizes source = index;
-        for (std::size_t d = 0; d < source.size(); ++d) source[d] %= (*input)[d];
-        return element(n, 0, source, *input);
+    rearrange(n, [](Sizes index, const Sizes& input) {
+        for (std::size_t d = 0; d < index.size(); ++d) index[d] %= input[d];
+        return index;
     });
 }
 
@@ -189,7 +188,7 @@ void evaluate_gather(Node& n) {
     const auto shape = sizes_of(n, n.dims(1));
     const auto indices = n.integers_of(1);
     if (!sizes || !data || !shape || !indices) return;
-    const auto axis = static_cast<std::size_t>(axis_attribute(n));
+    const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
     const std::int64_t size = (*data)[axis];
     for (const std::int64_t i : *indices) {
         if (i < -size || i >= size) return;
@@ -211,21 +210,14 @@ void evaluate_reduce(Node& n) {
     if (!input || !sizes || n.outputs[0].alias != no_tensor) return;
     const std::string_view step = n.function == "prod" ? "mul" : n.function == "sum" ? "add" : n.function;
     if (step != "mul" && step != "add" && step != "min" && step != "max") return;
-    Sizes axes;
-    for (const Attribute& attribute : n.op_attributes) {
-        if (attribute.name == "axes") axes = std::get<Sizes>(attribute.value);
-    }
     Sizes reduced = *input;  // the output's shape with keepdims
-    for (const std::int64_t axis : axes) reduced[static_cast<std::size_t>(axis)] = 1;
+    for (const std::int64_t axis : attribute<Sizes>(n, "axes")) reduced[static_cast<std::size_t>(axis)] = 1;
     std::vector<std::optional<Scalar>> sums(static_cast<std::size_t>(count_of(reduced)));
     Sizes index(input->size(), 0);
     for (const Scalar& scalar : *n.value(0)) {
         auto& sum = sums[position(index, reduced)];
         sum = sum ? n.math().apply(step, {*sum, scalar}, !is_float(n.dtype(0))) : scalar;
-        for (std::size_t d = index.size(); d-- > 0;) {
-            if (++index[d] < (*input)[d]) break;
-            index[d] = 0;
-        }
+        advance(index, *input);
     }
     Scalars result;
     for (const auto& sum : sums) result.push_back(sum.value_or(n.math().integer(step == "mul" ? 1 : 0)));
@@ -235,7 +227,7 @@ void evaluate_reduce(Node& n) {
 void evaluate_split(Node& n) {
     const auto input = sizes_of(n, n.dims(0));
     if (!input) return;
-    const auto axis = static_cast<std::size_t>(axis_attribute(n));
+    const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(n, "axis"));
     std::int64_t begin = 0;
     for (std::size_t o = 0; o < n.output_count(); ++o) {
         const auto sizes = output_sizes(n, o);
@@ -269,10 +261,7 @@ void evaluate_nonzero(Node& n) {
         const auto known = n.math().number(truth);
         if (!known) return;
         if (*known != 0) found.push_back(index);
-        for (std::size_t d = index.size(); d-- > 0;) {
-            if (++index[d] < (*input)[d]) break;
-            index[d] = 0;
-        }
+        advance(index, *input);
     }
     Scalars result;
     for (std::size_t d = 0; d < input->size(); ++d) {

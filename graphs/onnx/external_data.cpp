@@ -1,5 +1,3 @@
-#include "graphs/onnx/external_data.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {

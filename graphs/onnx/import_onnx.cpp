@@ -5,10 +5,8 @@
 #include <filesystem>
 
 #include "ftax/error.hpp"
-#include "graphs/onnx/exporter_traces.hpp"
 #include "graphs/onnx/importer.hpp"
 #include "graphs/onnx/module_paths.hpp"
-#include "graphs/onnx/shared_weights.hpp"
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/strides.hpp"
 

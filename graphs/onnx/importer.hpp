@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "graphs/onnx/function_calls.hpp"
 #include "graphs/onnx/node.hpp"
+#include "graphs/onnx/node_order.hpp"
 #include "graphs/onnx/symbols.hpp"
 
 namespace ftax::onnx_import {

@@ -1,6 +1,17 @@
 #include "graphs/onnx/module_paths.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ftax/error.hpp"
+#include "graphs/onnx/records.hpp"
+#include "src/core/rewriting/graph_edits.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -40,6 +51,180 @@ std::vector<std::string> paths_of_name(std::string_view name) {
         paths.push_back(path);
     }
     return paths;
+}
+
+/// Parameters keep their own names ("fc.weight"); "onnx::Conv_497" and "val_45" are copies that the exporter made.
+bool is_generated(std::string_view name) {
+    if (name.starts_with("onnx::") || name.find("Transpose") != std::string_view::npos) return true;
+    return name.starts_with("val_") && name.find_first_not_of("0123456789", 4) == std::string_view::npos;
+}
+
+/// Module that owns a parameter: "layer1.0.conv1.weight" → "layer1.0.conv1".
+std::string owner_of(const std::string& parameter) {
+    const std::size_t dot = parameter.rfind('.');
+    return dot == std::string::npos ? std::string{} : parameter.substr(0, dot);
+}
+
+class Restoration {
+  public:
+    Restoration(Graph& graph, const ModuleTypes& types) : graph_(graph), types_(types) {}
+
+    void run() {
+        std::vector<Op> ops;
+        ops.reserve(graph_.ops.size());
+        for (Op& op : graph_.ops) {
+            if (op.kind == OpKind::linear) restore_weight(op);
+            const bool folded = op.kind == OpKind::conv && is_folded(op);
+            if (!folded && is_bias_added(op)) op.inputs.resize(2);
+            ops.push_back(std::move(op));
+            if (folded) split_batch_norm(ops);
+        }
+        graph_.ops = std::move(ops);
+        assign_producers(graph_);
+    }
+
+    [[nodiscard]] std::size_t restored() const noexcept { return restored_; }
+
+  private:
+    [[nodiscard]] bool is_folded(const Op& op) const {
+        const std::string& weight = graph_.tensors[op.inputs[1]].name;
+        const bool biased = op.inputs.size() > 2 && op.inputs[2] != no_tensor;
+        // A weight norm is folded too, but leaves the convolution its own bias.
+        if (biased && weight.starts_with("onnx::Conv")) return is_generated(graph_.tensors[op.inputs[2]].name);
+        return is_batch_norm(op.module) && owner_of(weight) != op.module;
+    }
+
+    /// The dynamo exporter gives a convolution without bias one of zeros, beside the module's own weight.
+    [[nodiscard]] bool is_bias_added(const Op& op) const {
+        if (op.kind != OpKind::conv || op.inputs.size() != 3 || op.inputs[2] == no_tensor) return false;
+        const std::string& weight = graph_.tensors[op.inputs[1]].name;
+        return !op.module.empty() && owner_of(weight) == op.module && is_generated(graph_.tensors[op.inputs[2]].name);
+    }
+
+    [[nodiscard]] bool is_batch_norm(const std::string& module) const {
+        const auto type = types_.find(module);
+        return type != types_.end() && type->second.find("BatchNorm") != std::string::npos;
+    }
+
+    TensorId add_parameter(const std::string& name, DType dtype, Expression channels) {
+        Tensor tensor;
+        tensor.name = name;
+        tensor.dtype = dtype;
+        tensor.role = TensorRole::weight;
+        tensor.shape = {channels};
+        graph_.tensors.push_back(std::move(tensor));
+        return static_cast<TensorId>(graph_.tensors.size() - 1);
+    }
+
+    /// Splits the last operator into the convolution without bias and a batch norm that keeps its output.
+    void split_batch_norm(std::vector<Op>& ops) {
+        Op& conv = ops.back();
+        const TensorId result = conv.outputs[0];
+        const DType dtype = graph_.tensors[conv.inputs[1]].dtype;
+        const Expression channels = graph_.tensors[conv.inputs[1]].shape[0];
+        // The legacy exporter does not say what the batch norm was called.
+        const bool known = is_batch_norm(conv.module);
+        Op norm;
+        norm.kind = OpKind::batch_norm;
+        norm.source = "BatchNormalization";
+        norm.module = known ? conv.module : conv.module.empty() ? std::string{} : conv.module + ".batch_norm";
+        norm.name = conv.name + "/batch_norm";
+        if (known) conv.module = owner_of(graph_.tensors[conv.inputs[1]].name);
+        conv.inputs.resize(2);
+
+        Tensor between = graph_.tensors[result];
+        between.name += "/unnormalized";
+        graph_.tensors.push_back(std::move(between));
+        const auto middle = static_cast<TensorId>(graph_.tensors.size() - 1);
+        conv.outputs = {middle};
+        norm.inputs = {middle};
+        for (const std::string_view part : {"weight", "bias", "running_mean", "running_var"}) {
+            norm.inputs.push_back(add_parameter(fmt::format("{}.{}", norm.name, part), dtype, channels));
+        }
+        norm.outputs = {result};
+        norm.attributes = {{"axis", std::int64_t{1}}};
+        ops.push_back(std::move(norm));
+        ++restored_;
+    }
+
+    /// nn.Linear keeps [n, k]; the exporter transposed it into a copy of its own for MatMul.
+    void restore_weight(Op& op) {
+        Tensor& weight = graph_.tensors[op.inputs[1]];
+        if (op.integer("transposed_weight", 1) != 0 || !is_generated(weight.name) || weight.shape.size() != 2) return;
+        std::swap(weight.shape[0], weight.shape[1]);
+        op.attributes.clear();
+    }
+
+    Graph& graph_;
+    const ModuleTypes& types_;
+    std::size_t restored_ = 0;
+};
+
+constexpr std::uint32_t raw_data = 9;                         // of TensorProto
+constexpr std::int64_t largest_side = std::int64_t{1} << 28;  // of a matrix whose bytes are still counted in 64 bits
+constexpr std::size_t most_tables = 16;                       // a guess: tokens, positions, types; of text and speech
+
+/// A matrix of numbers in the file.
+class Matrix {
+  public:
+    Matrix(const TensorRecord& record, const std::string& directory)
+        : record_(record), directory_(directory), value_bytes_(bits_of(dtype_from_onnx(record.data_type)) / 8) {
+        if (record.external || record.message.size() != 1) return;
+        WireReader reader(record.message[0]);
+        for (Field field; reader.next(field);) {
+            if (field.number == raw_data && field.type == WireType::length_delimited) raw_ = field.bytes.data;
+        }
+    }
+
+    /// The bytes of one number; nullopt where they cannot be read.
+    [[nodiscard]] std::optional<std::string> at(std::int64_t row, std::int64_t column) const {
+        const std::int64_t offset = (row * record_.dims[1] + column) * value_bytes_;
+        if (record_.external) {
+            ExternalData value = *record_.external;
+            value.offset += static_cast<std::uint64_t>(offset);
+            value.length = static_cast<std::uint64_t>(value_bytes_);
+            try {
+                return read_external_data(value, directory_, value_bytes_);
+            } catch (const Error&) {
+                return std::nullopt;
+            }
+        }
+        if (static_cast<std::uint64_t>(offset + value_bytes_) > raw_.size()) return std::nullopt;
+        return std::string(raw_.substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(value_bytes_)));
+    }
+
+  private:
+    const TensorRecord& record_;
+    const std::string& directory_;
+    std::int64_t value_bytes_;
+    std::string_view raw_;
+};
+
+bool at_one_place(const TensorRecord& a, const TensorRecord& b) {
+    return a.external && b.external && a.external->location == b.external->location &&
+           a.external->offset == b.external->offset;
+}
+
+bool equal_values(const TensorRecord& embedding, const TensorRecord& head, const std::string& directory) {
+    const bool same = embedding.dims == head.dims;
+    const bool transposed = embedding.dims[0] == head.dims[1] && embedding.dims[1] == head.dims[0];
+    if (embedding.data_type != head.data_type || (!same && !transposed)) return false;
+    if (same && at_one_place(embedding, head)) return true;
+    const Matrix a(embedding, directory), b(head, directory);
+    constexpr std::int64_t samples = 64;
+    std::optional<std::string> first;
+    bool varied = false;  // what holds one number everywhere has not been trained and may equal anything
+    bool straight = same, turned = transposed;
+    for (std::int64_t i = 0; i < samples && (straight || turned); ++i) {
+        const std::int64_t row = i * (embedding.dims[0] - 1) / (samples - 1), column = (i * 37) % embedding.dims[1];
+        const auto value = a.at(row, column);
+        if (!value) return false;
+        if (!first) first = value;
+        varied = varied || *value != *first;
+        straight = straight && b.at(row, column) == value;
+        turned = turned && b.at(column, row) == value;
+    }
+    return varied && (straight || turned);
 }
 
 }  // namespace
@@ -88,6 +273,52 @@ void record_module_calls(Graph& graph, const ModuleTypes& types) {
     if (any)
         graph.module_calls.insert(graph.module_calls.begin(),
                                   {"", types.contains("") ? types.find("")->second : std::string{}});
+}
+
+bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types) {
+    if (kind == OpKind::attention) return last.name.find("scaled_dot_product_attention") != std::string::npos;
+    const auto type = types.find(last.module);
+    return type != types.end() && type->second == "torch.nn.modules.normalization.RMSNorm";
+}
+
+void restore_folded_layers(Graph& graph, const ModuleTypes& types) {
+    Restoration restoration(graph, types);
+    restoration.run();
+    if (restoration.restored() > 0) {
+        graph.warnings.push_back(fmt::format(
+            "{} batch normalisations that the exporter folded into convolutions are put back", restoration.restored()));
+    }
+}
+
+void share_embedding(Graph& graph, const GraphRecord& records, const std::string& directory) {
+    std::unordered_map<std::string_view, const TensorRecord*> matrices;
+    for (const TensorRecord& record : records.initializers) {
+        if (record.dims.size() != 2) continue;
+        const auto [least, most] = std::minmax(record.dims[0], record.dims[1]);
+        if (least > 0 && most <= largest_side) matrices.emplace(record.name, &record);
+    }
+    const auto record_of = [&](const Op& op, std::size_t input) -> const TensorRecord* {
+        if (op.inputs.size() <= input || op.inputs[input] == no_tensor) return nullptr;
+        const Tensor& tensor = graph.tensors[op.inputs[input]];
+        const auto found = matrices.find(tensor.name);
+        return tensor.role == TensorRole::weight && found != matrices.end() ? found->second : nullptr;
+    };
+    std::vector<std::pair<TensorId, const TensorRecord*>> tables;
+    for (const Op& op : graph.ops) {
+        if (op.kind != OpKind::embedding || tables.size() == most_tables) continue;
+        if (const TensorRecord* record = record_of(op, 0)) tables.emplace_back(op.inputs[0], record);
+    }
+    for (Op& op : graph.ops) {
+        const TensorRecord* head = op.kind == OpKind::linear ? record_of(op, 1) : nullptr;
+        if (head == nullptr) continue;
+        const auto table = std::find_if(tables.begin(), tables.end(), [&](const auto& t) {
+            return t.second != head && equal_values(*t.second, *head, directory);
+        });
+        if (table == tables.end()) continue;
+        graph.tensors[op.inputs[1]].shape = graph.tensors[table->first].shape;
+        op.inputs[1] = table->first;
+        std::erase_if(op.attributes, [](const Attribute& a) { return a.name == "transposed_weight"; });
+    }
 }
 
 }  // namespace ftax::onnx_import

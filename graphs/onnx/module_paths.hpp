@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -20,5 +19,21 @@ using ModuleTypes = std::map<std::string, std::string, std::less<>>;
 
 /// Lists the module calls of the forward pass from the paths of the operators in execution order.
 void record_module_calls(Graph& graph, const ModuleTypes& types);
+
+/// Whether PyTorch's exporter took apart the operator that ended with `last`: it names the end of attention after the
+/// call, and says which module's class an RMSNorm is of.
+[[nodiscard]] bool taken_apart(const Op& last, OpKind kind, const ModuleTypes& types);
+
+/// Undoes what PyTorch's exporters fold into weights and what eager PyTorch still runs: a batch normalisation folded
+/// into the convolution before it, the transposed copy of a linear layer's weight, a bias of zeros. They leave traces
+/// in names: the copies have generated ones ("onnx::Conv_497"), or the operator carries the module path of the batch
+/// norm.
+void restore_folded_layers(Graph& graph, const ModuleTypes& types);
+
+/// Makes one weight of an embedding and a head that hold the same values: exporters that fold constants write a shared
+/// weight twice, the head's transposed. External data at the same place are the same; else some values of both, spread
+/// over them, are compared. What cannot be read stays apart. `graph` is what became of `records` after the layers have
+/// been recognised; `directory` holds the model file.
+void share_embedding(Graph& graph, const GraphRecord& records, const std::string& directory);
 
 }  // namespace ftax::onnx_import

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ftax/error.hpp"
-#include "graphs/onnx/external_data.hpp"
+#include "graphs/onnx/records.hpp"
 #include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
@@ -145,6 +145,18 @@ std::optional<std::vector<std::int64_t>> Node::integers_of(std::size_t input) co
     return result;
 }
 
+Expression Node::only(std::size_t input) const {
+    const auto dims = expressions(input);
+    return dims && dims->size() == 1 ? dims->front() : unknown_dim;
+}
+
+std::optional<Dims> Node::target_shape(std::size_t input) const {
+    if (auto known = expressions(input)) return known;
+    const auto rank = ranked(input) && this->rank(input) == 1 ? math().constant_value(dims(input)[0]) : std::nullopt;
+    if (!rank || *rank < 0 || *rank > static_cast<std::int64_t>(max_rank)) return std::nullopt;
+    return Dims(static_cast<std::size_t>(*rank), unknown_dim);
+}
+
 std::optional<double> Node::scalar(std::size_t input) const {
     const Scalars* scalars = value(input);
     if (!scalars || scalars->size() != 1) return std::nullopt;
@@ -156,25 +168,16 @@ const AttributeRecord* Node::attribute(std::string_view key) const noexcept {
     return found == attributes.end() ? nullptr : &*found;
 }
 
-namespace {
-
-// AttributeProto.AttributeType. Files older than IR version 3 leave the type out.
-enum AttributeType : std::int64_t {
-    untyped = 0,
-    float_type = 1,
-    int_type = 2,
-    string_type = 3,
-    floats_type = 6,
-    ints_type = 7
-};
-
-}  // namespace
+/// Files older than IR version 3 leave the type (AttributeProto.AttributeType) out.
+const AttributeRecord* Node::typed(std::string_view key, std::int64_t type, std::string_view what) const {
+    const AttributeRecord* found = attribute(key);
+    if (found && found->type != type && found->type != 0) fail(fmt::format("attribute '{}' is not {}", key, what));
+    return found;
+}
 
 std::int64_t Node::integer(std::string_view key, std::int64_t fallback) const {
-    const AttributeRecord* found = attribute(key);
-    if (!found) return fallback;
-    if (found->type != int_type && found->type != untyped) fail(fmt::format("attribute '{}' is not an integer", key));
-    return found->integer;
+    const AttributeRecord* found = typed(key, 2, "an integer");
+    return found ? found->integer : fallback;
 }
 
 std::int64_t Node::required_integer(std::string_view key) const {
@@ -183,25 +186,26 @@ std::int64_t Node::required_integer(std::string_view key) const {
 }
 
 double Node::real(std::string_view key, double fallback) const {
-    const AttributeRecord* found = attribute(key);
-    if (!found) return fallback;
-    if (found->type != float_type && found->type != untyped) fail(fmt::format("attribute '{}' is not a float", key));
-    return static_cast<double>(found->real);
+    const AttributeRecord* found = typed(key, 1, "a float");
+    return found ? static_cast<double>(found->real) : fallback;
 }
 
 std::string_view Node::text(std::string_view key, std::string_view fallback) const {
-    const AttributeRecord* found = attribute(key);
-    if (!found) return fallback;
-    if (found->type != string_type && found->type != untyped) fail(fmt::format("attribute '{}' is not a string", key));
-    return found->text;
+    const AttributeRecord* found = typed(key, 3, "a string");
+    return found ? found->text : fallback;
 }
 
 std::optional<std::vector<std::int64_t>> Node::integers(std::string_view key) const {
-    const AttributeRecord* found = attribute(key);
-    if (!found) return std::nullopt;
-    if (found->type != ints_type && found->type != untyped)
-        fail(fmt::format("attribute '{}' is not a list of integers", key));
-    return found->integers;
+    const AttributeRecord* found = typed(key, 7, "a list of integers");
+    return found ? std::optional(found->integers) : std::nullopt;
+}
+
+std::optional<Dims> Node::constants(std::string_view key) const {
+    const auto values = integers(key);
+    if (!values) return std::nullopt;
+    Dims dims;
+    for (const std::int64_t value : *values) dims.push_back(math().constant(value));
+    return dims;
 }
 
 Node::List Node::list(std::string_view key, std::size_t input) const {

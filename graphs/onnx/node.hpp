@@ -95,6 +95,10 @@ class Node {
     [[nodiscard]] std::optional<Dims> expressions(std::size_t input) const;
     /// Elements as numbers, when all are constants.
     [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_of(std::size_t input) const;
+    /// The only element; unknown_dim where there are more or it is not known.
+    [[nodiscard]] Expression only(std::size_t input) const;
+    /// Elements as a shape; unknown dims where no more is known than how many there are.
+    [[nodiscard]] std::optional<Dims> target_shape(std::size_t input) const;
     [[nodiscard]] std::optional<double> scalar(std::size_t input) const;
 
     // attributes; throw Error{model} for one of the wrong type
@@ -104,6 +108,7 @@ class Node {
     [[nodiscard]] double real(std::string_view key, double fallback) const;
     [[nodiscard]] std::string_view text(std::string_view key, std::string_view fallback = {}) const;
     [[nodiscard]] std::optional<std::vector<std::int64_t>> integers(std::string_view key) const;
+    [[nodiscard]] std::optional<Dims> constants(std::string_view key) const;  ///< a list of integers
     /// A list that older opsets give as an attribute and newer ones as an input. Outer nullopt: given but not known.
     struct List {
         bool given = false;
@@ -134,6 +139,8 @@ class Node {
     [[noreturn]] void fail(std::string_view what) const;
 
   private:
+    const AttributeRecord* typed(std::string_view key, std::int64_t type, std::string_view what) const;
+
     int emitted_ = 0;
 };
 

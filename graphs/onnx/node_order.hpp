@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,5 +34,20 @@ struct NodeOrder {
 
 /// How a node is called in messages.
 [[nodiscard]] std::string title_of(const NodeRecord& node, std::size_t index);
+
+/// The local functions of a model, found by what a node calls.
+class Functions {
+  public:
+    /// Checks that no function reaches itself, through bodies of If, Loop and Scan too, and that the graph with all
+    /// calls inlined stays within `max_nodes`. Each function is counted once, however often it is called. Throws
+    /// Error{model} printing the cycle, Error{limit}.
+    Functions(const ModelRecord& model, std::uint64_t max_nodes);
+
+    /// Returns nullptr when the node calls no local function.
+    [[nodiscard]] const FunctionRecord* find(const NodeRecord& node) const;
+
+  private:
+    std::map<std::string, const FunctionRecord*, std::less<>> by_key_;
+};
 
 }  // namespace ftax::onnx_import

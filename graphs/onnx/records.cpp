@@ -55,40 +55,19 @@ void read_tensor_fields(const Bytes& message, TensorRecord& tensor) {
     bool inline_payload = false;
     std::optional<ExternalData> data;
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                append_integers(field, tensor.dims);
-                break;
-            case 2:
-                tensor.data_type = field.integer();
-                break;
-            case 8:
-                tensor.name = field.text();
-                break;
-            case 4:
-            case 5:
-            case 6:
-            case 7:
-            case 9:
-            case 10:
-            case 11:
-                inline_payload =
-                    inline_payload || field.type != WireType::length_delimited || !field.bytes.data.empty();
-                break;
-            case 13: {
-                if (!data) data.emplace();
-                const auto [key, value] = read_entry(field.message());
-                if (key == "location") data->location = value;
-                if (key == "offset") data->offset = unsigned_number(value, key, field.bytes.offset);
-                if (key == "length") data->length = unsigned_number(value, key, field.bytes.offset);
-                break;
-            }
-            case 14:
-                external = field.integer() == 1;
-                break;
-            default:
-                break;
+        if (field.number == 1) append_integers(field, tensor.dims);
+        if (field.number == 2) tensor.data_type = field.integer();
+        if (field.number == 8) tensor.name = field.text();
+        if (field.number >= 4 && field.number <= 11 && field.number != 8)
+            inline_payload = inline_payload || field.type != WireType::length_delimited || !field.bytes.data.empty();
+        if (field.number == 13) {
+            if (!data) data.emplace();
+            const auto [key, value] = read_entry(field.message());
+            if (key == "location") data->location = value;
+            if (key == "offset") data->offset = unsigned_number(value, key, field.bytes.offset);
+            if (key == "length") data->length = unsigned_number(value, key, field.bytes.offset);
         }
+        if (field.number == 14) external = field.integer() == 1;
     });
     tensor.message.push_back(message);
     if (external) {
@@ -126,28 +105,12 @@ NodeRecord read_node(const Bytes& message) {
     NodeRecord node;
     node.message = message;
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                node.inputs.push_back(field.text());
-                break;
-            case 2:
-                node.outputs.push_back(field.text());
-                break;
-            case 3:
-                node.name = field.text();
-                break;
-            case 4:
-                node.op_type = field.text();
-                break;
-            case 7:
-                node.domain = field.text();
-                break;
-            case 8:
-                node.overload = field.text();
-                break;
-            default:
-                break;
-        }
+        if (field.number == 1) node.inputs.push_back(field.text());
+        if (field.number == 2) node.outputs.push_back(field.text());
+        if (field.number == 3) node.name = field.text();
+        if (field.number == 4) node.op_type = field.text();
+        if (field.number == 7) node.domain = field.text();
+        if (field.number == 8) node.overload = field.text();
     });
     if (node.domain == "ai.onnx") node.domain = {};
     return node;
@@ -173,38 +136,20 @@ void read_graph_fields(const Bytes& message, GraphRecord& graph, std::uint64_t m
                        const std::function<void()>& release = {}) {
     std::size_t passed = 0;
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                add_node(field.message(), graph.nodes, max_nodes);
-                break;
-            case 2:
-                graph.name = field.text();
-                break;
-            case 5:
-                read_tensor_fields(field.message(), graph.initializers.emplace_back());
-                passed += field.bytes.data.size();
-                if (release && passed > release_interval_bytes) {
-                    release();
-                    passed = 0;
-                }
-                break;
-            case 11:
-                graph.inputs.push_back(read_value(field.message()));
-                break;
-            case 12:
-                graph.outputs.push_back(read_value(field.message()));
-                break;
-            case 13:
-                graph.value_info.push_back(read_value(field.message()));
-                break;
-            case 15: {
-                TensorRecord& tensor = graph.initializers.emplace_back();
-                read_sparse_fields(field.message(), tensor);
-                break;
+        if (field.number == 1) add_node(field.message(), graph.nodes, max_nodes);
+        if (field.number == 2) graph.name = field.text();
+        if (field.number == 5) {
+            read_tensor_fields(field.message(), graph.initializers.emplace_back());
+            passed += field.bytes.data.size();
+            if (release && passed > release_interval_bytes) {
+                release();
+                passed = 0;
             }
-            default:
-                break;
         }
+        if (field.number == 11) graph.inputs.push_back(read_value(field.message()));
+        if (field.number == 12) graph.outputs.push_back(read_value(field.message()));
+        if (field.number == 13) graph.value_info.push_back(read_value(field.message()));
+        if (field.number == 15) read_sparse_fields(field.message(), graph.initializers.emplace_back());
     });
 }
 
@@ -212,46 +157,20 @@ AttributeRecord read_attribute(const Bytes& message) {
     AttributeRecord attribute;
     attribute.offset = message.offset;
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                attribute.name = field.text();
-                break;
-            case 2:
-                attribute.real = field.real();
-                break;
-            case 3:
-                attribute.integer = field.integer();
-                break;
-            case 4:
-                attribute.text = field.text();
-                break;
-            case 5:
-                attribute.tensor.push_back(field.message());
-                break;
-            case 6:
-                attribute.graph.push_back(field.message());
-                break;
-            case 7:
-                append_floats(field, attribute.reals);
-                break;
-            case 8:
-                append_integers(field, attribute.integers);
-                break;
-            case 9:
-                attribute.texts.push_back(field.text());
-                break;
-            case 20:
-                attribute.type = field.integer();
-                break;
-            case 21:
-                attribute.reference = field.text();
-                break;
-            case 22:
-                attribute.tensor.push_back(field.message());
-                attribute.sparse = true;
-                break;
-            default:
-                break;
+        if (field.number == 1) attribute.name = field.text();
+        if (field.number == 2) attribute.real = field.real();
+        if (field.number == 3) attribute.integer = field.integer();
+        if (field.number == 4) attribute.text = field.text();
+        if (field.number == 5) attribute.tensor.push_back(field.message());
+        if (field.number == 6) attribute.graph.push_back(field.message());
+        if (field.number == 7) append_floats(field, attribute.reals);
+        if (field.number == 8) append_integers(field, attribute.integers);
+        if (field.number == 9) attribute.texts.push_back(field.text());
+        if (field.number == 20) attribute.type = field.integer();
+        if (field.number == 21) attribute.reference = field.text();
+        if (field.number == 22) {
+            attribute.tensor.push_back(field.message());
+            attribute.sparse = true;
         }
     });
     return attribute;
@@ -260,34 +179,14 @@ AttributeRecord read_attribute(const Bytes& message) {
 FunctionRecord read_function(const Bytes& message, std::uint64_t max_nodes) {
     FunctionRecord function;
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                function.name = field.text();
-                break;
-            case 4:
-                function.inputs.push_back(field.text());
-                break;
-            case 5:
-                function.outputs.push_back(field.text());
-                break;
-            case 7:
-                add_node(field.message(), function.nodes, max_nodes);
-                break;
-            case 9:
-                function.opsets.push_back(read_opset(field.message()));
-                break;
-            case 10:
-                function.domain = field.text();
-                break;
-            case 11:
-                function.defaults.push_back(read_attribute(field.message()));
-                break;
-            case 13:
-                function.overload = field.text();
-                break;
-            default:
-                break;
-        }
+        if (field.number == 1) function.name = field.text();
+        if (field.number == 4) function.inputs.push_back(field.text());
+        if (field.number == 5) function.outputs.push_back(field.text());
+        if (field.number == 7) add_node(field.message(), function.nodes, max_nodes);
+        if (field.number == 9) function.opsets.push_back(read_opset(field.message()));
+        if (field.number == 10) function.domain = field.text();
+        if (field.number == 11) function.defaults.push_back(read_attribute(field.message()));
+        if (field.number == 13) function.overload = field.text();
     });
     return function;
 }
@@ -318,29 +217,22 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
                     fmt::format("byte {}: types nested deeper than {} levels", message.offset, max_type_depth));
     }
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                if (type.kind == TypeRecord::Kind::none) type.kind = TypeRecord::Kind::tensor;
-                read_tensor_type(field.message(), type);
-                break;
-            case 4:
-                type.kind = TypeRecord::Kind::sequence;
-                for_each_field(field.message(), [&](const Field& element) {
-                    if (element.number == 1) read_type(element.message(), type, depth + 1);
-                });
-                break;
-            case 5:
-            case 7:
-            case 8:
-                type.kind = TypeRecord::Kind::other;
-                break;
-            case 9:  // an optional counts as what it may hold
-                for_each_field(field.message(), [&](const Field& element) {
-                    if (element.number == 1) read_type(element.message(), type, depth + 1);
-                });
-                break;
-            default:
-                break;
+        if (field.number == 1) {
+            if (type.kind == TypeRecord::Kind::none) type.kind = TypeRecord::Kind::tensor;
+            read_tensor_type(field.message(), type);
+        }
+        if (field.number == 4) {
+            type.kind = TypeRecord::Kind::sequence;
+            for_each_field(field.message(), [&](const Field& element) {
+                if (element.number == 1) read_type(element.message(), type, depth + 1);
+            });
+        }
+        if (field.number == 5 || field.number == 7 || field.number == 8) type.kind = TypeRecord::Kind::other;
+        // an optional counts as what it may hold
+        if (field.number == 9) {
+            for_each_field(field.message(), [&](const Field& element) {
+                if (element.number == 1) read_type(element.message(), type, depth + 1);
+            });
         }
     });
 }
@@ -350,26 +242,14 @@ void read_type(const Bytes& message, TypeRecord& type, int depth) {
 ModelRecord read_model(Bytes message, std::uint64_t max_nodes, const std::function<void()>& release) {
     ModelRecord model;
     for_each_field(message, [&](const Field& field) {
-        switch (field.number) {
-            case 1:
-                model.ir_version = field.integer();
-                break;
-            case 2:
-                model.producer_name = field.text();
-                break;
-            case 7:
-                model.has_graph = true;
-                read_graph_fields(field.message(), model.graph, max_nodes, release);
-                break;
-            case 8:
-                model.opsets.push_back(read_opset(field.message()));
-                break;
-            case 25:
-                model.functions.push_back(read_function(field.message(), max_nodes));
-                break;
-            default:
-                break;
+        if (field.number == 1) model.ir_version = field.integer();
+        if (field.number == 2) model.producer_name = field.text();
+        if (field.number == 7) {
+            model.has_graph = true;
+            read_graph_fields(field.message(), model.graph, max_nodes, release);
         }
+        if (field.number == 8) model.opsets.push_back(read_opset(field.message()));
+        if (field.number == 25) model.functions.push_back(read_function(field.message(), max_nodes));
     });
     return model;
 }

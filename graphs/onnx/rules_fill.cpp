@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "graphs/onnx/rules.hpp"
 
 namespace ftax::onnx_import {
@@ -71,15 +67,9 @@ void constant_of_shape(Node& n) {
         const auto numbers = tensor.external ? std::nullopt : read_numbers(tensor, 1);
         value = numbers ? n.math().from(numbers->front()) : Scalar{};
     }
-    const auto dims = n.expressions(0);
+    const auto dims = n.target_shape(0);
     n.drop_inputs_from(0);
-    if (!dims) {
-        const auto rank = n.ranked(0) && n.rank(0) == 1 ? n.math().constant_value(n.dims(0)[0]) : std::nullopt;
-        if (rank && *rank >= 0 && *rank <= static_cast<std::int64_t>(max_rank)) {
-            return n.output(0, dtype, Dims(static_cast<std::size_t>(*rank), unknown_dim));
-        }
-        return n.unknown_output(0, dtype);
-    }
+    if (!dims) return n.unknown_output(0, dtype);
     n.output(0, dtype, *dims);
     const auto count = n.math().static_count(*dims);
     if (count && *count <= max_followed_elements) n.outputs[0].value = Scalars(static_cast<std::size_t>(*count), value);
@@ -100,11 +90,9 @@ void range(Node& n) {
 }
 
 void random_shape(Node& n) {
-    Dims dims;
-    const auto shape = n.integers("shape");
-    if (!shape) n.fail("required attribute 'shape' is missing");
-    for (const std::int64_t dim : *shape) dims.push_back(n.math().constant(dim));
-    n.output(0, dtype_from_onnx(n.integer("dtype", 1)), std::move(dims));
+    auto dims = n.constants("shape");
+    if (!dims) n.fail("required attribute 'shape' is missing");
+    n.output(0, dtype_from_onnx(n.integer("dtype", 1)), std::move(*dims));
 }
 
 void bernoulli(Node& n) {
@@ -126,20 +114,49 @@ void multinomial(Node& n) {
 }
 
 void window_function(Node& n) {
-    const auto size = n.expressions(0);
     n.drop_inputs_from(0);
-    n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)),
-             {size && size->size() == 1 ? size->front() : unknown_dim});
+    n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)), {n.only(0)});
 }
 
 void mel_weight_matrix(Node& n) {
-    const auto bins = n.expressions(0);
-    const auto length = n.expressions(1);
-    const auto one = [](const auto& values) { return values && values->size() == 1 ? values->front() : unknown_dim; };
     ShapeMath& math = n.math();
     n.drop_inputs_from(0);
     n.output(0, dtype_from_onnx(n.integer("output_datatype", 1)),
-             {math.add(math.floor_divide(one(length), 2), 1), one(bins)});
+             {math.add(math.floor_divide(n.only(1), 2), 1), n.only(0)});
+}
+
+void dft(Node& n) {
+    Dims result = n.dims(0);
+    if (result.size() < 2) n.fail("input must have a signal and a component axis");
+    // Opset 20 made the axis an input.
+    std::int64_t axis_value = n.opset >= 20 ? -2 : n.integer("axis", 1);
+    if (n.opset >= 20) {
+        if (const auto given = n.integers_of(2); given && given->size() == 1) axis_value = given->front();
+    }
+    const std::size_t axis = n.axis(axis_value, result.size());
+    if (n.has(1)) result[axis] = n.only(1);
+    ShapeMath& math = n.math();
+    if (n.integer("onesided", 0) != 0) result[axis] = math.add(math.floor_divide(result[axis], 2), 1);
+    result.back() = math.constant(2);
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void stft(Node& n) {
+    const Dims& signal = n.dims(0);
+    if (signal.size() < 2) n.fail("signal must have rank 2 or 3");
+    ShapeMath& math = n.math();
+    Expression frame = unknown_dim;
+    if (n.has(3)) {
+        frame = n.only(3);
+    } else if (n.has(2) && n.rank(2) == 1) {
+        frame = n.dims(2)[0];
+    }
+    const Expression frames = math.add(math.floor_divide(math.subtract(signal[1], frame), n.only(1)), 1);
+    const bool onesided = n.integer("onesided", 1) != 0;
+    n.op_inputs = {n.inputs[0]};
+    n.output(0, n.dtype(0),
+             {signal[0], frames, onesided ? math.add(math.floor_divide(frame, 2), 1) : frame, math.constant(2)});
 }
 
 }  // namespace ftax::onnx_import

@@ -50,11 +50,9 @@ void scatter(Node& n) {
 }
 
 void one_hot(Node& n) {
-    const auto depth = n.expressions(1);
     Dims result = n.dims(0);
     const std::size_t axis = n.axis(n.integer("axis", -1), result.size() + 1);
-    result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis),
-                  depth && depth->size() == 1 ? depth->front() : unknown_dim);
+    result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), n.only(1));
     n.drop_inputs_from(1);
     n.output(0, n.dtype(2), std::move(result));
 }

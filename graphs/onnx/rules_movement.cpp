@@ -12,17 +12,9 @@ void reshape(Node& n) {
     ShapeMath& math = n.math();
     std::optional<Dims> target;
     if (n.opset < 5 && n.attribute("shape")) {
-        target.emplace();
-        const auto list = n.integers("shape");
-        for (const std::int64_t dim : *list) target->push_back(math.constant(dim));
+        target = n.constants("shape");
     } else {
-        target = n.expressions(1);
-        if (!target && n.ranked(1) && n.rank(1) == 1) {  // the number of dims is known even where they are not
-            const auto rank = math.constant_value(n.dims(1)[0]);
-            if (rank && *rank >= 0 && *rank <= static_cast<std::int64_t>(max_rank)) {
-                target.emplace(static_cast<std::size_t>(*rank), unknown_dim);
-            }
-        }
+        target = n.target_shape(1);
     }
     n.drop_inputs_from(1);
     if (!target) return n.unknown_output(0, n.dtype(0));
@@ -184,15 +176,11 @@ void slice(Node& n) {
     std::optional<Dims> starts, ends;
     std::optional<std::vector<std::int64_t>> axes, steps;
     if (n.opset < 10) {
-        const auto as_dims = [&](std::string_view key) {
-            const auto values = n.integers(key);
-            if (!values) n.fail(fmt::format("required attribute '{}' is missing", key));
-            Dims dims;
-            for (const std::int64_t value : *values) dims.push_back(math.constant(value));
-            return dims;
-        };
-        starts = as_dims("starts");
-        ends = as_dims("ends");
+        for (const char* key : {"starts", "ends"}) {
+            if (!n.attribute(key)) n.fail(fmt::format("required attribute '{}' is missing", key));
+        }
+        starts = n.constants("starts");
+        ends = n.constants("ends");
         axes = n.integers("axes");
     } else {
         starts = n.expressions(1);
@@ -237,16 +225,8 @@ void split(Node& n) {
     const Dims& input = n.dims(0);
     const std::size_t axis = n.axis(n.integer("axis", 0), input.size());
     ShapeMath& math = n.math();
-    std::optional<Dims> sizes;
-    bool given = false;
-    if (n.has(1)) {
-        given = true;
-        sizes = n.expressions(1);
-    } else if (const auto list = n.integers("split")) {
-        given = true;
-        sizes.emplace();
-        for (const std::int64_t size : *list) sizes->push_back(math.constant(size));
-    }
+    std::optional<Dims> sizes = n.has(1) ? n.expressions(1) : n.constants("split");
+    const bool given = n.has(1) || sizes;
     n.drop_inputs_from(1);
     n.set("axis", static_cast<std::int64_t>(axis));
     const auto count = static_cast<std::int64_t>(n.output_count());
@@ -297,13 +277,7 @@ void concat(Node& n) {
 }
 
 void expand(Node& n) {
-    auto target = n.expressions(1);
-    if (!target && n.ranked(1) && n.rank(1) == 1) {
-        const auto rank = n.math().constant_value(n.dims(1)[0]);
-        if (rank && *rank >= 0 && *rank <= static_cast<std::int64_t>(max_rank)) {
-            target.emplace(static_cast<std::size_t>(*rank), unknown_dim);
-        }
-    }
+    const auto target = n.target_shape(1);
     n.drop_inputs_from(1);
     if (!target) return n.unknown_output(0, n.dtype(0));
     n.output(0, n.dtype(0), n.broadcast(n.dims(0), *target));

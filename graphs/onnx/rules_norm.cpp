@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "graphs/onnx/rules.hpp"
 
 namespace ftax::onnx_import {
@@ -51,6 +54,86 @@ void softmax(Node& n) {
         n.set("axis", static_cast<std::int64_t>(n.axis(n.integer("axis", n.opset >= 13 || rank == 1 ? -1 : 1), rank)));
     }
     n.output(0, n.dtype(0), n.dims(0));
+}
+
+void reduce(Node& n) {
+    const Dims& input = n.dims(0);
+    const Node::List given = n.list("axes", 1);
+    const bool keep = n.integer("keepdims", 1) != 0;
+    n.drop_inputs_from(1);
+    if (given.given && !given.values) return n.unknown_output(0, n.dtype(0));
+    std::vector<std::int64_t> axes;
+    if (given.values) {
+        for (const std::int64_t a : *given.values) axes.push_back(static_cast<std::int64_t>(n.axis(a, input.size())));
+    }
+    if (axes.empty()) {
+        if (n.integer("noop_with_empty_axes", 0) != 0) {
+            n.kind = OpKind::identity;
+            return alias_first(n);
+        }
+        axes.resize(input.size());
+        std::iota(axes.begin(), axes.end(), 0);
+    }
+    std::sort(axes.begin(), axes.end());
+    Dims result;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i))) {
+            result.push_back(input[i]);
+        } else if (keep) {
+            result.push_back(n.math().constant(1));
+        }
+    }
+    n.set("axes", std::move(axes));
+    n.set("keepdims", std::int64_t{keep});
+    n.output(0, n.dtype(0), std::move(result));
+}
+
+void arg_reduce(Node& n) {
+    Dims result = n.dims(0);
+    const std::size_t axis = n.axis(n.integer("axis", 0), result.size());
+    const bool keep = n.integer("keepdims", 1) != 0;
+    if (keep) {
+        result[axis] = n.math().constant(1);
+    } else {
+        result.erase(result.begin() + static_cast<std::ptrdiff_t>(axis));
+    }
+    n.set("axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis)});
+    n.set("keepdims", std::int64_t{keep});
+    n.output(0, DType::i64, std::move(result));
+}
+
+void cumulative(Node& n) {
+    if (const auto axis = n.integers_of(1); axis && axis->size() == 1) {
+        n.set("axis", static_cast<std::int64_t>(n.axis(axis->front(), n.rank(0))));
+    }
+    n.drop_inputs_from(1);
+    n.output(0, n.dtype(0), n.dims(0));
+}
+
+void top_k(Node& n) {
+    Dims result = n.dims(0);
+    const std::size_t axis = n.axis(n.integer("axis", -1), result.size());
+    result[axis] = n.opset < 10 ? n.math().constant(n.required_integer("k")) : n.only(1);
+    n.drop_inputs_from(1);
+    n.set("axis", static_cast<std::int64_t>(axis));
+    n.output(0, n.dtype(0), result);
+    n.output(1, DType::i64, result);
+}
+
+void unique(Node& n) {
+    const Dims counts{unknown_dim};
+    Dims values = counts;
+    if (n.attribute("axis")) {
+        values = n.dims(0);
+        values[n.axis(n.integer("axis", 0), values.size())] = unknown_dim;
+    }
+    n.output(0, n.dtype(0), values);
+    for (std::size_t i = 1; i < 4; ++i) n.output(i, DType::i64, counts);
+}
+
+void det(Node& n) {
+    if (n.rank(0) < 2) n.fail("input must be matrices");
+    n.output(0, n.dtype(0), Dims(n.dims(0).begin(), n.dims(0).end() - 2));
 }
 
 }  // namespace ftax::onnx_import

@@ -36,28 +36,6 @@ std::optional<double> real_function(std::string_view name, double a, double b) {
 
 }  // namespace
 
-Expression ShapeMath::add(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.add(a, b) : unknown_dim;
-}
-Expression ShapeMath::subtract(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.subtract(a, b) : unknown_dim;
-}
-Expression ShapeMath::multiply(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.multiply(a, b) : unknown_dim;
-}
-Expression ShapeMath::floor_divide(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.floor_divide(a, b) : unknown_dim;
-}
-Expression ShapeMath::ceil_divide(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.ceil_divide(a, b) : unknown_dim;
-}
-Expression ShapeMath::minimum(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.minimum(a, b) : unknown_dim;
-}
-Expression ShapeMath::maximum(Expression a, Expression b) {
-    return is_known(a) && is_known(b) ? pool_.maximum(a, b) : unknown_dim;
-}
-
 Expression ShapeMath::product(const Dims& dims, std::size_t begin, std::size_t end) {
     Expression result = constant(1);
     for (std::size_t i = begin; i < end; ++i) result = multiply(result, dims[i]);
@@ -177,9 +155,7 @@ Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scala
             const Expression right = multiply(b.numerator, multiple / b.denominator);
             return rational(function == "add" ? add(left, right) : subtract(left, right), multiple);
         }
-        if (function == "mul") {
-            return rational(multiply(a.numerator, b.numerator), a.denominator * b.denominator);
-        }
+        if (function == "mul") return rational(multiply(a.numerator, b.numerator), a.denominator * b.denominator);
         if (function == "div" && integral) {
             if (y && *y == 0) return {};
             return from(pool_.floor_divide(a.numerator, b.numerator));  // sizes are not negative: truncation is floor

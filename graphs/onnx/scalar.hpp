@@ -40,13 +40,13 @@ class ShapeMath {
     }
     [[nodiscard]] bool is_constant(Expression e, std::int64_t value) const { return constant_value(e) == value; }
 
-    Expression add(Expression a, Expression b);
-    Expression subtract(Expression a, Expression b);
-    Expression multiply(Expression a, Expression b);
-    Expression floor_divide(Expression a, Expression b);
-    Expression ceil_divide(Expression a, Expression b);
-    Expression minimum(Expression a, Expression b);
-    Expression maximum(Expression a, Expression b);
+    Expression add(Expression a, Expression b) { return of_known(&ExpressionPool::add, a, b); }
+    Expression subtract(Expression a, Expression b) { return of_known(&ExpressionPool::subtract, a, b); }
+    Expression multiply(Expression a, Expression b) { return of_known(&ExpressionPool::multiply, a, b); }
+    Expression floor_divide(Expression a, Expression b) { return of_known(&ExpressionPool::floor_divide, a, b); }
+    Expression ceil_divide(Expression a, Expression b) { return of_known(&ExpressionPool::ceil_divide, a, b); }
+    Expression minimum(Expression a, Expression b) { return of_known(&ExpressionPool::minimum, a, b); }
+    Expression maximum(Expression a, Expression b) { return of_known(&ExpressionPool::maximum, a, b); }
     Expression add(Expression a, std::int64_t b) { return add(a, constant(b)); }
     Expression multiply(Expression a, std::int64_t b) { return multiply(a, constant(b)); }
     Expression floor_divide(Expression a, std::int64_t b) { return floor_divide(a, constant(b)); }
@@ -71,6 +71,9 @@ class ShapeMath {
     Scalar apply(std::string_view function, const std::vector<Scalar>& operands, bool integral);
 
   private:
+    Expression of_known(Expression (ExpressionPool::*function)(Expression, Expression), Expression a, Expression b) {
+        return is_known(a) && is_known(b) ? (pool_.*function)(a, b) : unknown_dim;
+    }
     Scalar rational(Expression numerator, std::int64_t denominator);
     Scalar rounded(const Scalar& s, bool up);
     Scalar unary(std::string_view function, const Scalar& x);

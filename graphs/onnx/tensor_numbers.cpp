@@ -30,39 +30,18 @@ std::optional<Number> number_from_bits(DType type, std::uint64_t bits) {
         const int shift = 64 - width;
         return static_cast<std::int64_t>(bits << shift) >> shift;
     };
-    switch (type) {
-        case f64:
-            return std::bit_cast<double>(bits);
-        case f32:
-            return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-        case f16:
-            return small_float(bits, 5, 10);
-        case bf16:
-            return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16)));
-        case f8e4m3:
-            return small_float(bits, 4, 3);
-        case f8e5m2:
-            return small_float(bits, 5, 2);
-        case i64:
-        case u64:
-            return static_cast<std::int64_t>(bits);
-        case i32:
-            return sign_extended(32);
-        case i16:
-            return sign_extended(16);
-        case i8:
-            return sign_extended(8);
-        case u32:
-            return static_cast<std::int64_t>(bits & 0xffffffffu);
-        case u16:
-            return static_cast<std::int64_t>(bits & 0xffffu);
-        case u8:
-            return static_cast<std::int64_t>(bits & 0xffu);
-        case boolean:
-            return static_cast<std::int64_t>((bits & 0xffu) != 0);
-        default:
-            return std::nullopt;  // packed, complex and string elements: no shape depends on them
-    }
+    if (type == f64) return std::bit_cast<double>(bits);
+    if (type == f32) return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    if (type == f16) return small_float(bits, 5, 10);
+    if (type == bf16) return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits << 16)));
+    if (type == f8e4m3) return small_float(bits, 4, 3);
+    if (type == f8e5m2) return small_float(bits, 5, 2);
+    if (type == i64 || type == u64) return static_cast<std::int64_t>(bits);
+    if (type == i32 || type == i16 || type == i8) return sign_extended(bits_of(type));
+    if (type == u32 || type == u16 || type == u8)
+        return static_cast<std::int64_t>(bits & ((1ULL << bits_of(type)) - 1));
+    if (type == boolean) return static_cast<std::int64_t>((bits & 0xffu) != 0);
+    return std::nullopt;  // packed, complex and string elements: no shape depends on them
 }
 
 std::vector<std::uint64_t> words_of(std::string_view raw, std::size_t width) {
@@ -78,33 +57,21 @@ std::vector<std::uint64_t> typed_payload(const TensorRecord& tensor, std::string
         WireReader reader(part);
         Field field;
         while (reader.next(field)) {
-            switch (field.number) {
-                case 4: {
-                    std::vector<float> floats;
-                    append_floats(field, floats);
-                    for (const float f : floats) words.push_back(std::bit_cast<std::uint32_t>(f));
-                    break;
-                }
-                case 5:
-                case 7:
-                case 11: {
-                    std::vector<std::int64_t> integers;
-                    append_integers(field, integers);
-                    for (const std::int64_t i : integers) words.push_back(static_cast<std::uint64_t>(i));
-                    break;
-                }
-                case 9:
-                    raw = field.text();
-                    break;
-                case 10:
-                    if (field.type == WireType::fixed64) {
-                        words.push_back(field.value);
-                    } else {
-                        for (const std::uint64_t word : words_of(field.text(), 8)) words.push_back(word);
-                    }
-                    break;
-                default:
-                    break;
+            const std::uint32_t number = field.number;
+            if (number == 4) {
+                std::vector<float> floats;
+                append_floats(field, floats);
+                for (const float f : floats) words.push_back(std::bit_cast<std::uint32_t>(f));
+            }
+            if (number == 5 || number == 7 || number == 11) {
+                std::vector<std::int64_t> integers;
+                append_integers(field, integers);
+                for (const std::int64_t i : integers) words.push_back(static_cast<std::uint64_t>(i));
+            }
+            if (number == 9) raw = field.text();
+            if (number == 10 && field.type == WireType::fixed64) words.push_back(field.value);
+            if (number == 10 && field.type != WireType::fixed64) {
+                for (const std::uint64_t word : words_of(field.text(), 8)) words.push_back(word);
             }
         }
     }

@@ -31,42 +31,12 @@ constexpr int max_subgraph_depth = 64;
 
 /// Source: torch/_export/serde/schema.py, ScalarType.
 DType dtype_of(std::int64_t scalar_type) {
-    switch (scalar_type) {
-        case 1:
-            return DType::u8;
-        case 2:
-            return DType::i8;
-        case 3:
-            return DType::i16;
-        case 4:
-            return DType::i32;
-        case 5:
-            return DType::i64;
-        case 6:
-            return DType::f16;
-        case 7:
-            return DType::f32;
-        case 8:
-            return DType::f64;
-        case 10:
-            return DType::c64;
-        case 11:
-            return DType::c128;
-        case 12:
-            return DType::boolean;
-        case 13:
-            return DType::bf16;
-        case 28:
-            return DType::u16;
-        case 29:
-        case 31:
-            return DType::f8e4m3;
-        case 30:
-        case 32:
-            return DType::f8e5m2;
-        default:
-            return DType::unknown;
-    }
+    using enum DType;
+    constexpr DType types[] = {unknown, u8,      i8,      i16,     i32,     i64,     f16,     f32,     f64,
+                               unknown, c64,     c128,    boolean, bf16,    unknown, unknown, unknown, unknown,
+                               unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown,
+                               unknown, u16,     f8e4m3,  f8e5m2,  f8e4m3,  f8e5m2};
+    return scalar_type >= 0 && scalar_type < std::ssize(types) ? types[scalar_type] : unknown;
 }
 
 /// True for what get<std::int64_t>() returns unchanged.

@@ -125,6 +125,10 @@ struct Op {
     std::vector<TensorId> outputs;
     std::vector<Attribute> attributes;
 
+    template <class... Kinds>
+    [[nodiscard]] bool is(Kinds... kinds) const noexcept {  ///< of one of these kinds
+        return ((kind == kinds) || ...);
+    }
     /// Returns the attribute or `fallback`; a value of another type counts as absent (importers check types).
     [[nodiscard]] std::int64_t integer(std::string_view attribute, std::int64_t fallback) const;
     [[nodiscard]] std::span<const std::int64_t> integers(std::string_view attribute) const;

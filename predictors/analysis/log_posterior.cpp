@@ -1,7 +1,10 @@
 #include "predictors/analysis/log_posterior.hpp"
 
 #include <Eigen/Cholesky>
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 namespace ftax {
 namespace {
@@ -15,6 +18,21 @@ constexpr double least_gain = 1e-7;  ///< of the cost in one step
 /// A residual's cost and weight under soft L1.
 double soft_l1(double squared) {
     return std::sqrt(1 + squared) - 1;
+}
+
+double normal_cdf(double x) {
+    return std::erfc(-x / std::numbers::sqrt2) / 2;
+}
+
+/// P(q <= exp(log_x)).
+double probability_below(const LogNormal& q, double log_x) {
+    const double off = log_x - std::log(q.median);
+    if (q.log_stddev == 0) return off < 0 ? 0 : 1;
+    return normal_cdf(off / q.log_stddev);
+}
+
+double log_quantile(const LogNormal& q, double deviate) {
+    return std::log(q.median) + deviate * q.log_stddev;
 }
 
 }  // namespace
@@ -68,6 +86,47 @@ PosteriorMaximum maximise_posterior(const NormalBelief& prior, const LogRows& ro
     linearise();
     const MatrixXd covariance = (data_information + prior_information).llt().solve(MatrixXd::Identity(n, n));
     return {{std::move(at), covariance}, cost, std::move(residuals), (covariance * data_information).trace()};
+}
+
+double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate) {
+    if (!(a.median > 0)) return std::exp(log_quantile(b, deviate));
+    if (!(b.median > 0)) return std::exp(log_quantile(a, deviate));
+    // The quantile lies above those of either side, and below where both are certain to that square root.
+    constexpr double far = 4;
+    double low = std::max(log_quantile(a, deviate), log_quantile(b, deviate));
+    double high = std::max(log_quantile(a, far), log_quantile(b, far));
+    const double wanted = normal_cdf(deviate);
+    // Where one side is certain to be the smaller, the other's quantile is the answer.
+    constexpr double certain = 1e-4;
+    if (probability_below(a, low) * probability_below(b, low) > wanted * (1 - certain)) return std::exp(low);
+    constexpr int halvings = 20;
+    for (int i = 0; i < halvings; ++i) {
+        const double middle = (low + high) / 2;
+        (probability_below(a, middle) * probability_below(b, middle) < wanted ? low : high) = middle;
+    }
+    return std::exp((low + high) / 2);
+}
+
+Component widest_component(const HostCosts& costs, double host_share, double call_share, const DeviceFactors& factors,
+                           const std::array<double, factor_count>& class_s, double extrapolation_stddev) {
+    Component widest;
+    const auto add = [&](std::string_view name, double log_stddev) {
+        if (log_stddev > widest.log_stddev) widest = {name, log_stddev};
+    };
+    const double device_share = 1 - host_share;
+    add("the speed of the host's CPU", host_share * (1 - call_share) * costs.scale_relative_stddev);
+    add("the host's calls of its library", host_share * call_share * costs.call_relative_stddev);
+    add("the model's host time", host_share * costs.model_relative_stddev);
+    add("the model's device time", device_share * costs.device_relative_stddev);
+    add("runs longer than any measured", device_share * extrapolation_stddev);
+    add("the card as a whole", device_share * std::sqrt(factors.covariance[0][0]));
+    const double device_s = std::accumulate(class_s.begin(), class_s.end(), 0.0);
+    for (std::size_t f = 1; f < factor_count; ++f) {
+        if (class_s[f] == 0) continue;
+        add(description_of(static_cast<Factor>(f)),
+            device_share * class_s[f] / device_s * std::sqrt(factors.covariance[f][f]));
+    }
+    return widest;
 }
 
 }  // namespace ftax

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <array>
 #include <functional>
 #include <span>
-#include <vector>
+#include <string_view>
+
+#include "ftax/factors.hpp"
+#include "predictors/host/host_costs.hpp"
 
 /// One estimator for what a handful of measured rows says about factors of a model: of hosts and devices (anchors) and
 /// of campaigns of architecture search.
@@ -33,5 +37,27 @@ struct PosteriorMaximum {
 /// approximation.
 [[nodiscard]] PosteriorMaximum maximise_posterior(const NormalBelief& prior, const LogRows& rows,
                                                   std::span<const double> row_log_stddev, Eigen::VectorXd start);
+
+/// A positive quantity whose logarithm is normally distributed.
+struct LogNormal {
+    double median = 0;
+    double log_stddev = 0;  ///< 0: certain
+};
+
+/// Quantile of the larger of two independent quantities: x with P(a <= x) P(b <= x) = Φ(`deviate`), Φ the distribution
+/// function of the standard normal distribution.
+[[nodiscard]] double quantile_of_maximum(const LogNormal& a, const LogNormal& b, double deviate);
+
+/// One of the independent things that an interval allows for.
+struct Component {
+    std::string_view name;  ///< for people; static
+    double log_stddev = 0;  ///< what it adds to the logarithm of the latency
+};
+
+/// Finds the widest component of a latency which the host decides to `host_share` (0 to 1), spends `call_share` of its
+/// host time in calls (the second scalar) and `class_s` of its device time by class of kernels.
+[[nodiscard]] Component widest_component(const HostCosts& costs, double host_share, double call_share,
+                                         const DeviceFactors& factors, const std::array<double, factor_count>& class_s,
+                                         double extrapolation_stddev);
 
 }  // namespace ftax

@@ -28,9 +28,8 @@ class WidthMarks {
         return id != no_tensor && graph.tensors[id].role == TensorRole::weight && graph.tensors[id].producer == no_op;
     }
     static bool has_weight(const Graph& graph, const Op& op) {
-        const bool contracts = op.kind == OpKind::conv || op.kind == OpKind::conv_transpose ||
-                               op.kind == OpKind::linear || op.kind == OpKind::matmul;
-        return contracts && op.inputs.size() > 1 && is_weight(graph, op.inputs[1]);
+        return op.is(OpKind::conv, OpKind::conv_transpose, OpKind::linear, OpKind::matmul) && op.inputs.size() > 1 &&
+               is_weight(graph, op.inputs[1]);
     }
 
     /// Contractions whose results become graph outputs without meeting another activation.

@@ -1,7 +1,6 @@
 #include "predictors/host/host_costs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 

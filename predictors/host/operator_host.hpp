@@ -49,41 +49,32 @@ void visit_parameters(OperatorHostParameters& p, Visit&& visit) {
               ParameterSpec{initial_s[i], 5e-6, 2e-3, 0.3, shared,
                             "time of a call whose kernel is short; fastest rows of neusight_ops.csv"});
     }
-    visit("operator.kernel_floor_s", p.kernel_floor_s,
-          ParameterSpec{2e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty kernel; fits of whole models: 2 µs"});
-    visit("operator.host_scale", p.scale,
-          ParameterSpec{1, 0.2, 5, 0.3, device,
-                        "dispatch time of the machine a GPU was measured in, A100's machine = 1"});
-    visit("operator.pointwise_launch_share", p.pointwise_launch_share,
-          ParameterSpec{0.53, 0.05, 1, 0.3, shared,
-                        "share of the call's host time that passes before its kernel starts"});
-    visit("operator.softmax_launch_share", p.softmax_launch_share,
-          ParameterSpec{0.63, 0.05, 1, 0.3, shared,
-                        "share of the call's host time that passes before its kernel starts"});
-    visit("operator.layer_norm_launch_share", p.layer_norm_launch_share,
-          ParameterSpec{0.76, 0.05, 1, 0.3, shared,
-                        "share of the call's host time that passes before its kernel starts"});
-    visit("operator.product_launch_share", p.product_launch_share,
-          ParameterSpec{0.7, 0.05, 1, 0.3, shared,
-                        "likewise for linear and bmm; rows whose latency does not depend on k up to a length"});
-    visit("operator.conv_launch_share", p.conv_launch_share,
-          ParameterSpec{0.9, 0.05, 1, 0.1, shared, "likewise for conv: plans are looked up before the launch"});
-    visit("operator.conv_start_s", p.conv_start_s,
-          ParameterSpec{5e-5, 5e-6, 1e-3, 0.5, shared, "call of the first convolution of a process"});
-    visit("operator.conv_slope_s", p.conv_slope_s,
-          ParameterSpec{5e-5, 1e-7, 1e-3, 1.0, shared, "more per thousand shapes run before"});
-    visit("operator.conv_curvature_s", p.conv_curvature_s,
-          ParameterSpec{5e-6, 1e-8, 1e-3, 1.0, shared, "more per square of it"});
-    visit("operator.power_control_time_s", p.power_control_time_s,
-          ParameterSpec{1e-3, 1e-5, 0.1, 1.0, shared,
-                        "kernel of a timed call that feels half of the power limit: power control sees the pauses "
-                        "between calls too"});
-    visit("operator.spread", p.spread,
-          ParameterSpec{0.35, 0.01, 2, 0.5, device,
-                        "90 % of rows lie within exp(±spread); left-out devices of neusight_ops.csv"});
-    visit("operator.product_spread", p.product_spread,
-          ParameterSpec{0.4, 0.01, 2, 0.5, device, "the same for linear and bmm"});
-    visit("operator.conv_spread", p.conv_spread, ParameterSpec{0.45, 0.01, 2, 0.5, device, "the same for conv"});
+    const auto add = [&visit](const char* name, double& field, const ParameterSpec& spec) {
+        visit(std::string("operator.") + name, field, spec);
+    };
+    constexpr auto before_kernel = "share of the call's host time that passes before its kernel starts";
+    add("kernel_floor_s", p.kernel_floor_s,
+        {2e-6, 5e-7, 1e-5, 0.3, shared, "start to end of an empty kernel; fits of whole models: 2 µs"});
+    add("host_scale", p.scale,
+        {1, 0.2, 5, 0.3, device, "dispatch time of the machine a GPU was measured in, A100's machine = 1"});
+    add("pointwise_launch_share", p.pointwise_launch_share, {0.53, 0.05, 1, 0.3, shared, before_kernel});
+    add("softmax_launch_share", p.softmax_launch_share, {0.63, 0.05, 1, 0.3, shared, before_kernel});
+    add("layer_norm_launch_share", p.layer_norm_launch_share, {0.76, 0.05, 1, 0.3, shared, before_kernel});
+    add("product_launch_share", p.product_launch_share,
+        {0.7, 0.05, 1, 0.3, shared,
+         "likewise for linear and bmm; rows whose latency does not depend on k up to a length"});
+    add("conv_launch_share", p.conv_launch_share,
+        {0.9, 0.05, 1, 0.1, shared, "likewise for conv: plans are looked up before the launch"});
+    add("conv_start_s", p.conv_start_s, {5e-5, 5e-6, 1e-3, 0.5, shared, "call of the first convolution of a process"});
+    add("conv_slope_s", p.conv_slope_s, {5e-5, 1e-7, 1e-3, 1.0, shared, "more per thousand shapes run before"});
+    add("conv_curvature_s", p.conv_curvature_s, {5e-6, 1e-8, 1e-3, 1.0, shared, "more per square of it"});
+    add("power_control_time_s", p.power_control_time_s,
+        {1e-3, 1e-5, 0.1, 1.0, shared,
+         "kernel of a timed call that feels half of the power limit: power control sees the pauses between calls too"});
+    add("spread", p.spread,
+        {0.35, 0.01, 2, 0.5, device, "90 % of rows lie within exp(±spread); left-out devices of neusight_ops.csv"});
+    add("product_spread", p.product_spread, {0.4, 0.01, 2, 0.5, device, "the same for linear and bmm"});
+    add("conv_spread", p.conv_spread, {0.45, 0.01, 2, 0.5, device, "the same for conv"});
 }
 
 /// Latency of one timed call. The first event is recorded at once, the kernel starts after the part of the host's work

@@ -21,28 +21,13 @@ constexpr std::array<std::string_view, 15> full_functions{"acos",  "asin",  "cos
 constexpr std::array<std::string_view, 4> summing_functions{"sum", "prod", "norm", "cumsum"};
 
 Policy policy_of(const Op& op) {
-    switch (op.kind) {
-        case OpKind::conv:
-        case OpKind::conv_transpose:
-        case OpKind::linear:
-        case OpKind::matmul:
-        case OpKind::attention:
-        case OpKind::recurrent:
-            return Policy::lower;
-        case OpKind::layer_norm:
-        case OpKind::group_norm:
-            return Policy::full;
-        case OpKind::softmax:
-        case OpKind::log_softmax:
-            return Policy::full_result;
-        case OpKind::pointwise:
-            return holds(full_functions, op.text("function")) ? Policy::full : Policy::widest;
-        case OpKind::reduce:
-        case OpKind::cumulative:
-            return holds(summing_functions, op.text("function")) ? Policy::full_result : Policy::widest;
-        default:
-            return Policy::widest;
-    }
+    using enum OpKind;
+    if (op.is(conv, conv_transpose, linear, matmul, attention, recurrent)) return Policy::lower;
+    if (op.is(layer_norm, group_norm)) return Policy::full;
+    if (op.is(softmax, log_softmax)) return Policy::full_result;
+    if (op.is(pointwise) && holds(full_functions, op.text("function"))) return Policy::full;
+    if (op.is(reduce, cumulative) && holds(summing_functions, op.text("function"))) return Policy::full_result;
+    return Policy::widest;
 }
 
 /// Marks tensors that only contractions read, directly or as views: a generated kernel casts what it writes for them.
@@ -51,8 +36,8 @@ std::vector<bool> read_by_contractions(const Graph& graph, const std::vector<Pol
     for (const TensorId output : graph.outputs) marked[output] = false;
     for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
         const Op& op = graph.ops[id];
-        const bool view = op.kind == OpKind::reshape || op.kind == OpKind::transpose || op.kind == OpKind::identity ||
-                          op.kind == OpKind::slice || op.kind == OpKind::split || op.kind == OpKind::expand;
+        using enum OpKind;
+        const bool view = op.is(reshape, transpose, identity, slice, split, expand);
         const bool passes = view && std::all_of(op.outputs.begin(), op.outputs.end(),
                                                 [&](TensorId output) { return marked[output] && read[output]; });
         for (const TensorId input : op.inputs) {
@@ -102,16 +87,8 @@ void assign_storage(const Graph& graph, const std::vector<Policy>& policies, std
         const Op& op = graph.ops[id];
         const bool generated = op.integer(rewrites::generated, 0) != 0;
         DType type = DType::f32;
-        switch (policies[id]) {
-            case Policy::lower:
-                type = DType::f16;
-                break;
-            case Policy::full:
-            case Policy::full_result:
-                break;
-            case Policy::widest:
-                type = widest(op);
-        }
+        if (policies[id] == Policy::lower) type = DType::f16;
+        if (policies[id] == Policy::widest) type = widest(op);
         // An explicit .float() widens; .half() and .to(x.dtype) follow what autocast made of their operand.
         for (const TensorId output : op.outputs) {
             if (is_float(storage[output])) storage[output] = generated && lowered[output] ? DType::f16 : type;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "predictors/lowering/kernel_shapes.hpp"
-
 namespace ftax {
 
 std::vector<CountedKernel> list_kernels(const Graph& graph, const Schedule& schedule, const BoundShapes& bound,

@@ -340,15 +340,10 @@ bool differ_in_order(const Tensor& a, const Tensor& b, const BoundShapes& bound)
 kernels::MemoryClass class_for_layout(const Graph& graph, const Kernel& kernel, const BoundShapes& bound) {
     using kernels::MemoryClass;
     const Tensor& out = graph.tensors[kernel.writes[0]];
-    switch (kernel.memory_class) {
-        case MemoryClass::pointwise:
-        case MemoryClass::transcendental:
-            for (const TensorId input : kernel.reads) {
-                if (differ_in_order(graph.tensors[input], out, bound)) return MemoryClass::transpose;
-            }
-            break;
-        default:
-            break;
+    if (kernel.memory_class == MemoryClass::pointwise || kernel.memory_class == MemoryClass::transcendental) {
+        for (const TensorId input : kernel.reads) {
+            if (differ_in_order(graph.tensors[input], out, bound)) return MemoryClass::transpose;
+        }
     }
     return kernel.memory_class;
 }

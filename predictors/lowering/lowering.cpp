@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <unordered_map>
 
@@ -116,17 +115,9 @@ class Lowering {
         const LaunchRule& rule = launch_rule(op.kind);
         copy_into_buffers(id);
         if (traits_.joins_contrib_nodes && runs_on_host(op)) return lower_onto_host(id);
-        switch (rule.action) {
-            case LaunchRule::Action::nothing:
-                return;
-            case LaunchRule::Action::view:
-                return lower_view(id, rule);
-            case LaunchRule::Action::contract:
-                return lower_contraction(id, rule);
-            case LaunchRule::Action::wait:
-            case LaunchRule::Action::move:
-                break;
-        }
+        if (rule.action == LaunchRule::Action::nothing) return;
+        if (rule.action == LaunchRule::Action::view) return lower_view(id, rule);
+        if (rule.action == LaunchRule::Action::contract) return lower_contraction(id, rule);
         if (is_stored_alike(op)) return begin_launch(id, HostKind::view);
         cast_for_autocast(id);
         copy_input_out_of_format(id);
@@ -521,20 +512,10 @@ class Lowering {
     /// Source: aten/src/ATen/native/cudnn/ConvShared.cpp, cuda/layer_norm_kernel.cu (expect_contiguous),
     /// cuda/SoftMax.cu, group_norm.cpp, cudnn/BatchNorm.cpp and the pooling kernels (suggest_memory_format).
     std::optional<LaunchCondition> demanded_format(const Op& op) const {
-        switch (op.kind) {
-            case OpKind::layer_norm:
-            case OpKind::group_norm:
-            case OpKind::softmax:
-            case OpKind::log_softmax:
-                return LaunchCondition::unless_contiguous;
-            case OpKind::conv:
-            case OpKind::conv_transpose:
-            case OpKind::batch_norm:
-            case OpKind::pool:
-                return LaunchCondition::unless_in_format_of_result;
-            default:
-                return std::nullopt;
-        }
+        using enum OpKind;
+        if (op.is(layer_norm, group_norm, softmax, log_softmax)) return LaunchCondition::unless_contiguous;
+        if (op.is(conv, conv_transpose, batch_norm, pool)) return LaunchCondition::unless_in_format_of_result;
+        return std::nullopt;
     }
 
     void copy_input_out_of_format(OpId id) {

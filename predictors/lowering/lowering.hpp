@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "ftax/device.hpp"
 #include "ftax/graph.hpp"

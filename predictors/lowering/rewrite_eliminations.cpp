@@ -23,9 +23,7 @@ bool is_fixed(const Graph& graph, TensorId id) {
 /// What gives another result each time, or may: random numbers, control flow, operators nobody knows; and what is kept
 /// for the provider that quantises, whichever it is. Source: ONNX Runtime, ConstantFolding (skip_dequantize_linear).
 bool is_uncertain(const Op& op) {
-    if (op.kind == OpKind::custom || op.kind == OpKind::control || op.kind == OpKind::to_host ||
-        op.kind == OpKind::dequantize)
-        return true;
+    if (op.is(OpKind::custom, OpKind::control, OpKind::to_host, OpKind::dequantize)) return true;
     if (op.kind != OpKind::fill) return false;
     constexpr std::string_view names[] = {"rand", "Random", "bernoulli", "Bernoulli", "normal", "uniform"};
     return std::any_of(std::begin(names), std::end(names),
@@ -38,19 +36,9 @@ bool is_copy(const Graph& graph, const Op& op) {
     const Tensor& input = graph.tensors[op.inputs[0]];
     const Tensor& output = graph.tensors[op.outputs[0]];
     const bool same_shape = input.known_shape && output.known_shape && input.shape == output.shape;
-    switch (op.kind) {
-        case OpKind::identity:
-            return true;
-        case OpKind::copy:
-            return op.source == "aten::contiguous" || op.source == "aten::clone";
-        case OpKind::slice:
-        case OpKind::expand:
-            return same_shape;
-        case OpKind::concat:
-            return op.inputs.size() == 1;
-        default:
-            return false;
-    }
+    if (op.kind == OpKind::copy) return op.source == "aten::contiguous" || op.source == "aten::clone";
+    if (op.kind == OpKind::concat) return op.inputs.size() == 1;
+    return op.kind == OpKind::identity || (op.is(OpKind::slice, OpKind::expand) && same_shape);
 }
 
 /// What is joined with nothing, as a cache that holds nothing yet: exporters leave the empty parts out.

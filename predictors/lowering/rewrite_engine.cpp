@@ -17,12 +17,11 @@ namespace {
 
 /// Operators whose kernels read and write with any stride.
 bool is_strided(const Op& op) {
-    return op.kind == OpKind::matmul || op.kind == OpKind::attention || op.kind == OpKind::linear;
+    return op.is(OpKind::matmul, OpKind::attention, OpKind::linear);
 }
 
 bool is_movement(const Op& op) {
-    return op.kind == OpKind::transpose || op.kind == OpKind::slice || op.kind == OpKind::split ||
-           op.kind == OpKind::expand;
+    return op.is(OpKind::transpose, OpKind::slice, OpKind::split, OpKind::expand);
 }
 
 /// Rows of the weight matrix of a layer x·Wᵀ, columns of x·W.
@@ -220,58 +219,21 @@ void name_engine_layers(Graph& graph) {
         return name;
     };
     for (Op& op : graph.ops) {
-        switch (op.kind) {
-            case OpKind::linear:
-            case OpKind::matmul:
-                op.source = with_epilogue(op, "MatrixMultiply");
-                break;
-            case OpKind::conv:
-                op.source = with_epilogue(op, "Convolution");
-                break;
-            case OpKind::conv_transpose:
-                op.source = with_epilogue(op, "Deconvolution");
-                break;
-            case OpKind::attention:
-                op.source = "CustomQKVToContext (fmha)";
-                break;
-            case OpKind::layer_norm:
-                op.source = op.inputs.size() > 3 ? "CustomSkipLayerNorm" : "LayerNorm";
-                break;
-            case OpKind::batch_norm:
-                op.source = "Scale";
-                break;
-            case OpKind::softmax:
-                op.source = "SoftMax";
-                break;
-            case OpKind::pointwise:
-            case OpKind::cast:
-                op.source = "PointWise";
-                break;
-            case OpKind::embedding:
-            case OpKind::gather:
-                op.source = "Gather";
-                break;
-            case OpKind::pool:
-            case OpKind::global_pool:
-                op.source = "Pooling";
-                break;
-            case OpKind::reduce:
-                op.source = "Reduce";
-                break;
-            case OpKind::slice:
-            case OpKind::split:
-            case OpKind::expand:
-                op.source = "Slice";
-                break;
-            case OpKind::transpose:
-                op.source = "Shuffle";
-                break;
-            case OpKind::copy:
-                op.source = "Reformat";
-                break;
-            default:
-                break;
-        }
+        using enum OpKind;
+        if (op.is(linear, matmul)) op.source = with_epilogue(op, "MatrixMultiply");
+        if (op.is(conv)) op.source = with_epilogue(op, "Convolution");
+        if (op.is(conv_transpose)) op.source = with_epilogue(op, "Deconvolution");
+        if (op.is(attention)) op.source = "CustomQKVToContext (fmha)";
+        if (op.is(layer_norm)) op.source = op.inputs.size() > 3 ? "CustomSkipLayerNorm" : "LayerNorm";
+        if (op.is(batch_norm)) op.source = "Scale";
+        if (op.is(softmax)) op.source = "SoftMax";
+        if (op.is(pointwise, cast)) op.source = "PointWise";
+        if (op.is(embedding, gather)) op.source = "Gather";
+        if (op.is(pool, global_pool)) op.source = "Pooling";
+        if (op.is(reduce)) op.source = "Reduce";
+        if (op.is(slice, split, expand)) op.source = "Slice";
+        if (op.is(transpose)) op.source = "Shuffle";
+        if (op.is(copy)) op.source = "Reformat";
     }
 }
 

@@ -17,30 +17,10 @@ namespace ftax::rewrites {
 namespace {
 
 bool may_be_generated(const Op& op) {
-    switch (op.kind) {
-        case OpKind::pointwise:
-        case OpKind::cast:
-        case OpKind::fill:
-        case OpKind::softmax:
-        case OpKind::log_softmax:
-        case OpKind::batch_norm:
-        case OpKind::layer_norm:
-        case OpKind::rms_norm:
-        case OpKind::group_norm:
-        case OpKind::instance_norm:
-        case OpKind::reduce:
-        case OpKind::global_pool:
-        case OpKind::embedding:
-        case OpKind::pad:
-        case OpKind::copy:
-        case OpKind::concat:
-        case OpKind::pool:
-            return true;
-        case OpKind::resize:
-            return op.source.find("_aa") == op.source.npos;  // no decomposition smooths
-        default:
-            return false;
-    }
+    using enum OpKind;
+    if (op.is(resize)) return op.source.find("_aa") == op.source.npos;  // no decomposition smooths
+    return op.is(pointwise, cast, fill, softmax, log_softmax, batch_norm, layer_norm, rms_norm, group_norm,
+                 instance_norm, reduce, global_pool, embedding, pad, copy, concat, pool);
 }
 
 /// A reduction as its kernel iterates over it.
@@ -307,9 +287,7 @@ class Grouping {
         const Op& op = graph_.ops[id];
         if (!reads_operand_twice(op)) return false;
         const OpId producer = source_of(op.inputs[0]);
-        return producer != no_op &&
-               (graph_.ops[producer].kind == OpKind::batch_norm || graph_.ops[producer].kind == OpKind::layer_norm ||
-                graph_.ops[producer].kind == OpKind::group_norm);
+        return producer != no_op && graph_.ops[producer].is(OpKind::batch_norm, OpKind::layer_norm, OpKind::group_norm);
     }
 
     void join_producers(OpId reader) {

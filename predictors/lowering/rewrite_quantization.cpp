@@ -2,7 +2,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "predictors/lowering/rewrites.hpp"
@@ -15,8 +14,7 @@ namespace ftax::rewrites {
 namespace {
 
 bool has_quantized_kernel(const Op& op) {
-    return op.kind == OpKind::conv || op.kind == OpKind::conv_transpose || op.kind == OpKind::linear ||
-           op.kind == OpKind::matmul;
+    return op.is(OpKind::conv, OpKind::conv_transpose, OpKind::linear, OpKind::matmul);
 }
 
 /// Operators that yield values of their input: quantisation before or behind them is the same.
@@ -28,8 +26,8 @@ bool commutes(const Op& op) {
 
 /// Operators with kernels that read and write narrow values. Source: as above, "quantizable layers".
 bool is_quantizable(const Op& op) {
-    return has_quantized_kernel(op) || commutes(op) || op.kind == OpKind::pointwise || op.kind == OpKind::pool ||
-           op.kind == OpKind::global_pool || op.kind == OpKind::resize;
+    using enum OpKind;
+    return has_quantized_kernel(op) || commutes(op) || op.is(pointwise, pool, global_pool, resize);
 }
 
 /// The precision of products whose operands have this type; empty where there is none.

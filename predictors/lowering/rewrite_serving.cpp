@@ -18,28 +18,13 @@ namespace {
 /// What a hand-written kernel between two contractions does in one go. The lookup of an expert's bias, whose rows a
 /// range counts, is an epilogue of the experts' product.
 bool is_light(const Graph& graph, const Op& op) {
-    switch (op.kind) {
-        case OpKind::embedding: {
-            const OpId producer = op.inputs.size() < 2 ? no_op : graph.tensors[op.inputs[1]].producer;
-            return producer != no_op && graph.ops[producer].kind == OpKind::fill;
-        }
-        case OpKind::pointwise:
-        case OpKind::cast:
-        case OpKind::fill:
-        case OpKind::copy:
-        case OpKind::concat:
-        case OpKind::pad:
-        case OpKind::softmax:
-        case OpKind::layer_norm:
-        case OpKind::rms_norm:
-        case OpKind::reduce:
-        case OpKind::cumulative:
-        case OpKind::sort:
-        case OpKind::gather:
-            return true;
-        default:
-            return false;
+    using enum OpKind;
+    if (op.is(embedding)) {
+        const OpId producer = op.inputs.size() < 2 ? no_op : graph.tensors[op.inputs[1]].producer;
+        return producer != no_op && graph.ops[producer].is(fill);
     }
+    return op.is(pointwise, cast, fill, copy, concat, pad, softmax, layer_norm, rms_norm, reduce, cumulative, sort,
+                 gather);
 }
 
 bool is_norm(const Op& op) {

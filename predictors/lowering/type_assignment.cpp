@@ -53,22 +53,11 @@ void TypeAssignment::store_full_outputs() {
 }
 
 bool TypeAssignment::has_narrow_kernel(const Op& op) const {
-    switch (op.kind) {
-        case OpKind::layer_norm:
-        case OpKind::pointwise:
-            return true;
-        case OpKind::batch_norm:
-        case OpKind::pool:
-        case OpKind::global_pool:
-        case OpKind::concat:
-        case OpKind::copy:
-        case OpKind::resize:
-            return options_.precision == Precision::int8;
-        case OpKind::attention:
-            return fused_attention(op, precision_.activation) != nullptr;
-        default:
-            return is_quantized(op);
-    }
+    using enum OpKind;
+    if (op.is(layer_norm, pointwise)) return true;
+    if (op.is(batch_norm, pool, global_pool, concat, copy, resize)) return options_.precision == Precision::int8;
+    if (op.is(attention)) return fused_attention(op, precision_.activation) != nullptr;
+    return is_quantized(op);
 }
 
 void TypeAssignment::store_narrow_activations() {

@@ -81,18 +81,12 @@ class FbNet final : public Space {
     }
 
     void build(GraphBuilder& net, const Block& block, std::vector<TensorId>& live) const override {
-        switch (block.fields[0]) {
-            case stem:
-                live = {conv_norm_relu(net, live[0], stem_channels, {.kernel = 3, .pad = 1})};
-                return;
-            case layer:
-                live = {build_layer(net, block, live[0])};
-                return;
-            default: {
-                const TensorId features = net.global_average_pool(conv_norm_relu(net, live[0], head_channels, {}));
-                live = {net.linear(net.flatten(features, 1), 100)};
-            }
-        }
+        const int kind = block.fields[0];
+        if (kind == stem) live = {conv_norm_relu(net, live[0], stem_channels, {.kernel = 3, .pad = 1})};
+        if (kind == layer) live = {build_layer(net, block, live[0])};
+        if (kind == stem || kind == layer) return;
+        const TensorId features = net.global_average_pool(conv_norm_relu(net, live[0], head_channels, {}));
+        live = {net.linear(net.flatten(features, 1), 100)};
     }
 
   private:

@@ -112,21 +112,11 @@ class NasBench201 final : public Space {
         if (e.to == 1) live.resize(1);
         const TensorId x = live[static_cast<std::size_t>(e.from)];
         TensorId y = x;
-        switch (block.fields[2]) {
-            case none:
-                y = net.pointwise("mul", {x});
-                break;  // the reference code multiplies by zero
-            case skip_connect:
-                break;
-            case nor_conv_1x1:
-                y = relu_conv_norm(net, x, channels, {.kernel = 1});
-                break;
-            case nor_conv_3x3:
-                y = relu_conv_norm(net, x, channels, {.kernel = 3, .pad = 1});
-                break;
-            default:
-                y = net.average_pool(x, {.kernel = 3, .stride = 1, .pad = 1});
-        }
+        const int operation = block.fields[2];
+        if (operation == none) y = net.pointwise("mul", {x});  // the reference code multiplies by zero
+        if (operation == nor_conv_1x1) y = relu_conv_norm(net, x, channels, {.kernel = 1});
+        if (operation == nor_conv_3x3) y = relu_conv_norm(net, x, channels, {.kernel = 3, .pad = 1});
+        if (operation == avg_pool_3x3) y = net.average_pool(x, {.kernel = 3, .stride = 1, .pad = 1});
         // Python's sum() adds every term to a running total that starts at the number 0.
         if (e.from == 0) {
             live.push_back(net.pointwise("add", {y}));

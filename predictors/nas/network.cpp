@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
 

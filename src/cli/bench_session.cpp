@@ -8,30 +8,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <thread>
 #include <utility>
 
-#include "calibration/bench/cpu_spec.hpp"
-#include "calibration/bench/cuda_probe.hpp"
 #include "calibration/bench/libtorch_plugin.hpp"
+#include "calibration/bench/machine.hpp"
 #include "calibration/bench/python_device.hpp"
 #include "calibration/bench/watched_device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "ftax/precision.hpp"
 #include "ftax/work.hpp"
-#include "src/cli/output.hpp"
-#include "src/cli/progress.hpp"
+#include "src/cli/verbs.hpp"
 #include "src/io/file.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 extern char** environ;
@@ -171,7 +166,7 @@ void add_bench_options(Verb verb, BenchArguments& arguments) {
     verb.add_option("--precision", arguments.precision, "fp32, tf32, fp16, bf16 or amp").capture_default_str();
     verb.add_option("--python", arguments.python,
                     "Python that has the framework (default: $FTAX_PYTHON, then python3)");
-    verb.add_option("-o,--output", arguments.output, "folder for the results").type_name("DIR").capture_default_str();
+    verb.add_option("-o,--output", arguments.output, "folder for the results", "DIR").capture_default_str();
     verb.add_option("--threads", arguments.threads,
                     "threads of a CPU; one is timed by its CPU time, which other processes do not lengthen")
         .range(1, 1024)
@@ -187,9 +182,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     : arguments_(arguments), device_(std::move(device)) {
     std::error_code failed;
     std::filesystem::create_directories(arguments_.output, failed);
-    if (failed) {
-        throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", arguments_.output, failed.message()));
-    }
+    if (failed) throw Error(ErrorCode::usage, fmt::format("cannot create {}: {}", arguments_.output, failed.message()));
     print_warnings(device_->warnings());
     bench::Environment environment = bench::machine_environment(command_line());
     environment.emplace_back("ftax", FTAX_VERSION);

@@ -5,12 +5,11 @@
 #include <filesystem>
 #include <memory>
 
-#include "calibration/bench/cpu_spec.hpp"
+#include "calibration/bench/machine.hpp"
 #include "calibration/fit/cpu_fit.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "src/cli/calibration.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
@@ -18,7 +17,6 @@
 #include "src/io/profile_file.hpp"
 #include "src/report/table.hpp"
 #include "src/scenario/machine_rows.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 

@@ -1,15 +1,11 @@
-#include <memory>
 #include <set>
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/report/comparison_page.hpp"
 #include "src/report/comparison_report.hpp"
-#include "src/scenario/arguments.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/report/pages.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -106,14 +102,12 @@ int run_compare(const CompareArguments& arguments) {
 void setup_compare(Verb app, Action& action) {
     const Verb verb =
         app.add_subcommand("compare", "frameworks and devices side by side: --device A,B --framework X,Y");
-    const auto arguments = std::make_shared<CompareArguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
-    add_batch_option(verb, arguments->batches);
-    add_html_option(verb, arguments->output, "with chart and table");
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
-    verb.callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
+    CompareArguments& arguments = run_with(verb, action, run_compare);
+    add_model_options(verb, arguments.model);
+    add_run_options(verb, arguments.run);
+    add_batch_option(verb, arguments.batches);
+    add_html_option(verb, arguments.output, "with chart and table");
+    add_data_options(verb, arguments.output);
 }
 
 }  // namespace ftax::cli

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/cli/command_tree.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 
 namespace ftax::cli {

@@ -1,8 +1,5 @@
-#include <memory>
-
 #include "ftax/text_graph.hpp"
-#include "graphs/short_names.hpp"
-#include "src/cli/output.hpp"
+#include "graphs/loading.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/scenario/scenario.hpp"
@@ -29,13 +26,11 @@ int run_convert(const ConvertArguments& arguments) {
 
 void setup_convert(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("convert", "write a model as a text graph");
-    const auto arguments = std::make_shared<ConvertArguments>();
-    add_model_options(verb, arguments->model);
-    verb.add_option("-o,--output", arguments->output, "file to write, or standard output (-)")
-        .type_name("FILE")
+    ConvertArguments& arguments = run_with(verb, action, run_convert);
+    add_model_options(verb, arguments.model);
+    verb.add_option("-o,--output", arguments.output, "file to write, or standard output (-)", "FILE")
         .capture_default_str();
-    verb.add_flag("--short-names", arguments->short_names, "number tensors and operators: half as long");
-    verb.callback([arguments, &action] { action = [arguments] { return run_convert(*arguments); }; });
+    verb.add_flag("--short-names", arguments.short_names, "number tensors and operators: half as long");
 }
 
 }  // namespace ftax::cli

@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <set>
 
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/report/crossover_page.hpp"
+#include "src/report/pages.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -58,13 +56,11 @@ int run_crossover(const CrossoverArguments& arguments) {
 
 void setup_crossover(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("crossover", "the batch at which the framework stops being the bottleneck");
-    const auto arguments = std::make_shared<CrossoverArguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
-    add_html_option(verb, arguments->output, "with the curve of both sides");
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
-    verb.callback([arguments, &action] { action = [arguments] { return run_crossover(*arguments); }; });
+    CrossoverArguments& arguments = run_with(verb, action, run_crossover);
+    add_model_options(verb, arguments.model);
+    add_run_options(verb, arguments.run);
+    add_html_option(verb, arguments.output, "with the curve of both sides");
+    add_data_options(verb, arguments.output);
 }
 
 }  // namespace ftax::cli

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "ftax/device.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/device_file.hpp"
 #include "src/io/file.hpp"

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/machine.hpp"
@@ -92,9 +90,8 @@ int run_doctor(const OutputArguments& output) {
 
 void setup_doctor(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("doctor", "what this program and this machine can do");
-    const auto output = std::make_shared<OutputArguments>();
-    add_json_option(verb, *output);
-    verb.callback([output, &action] { action = [output] { return run_doctor(*output); }; });
+    OutputArguments& output = run_with(verb, action, run_doctor);
+    add_json_option(verb, output);
 }
 
 }  // namespace ftax::cli

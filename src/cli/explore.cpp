@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 
-#include <memory>
 #include <utility>
 
 #include "ftax/error.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/report/explorer_page.hpp"
-#include "src/scenario/arguments.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/report/pages.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -84,14 +80,13 @@ int run_explore(const ExploreArguments& arguments) {
 void setup_explore(Verb app, Action& action) {
     const Verb verb =
         app.add_subcommand("explore", "a page with sliders for batch, a dimension and card: --device A,B --over seq=…");
-    const auto arguments = std::make_shared<ExploreArguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
-    add_batch_option(verb, arguments->batches);
+    ExploreArguments& arguments = run_with(verb, action, run_explore);
+    add_model_options(verb, arguments.model);
+    add_run_options(verb, arguments.run);
+    add_batch_option(verb, arguments.batches);
     verb.get_option("--batch").capture_default_str();
-    verb.add_option("--over", arguments->over, "dimension to vary: seq=64:1024:x2").type_name("NAME=LIST");
-    verb.add_option("--html", arguments->html, "the page to write").type_name("FILE").required();
-    verb.callback([arguments, &action] { action = [arguments] { return run_explore(*arguments); }; });
+    verb.add_option("--over", arguments.over, "dimension to vary: seq=64:1024:x2", "NAME=LIST");
+    verb.add_option("--html", arguments.html, "the page to write", "FILE").required();
 }
 
 }  // namespace ftax::cli

@@ -5,15 +5,12 @@
 #include <memory>
 #include <string_view>
 
-#include "calibration/fit/layer_kernel_fit.hpp"
+#include "calibration/fit/generation_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
-#include "calibration/fit/quantized_fit.hpp"
-#include "calibration/fit/tensor_gemm_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
@@ -22,7 +19,7 @@
 #include "src/io/profile_file.hpp"
 #include "src/scenario/machine_rows.hpp"
 #include "src/scenario/model_rows.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 using namespace scenario;
@@ -242,15 +239,14 @@ void setup_fit(Verb app, Action& action) {
             "ROWS", arguments->files,
             "operator files first, then model files (CSV); or the files that `ftax measure` wrote on one machine")
         .required();
-    verb.add_option("-o,--output", arguments->output, "device profile to write").type_name("FILE");
+    verb.add_option("-o,--output", arguments->output, "device profile to write", "FILE");
     verb.add_option("--host-output", arguments->host_output,
                     "host's profile to write: of a framework, from the host_dispatch rows of `ftax measure` or "
-                    "calibration/campaign.sh; of single calls, from operator files")
-        .type_name("FILE");
-    verb.add_option("--start", arguments->start, "profile to start from instead of fitting operators")
-        .type_name("FILE");
-    verb.add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo")
-        .type_name("DIR");
+                    "calibration/campaign.sh; of single calls, from operator files",
+                    "FILE");
+    verb.add_option("--start", arguments->start, "profile to start from instead of fitting operators", "FILE");
+    verb.add_option("--models", arguments->selection.models_folder, "folder of model files that are not in the zoo",
+                    "DIR");
     verb.add_option("--leave-out-model", arguments->selection.left_out_models, "model whose rows are not used");
     verb.add_option("--leave-out-device", arguments->selection.left_out_devices,
                     "slug of a device whose rows are not used");

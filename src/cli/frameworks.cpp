@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "ftax/framework.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/columns.hpp"
@@ -72,9 +70,8 @@ int run_frameworks(const OutputArguments& output) {
 
 void setup_frameworks(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("frameworks", "frameworks, and the hosts they are calibrated on");
-    const auto output = std::make_shared<OutputArguments>();
-    add_json_option(verb, *output);
-    verb.callback([output, &action] { action = [output] { return run_frameworks(*output); }; });
+    OutputArguments& output = run_with(verb, action, run_frameworks);
+    add_json_option(verb, output);
 }
 
 }  // namespace ftax::cli

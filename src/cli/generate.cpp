@@ -1,9 +1,6 @@
-#include <memory>
-
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/report/generation_page.hpp"
+#include "src/report/pages.hpp"
 #include "src/scenario/generation.hpp"
 
 namespace ftax::cli {
@@ -38,26 +35,21 @@ int run_generate(const GenerateArguments& arguments) {
 
 void setup_generate(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("generate", "language models: time to first token, per token, memory");
-    const auto arguments = std::make_shared<GenerateArguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
-    add_batch_option(verb, arguments->batches);
-    GenerationRequest& request = arguments->request;
+    GenerateArguments& arguments = run_with(verb, action, run_generate);
+    add_model_options(verb, arguments.model);
+    add_run_options(verb, arguments.run);
+    add_batch_option(verb, arguments.batches);
+    GenerationRequest& request = arguments.request;
     verb.add_option("--prompt", request.prompt, "tokens of each prompt, on average").required().type_name("N");
-    verb.add_option("--longest-prompt", request.longest_prompt, "tokens of the longest, to which eager frameworks pad")
-        .type_name("N");
+    verb.add_option("--longest-prompt", request.longest_prompt, "tokens of the longest, to which eager frameworks pad",
+                    "N");
     verb.add_option("--new-tokens", request.new_tokens, "tokens that each prompt gets").required().type_name("M");
-    verb.add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8")
-        .type_name("LIST")
+    verb.add_option("--tp", arguments.tensor_parallel, "cards that share each layer: 1,2,4,8", "LIST")
         .capture_default_str();
-    verb.add_option("--price", arguments->dollars_per_hour, "of one card, in dollars per hour")
-        .type_name("DOLLARS")
-        .positive();
-    verb.add_flag("--largest-batch", arguments->largest_batch, "the most sequences that fit into the memory");
-    add_html_option(verb, arguments->output, "with both phases and the memory");
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
-    verb.callback([arguments, &action] { action = [arguments] { return run_generate(*arguments); }; });
+    verb.add_option("--price", arguments.dollars_per_hour, "of one card, in dollars per hour", "DOLLARS").positive();
+    verb.add_flag("--largest-batch", arguments.largest_batch, "the most sequences that fit into the memory");
+    add_html_option(verb, arguments.output, "with both phases and the memory");
+    add_data_options(verb, arguments.output);
 }
 
 }  // namespace ftax::cli

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "ftax/error.hpp"
 #include "ftax/generate.hpp"
 #include "predictors/frameworks/framework_model.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
@@ -82,14 +80,12 @@ int run_headroom(const HeadroomArguments& arguments) {
 void setup_headroom(Verb app, Action& action) {
     const Verb verb =
         app.add_subcommand("headroom", "how much wider, deeper, longer or larger in batch at the same latency");
-    const auto arguments = std::make_shared<HeadroomArguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
-    verb.add_option("--batch", arguments->batch, "batch size to start from").capture_default_str().type_name("N");
-    verb.add_option("--budget", arguments->budget, "how much more latency is acceptable").capture_default_str();
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
-    verb.callback([arguments, &action] { action = [arguments] { return run_headroom(*arguments); }; });
+    HeadroomArguments& arguments = run_with(verb, action, run_headroom);
+    add_model_options(verb, arguments.model);
+    add_run_options(verb, arguments.run);
+    verb.add_option("--batch", arguments.batch, "batch size to start from").capture_default_str().type_name("N");
+    verb.add_option("--budget", arguments.budget, "how much more latency is acceptable").capture_default_str();
+    add_data_options(verb, arguments.output);
 }
 
 }  // namespace ftax::cli

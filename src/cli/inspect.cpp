@@ -1,14 +1,10 @@
-#include <memory>
-
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/report/launch_report.hpp"
 #include "src/report/model_report.hpp"
 #include "src/report/stream_report.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -84,30 +80,27 @@ int run_inspect(const InspectArguments& arguments) {
 
 void setup_inspect(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("inspect", "operators, FLOPs and MACs, bytes and coverage of a model");
-    const auto arguments = std::make_shared<InspectArguments>();
-    add_model_options(verb, arguments->model);
-    verb.add_option("--batch", arguments->batch, "batch size").type_name("N");
-    const Option depth =
-        verb.add_option("--depth", arguments->depth, "levels of modules to list").capture_default_str();
+    InspectArguments& arguments = run_with(verb, action, run_inspect);
+    add_model_options(verb, arguments.model);
+    verb.add_option("--batch", arguments.batch, "batch size", "N");
+    const Option depth = verb.add_option("--depth", arguments.depth, "levels of modules to list").capture_default_str();
     const Option kernels =
-        verb.add_flag("--kernels", arguments->kernels,
+        verb.add_flag("--kernels", arguments.kernels,
                       "launches with their host and device time on --device: a summary and the ten longest");
-    const Option all = verb.add_flag("--all", arguments->all, "with --kernels: every launch, in order");
+    const Option all = verb.add_flag("--all", arguments.all, "with --kernels: every launch, in order");
     all.needs(kernels);
     const Option stream =
-        verb.add_flag("--stream", arguments->stream, "every operator in order, as eager PyTorch dispatches it");
-    const Option text = verb.add_flag("--text", arguments->text, "print the model as a text graph");
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
+        verb.add_flag("--stream", arguments.stream, "every operator in order, as eager PyTorch dispatches it");
+    const Option text = verb.add_flag("--text", arguments.text, "print the model as a text graph");
+    add_data_options(verb, arguments.output);
     const Verb group = verb.add_option_group("With --kernels");
-    add_run_options(group, arguments->run);
+    add_run_options(group, arguments.run);
     group.get_option("--device").required(false);
     // What one form of the answer has no use for is refused rather than passed over.
     for (const Option option : group.get_options()) option.needs(kernels);
     for (const Option form : {kernels, stream, text}) depth.excludes(form);
     stream.excludes(kernels);
     for (const char* other : {"--kernels", "--stream", "--json", "--csv"}) text.excludes(verb.get_option(other));
-    verb.callback([arguments, &action] { action = [arguments] { return run_inspect(*arguments); }; });
 }
 
 }  // namespace ftax::cli

@@ -11,7 +11,7 @@
 #include "src/io/kineto_trace.hpp"
 #include "src/io/profile_file.hpp"
 #include "src/report/trace_comparison.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 using namespace scenario;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/cli/output.hpp"
+#include "src/cli/verbs.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {

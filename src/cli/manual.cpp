@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "src/cli/command_tree.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 
 namespace ftax::cli {

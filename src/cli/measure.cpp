@@ -4,9 +4,8 @@
 #include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "src/cli/bench_session.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/scenario/arguments.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 using namespace scenario;

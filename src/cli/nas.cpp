@@ -5,20 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <numeric>
 #include <optional>
 
 #include "ftax/error.hpp"
-#include "src/cli/output.hpp"
-#include "src/cli/progress.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
-#include "src/scenario/arguments.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -251,36 +246,35 @@ int run_nas(const NasArguments& arguments) {
 
 void setup_nas(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("nas", "latency of many architectures of a search space");
-    const auto arguments = std::make_shared<NasArguments>();
-    verb.add_option("--space", arguments->space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))
+    NasArguments& arguments = run_with(verb, action, run_nas);
+    verb.add_option("--space", arguments.space, fmt::format("search space: {}", fmt::join(nas::space_names(), ", ")))
         .required();
-    verb.add_option("ARCHS", arguments->architectures, "CSV with a column arch").required();
-    add_run_options(verb, arguments->run);
-    add_batch_option(verb, arguments->batches);
-    verb.add_option("--dim", arguments->dims, "value of a dimension that the space leaves open, e.g. seq=512")
+    verb.add_option("ARCHS", arguments.architectures, "CSV with a column arch").required();
+    add_run_options(verb, arguments.run);
+    add_batch_option(verb, arguments.batches);
+    verb.add_option("--dim", arguments.dims, "value of a dimension that the space leaves open, e.g. seq=512")
         .allow_extra_args(false)
         .type_name("NAME=N");
     verb.add_option(
-            "-o,--output", arguments->output,
-            "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output")
-        .type_name("FILE")
+            "-o,--output", arguments.output,
+            "CSV to write: arch,batch,predicted_ms, with --score also the other columns of ARCHS; - is standard output",
+            "FILE")
         .capture_default_str();
-    verb.add_option("--top", arguments->top, "keep only the best K: by --score, else the fastest").type_name("K");
-    verb.add_option("--max-latency", arguments->max_latency_ms,
-                    "keep only architectures up to this latency at the first batch: 5ms, 800us; without a unit ms")
-        .type_name("TIME")
+    verb.add_option("--top", arguments.top, "keep only the best K: by --score, else the fastest", "K");
+    verb.add_option("--max-latency", arguments.max_latency_ms,
+                    "keep only architectures up to this latency at the first batch: 5ms, 800us; without a unit ms",
+                    "TIME")
         .with_unit({{"us", 1e-3}, {"ms", 1}, {"s", 1e3}});
-    verb.add_option("--score", arguments->score, "column of ARCHS with a score to maximise").type_name("COLUMN");
-    verb.add_flag("--pareto", arguments->pareto, "keep only architectures that no faster one beats in score");
+    verb.add_option("--score", arguments.score, "column of ARCHS with a score to maximise", "COLUMN");
+    verb.add_flag("--pareto", arguments.pareto, "keep only architectures that no faster one beats in score");
     // Not one flag with two names: CLI11 sets an optional that nobody gave to false.
     verb.add_flag_callback(
-        "--waits", [arguments] { arguments->waits = true; },
+        "--waits", [&arguments] { arguments.waits = true; },
         "the host waits for the device after each block (default: as the space was measured)");
     verb.add_flag_callback(
-            "--no-waits", [arguments] { arguments->waits = false; }, "the host runs ahead of the device")
+            "--no-waits", [&arguments] { arguments.waits = false; }, "the host runs ahead of the device")
         .excludes(verb.get_option("--waits"));
-    verb.add_option("--threads", arguments->threads, "threads to cost on; 0: all cores").type_name("N");
-    verb.callback([arguments, &action] { action = [arguments] { return run_nas(*arguments); }; });
+    verb.add_option("--threads", arguments.threads, "threads to cost on; 0: all cores", "N");
 }
 
 }  // namespace ftax::cli

@@ -136,17 +136,22 @@ Verb Verb::add_option_group(const std::string& name) const {
     return Verb(app_->add_option_group(name));
 }
 template <class T>
-Option Verb::add_option(const std::string& name, T& value, const std::string& description) const {
-    return Option(app_->add_option(name, value, description));
+Option Verb::add_option(const std::string& name, T& value, const std::string& description,
+                        const std::string& type_name) const {
+    const Option option(app_->add_option(name, value, description));
+    return type_name.empty() ? option : option.type_name(type_name);
 }
-template Option Verb::add_option(const std::string&, std::string&, const std::string&) const;
-template Option Verb::add_option(const std::string&, std::vector<std::string>&, const std::string&) const;
-template Option Verb::add_option(const std::string&, int&, const std::string&) const;
-template Option Verb::add_option(const std::string&, unsigned&, const std::string&) const;
-template Option Verb::add_option(const std::string&, std::int64_t&, const std::string&) const;
-template Option Verb::add_option(const std::string&, std::size_t&, const std::string&) const;
-template Option Verb::add_option(const std::string&, double&, const std::string&) const;
-template Option Verb::add_option(const std::string&, std::optional<int>&, const std::string&) const;
+#define FTAX_OPTION(T) \
+    template Option Verb::add_option(const std::string&, T&, const std::string&, const std::string&) const
+FTAX_OPTION(std::string);
+FTAX_OPTION(std::vector<std::string>);
+FTAX_OPTION(int);
+FTAX_OPTION(unsigned);
+FTAX_OPTION(std::int64_t);
+FTAX_OPTION(std::size_t);
+FTAX_OPTION(double);
+FTAX_OPTION(std::optional<int>);
+#undef FTAX_OPTION
 
 Option Verb::add_flag(const std::string& name, bool& value, const std::string& description) const {
     return Option(app_->add_flag(name, value, description));

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -55,7 +54,8 @@ class Verb {
     [[nodiscard]] Verb add_option_group(const std::string& name) const;
     /// Instantiated in options.cpp for each type that options have.
     template <class T>
-    Option add_option(const std::string& name, T& value, const std::string& description) const;
+    Option add_option(const std::string& name, T& value, const std::string& description,
+                      const std::string& type_name = "") const;
     Option add_flag(const std::string& name, bool& value, const std::string& description) const;
     Option add_flag_callback(const std::string& name, const std::function<void()>& set,
                              const std::string& description) const;

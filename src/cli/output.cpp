@@ -1,15 +1,17 @@
-#include "src/cli/output.hpp"
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <span>
 
 #include "ftax/error.hpp"
+#include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -35,21 +37,20 @@ void refuse_one_place_for_two(std::span<const Form> forms) {
 }  // namespace
 
 void add_json_option(Verb verb, OutputArguments& arguments) {
-    verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)")
-        .type_name("FILE")
+    verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)", "FILE")
         .expected(0, 1)
         .default_str(std::string(standard_output));
 }
 
-void add_csv_option(Verb verb, OutputArguments& arguments) {
-    verb.add_option("--csv", arguments.csv, "write CSV to a file, or to standard output (-)")
-        .type_name("FILE")
+void add_data_options(Verb verb, OutputArguments& arguments) {
+    add_json_option(verb, arguments);
+    verb.add_option("--csv", arguments.csv, "write CSV to a file, or to standard output (-)", "FILE")
         .expected(0, 1)
         .default_str(std::string(standard_output));
 }
 
 Option add_html_option(Verb verb, OutputArguments& arguments, const std::string& what) {
-    return verb.add_option("--html", arguments.html, "write a page " + what).type_name("FILE");
+    return verb.add_option("--html", arguments.html, "write a page " + what, "FILE");
 }
 
 void write_result(const OutputArguments& arguments, const Forms& forms) {
@@ -77,6 +78,25 @@ void write_output(const std::string& path, std::string_view text) {
 
 void write_standard_output(std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+Progress::Progress(std::string what, std::chrono::milliseconds patience)
+    : what_(escape_terminal(what)), terminal_(::isatty(STDERR_FILENO) == 1), patience_(patience) {}
+
+Progress::~Progress() {
+    if (percent_ > 0) fmt::print(scenario::notices(), "\r\033[K");
+}
+
+void Progress::show(std::size_t done, std::size_t total) {
+    const Clock::time_point now = Clock::now();
+    const std::size_t percent = 100 * done / total;
+    if (!terminal_ || now - start_ < patience_ || percent == percent_) return;
+    percent_ = percent;
+    const std::chrono::duration<double> elapsed = now - start_;
+    const double left_s = elapsed.count() / static_cast<double>(done) * static_cast<double>(total - done);
+    fmt::print(scenario::notices(), "\r\033[K{} {}/{}, {:.0f} min {:02.0f} s left", what_, done, total,
+               std::floor(left_s / 60), std::fmod(left_s, 60));
+    std::fflush(scenario::notices());
 }
 
 }  // namespace ftax::cli

@@ -1,18 +1,16 @@
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "ftax/anchor.hpp"
 #include "ftax/error.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/measurement_file.hpp"
 #include "src/io/number.hpp"
-#include "src/report/latency_chart.hpp"
-#include "src/report/prediction_page.hpp"
+#include "src/report/charts.hpp"
+#include "src/report/launch_report.hpp"
+#include "src/report/pages.hpp"
 #include "src/report/prediction_report.hpp"
-#include "src/report/timeline_trace.hpp"
 #include "src/scenario/branches.hpp"
 #include "src/scenario/scenario.hpp"
 
@@ -93,21 +91,19 @@ int run_predict(const PredictArguments& arguments) {
 
 void setup_predict(Verb app, Action& action) {
     const Verb verb = app.add_subcommand("predict", "latency per batch, what bounds it, and the crossover batch");
-    const auto arguments = std::make_shared<PredictArguments>();
-    add_model_options(verb, arguments->model);
-    add_run_options(verb, arguments->run);
-    add_batch_option(verb, arguments->batches);
-    verb.add_option("--measured", arguments->measured, "measured rows to print beside the predictions (CSV)")
-        .type_name("ROWS.csv");
-    verb.add_flag("--suggest-anchors", arguments->suggest_anchors,
+    PredictArguments& arguments = run_with(verb, action, run_predict);
+    add_model_options(verb, arguments.model);
+    add_run_options(verb, arguments.run);
+    add_batch_option(verb, arguments.batches);
+    verb.add_option("--measured", arguments.measured, "measured rows to print beside the predictions (CSV)",
+                    "ROWS.csv");
+    verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "name the runs whose measurement would narrow the intervals most");
-    verb.add_option("--trace", arguments->output.trace, "write the timeline of the last batch for ui.perfetto.dev")
-        .type_name("FILE");
-    verb.add_option("--svg", arguments->output.svg, "write the chart of latency against batch").type_name("FILE");
-    add_html_option(verb, arguments->output, "with chart, predictions and launches");
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
-    verb.callback([arguments, &action] { action = [arguments] { return run_predict(*arguments); }; });
+    verb.add_option("--trace", arguments.output.trace, "write the timeline of the last batch for ui.perfetto.dev",
+                    "FILE");
+    verb.add_option("--svg", arguments.output.svg, "write the chart of latency against batch", "FILE");
+    add_html_option(verb, arguments.output, "with chart, predictions and launches");
+    add_data_options(verb, arguments.output);
 }
 
 }  // namespace ftax::cli

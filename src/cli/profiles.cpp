@@ -8,7 +8,6 @@
 #include "ftax/device.hpp"
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
-#include "src/cli/output.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/core/near_names.hpp"
 #include "src/io/escape.hpp"

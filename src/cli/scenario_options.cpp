@@ -20,16 +20,14 @@ void add_import_options(Verb verb, ModelArguments& arguments) {
     repeatable("--dim", arguments.dims, "value of a dynamic dimension, e.g. seq=128").type_name("NAME=N");
     repeatable("--shapes", arguments.shapes, "shape of an input, e.g. in:4x3x224x224").type_name("INPUT:DIMS");
     verb.add_option("--input", arguments.inputs,
-                    "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5")
-        .type_name("TYPE:DIMS,...");
+                    "types and shapes of all inputs, in order, or values of numbers: float:batchx3x224x224,long=5",
+                    "TYPE:DIMS,...");
     repeatable("--trip", arguments.trips, "trip count of a loop").type_name("LOOP=N");
     repeatable("--branch", arguments.branches, "branch of an If whose condition depends on data")
         .type_name("IF=then|else");
     verb.add_option("--kv-cache", arguments.cache,
-                    "of a config.json's decoder: dynamic, static or paged (default: dynamic)")
-        .type_name("KIND");
-    verb.add_option("--kv-precision", arguments.cache_type, "of keys and values: fp32, fp16, bf16 or fp8")
-        .type_name("TYPE");
+                    "of a config.json's decoder: dynamic, static or paged (default: dynamic)", "KIND");
+    verb.add_option("--kv-precision", arguments.cache_type, "of keys and values: fp32, fp16, bf16 or fp8", "TYPE");
     verb.add_option("--unsupported", arguments.unsupported, "operators without a rule: memory-bound or error")
         .one_of({"memory-bound", "error"})
         .capture_default_str();
@@ -49,18 +47,16 @@ void add_run_options(Verb verb, RunArguments& arguments) {
                     fmt::format("of weights and activations: {}", fmt::join(precision_names(), ", ")))
         .capture_default_str();
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
-    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)")
-        .type_name("ROWS.csv");
-    verb.add_option("--models", arguments.models, "folder where the models of these rows are files (NAME.pt2, .onnx…)")
-        .type_name("FOLDER");
-    verb.add_option("--profile", arguments.device_profile, "fitted device parameters instead of the built-in ones")
-        .type_name("FILE");
-    verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones")
-        .type_name("FILE");
+    verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)", "ROWS.csv");
+    verb.add_option("--models", arguments.models, "folder where the models of these rows are files (NAME.pt2, .onnx…)",
+                    "FOLDER");
+    verb.add_option("--profile", arguments.device_profile, "fitted device parameters instead of the built-in ones",
+                    "FILE");
+    verb.add_option("--framework-profile", arguments.framework_profile, "host costs instead of the built-in ones",
+                    "FILE");
     verb.add_flag("--channels-last", arguments.options.channels_last, "convolutions get NHWC activations");
     verb.add_option("--cudnn", arguments.options.libraries.cudnn,
-                    "version of cuDNN: 7 (CUDA 10), 8, or 9 (PyTorch from 2.4 on)")
-        .type_name("VERSION")
+                    "version of cuDNN: 7 (CUDA 10), 8, or 9 (PyTorch from 2.4 on)", "VERSION")
         .capture_default_str();
     verb.add_flag("--synchronized", arguments.options.synchronized,
                   "each run waits for the one before, as single requests do (else back to back, as benchmarks run)");
@@ -70,7 +66,7 @@ void add_run_options(Verb verb, RunArguments& arguments) {
 }
 
 void add_batch_option(Verb verb, std::string& batches) {
-    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50").type_name("LIST");
+    verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50", "LIST");
 }
 
 }  // namespace ftax::cli

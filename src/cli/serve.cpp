@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "src/cli/output.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/scenario/serving.hpp"
@@ -16,43 +15,35 @@ void setup_serve(Verb app, Action& action) {
     const auto arguments = std::make_shared<Arguments>();
     add_model_options(verb, arguments->model);
     add_run_options(verb, arguments->run);
-    verb.add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8")
-        .type_name("LIST")
+    verb.add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8", "LIST")
         .capture_default_str();
-    verb.add_option("--rate", arguments->rate, "requests per second, at random times").type_name("R");
-    verb.add_option("--concurrency", arguments->concurrency, "requests that clients keep outstanding").type_name("N");
-    verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output")
-        .type_name("FILE.csv");
-    verb.add_option("--count", arguments->count, "requests that are drawn").type_name("N").capture_default_str();
-    verb.add_option("--prompt", arguments->prompt, "tokens of each prompt, on average").type_name("N");
-    verb.add_option("--new-tokens", arguments->new_tokens, "tokens that each prompt gets, on average").type_name("M");
+    verb.add_option("--rate", arguments->rate, "requests per second, at random times", "R");
+    verb.add_option("--concurrency", arguments->concurrency, "requests that clients keep outstanding", "N");
+    verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output", "FILE.csv");
+    verb.add_option("--count", arguments->count, "requests that are drawn", "N").capture_default_str();
+    verb.add_option("--prompt", arguments->prompt, "tokens of each prompt, on average", "N");
+    verb.add_option("--new-tokens", arguments->new_tokens, "tokens that each prompt gets, on average", "M");
     verb.add_option("--spread", arguments->spread,
-                    "standard deviation of both over their means (default: 0; see docs/serving.md)")
-        .type_name("SHARE");
-    verb.add_option("--seed", arguments->seed, "of the requests that are drawn").type_name("N").capture_default_str();
-    verb.add_option("--slo", arguments->level, "what requests must keep: ttft=500ms,tpot=50ms,latency=2s")
-        .type_name("LIMITS");
-    verb.add_option("--slo-share", arguments->kept_share, "of the requests that must keep it")
-        .type_name("SHARE")
+                    "standard deviation of both over their means (default: 0; see docs/serving.md)", "SHARE");
+    verb.add_option("--seed", arguments->seed, "of the requests that are drawn", "N").capture_default_str();
+    verb.add_option("--slo", arguments->level, "what requests must keep: ttft=500ms,tpot=50ms,latency=2s", "LIMITS");
+    verb.add_option("--slo-share", arguments->kept_share, "of the requests that must keep it", "SHARE")
         .capture_default_str();
-    verb.add_option("--price", arguments->prices, "of one card, in dollars per hour: one, or one for each device")
-        .type_name("LIST");
+    verb.add_option("--price", arguments->prices, "of one card, in dollars per hour: one, or one for each device",
+                    "LIST");
     verb.add_flag("--find-rate", arguments->find_rate, "also the largest rate that keeps the --slo");
-    verb.add_option("--max-num-seqs", arguments->max_sequences, "sequences that run at a time (default: the engine's)")
-        .type_name("N");
-    verb.add_option("--max-num-batched-tokens", arguments->max_tokens, "tokens of a step (default: the engine's)")
-        .type_name("N");
-    verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is cached already")
-        .type_name("SHARE");
-    verb.add_option("--max-batch", arguments->max_batch, "of models that generate no tokens")
-        .type_name("N")
+    verb.add_option("--max-num-seqs", arguments->max_sequences, "sequences that run at a time (default: the engine's)",
+                    "N");
+    verb.add_option("--max-num-batched-tokens", arguments->max_tokens, "tokens of a step (default: the engine's)", "N");
+    verb.add_option("--shared-prefix", arguments->shared_prefix, "share of each prompt that is cached already",
+                    "SHARE");
+    verb.add_option("--max-batch", arguments->max_batch, "of models that generate no tokens", "N")
         .capture_default_str();
     verb.add_option("--max-delay", arguments->max_delay_s, "that such a batch waits for more requests, e.g. 5ms")
         .with_unit({{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}})
         .type_name("TIME");
     add_html_option(verb, arguments->output, "with percentiles, latency against rate and the queue over time");
-    add_json_option(verb, arguments->output);
-    add_csv_option(verb, arguments->output);
+    add_data_options(verb, arguments->output);
     verb.callback([arguments, &action] {
         action = [arguments] {
             arguments->rates = !arguments->output.html.empty();

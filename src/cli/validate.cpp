@@ -1,17 +1,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "src/cli/kineto.hpp"
-#include "src/cli/output.hpp"
-#include "src/cli/progress.hpp"
 #include "src/cli/scenario_options.hpp"
 #include "src/cli/verbs.hpp"
-#include "src/report/validation_page.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/report/pages.hpp"
+#include "src/scenario/scenario.hpp"
 #include "src/scenario/validation.hpp"
 
 namespace ftax::cli {
@@ -58,19 +54,17 @@ int run_validate(const ValidateArguments& arguments) {
 
 /// What only a trace needs to know of its run; --anchor, --models and --profile are those of the verb.
 void add_kineto_options(Verb verb, KinetoArguments& arguments) {
-    const Option trace = verb.add_option("--kineto", arguments.trace,
-                                         "Chrome trace of torch.profiler, compared with the model operator by operator")
-                             .type_name("TRACE.json");
+    const Option trace =
+        verb.add_option("--kineto", arguments.trace,
+                        "Chrome trace of torch.profiler, compared with the model operator by operator", "TRACE.json");
     const Verb group = verb.add_option_group("With --kineto");
     add_import_options(group, arguments.model);
     add_run_options(group, arguments.run);
     for (const char* taken : {"--anchor", "--models", "--profile"}) group.remove_option(group.get_option(taken));
     group.get_option("--device").required(false);
     add_batch_option(group, arguments.batch);
-    group
-        .add_option("--calibrated", arguments.calibrated,
-                    "write the framework profile with the host costs of the trace")
-        .type_name("FILE");
+    group.add_option("--calibrated", arguments.calibrated,
+                     "write the framework profile with the host costs of the trace", "FILE");
     for (const Option option : group.get_options()) option.needs(trace);
 }
 
@@ -79,36 +73,31 @@ void add_kineto_options(Verb verb, KinetoArguments& arguments) {
 void setup_validate(Verb app, Action& action) {
     const Verb verb =
         app.add_subcommand("validate", "predictions against measured rows (CSV) or a trace of torch.profiler");
-    const auto arguments = std::make_shared<ValidateArguments>();
-    verb.add_option("ROWS", arguments->validation.rows, "measured models or operators (CSV); with --kineto the model")
+    ValidateArguments& arguments = run_with(verb, action, run_validate);
+    verb.add_option("ROWS", arguments.validation.rows, "measured models or operators (CSV); with --kineto the model")
         .required();
-    verb.add_option("--anchor", arguments->validation.anchor, "measured rows that calibrate the hosts (CSV)")
-        .type_name("ROWS.csv");
-    verb.add_option("--profile", arguments->validation.device_profile,
-                    "fitted device parameters instead of the built-in ones")
-        .type_name("FILE");
-    verb.add_option("--host-profile", arguments->validation.host_profile,
+    verb.add_option("--anchor", arguments.validation.anchor, "measured rows that calibrate the hosts (CSV)",
+                    "ROWS.csv");
+    verb.add_option("--profile", arguments.validation.device_profile,
+                    "fitted device parameters instead of the built-in ones", "FILE");
+    verb.add_option("--host-profile", arguments.validation.host_profile,
                     "rows of operators: what calls cost the host (`ftax fit --host-output`) instead of what they cost "
-                    "the built-in ones")
-        .type_name("FILE");
-    verb.add_option("--models", arguments->validation.models, "folder with models as files").type_name("DIR");
-    verb.add_option("--by", arguments->validation.by,
-                    "columns to group by; default gpu,framework,precision or gpu,op,precision")
-        .type_name("COLUMNS");
-    verb.add_option("--max-mape", arguments->max_mape_percent, "exit with 1 when the MAPE is larger")
-        .type_name("PERCENT")
+                    "the built-in ones",
+                    "FILE");
+    verb.add_option("--models", arguments.validation.models, "folder with models as files", "DIR");
+    verb.add_option("--by", arguments.validation.by,
+                    "columns to group by; default gpu,framework,precision or gpu,op,precision", "COLUMNS");
+    verb.add_option("--max-mape", arguments.max_mape_percent, "exit with 1 when the MAPE is larger", "PERCENT")
         .positive();
-    verb.add_option("--predictions", arguments->output.predictions, "write every row with its prediction")
-        .type_name("OUT.csv");
+    verb.add_option("--predictions", arguments.output.predictions, "write every row with its prediction", "OUT.csv");
     const Option html =
-        add_html_option(verb, arguments->output, "with predicted against measured, errors by GPU, framework, batch");
-    add_json_option(verb, arguments->output);
-    add_kineto_options(verb, arguments->kineto);
+        add_html_option(verb, arguments.output, "with predicted against measured, errors by GPU, framework, batch");
+    add_json_option(verb, arguments.output);
+    add_kineto_options(verb, arguments.kineto);
     const Option trace = verb.get_option("--kineto");
     html.excludes(trace);
     for (const char* of_rows : {"--models", "--by", "--max-mape", "--predictions", "--host-profile"})
         verb.get_option(of_rows).excludes(trace);
-    verb.callback([arguments, &action] { action = [arguments] { return run_validate(*arguments); }; });
 }
 
 }  // namespace ftax::cli

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "ftax/error.hpp"
-#include "src/cli/output.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
 namespace {
@@ -60,7 +58,7 @@ void setup_fit(Verb app, Action& action) {
 
 struct VerbSetup {
     std::string_view name;
-    void (*setup)(Verb app, Action& action);
+    Setup* setup;
 };
 constexpr VerbSetup verbs[] = {
     {"predict", setup_predict},

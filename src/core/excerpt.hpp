@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ftax {
 
@@ -16,6 +18,17 @@ namespace ftax {
     while (left > 0 && continues(left)) --left;
     while (right < text.size() && continues(right)) ++right;
     return std::string(text.substr(0, left)) + "…" + std::string(text.substr(right));
+}
+
+/// The words of a text, which single spaces separate.
+[[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view text) {
+    std::vector<std::string_view> words;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find(' '), text.size());
+        words.push_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return words;
 }
 
 }  // namespace ftax

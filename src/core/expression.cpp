@@ -132,14 +132,9 @@ struct ExpressionPool::Storage {
 
     [[nodiscard]] bool nonnegative(std::uint32_t atom) const {
         const Node& node = nodes[atom];
-        switch (node.kind) {
-            case NodeKind::symbol:
-                return true;
-            case NodeKind::polynomial:
-                return at_least(atom, 0);
-            default:
-                return at_least(node.a, 0) && at_least(node.b, 0);
-        }
+        if (node.kind == NodeKind::symbol) return true;
+        if (node.kind == NodeKind::polynomial) return at_least(atom, 0);
+        return at_least(node.a, 0) && at_least(node.b, 0);
     }
 
     /// Divides every monomial by the single monomial `divisor`, splitting off what does not divide:

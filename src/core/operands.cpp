@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <vector>
 
 #include "ftax/error.hpp"
 #include "src/core/checked_math.hpp"
@@ -94,17 +93,8 @@ void check_operands(const Graph& graph) {
 }
 
 bool is_view(const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-        case OpKind::identity:
-            return true;
-        default:
-            return false;
-    }
+    using enum OpKind;
+    return op.is(reshape, transpose, slice, split, expand, identity);
 }
 
 TensorId viewed(const Graph& graph, TensorId tensor) {

@@ -22,32 +22,17 @@ class SizeChecks {
             const Op& op = graph_.ops[id];
             op_ = id;
             if (op.inputs.empty() || op.outputs.empty() || !known(op.outputs[0])) continue;
-            switch (op.kind) {
-                case OpKind::reshape:
-                    same_elements(op.inputs[0], op.outputs[0]);
-                    break;
-                case OpKind::expand:
-                    if (op.inputs.size() == 1) broadcasts(op.inputs[0], op.outputs[0], 0);
-                    break;
-                case OpKind::pointwise:
-                    if (std::find(broadcasting.begin(), broadcasting.end(), op.text("function")) == broadcasting.end())
-                        break;
-                    for (const TensorId input : op.inputs) broadcasts(input, op.outputs[0], 0);
-                    break;
-                case OpKind::matmul:
-                    product(op);
-                    break;
-                case OpKind::linear:
-                    if (known(op.inputs[0]) && known(op.inputs[1]) && rank(op.inputs[0]) > 0 && rank(op.inputs[1]) == 2)
-                        equal(shape(op.inputs[0]).back(),
-                              shape(op.inputs[1])[op.integer("transposed_weight", 1) != 0 ? 1 : 0], false);
-                    break;
-                case OpKind::concat:
-                    joined(op);
-                    break;
-                default:
-                    break;
+            const TensorId x = op.inputs[0], y = op.outputs[0];
+            if (op.kind == OpKind::reshape) same_elements(x, y);
+            if (op.kind == OpKind::expand && op.inputs.size() == 1) broadcasts(x, y, 0);
+            if (op.kind == OpKind::pointwise &&
+                std::ranges::find(broadcasting, op.text("function")) != broadcasting.end()) {
+                for (const TensorId input : op.inputs) broadcasts(input, y, 0);
             }
+            if (op.kind == OpKind::matmul) product(op);
+            if (op.kind == OpKind::linear && known(x) && known(op.inputs[1]) && rank(x) > 0 && rank(op.inputs[1]) == 2)
+                equal(shape(x).back(), shape(op.inputs[1])[op.integer("transposed_weight", 1) != 0 ? 1 : 0], false);
+            if (op.kind == OpKind::concat) joined(op);
         }
     }
 

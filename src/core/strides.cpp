@@ -144,38 +144,17 @@ class StridePropagation {
 
     /// nullopt: the output owns contiguous memory.
     std::optional<Expressions> strides_after(const Op& op, const Tensor& in, const Tensor& out) {
-        switch (op.kind) {
-            case OpKind::transpose:
-                return permuted(op, in);
-            case OpKind::slice:
-                return sliced(op, in, out);
-            case OpKind::split:
-                return divided(op, in, out);
-            case OpKind::expand:
-                return expanded(in, out);
-            case OpKind::reshape:
-                if (in.strides.empty()) return std::nullopt;
-                return viewed(in, out.shape);
-            case OpKind::pointwise:
-            case OpKind::cast:
-            case OpKind::identity:
-                return elementwise(op, out);
-            case OpKind::conv:
-            case OpKind::conv_transpose:
-                return convolved(op, in, out);
-            case OpKind::attention:
-                return attended(out);
-            case OpKind::batch_norm:
-            case OpKind::pool:
-            case OpKind::global_pool:
-            case OpKind::resize:
-            case OpKind::pad:
-            case OpKind::concat:
-            case OpKind::reduce:
-                return in_format_of(in, out);
-            default:
-                return std::nullopt;
-        }
+        using enum OpKind;
+        if (op.is(transpose)) return permuted(op, in);
+        if (op.is(slice)) return sliced(op, in, out);
+        if (op.is(split)) return divided(op, in, out);
+        if (op.is(expand)) return expanded(in, out);
+        if (op.is(reshape) && !in.strides.empty()) return viewed(in, out.shape);
+        if (op.is(pointwise, cast, identity)) return elementwise(op, out);
+        if (op.is(conv, conv_transpose)) return convolved(op, in, out);
+        if (op.is(attention)) return attended(out);
+        if (op.is(batch_norm, pool, global_pool, resize, pad, concat, reduce)) return in_format_of(in, out);
+        return std::nullopt;
     }
 
     std::optional<Expressions> permuted(const Op& op, const Tensor& in) {

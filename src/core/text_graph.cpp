@@ -179,9 +179,7 @@ class Parser {
     const KnownTensor& definition(TensorRole role) {
         const Place place = here();
         KnownTensor& known = tensor_name();
-        if (known.defined) {
-            fail_at(place, fmt::format("tensor {} is defined twice", quoted(excerpt(known.name))));
-        }
+        if (known.defined) fail_at(place, fmt::format("tensor {} is defined twice", quoted(excerpt(known.name))));
         known.defined = true;
         skip_spaces();
         type(graph_.tensors[known.id]);
@@ -225,9 +223,7 @@ class Parser {
                 ++position_;
             }
             if (position_ >= text_.size() || text_[position_] == '\n') fail(fmt::format("expected '{}'", close));
-            if (result.size() == max_rank) {
-                fail(fmt::format("more than {} dimensions", max_rank), ErrorCode::limit);
-            }
+            if (result.size() == max_rank) fail(fmt::format("more than {} dimensions", max_rank), ErrorCode::limit);
             result.push_back(expression(text_.substr(begin, position_ - begin), begin));
             if (text_[position_++] == close) return;
         }

@@ -124,31 +124,11 @@ AttentionKernels parse_attention(const JsonField& field, const Quantities& quant
 
 ArchitectureSpec parse(const nlohmann::json& document, const std::string& origin) {
     const JsonField root(document, origin);
-    root.allow({"schema_version",
-                "name",
-                "inherits",
-                "kin",
-                "sources",
-                "schedulers_per_sm",
-                "asynchronous_copies",
-                "main_loop_stages",
-                "integer_shares_lanes",
-                "integer_product_ratio",
-                "cta_skew",
-                "pointwise_through_blas",
-                "gemv_rows",
-                "dram_share",
-                "f32_share",
-                "f32_share_consumer",
-                "f32_energy_per_flop_j",
-                "tensor_energy_ratio",
-                "tensor_energy_per_flop_j",
-                "operand_sharing",
-                "scales_on_tensor_cores",
-                "gemm",
-                "attention",
-                "flash2",
-                "conv"});
+    root.allow(
+        "schema_version name inherits kin sources schedulers_per_sm asynchronous_copies main_loop_stages "
+        "integer_shares_lanes integer_product_ratio cta_skew pointwise_through_blas gemv_rows dram_share f32_share "
+        "f32_share_consumer f32_energy_per_flop_j tensor_energy_ratio tensor_energy_per_flop_j operand_sharing "
+        "scales_on_tensor_cores gemm attention flash2 conv");
     const Quantities quantity(root);
     ArchitectureSpec spec;
     spec.architecture = parse_architecture(root["name"]);

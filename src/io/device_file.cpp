@@ -1,7 +1,5 @@
 #include "src/io/device_file.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -41,31 +39,11 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     nlohmann::json document = parse_json(text, origin);
     migrate_schema(document, origin);
     const JsonField root(document, origin);
-    root.allow({"schema_version",
-                "slug",
-                "name",
-                "aliases",
-                "host_cpu",
-                "architecture",
-                "compute_capability",
-                "notes",
-                "sources",
-                "sms",
-                "fp32_cores_per_sm",
-                "base_clock_hz",
-                "boost_clock_hz",
-                "memory_bytes",
-                "memory_bandwidth_bytes_per_s",
-                "inline_ecc_share",
-                "l2_bytes",
-                "l2_bytes_per_clock",
-                "shared_memory_per_sm_bytes",
-                "registers_per_sm",
-                "max_threads_per_sm",
-                "power_limit_w",
-                "least_power_w",
-                "peer_bandwidth_bytes_per_s",
-                "peak_flops_per_s"});
+    root.allow(
+        "schema_version slug name aliases host_cpu architecture compute_capability notes sources sms fp32_cores_per_sm "
+        "base_clock_hz boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s inline_ecc_share l2_bytes "
+        "l2_bytes_per_clock shared_memory_per_sm_bytes registers_per_sm max_threads_per_sm power_limit_w "
+        "least_power_w peer_bandwidth_bytes_per_s peak_flops_per_s");
     const Quantities quantity(root);
     DeviceSpec device;
     device.slug = root["slug"].text();
@@ -95,8 +73,8 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
     if (const auto link = root.find("peer_bandwidth_bytes_per_s")) device.peer_bandwidth_bytes_per_s = quantity(*link);
     const JsonField peaks = root["peak_flops_per_s"];
     // The last one is recorded for readers of the file; no kernel model uses it.
-    peaks.allow({"fp64", "fp32", "tf32", "fp16_tensor", "bf16_tensor", "int8_tensor", "fp16_tensor_fp16_accumulate",
-                 "fp8_tensor", "fp4_tensor", "fp16"});
+    peaks.allow(
+        "fp64 fp32 tf32 fp16_tensor bf16_tensor int8_tensor fp16_tensor_fp16_accumulate fp8_tensor fp4_tensor fp16");
     for (const JsonField& peak : peaks.elements()) {
         const double flops_per_s = quantity(peak);
         if (const auto path = path_from_name(peak.key())) {

@@ -165,7 +165,7 @@ std::vector<JsonField> JsonField::elements() const {
     return result;
 }
 
-void JsonField::allow(std::initializer_list<std::string_view> keys) const {
+void JsonField::allow(std::span<const std::string_view> keys) const {
     if (!value_->is_object()) fail("must be an object");
     for (const JsonField& field : elements()) {
         if (std::find(keys.begin(), keys.end(), field.key()) == keys.end()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ftax/error.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax {
 
@@ -38,7 +39,9 @@ class JsonField {
     [[nodiscard]] const std::string& key() const { return key_; }
 
     /// Refuses keys that are not listed: a misspelt one would silently do nothing.
-    void allow(std::initializer_list<std::string_view> keys) const;
+    void allow(std::initializer_list<std::string_view> keys) const { allow(std::span(keys.begin(), keys.size())); }
+    void allow(std::string_view words) const { allow(words_of(words)); }
+    void allow(std::span<const std::string_view> keys) const;
 
     [[nodiscard]] std::string text() const;  ///< not empty
     [[nodiscard]] std::vector<std::string> texts() const;

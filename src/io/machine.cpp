@@ -129,9 +129,7 @@ constexpr const char* python_command =
 
 std::vector<Finding> python() {
     const std::optional<std::string> output = output_of(python_command);
-    if (!output) {
-        return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
-    }
+    if (!output) return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
     const std::size_t first_line = output->find('\n');
     std::vector<Finding> findings{{"python", FindingState::present, output->substr(0, first_line), {}}};
     std::string packages = output->substr(std::min(first_line + 1, output->size()));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <tuple>
 
 #include "src/io/architecture_file.hpp"
@@ -17,8 +16,13 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int newest_schema = 1;  // a newer one needs its step from 1 to 2 in migrate_schema's list
-constexpr std::array<std::string_view, 3> scope_names{"shared", "architecture", "device"};
-constexpr std::string_view machine_name = "machine";  // what a host profile calls the scope of a device
+
+/// What a kind of profile calls the scopes of a parameter; empty where it has none.
+struct ScopeNames {
+    std::string_view architecture, device, fields;
+};
+constexpr ScopeNames of_kernels{"architecture", "device", "name architecture device value relative_stddev source"};
+constexpr ScopeNames of_calls{"", "machine", "name machine value relative_stddev source"};
 
 constexpr int stranger = 1 << 16;
 
@@ -57,11 +61,11 @@ Parameter parse_parameter(const JsonField& field) {
     return parameter;
 }
 
-ScopedParameter parse_scoped_parameter(const JsonField& field) {
-    field.allow({"name", "architecture", "device", "value", "relative_stddev", "source"});
+ScopedParameter parse_parameter(const JsonField& field, const ScopeNames& names) {
+    field.allow(names.fields);
     ScopedParameter scoped{parse_parameter(field), ParameterScope::shared, {}};
-    const auto architecture = field.find("architecture");
-    const auto device = field.find("device");
+    const auto architecture = names.architecture.empty() ? std::nullopt : field.find(names.architecture);
+    const auto device = field.find(names.device);
     if (architecture && device) device->fail("cannot stand beside architecture");
     if (architecture) {
         scoped.scope = ParameterScope::architecture;
@@ -70,16 +74,6 @@ ScopedParameter parse_scoped_parameter(const JsonField& field) {
     } else if (device) {
         scoped.scope = ParameterScope::device;
         scoped.key = device->text();
-    }
-    return scoped;
-}
-
-ScopedParameter parse_machine_parameter(const JsonField& field) {
-    field.allow({"name", machine_name, "value", "relative_stddev", "source"});
-    ScopedParameter scoped{parse_parameter(field), ParameterScope::shared, {}};
-    if (const auto machine = field.find(machine_name)) {
-        scoped.scope = ParameterScope::device;
-        scoped.key = machine->text();
     }
     return scoped;
 }
@@ -100,11 +94,10 @@ ordered_json to_json(const Parameter& parameter) {
     return json;
 }
 
-ordered_json to_json(const ScopedParameter& scoped) {
+ordered_json to_json(const ScopedParameter& scoped, const ScopeNames& names) {
     ordered_json json = to_json(scoped.parameter);
-    if (scoped.scope != ParameterScope::shared) {
-        json[std::string(scope_names[static_cast<std::size_t>(scoped.scope)])] = scoped.key;
-    }
+    const std::string scope(scoped.scope == ParameterScope::device ? names.device : names.architecture);
+    if (scoped.scope != ParameterScope::shared) json[scope] = scoped.key;
     return json;
 }
 
@@ -114,11 +107,11 @@ void name_origin(Parameter& parameter, const std::string& origin) {
     if (parameter.source.starts_with(fitted)) parameter.source.replace(0, fitted.size(), origin);
 }
 
-template <class P>
-ordered_json to_json(std::vector<P>& parameters) {
+template <class P, class... Names>
+ordered_json to_json(std::vector<P>& parameters, const Names&... names) {
     std::sort(parameters.begin(), parameters.end(), in_order);
     ordered_json list = ordered_json::array();
-    for (const P& parameter : parameters) list.push_back(to_json(parameter));
+    for (const P& parameter : parameters) list.push_back(to_json(parameter, names...));
     return list;
 }
 
@@ -138,7 +131,7 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     check_kind(root, "device");
-    root.allow({"schema_version", "kind", "version", "fitted_on", "partly_fitted_on", "parameters"});
+    root.allow("schema_version kind version fitted_on partly_fitted_on parameters");
     DeviceProfileFile profile;
     profile.version = root["version"].text();
     if (const auto devices = root.find("fitted_on")) profile.fitted_on = devices->texts();
@@ -153,7 +146,7 @@ DeviceProfileFile parse_device_profile(std::string_view text, const std::string&
         }
     }
     for (const JsonField& field : parameter_fields(root)) {
-        append_in_order(profile.parameters, parse_scoped_parameter(field), field);
+        append_in_order(profile.parameters, parse_parameter(field, of_kernels), field);
     }
     return profile;
 }
@@ -163,10 +156,10 @@ HostProfileFile parse_host_profile(std::string_view text, const std::string& ori
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     check_kind(root, "host");
-    root.allow({"schema_version", "kind", "framework", "version", "parameters"});
+    root.allow("schema_version kind framework version parameters");
     HostProfileFile profile{root["framework"].text(), root["version"].text(), {}};
     for (const JsonField& field : parameter_fields(root)) {
-        append_in_order(profile.parameters, parse_machine_parameter(field), field);
+        append_in_order(profile.parameters, parse_parameter(field, of_calls), field);
     }
     return profile;
 }
@@ -176,7 +169,7 @@ FrameworkProfile parse_framework_profile(std::string_view text, const std::strin
     migrate_schema(document, origin);
     const JsonField root(document, origin);
     check_kind(root, "framework");
-    root.allow({"schema_version", "kind", "framework", "version", "host", "parameters"});
+    root.allow("schema_version kind framework version host parameters");
     FrameworkProfile profile;
     profile.framework = root["framework"].text();
     profile.version = root["version"].text();
@@ -206,7 +199,7 @@ std::string to_text(DeviceProfileFile profile) {
         }
         json["partly_fitted_on"] = std::move(list);
     }
-    json["parameters"] = to_json(profile.parameters);
+    json["parameters"] = to_json(profile.parameters, of_kernels);
     return to_text(json);
 }
 
@@ -223,13 +216,7 @@ std::string to_text(HostProfileFile profile) {
     ordered_json json = profile_of_kind("host");
     json["framework"] = profile.framework;
     json["version"] = profile.version;
-    std::sort(profile.parameters.begin(), profile.parameters.end(), in_order);
-    ordered_json list = ordered_json::array();
-    for (const ScopedParameter& scoped : profile.parameters) {
-        list.push_back(to_json(scoped.parameter));
-        if (scoped.scope == ParameterScope::device) list.back()[std::string(machine_name)] = scoped.key;
-    }
-    json["parameters"] = std::move(list);
+    json["parameters"] = to_json(profile.parameters, of_calls);
     return to_text(json);
 }
 

@@ -10,8 +10,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 

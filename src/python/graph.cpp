@@ -7,7 +7,7 @@
 #include "ftax/import.hpp"
 #include "ftax/text_graph.hpp"
 #include "src/python/bindings.hpp"
-#include "src/scenario/arguments.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::python {
 namespace {

@@ -1,5 +1,5 @@
 #include "src/python/bindings.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 NB_MODULE(_ftax, module) {
     // Searches keep cost functions in globals that the interpreter never clears (pymoo does): no cause for alarm.

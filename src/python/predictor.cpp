@@ -9,7 +9,6 @@
 #include "ftax/headroom.hpp"
 #include "ftax/predict.hpp"
 #include "src/python/bindings.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "src/report/markup.hpp"
+#include "src/report/page.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {
@@ -127,21 +127,16 @@ std::string look_class(const Series& series) {
 /// The outline of a dot; each category has a shape of its own, for print and for those who see few colours.
 std::string dot(std::size_t category, double x, double y, double r) {
     const double side = 0.85 * r, tall = 1.15 * r;
-    switch (category) {
-        case 1:
-            return fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z", x - side, y - side, 2 * side, 2 * side,
-                               2 * side);
-        case 2:
-            return fmt::format("M{:.1f} {:.1f}l{:.1f} {:.1f}h-{:.1f}z", x, y - tall, tall, 2 * side, 2 * tall);
-        case 3:
-            return fmt::format("M{0:.1f} {1:.1f}l{2:.1f} {2:.1f} -{2:.1f} {2:.1f} -{2:.1f} -{2:.1f}z", x, y - tall,
-                               tall);
-        case 4:
-            return fmt::format("M{:.1f} {:.1f}l{:.1f} -{:.1f}h-{:.1f}z", x, y + tall, tall, 2 * side, 2 * tall);
-        default:
-            return fmt::format("M{0:.1f} {1:.1f}a{2:.1f} {2:.1f} 0 1 0 {3:.1f} 0a{2:.1f} {2:.1f} 0 1 0 -{3:.1f} 0z",
-                               x - r, y, r, 2 * r);
-    }
+    if (category == 1)
+        return fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z", x - side, y - side, 2 * side, 2 * side, 2 * side);
+    if (category == 2)
+        return fmt::format("M{:.1f} {:.1f}l{:.1f} {:.1f}h-{:.1f}z", x, y - tall, tall, 2 * side, 2 * tall);
+    if (category == 3)
+        return fmt::format("M{0:.1f} {1:.1f}l{2:.1f} {2:.1f} -{2:.1f} {2:.1f} -{2:.1f} -{2:.1f}z", x, y - tall, tall);
+    if (category == 4)
+        return fmt::format("M{:.1f} {:.1f}l{:.1f} -{:.1f}h-{:.1f}z", x, y + tall, tall, 2 * side, 2 * tall);
+    return fmt::format("M{0:.1f} {1:.1f}a{2:.1f} {2:.1f} 0 1 0 {3:.1f} 0a{2:.1f} {2:.1f} 0 1 0 -{3:.1f} 0z", x - r, y,
+                       r, 2 * r);
 }
 
 constexpr double scatter_radius = 2.6;

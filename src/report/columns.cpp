@@ -7,7 +7,7 @@
 
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
-#include "src/report/markup.hpp"
+#include "src/report/page.hpp"
 #include "src/report/units.hpp"
 
 namespace ftax::report {

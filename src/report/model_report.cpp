@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "src/core/checked_math.hpp"
 #include "src/core/operands.hpp"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "src/core/embedded.hpp"
+#include "src/io/escape.hpp"
 #include "src/report/chart.hpp"
-#include "src/report/markup.hpp"
 
 namespace ftax::report {
 namespace {
@@ -37,6 +37,21 @@ std::string page(std::string_view title, std::string_view markup, std::string_vi
         "content=\"width=device-width\"><title>{0}</title>\n<style>\n{1}{2}</style>\n</head><body><h1>{0}</h1>\n{3}"
         "<script>\n{4}{5}</script>\n</body></html>\n",
         escape_markup(title), embedded_text(page_style), chart_style(), markup, embedded_text(page_script), script);
+}
+
+std::string escape_markup(std::string_view text) {
+    std::string result;
+    for (const char c : escape_terminal(text)) {
+        constexpr std::string_view special = "<>&\"'";
+        static constexpr std::string_view escapes[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
+        const std::size_t at = special.find(c);
+        if (at == special.npos) {
+            result += c;
+        } else {
+            result += escapes[at];
+        }
+    }
+    return result;
 }
 
 }  // namespace ftax::report

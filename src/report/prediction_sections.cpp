@@ -8,9 +8,7 @@
 #include <set>
 #include <sstream>
 #include <utility>
-#include <vector>
 
-#include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"

@@ -10,7 +10,6 @@
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/chart.hpp"
-#include "src/report/markup.hpp"
 #include "src/report/page.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"

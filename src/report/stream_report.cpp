@@ -6,7 +6,6 @@
 #include "ftax/work.hpp"
 #include "src/core/checked_math.hpp"
 #include "src/io/json_document.hpp"
-#include "src/report/columns.hpp"
 
 namespace ftax::report {
 namespace {
@@ -26,27 +25,13 @@ Dispatch dispatch_of_reshape(const Graph& graph, const Op& op) {
 /// Tells kernels from views. A reshape that strides do not allow copies; `contiguous` of what is so does nothing.
 /// Source: aten/src/ATen/native/TensorShape.cpp and TensorProperties.cpp.
 Dispatch dispatch_of(const Graph& graph, const Op& op) {
-    switch (op.kind) {
-        case OpKind::reshape:
-            return dispatch_of_reshape(graph, op);
-        case OpKind::transpose:
-        case OpKind::slice:
-        case OpKind::split:
-        case OpKind::expand:
-            return Dispatch::view;
-        case OpKind::shape:
-        case OpKind::identity:
-            return Dispatch::host;
-        case OpKind::copy: {
-            const bool contiguous = !op.inputs.empty() && graph.tensors[op.inputs[0]].strides.empty();
-            return op.source == "aten::contiguous" && contiguous ? Dispatch::host : Dispatch::kernel;
-        }
-        case OpKind::to_host:
-        case OpKind::nonzero:
-            return Dispatch::sync;
-        default:
-            return Dispatch::kernel;
-    }
+    using enum OpKind;
+    if (op.is(reshape)) return dispatch_of_reshape(graph, op);
+    if (op.is(transpose, slice, split, expand)) return Dispatch::view;
+    if (op.is(shape, identity)) return Dispatch::host;
+    if (op.is(to_host, nonzero)) return Dispatch::sync;
+    const bool contiguous = op.is(copy) && !op.inputs.empty() && graph.tensors[op.inputs[0]].strides.empty();
+    return op.source == "aten::contiguous" && contiguous ? Dispatch::host : Dispatch::kernel;
 }
 
 const Columns<StreamRow>& stream_columns() {
@@ -74,17 +59,8 @@ const Columns<StreamRow>& stream_columns() {
 }  // namespace
 
 std::string_view name_of(Dispatch dispatch) noexcept {
-    switch (dispatch) {
-        case Dispatch::kernel:
-            return "kernel";
-        case Dispatch::view:
-            return "view";
-        case Dispatch::host:
-            return "host";
-        case Dispatch::sync:
-            break;
-    }
-    return "sync";
+    static constexpr std::string_view names[] = {"kernel", "view", "host", "sync"};
+    return names[static_cast<std::size_t>(dispatch)];
 }
 
 std::vector<StreamRow> op_stream(const Graph& graph, const ShapeBindings& bindings) {

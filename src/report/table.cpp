@@ -17,17 +17,8 @@ std::size_t width_of(std::string_view text) {
 }
 
 std::string_view code_of(Tone tone) {
-    switch (tone) {
-        case Tone::strong:
-            return "\x1b[1m";
-        case Tone::quiet:
-            return "\x1b[2m";
-        case Tone::warning:
-            return "\x1b[33m";
-        case Tone::plain:
-            break;
-    }
-    return "";
+    static constexpr std::string_view codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m"};
+    return codes[static_cast<std::size_t>(tone)];
 }
 
 }  // namespace

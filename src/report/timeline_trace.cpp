@@ -1,5 +1,3 @@
-#include "src/report/timeline_trace.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -9,6 +7,7 @@
 
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
+#include "src/report/launch_report.hpp"
 
 namespace ftax::report {
 namespace {

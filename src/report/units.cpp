@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <span>
-#include <string_view>
 
 namespace ftax::report {
 namespace {

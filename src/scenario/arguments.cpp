@@ -1,5 +1,3 @@
-#include "src/scenario/arguments.hpp"
-
 #include <fmt/format.h>
 
 #include <charconv>
@@ -8,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "src/core/symbol_range.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {

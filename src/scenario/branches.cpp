@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {

@@ -11,9 +11,8 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/near_names.hpp"
 #include "src/core/quantized_weights.hpp"
-#include "src/scenario/arguments.hpp"
 #include "src/scenario/language_rows.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 
 namespace ftax::scenario {

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "ftax/anchor.hpp"
 #include "ftax/import.hpp"
 #include "ftax/version.hpp"
-#include "src/scenario/locate_model.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 

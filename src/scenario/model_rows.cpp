@@ -10,8 +10,8 @@
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
 #include "src/io/escape.hpp"
-#include "src/scenario/notices.hpp"
 #include "src/scenario/row_predictor.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {

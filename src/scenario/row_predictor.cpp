@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "calibration/bench/bench_device.hpp"
@@ -12,7 +11,6 @@
 #include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/io/number.hpp"
-#include "src/scenario/locate_model.hpp"
 #include "src/scenario/scenario.hpp"
 #include "src/scenario/usable_rows.hpp"
 

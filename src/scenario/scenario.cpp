@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <mutex>
 #include <set>
+#include <vector>
 
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
@@ -12,8 +15,7 @@
 #include "graphs/vary_batch.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/io/escape.hpp"
-#include "src/scenario/arguments.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/report/quantities.hpp"
 #include "src/scenario/row_predictor.hpp"
 #include "src/scenario/usable_rows.hpp"
 
@@ -58,6 +60,63 @@ DType parse_cache_type(const std::string& name) {
                                                   escape_terminal(name)));
     }
     return found->second;
+}
+
+std::FILE*& notice_stream() {
+    static std::FILE* stream = stderr;
+    return stream;
+}
+
+std::vector<std::string>& printed_warnings() {
+    static std::vector<std::string> printed;
+    return printed;
+}
+
+std::mutex& printing() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view zoo_prefix = "zoo:";
+
+/// Models of the zoo by the names that measured rows give them. Source: models_2x.csv.
+std::string zoo_model(const std::string& model) {
+    static const std::map<std::string, std::string> names{{"bert_base", "bert"},
+                                                          {"bert_base_12x768", "bert"},
+                                                          {"hf_resnet50", "resnet50"},
+                                                          {"mlperf_resnet50", "resnet50"},
+                                                          {"vit_base_patch16_224", "vit-base-patch16-224"},
+                                                          {"vit_base_patch16_384", "vit-base-patch16-384"}};
+    const auto found = names.find(model);
+    return std::string(zoo_prefix) + (found == names.end() ? model : found->second);
+}
+
+bool is_model(const fs::path& path) {
+    std::error_code ignored;
+    return fs::is_regular_file(path, ignored) || fs::is_regular_file(path / "config.json", ignored);
+}
+
+/// NAME or NAME with a suffix in one folder; empty where there is none.
+std::string in_folder(const fs::path& folder, const std::string& name) {
+    for (const char* suffix : {"", ".pt2", ".onnx", ".pt", ".pth", ".txt", ".json"}) {
+        fs::path path = folder / name;
+        path += suffix;
+        if (is_model(path)) return path.string();
+    }
+    return {};
+}
+
+/// Folders of `folder`, sorted.
+std::vector<fs::path> owners(const fs::path& folder) {
+    std::vector<fs::path> result;
+    std::error_code failed;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+        if (entry.is_directory(failed)) result.push_back(entry.path());
+    }
+    std::sort(result.begin(), result.end());
+    return result;
 }
 
 }  // namespace
@@ -253,6 +312,58 @@ report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindin
     report::CrossoverReport report{.crossovers = find_crossovers(predictor, dims, largest), .largest = largest};
     if (report.crossovers.empty()) report.bound = predictor.predict(with_batch(dims, 1)).bound;
     return report;
+}
+
+std::FILE* notices() {
+    return notice_stream();
+}
+
+void silence_notices() {
+    std::FILE* const nowhere = std::fopen("/dev/null", "w");
+    if (nowhere != nullptr) notice_stream() = nowhere;
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+    const std::lock_guard guard(printing());
+    for (const std::string& warning : warnings) {
+        if (std::find(printed_warnings().begin(), printed_warnings().end(), warning) != printed_warnings().end())
+            continue;
+        printed_warnings().push_back(warning);
+        std::fprintf(notices(), "warning: %s\n", escape_terminal(warning).c_str());
+    }
+}
+
+std::vector<std::string> warnings_besides(const std::set<std::string>& told) {
+    const std::lock_guard guard(printing());
+    std::vector<std::string> others = printed_warnings();
+    std::erase_if(others, [&](const std::string& warning) { return told.contains(warning); });
+    return others;
+}
+
+void warn_of_memory(Prediction& prediction, const MemoryUse& memory) {
+    if (!memory.fits()) prediction.warnings.push_back(report::describe(memory));
+}
+
+std::string locate_model(const std::string& folder, const std::string& model) {
+    if (model.starts_with(zoo_prefix) || is_model(model)) return model;
+    if (folder.empty()) return zoo_model(model);
+    if (std::string found = in_folder(folder, model); !found.empty()) return found;
+    if (const std::size_t owner = model.find('/'); owner != std::string::npos) {
+        if (std::string found = in_folder(folder, model.substr(owner + 1)); !found.empty()) return found;
+        return zoo_model(model);
+    }
+    for (const fs::path& owner : owners(folder)) {
+        if (std::string found = in_folder(owner, model); !found.empty()) return found;
+    }
+    return zoo_model(model);
+}
+
+bool is_same_model(const std::string& folder, const std::string& a, const std::string& b) {
+    if (a == b) return true;
+    const std::string at_a = locate_model(folder, a), at_b = locate_model(folder, b);
+    if (at_a == at_b) return true;
+    std::error_code ignored;
+    return fs::equivalent(at_a, at_b, ignored);
 }
 
 }  // namespace ftax::scenario

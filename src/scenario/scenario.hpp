@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ftax/expression.hpp"
 #include "ftax/import.hpp"
+#include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
 #include "src/report/prediction_report.hpp"
 
@@ -95,5 +99,55 @@ struct FrameworkChoice {
 /// Gives a report the warnings that its rows do not have.
 void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
+
+/// Where warnings and progress go: standard error, or nowhere after silence_notices() (--quiet).
+[[nodiscard]] std::FILE* notices();
+void silence_notices();
+
+/// Prints warnings to standard error, each once and escaped.
+void print_warnings(const std::vector<std::string>& warnings);
+
+/// What print_warnings() has been given so far and `told` does not say, in order: a result whose rows carry their own
+/// warnings carries these too, so that none is told on standard error alone.
+[[nodiscard]] std::vector<std::string> warnings_besides(const std::set<std::string>& told);
+
+/// Adds to the warnings of a run that it does not fit into the memory of its device, where it does not.
+void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
+
+/// Finds the model that a row of a measurement file names; returns what load_graph() reads. In this order:
+///  1. a path of a file, or of a folder with config.json; "zoo:NAME" as it stands;
+///  2. below `folder`: NAME as a file or folder with config.json, NAME.pt2, .onnx, .pt, .pth, .txt, .json; for a name
+///  on
+///     Hugging Face also without its owner, for one without owner also in any folder of an owner;
+///  3. a zoo model, also by the names that public measurements give it.
+[[nodiscard]] std::string locate_model(const std::string& folder, const std::string& model);
+
+/// Whether two names of models lead to one.
+[[nodiscard]] bool is_same_model(const std::string& folder, const std::string& a, const std::string& b);
+
+/// Parses "if_3=then" or "if_3=else": true for then. Throws Error{usage}.
+[[nodiscard]] std::pair<std::string, bool> parse_branch(std::string_view text);
+
+/// Parses a list of batch sizes: numbers, FIRST:LAST:xFACTOR and FIRST:LAST:+STEP, separated by commas
+/// ("1,2,4:128:x2,200:400:+50"). Throws Error{usage} for what is no list or below 1, Error{limit} beyond int64 or
+/// 10,000 values.
+[[nodiscard]] std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view option = "--batch");
+
+/// Parses a list of whole numbers from 1 on: "1,2,4". Throws Error{usage} naming the option, Error{limit} beyond int64.
+[[nodiscard]] std::vector<std::int64_t> parse_counts(std::string_view text, std::string_view option);
+
+/// Parses texts like "seq=128".
+/// Throws Error{usage} for another form, a value below 1 or a second value of one symbol, Error{limit} beyond int64.
+[[nodiscard]] ShapeBindings parse_dimensions(const std::vector<std::string>& texts);
+
+/// Parses "in:4x3x224x224"; dimensions may be symbols or sums, products and quotients of them ("batchx3x224x224"), the
+/// input's name may hold colons. Throws Error{usage}.
+[[nodiscard]] InputShape parse_input_shape(std::string_view text);
+
+/// Parses "float:4x3x224x224", an input told by its place; types as torch or ftax call them. Throws Error{usage}.
+[[nodiscard]] InputShape parse_input_type(std::string_view text);
+
+/// Splits at commas; empty parts are kept.
+[[nodiscard]] std::vector<std::string> split_list(std::string_view text);
 
 }  // namespace ftax::scenario

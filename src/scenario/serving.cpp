@@ -17,9 +17,8 @@
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
-#include "src/scenario/arguments.hpp"
 #include "src/scenario/generation.hpp"
-#include "src/scenario/notices.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {

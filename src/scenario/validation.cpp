@@ -11,9 +11,9 @@
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
 #include "predictors/operator_model.hpp"
-#include "src/scenario/arguments.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/row_predictor.hpp"
+#include "src/scenario/scenario.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -110,9 +110,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
     if (!arguments.anchor.empty()) {
         auto rows = usable_rows(read_operator_measurements(read_csv(arguments.anchor)), warn);
         warn_of_scored_anchors<OperatorMeasurement>(file.rows, rows, warn);
-        for (OperatorMeasurement& row : rows) {
-            anchors[device_spec(row.gpu).slug].push_back(std::move(row));
-        }
+        for (OperatorMeasurement& row : rows) anchors[device_spec(row.gpu).slug].push_back(std::move(row));
     }
     std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
     return predict_rows(file, watch, [&](const OperatorMeasurement& row) -> std::optional<report::RowPrediction> {
@@ -134,9 +132,7 @@ std::vector<report::ValidatedRow> validate_operators(const MeasurementFile<Opera
 void group_rows(const CsvTable& table, const std::vector<std::string>& by, std::vector<report::ValidatedRow>& rows) {
     for (const std::string& name : by) {
         auto values = report::column_values(table, name);
-        if (!values) {
-            throw Error(ErrorCode::usage, fmt::format("--by {}: {} has no such column", name, table.origin()));
-        }
+        if (!values) throw Error(ErrorCode::usage, fmt::format("--by {}: {} has no such column", name, table.origin()));
         for (std::size_t i = 0; i < rows.size(); ++i) rows[i].group.push_back(std::move((*values)[i]));
     }
 }

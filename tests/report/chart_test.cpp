@@ -6,7 +6,7 @@
 #include <cmath>
 #include <regex>
 
-#include "src/report/latency_chart.hpp"
+#include "src/report/charts.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/io/csv.hpp"
-#include "src/report/latency_chart.hpp"
+#include "src/report/charts.hpp"
 #include "src/report/quantities.hpp"
 #include "tests/golden.hpp"
 

@@ -1,11 +1,10 @@
-#include "src/report/roofline.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "ftax/import.hpp"
+#include "src/report/charts.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

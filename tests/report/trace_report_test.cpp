@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "src/report/trace_alignment.hpp"
 #include "src/report/trace_comparison.hpp"
 #include "tests/golden.hpp"
 

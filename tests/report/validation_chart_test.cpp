@@ -1,8 +1,7 @@
-#include "src/report/validation_chart.hpp"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "src/report/charts.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

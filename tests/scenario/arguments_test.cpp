@@ -1,5 +1,3 @@
-#include "src/scenario/arguments.hpp"
-
 #include <doctest/doctest.h>
 
 #include "ftax/text_graph.hpp"

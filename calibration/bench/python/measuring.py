@@ -21,7 +21,7 @@ def reason(error):
 
 def measure(timer, run, mode, power, limits, operators=1):
     """Samples until they agree (0.5 %), their noise has settled, or the limit; those under a throttled clock do not
-    count. The rule of ftax (calibration/bench/stopping_rule.hpp) in few lines. `operators`: of one call."""
+    count. The rule of ftax (calibration/bench/measurement_loop.hpp) in few lines. `operators`: of one call."""
     min_samples, min_s, max_s = limits
     for _ in range(3):
         run()

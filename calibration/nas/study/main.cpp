@@ -5,9 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "calibration/nas/columns.hpp"
-#include "calibration/nas/host_fit.hpp"
-#include "calibration/nas/score.hpp"
+#include "calibration/nas/nas_study.hpp"
 #include "src/io/file.hpp"
 #include "src/io/profile_file.hpp"
 

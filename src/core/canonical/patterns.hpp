@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-
 #include "src/core/canonical/canonical.hpp"
 #include "src/core/rewriting/rewriter.hpp"
 

@@ -1,9 +1,8 @@
-#include "calibration/bench/cuda_probe.hpp"
-
 #include <doctest/doctest.h>
 
 #include <filesystem>
 
+#include "calibration/bench/machine.hpp"
 #include "tests/failure.hpp"
 #include "tests/temporary_folder.hpp"
 

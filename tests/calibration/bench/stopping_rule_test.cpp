@@ -1,10 +1,9 @@
-#include "calibration/bench/stopping_rule.hpp"
-
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cmath>
 
+#include "calibration/bench/measurement_loop.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax::bench;

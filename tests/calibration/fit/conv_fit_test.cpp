@@ -1,11 +1,10 @@
-#include "calibration/fit/conv_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/kernels/sustained.hpp"
 #include "tests/approx.hpp"
@@ -124,6 +123,7 @@ TEST_CASE("algorithms are read from the names of the kernels that ran") {
 TEST_CASE("conv rows are read with their output size, and refused when a dimension is missing") {
     OperatorMeasurement measured;
     measured.line = 12;
+    measured.op = "conv";
     measured.latency_s = 1e-3;
     measured.shape = {{"b", 8}, {"cin", 3}, {"cout", 64}, {"kernel", 7}, {"hw", 224}, {"stride", 2}, {"pad", 3}};
     const auto row = conv_row(measured, datasheet("t4"), 40);

@@ -1,5 +1,3 @@
-#include "calibration/fit/dispatch_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/profile_parameters.hpp"
 #include "predictors/operator_model.hpp"

@@ -1,5 +1,3 @@
-#include "calibration/fit/gemm_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "predictors/host/operator_host.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/kernels/sustained.hpp"

@@ -1,10 +1,9 @@
-#include "calibration/fit/layer_kernel_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "calibration/fit/generation_fit.hpp"
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
 

@@ -1,11 +1,10 @@
-#include "calibration/fit/memory_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "calibration/fit/operator_fit.hpp"
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
 

@@ -1,3 +1,5 @@
+#include "calibration/nas/nas_study.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,9 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "calibration/nas/additive.hpp"
-#include "calibration/nas/columns.hpp"
-#include "calibration/nas/score.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/number.hpp"
 #include "tests/approx.hpp"

@@ -1,5 +1,3 @@
-#include "calibration/fit/quantized_fit.hpp"
-
 #include <doctest/doctest.h>
 
 #include <array>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/generation_fit.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/operator_model.hpp"
 

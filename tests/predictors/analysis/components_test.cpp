@@ -1,7 +1,6 @@
-#include "predictors/analysis/components.hpp"
-
 #include <doctest/doctest.h>
 
+#include "predictors/analysis/log_posterior.hpp"
 #include "tests/approx.hpp"
 
 using namespace ftax;

@@ -1,16 +1,20 @@
-#include "calibration/bench/cpu_spec.hpp"
+#include "calibration/bench/machine.hpp"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ftax/error.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/number.hpp"
 
@@ -96,6 +100,28 @@ Environment machine_environment(const std::string& command_line) {
             {"kernel", fmt::format("{} {}", system.sysname, system.release)},
             {"load_at_start", fmt::format("{:.2f}", load_average())},
             {"command_line", command_line}};
+}
+
+std::string find_cuda_probe() {
+    std::error_code ignored;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "ftax_cuda_probe";
+    return std::filesystem::exists(program, ignored) ? program.string() : std::string();
+}
+
+std::string run_cuda_probe(const std::string& program) {
+    std::string command = "'";
+    for (const char c : program) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    std::FILE* output = ::popen((command + "'").c_str(), "r");
+    if (!output) throw Error(ErrorCode::refused, fmt::format("cannot run {}", program));
+    std::string text;
+    std::array<char, 4096> buffer;
+    for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), output)) > 0;)
+        text.append(buffer.data(), count);
+    const int status = ::pclose(output);
+    if (status == 0) return text;
+    throw Error(ErrorCode::refused, WIFEXITED(status)
+                                        ? fmt::format("{} ended with status {}", program, WEXITSTATUS(status))
+                                        : fmt::format("{} was ended by signal {}", program, WTERMSIG(status)));
 }
 
 }  // namespace ftax::bench

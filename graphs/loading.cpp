@@ -1,9 +1,15 @@
-#include "graphs/input_shapes.hpp"
+#include "graphs/loading.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "ftax/error.hpp"
 #include "graphs/vary_batch.hpp"
@@ -11,6 +17,29 @@
 
 namespace ftax {
 namespace {
+
+bool is_text(std::string_view bytes) {
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; });
+}
+
+bool is_json(std::string_view bytes) {
+    const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && bytes[first] == '{';
+}
+
+/// safetensors: a 64-bit header length, then JSON.
+bool is_safetensors(std::string_view bytes) {
+    return bytes.size() > 9 && bytes.substr(5, 3) == std::string_view("\0\0\0", 3) && bytes[8] == '{';
+}
+
+/// A ModelProto begins with one of its fields, as a rule ir_version (1, a varint), and goes on with a plausible second.
+bool is_model_proto(std::string_view bytes) {
+    const auto key = static_cast<unsigned char>(bytes.front());
+    const unsigned number = key >> 3;
+    const unsigned wire = key & 7u;
+    return (wire == 0 && (number == 1 || number == 5)) || (wire == 2 && number >= 2 && number <= 14 && number != 5);
+}
 
 /// `position` is that of a shape without a name among its kind.
 const Tensor& find_input(const Graph& graph, const InputShape& shape, std::size_t position) {
@@ -79,7 +108,64 @@ void replace_in_ranges(Graph& graph, const ExpressionPool& pool,
     graph.ranges = std::move(kept);
 }
 
+/// Above this size most of a model is payload that is skipped, so that reading ahead would only fill memory.
+constexpr std::size_t large_file_bytes = 16u << 20;
+
+[[noreturn]] void fail(const std::string& path, std::string_view what) {
+    throw Error(ErrorCode::model, fmt::format("{}: {}", path, what));
+}
+
 }  // namespace
+
+FileFormat format_of(std::string_view bytes) noexcept {
+    using enum FileFormat;
+    constexpr std::size_t looked_at = 256;
+    if (bytes.empty()) return empty;
+    if (bytes.starts_with("PK")) return zip;
+    if (bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 0 && bytes[1] <= 5) return pickle;
+    if (bytes.starts_with("\x89HDF\r\n")) return hdf5;
+    if (bytes.starts_with("GGUF")) return gguf;
+    if (bytes.starts_with("\x1f\x8b")) return gzip;
+    if (bytes.starts_with("\x7f"
+                          "ELF"))
+        return elf;
+    if (is_safetensors(bytes)) return safetensors;
+    // Neither text nor a wire key: a ModelProto begins with a control character.
+    if (is_json(bytes.substr(0, looked_at))) return json;
+    if (is_text(bytes.substr(0, looked_at))) return text;
+    return is_model_proto(bytes) ? onnx : unknown;
+}
+
+std::string_view description_of(FileFormat format) noexcept {
+    static constexpr std::string_view descriptions[] = {"an empty file",
+                                                        "a ZIP archive",
+                                                        "a pickle",
+                                                        "text",
+                                                        "JSON",
+                                                        "an ONNX model",
+                                                        "HDF5 (Keras weights)",
+                                                        "GGUF",
+                                                        "safetensors (weights without a graph)",
+                                                        "gzip-compressed",
+                                                        "an ELF binary",
+                                                        "of no known format"};
+    return descriptions[static_cast<std::size_t>(format)];
+}
+
+void shorten_names(Graph& graph) {
+    int weights = 0, activations = 0;
+    for (Tensor& tensor : graph.tensors) {
+        if (tensor.role == TensorRole::activation) {
+            tensor.name = fmt::format("{}", ++activations);
+        } else if (tensor.role != TensorRole::input) {
+            tensor.name = fmt::format("w{}", ++weights);
+        }
+    }
+    for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+        Op& op = graph.ops[i];
+        op.name = op.outputs.empty() ? fmt::format("op{}", i) : graph.tensors[op.outputs[0]].name;
+    }
+}
 
 void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
     if (shapes.empty()) return;
@@ -120,6 +206,32 @@ void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes) {
     }
     replace_in_ranges(graph, pool, replace);
     graph.expressions = std::move(pool);
+}
+
+MappedFile::MappedFile(const std::string& path) {
+    // O_NONBLOCK: opening a FIFO must not wait for a writer.
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) fail(path, std::strerror(errno));
+    struct stat status {};
+    const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    if (regular && status.st_size > 0) {
+        size_ = static_cast<std::size_t>(status.st_size);
+        void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (mapping != MAP_FAILED) data_ = static_cast<const char*>(mapping);
+    }
+    const int map_error = errno;
+    ::close(descriptor);
+    if (!regular) fail(path, "not a regular file");
+    if (size_ > 0 && !data_) fail(path, std::strerror(map_error));
+    if (size_ > large_file_bytes) ::madvise(const_cast<char*>(data_), size_, MADV_RANDOM);
+}
+
+MappedFile::~MappedFile() {
+    if (data_) ::munmap(const_cast<char*>(data_), size_);
+}
+
+void MappedFile::release() const noexcept {
+    if (data_) ::madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);
 }
 
 }  // namespace ftax

@@ -1,13 +1,31 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ftax/predict.hpp"
+#include "src/io/csv.hpp"
 #include "src/report/chart.hpp"
+#include "src/report/prediction_report.hpp"
+#include "src/report/validation_report.hpp"
 
 namespace ftax::report {
+
+/// Draws latency against batch: prediction with its interval, host and device sums, measurements, the crossovers.
+/// Rows without a batch stand at 1.
+[[nodiscard]] Chart latency_chart(const PredictionReport& report);
+
+/// Adds a mark at each crossover, called `label` and its batch.
+void mark_crossovers(Chart& chart, const std::vector<Crossover>& crossovers, std::string_view label);
+
+/// Says what a row measured, in words: the columns that tell it from others.
+[[nodiscard]] std::string identity_of(const CsvTable& table, std::size_t row);
+
+/// Draws predicted against measured milliseconds, coloured by the first of framework, GPU, precision and operator that
+/// has several values: the most frequent ones each, the others together. There must be a prediction.
+[[nodiscard]] Chart validation_chart(const CsvTable& table, std::span<const ValidatedRow> rows);
 
 /// Kernels of one prediction that are the same in all that counts; times, FLOPs and bytes are of one of them.
 struct RooflineKernel : KernelDetail {

@@ -1,0 +1,312 @@
+#include "calibration/nas/nas_study.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "ftax/error.hpp"
+#include "ftax/work.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/number.hpp"
+
+namespace ftax::nas_study {
+namespace {
+
+Column empty_column(const nas::Space& space, std::string_view name, const std::string& profile_path) {
+    const std::size_t underscore = name.rfind('_');
+    const auto batch = underscore == std::string_view::npos ? std::nullopt : parse_integer(name.substr(underscore + 1));
+    if (!batch) throw Error(ErrorCode::profile, fmt::format("column {} is not DEVICE_BATCH", name));
+    return {&space, std::string(name), device_profile(name.substr(0, underscore), profile_path), *batch, {}};
+}
+
+void read_space(const nas::Space& space, const std::string& path, std::size_t limit, const std::string& profile_path,
+                std::vector<Column>& columns) {
+    const CsvTable table = read_csv(path);
+    const std::size_t first = columns.size();
+    for (const std::string_view name : table.header().subspan(1)) {
+        columns.push_back(empty_column(space, name, profile_path));
+    }
+    const std::size_t count = std::min(limit, table.rows());
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto row = table.row(i * table.rows() / count);
+        std::vector<int> choices;
+        space.parse(row[0], choices);
+        for (std::size_t c = 1; c < row.size(); ++c) {
+            const auto latency_ms = parse_number(row[c]);
+            if (!latency_ms) continue;
+            Column& column = columns[first + c - 1];
+            column.samples.push_back({choices, column.batch, *latency_ms * 1e-3});
+        }
+    }
+}
+
+constexpr std::string_view version = "1.8";
+constexpr std::size_t rows_per_column = 300;
+
+constexpr std::size_t draws = 5;
+constexpr std::size_t samples_per_draw = 10;
+
+std::vector<double> ranks(std::span<const double> values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::vector<double> result(values.size());
+    for (std::size_t first = 0; first < order.size();) {
+        std::size_t end = first + 1;
+        while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+        for (std::size_t i = first; i < end; ++i) result[order[i]] = static_cast<double>(first + end - 1) / 2;
+        first = end;
+    }
+    return result;
+}
+
+/// What is scored of one column: architectures row by row, and their latencies.
+struct Rows {
+    std::vector<int> choices;
+    std::vector<double> measured_s;
+};
+
+/// All samples but those of `left_out`, ascending.
+Rows rows_of(const Column& column, std::span<const std::size_t> left_out) {
+    Rows rows;
+    for (std::size_t i = 0; i < column.samples.size(); ++i) {
+        if (std::binary_search(left_out.begin(), left_out.end(), i)) continue;
+        const nas::Sample& sample = column.samples[i];
+        rows.choices.insert(rows.choices.end(), sample.choices.begin(), sample.choices.end());
+        rows.measured_s.push_back(sample.latency_s);
+    }
+    return rows;
+}
+
+struct Fit {
+    double spearman = 0, mape = 0;
+};
+
+Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign, const Rows& rows) {
+    const nas::CostFunction cost(*column.space, column.device, framework, {}, {column.batch}, campaign);
+    std::vector<double> predicted_s(rows.measured_s.size());
+    cost.cost(rows.choices, predicted_s, 1);
+    Fit fit{spearman(predicted_s, rows.measured_s)};
+    for (std::size_t i = 0; i < predicted_s.size(); ++i) fit.mape += std::abs(predicted_s[i] / rows.measured_s[i] - 1);
+    fit.mape /= static_cast<double>(predicted_s.size());
+    return fit;
+}
+
+std::string cells(const Score& s) {
+    return fmt::format("{},{},{},{:.4f},{:.1f},{:.4f},{:.1f},{:.4f},{:.4f},{:.4f}", s.space, s.device, s.batch,
+                       s.spearman_0, 100 * s.mape_0, s.spearman_10, 100 * s.mape_10, s.spearman_operators,
+                       s.spearman_flops, s.spearman_additive);
+}
+
+void append_table(std::string& text, std::string_view title, std::span<const Score> scores) {
+    fmt::format_to(
+        std::back_inserter(text),
+        "\n## {}\n\n| space | device | batch | Spearman, 0 samples | MAPE % | Spearman, 10 samples | MAPE % | "
+        "operators | FLOPs | additive |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        title);
+    for (const Score& s : scores) {
+        std::string row = cells(s);
+        for (std::size_t comma = row.find(','); comma != std::string::npos; comma = row.find(',', comma)) {
+            row.replace(comma, 1, " | ");
+        }
+        fmt::format_to(std::back_inserter(text), "| {} |\n", row);
+    }
+}
+
+constexpr std::size_t scored_of = 4;
+
+/// One column for each option of each choice, behind a constant one.
+class Design {
+  public:
+    explicit Design(const nas::Space& space) : space_(space), options_(space.options()) {
+        for (const int options : options_) {
+            first_.push_back(columns_);
+            columns_ += options;
+        }
+    }
+
+    Eigen::VectorXd row(std::vector<int> choices) const {
+        Eigen::VectorXd row = Eigen::VectorXd::Zero(columns_);
+        row[0] = 1;
+        const std::vector<nas::Block> chain = blocks(choices);
+        for (std::size_t i = 0; i < choices.size(); ++i) {
+            // The kernel of a block that a shallow stage leaves out, say, is no choice.
+            const int chosen = choices[i];
+            choices[i] = chosen > 0 ? chosen - 1 : options_[i] - 1;
+            if (blocks(choices) != chain) row[first_[i] + chosen] = 1;
+            choices[i] = chosen;
+        }
+        return row;
+    }
+
+    Eigen::Index columns() const { return columns_; }
+
+  private:
+    std::vector<nas::Block> blocks(const std::vector<int>& choices) const {
+        std::vector<nas::Block> chain;
+        space_.blocks(choices, chain);
+        return chain;
+    }
+
+    const nas::Space& space_;
+    std::vector<int> options_;
+    std::vector<Eigen::Index> first_;
+    Eigen::Index columns_ = 1;
+};
+
+}  // namespace
+
+std::vector<Column> read_columns(const std::filesystem::path& folder, std::size_t limit,
+                                 const std::string& device_profile_path) {
+    std::vector<Column> columns;
+    for (const std::string& name : nas::space_names()) {
+        // Cards that were measured later have files of their own.
+        for (const std::string& file : {fmt::format("nas_{}.csv", name), fmt::format("nas_{}_2080ti.csv", name)}) {
+            const std::filesystem::path path = folder / file;
+            if (!std::filesystem::exists(path)) continue;
+            read_space(nas::space(name), path.string(), limit, device_profile_path, columns);
+        }
+    }
+    return columns;
+}
+
+fit::FrameworkFit fit_host_costs(std::span<const Column> columns, std::string_view left_out) {
+    const FrameworkProfile start{.framework = std::string(nas::measured_framework), .version = std::string(version)};
+    std::vector<fit::HostRow> rows;
+    std::size_t used = 0;
+    for (const Column& column : columns) {
+        if (column.device.device.slug == left_out) continue;
+        ++used;
+        const std::size_t count = std::min(rows_per_column, column.samples.size());
+        for (std::size_t i = 0; i < count; ++i) {
+            const nas::Sample& sample = column.samples[i * column.samples.size() / count];
+            std::vector<nas::Block> chain;
+            column.space->blocks(sample.choices, chain);
+            const Graph graph = nas::build_graph(*column.space, sample.choices);
+            Predictor predictor(graph, column.device, start);
+            const Measurement measurement{.gpu = column.device.device.slug,
+                                          .framework = std::string(nas::measured_framework),
+                                          .model = fmt::format("{} {}", column.space->name(), i),
+                                          .batch = sample.batch,
+                                          .run = fmt::format("{} {}", column.space->name(), column.name),
+                                          .latency_s = sample.latency_s};
+            rows.push_back(fit::host_row(measurement, predictor, {{"batch", sample.batch}}));
+            if (column.space->waits_after_blocks()) {
+                rows.back().operations[static_cast<std::size_t>(HostKind::synchronize)] +=
+                    static_cast<double>(chain.size());
+            }
+        }
+    }
+    fit::FrameworkFit fitted = fit::fit_framework(std::string(nas::measured_framework), std::string(version), rows);
+    fitted.reference.host = nas::measured_host;
+    for (Parameter& p : fitted.reference.parameters) {
+        p.source = fmt::format("fitted: nas_*.csv, {} rows of {} columns", fitted.rows, used);
+    }
+    return fitted;
+}
+
+double spearman(std::span<const double> a, std::span<const double> b) {
+    const std::vector<double> x = ranks(a);
+    const std::vector<double> y = ranks(b);
+    const double mean = (static_cast<double>(x.size()) - 1) / 2;
+    double xy = 0, xx = 0, yy = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        xy += (x[i] - mean) * (y[i] - mean);
+        xx += (x[i] - mean) * (x[i] - mean);
+        yy += (y[i] - mean) * (y[i] - mean);
+    }
+    return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+Score score(const Column& column, const FrameworkProfile& framework) {
+    Score result{std::string(column.space->name()), column.device.device.slug, column.batch};
+    const Rows all = rows_of(column, {});
+    const Fit without = fit_of(column, framework, {}, all);
+    result.spearman_0 = without.spearman;
+    result.mape_0 = without.mape;
+
+    std::mt19937 random(1);
+    std::vector<std::size_t> order(column.samples.size());
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::shuffle(order.begin(), order.end(), random);
+        const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(samples_per_draw, order.size() / 2));
+        std::sort(order.begin(), end);
+        std::vector<nas::Sample> samples;
+        for (auto i = order.begin(); i != end; ++i) samples.push_back(column.samples[*i]);
+        const nas::Calibration calibration = nas::calibrate(*column.space, column.device, framework, {}, samples);
+        const Fit fit = fit_of(column, framework, calibration.campaign, rows_of(column, std::span(order.begin(), end)));
+        result.spearman_10 += fit.spearman / draws;
+        result.mape_10 += fit.mape / draws;
+    }
+
+    std::vector<double> operators, flops;
+    for (const nas::Sample& sample : column.samples) {
+        const Graph graph = nas::build_graph(*column.space, sample.choices);
+        operators.push_back(static_cast<double>(graph.ops.size()));
+        flops.push_back(static_cast<double>(total_work(graph, bind(graph, {{"batch", column.batch}})).flops));
+    }
+    result.spearman_operators = spearman(operators, all.measured_s);
+    result.spearman_flops = spearman(flops, all.measured_s);
+    result.spearman_additive = additive_spearman(column);
+    return result;
+}
+
+std::string ledger_csv(std::span<const Score> all, std::span<const Score> left_out) {
+    std::string text =
+        "host_fit,space,device,batch,spearman_0,mape_0_percent,spearman_10,mape_10_percent,spearman_operators,"
+        "spearman_flops,spearman_additive\n";
+    for (const Score& s : all) text += "all," + cells(s) + "\n";
+    for (const Score& s : left_out) text += "device-left-out," + cells(s) + "\n";
+    return text;
+}
+
+std::string ledger_markdown(std::span<const Score> all, std::span<const Score> left_out) {
+    std::string text = fmt::format(
+        "# Architecture search: nas_*.csv\n\n"
+        "Written by ftax_nas_study. Each column of the files is scored without samples and with {} (mean of {} draws; "
+        "the\n"
+        "samples are not scored). `operators` and `FLOPs` are the Spearman correlations of the naive counts; "
+        "`additive` "
+        "is\n"
+        "that of a model with a number for each option of each choice, fitted to three quarters of the very rows and\n"
+        "scored on the others: what it cannot rank is mostly the noise of the measurements.\n",
+        samples_per_draw, draws);
+    append_table(text, "Host costs fitted on all devices", all);
+    append_table(text, "Host costs fitted on the other devices", left_out);
+    return text;
+}
+
+double additive_spearman(const Column& column) {
+    const Design design(*column.space);
+    // A ridge of one row holds what the rows do not tell apart.
+    Eigen::MatrixXd normal = Eigen::MatrixXd::Identity(design.columns(), design.columns());
+    Eigen::VectorXd right = Eigen::VectorXd::Zero(design.columns());
+    std::vector<Eigen::VectorXd> scored;
+    std::vector<double> measured_s;
+    for (std::size_t i = 0; i < column.samples.size(); ++i) {
+        const nas::Sample& sample = column.samples[i];
+        Eigen::VectorXd row = design.row(sample.choices);
+        if (i % scored_of == 0) {
+            scored.push_back(std::move(row));
+            measured_s.push_back(sample.latency_s);
+        } else {
+            normal.selfadjointView<Eigen::Lower>().rankUpdate(row);
+            right += std::log(sample.latency_s) * row;
+        }
+    }
+    const Eigen::VectorXd numbers = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right);
+    std::vector<double> predicted;
+    for (const Eigen::VectorXd& row : scored) predicted.push_back(row.dot(numbers));
+    return spearman(predicted, measured_s);
+}
+
+}  // namespace ftax::nas_study
