@@ -172,9 +172,9 @@ struct Predictor::State {
                 const auto shape = kernel_shape(graph, schedule, kernel, bound, engine_is_channels_last);
                 const auto planned = plan(kernel_models, shape, kernel.path);
                 const Factor factor = factor_of(shape, kernel.path);
-                const auto launches = static_cast<std::int32_t>(std::min<std::int64_t>(
+                const auto times = static_cast<std::int32_t>(std::min<std::int64_t>(
                     repetitions(graph, kernel, bound), std::numeric_limits<std::int32_t>::max()));
-                const double scale = device.factors.scale(factor) * launches;
+                const double scale = device.factors.scale(factor) * times;
                 plans[i] = {{scale * planned.seconds, scale * planned.power_limited_s},
                             factor,
                             planned.bound(),

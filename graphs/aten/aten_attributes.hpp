@@ -33,7 +33,7 @@ ReaderFunction read_joined_dim;  ///< of a concatenation
 ReaderFunction read_new_dim;     ///< of a result with one dimension more
 ReaderFunction read_squeezed, read_slice, read_select, read_roll;
 ReaderFunction read_normalized;  ///< from which dimension on a layer norm runs
-ReaderFunction read_training;  ///< a batch norm that computes its statistics
+ReaderFunction read_training;    ///< a batch norm that computes its statistics
 ReaderFunction read_groups, read_reduce, read_permute, read_transpose, read_matrix_transpose, read_causal,
     read_recurrent;
 ReaderFunction read_experts;  ///< of a product of groups of rows, each with weights of its own

@@ -388,8 +388,7 @@ inline bool is_of_few_channels(const ConvCounts& c, const ConvShape& s, MathPath
 
 /// Its reduction is too short to hide the traffic. Source: as above; with no taps these convolutions would take as long
 /// as their traffic at 0.67 of an A100's bandwidth, 0.55 of an H100's and 0.88 of an L40S'.
-inline KernelPlan plan_few_channels(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
-                                    const ConvParameters& p) {
+inline KernelPlan plan_few_channels(const ConvCounts& c, const DeviceRates& rates, const ConvParameters& p) {
     constexpr double least_columns = 32, bandwidth_share = 0.85;
     KernelPlan plan;
     plan.compute_s = 2 * c.rows * round_up(c.columns, least_columns) * c.reduction / rates.fp32_flops_per_s;
@@ -451,7 +450,7 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
         return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
                                    : convolution::plan_on_cores(c, s, cores, p);
     }
-    if (convolution::is_of_few_channels(c, s, rates.path)) return convolution::plan_few_channels(c, s, rates, p);
+    if (convolution::is_of_few_channels(c, s, rates.path)) return convolution::plan_few_channels(c, rates, p);
     auto best = convolution::plan_tensor_gemm(c, s, rates, p);
     const double tensor_s = within_power(best);
     // F(4x4) has 36 products for 144.

@@ -452,8 +452,8 @@ void recognise_batched_attention(Graph& graph) {
         const OpId product = sole_producer(graph, readers, graph.ops[softmax].inputs[0], products);
         if (product != no_op) scores[id] = graph.ops[product].inputs;
     }
-    const auto operands = [&](const Op& op) { return scores[static_cast<std::size_t>(&op - graph.ops.data())]; };
-    const auto attends = [&](const Graph&, const Op& op) { return !operands(op).empty(); };
+    const auto factors = [&](const Op& op) { return scores[static_cast<std::size_t>(&op - graph.ops.data())]; };
+    const auto attends = [&](const Graph&, const Op& op) { return !factors(op).empty(); };
     write_out(graph, attends, [&](Spelling out) {
         const auto with_one_batch = [&](TensorId operand, bool turned) {
             std::vector<Expression> shape = out.graph.tensors[operand].shape;
@@ -462,7 +462,7 @@ void recognise_batched_attention(Graph& graph) {
             const DType type = out.graph.tensors[operand].dtype;
             return out.apply(OpKind::identity, {operand}, out.tensor(type, std::move(shape)));
         };
-        const std::vector<TensorId> query_and_key = operands(out.replaced);
+        const std::vector<TensorId> query_and_key = factors(out.replaced);
         const TensorId query = with_one_batch(query_and_key[0], false);
         const TensorId key = with_one_batch(query_and_key[1], true);
         const TensorId value = with_one_batch(out.replaced.inputs[1], false);

@@ -18,8 +18,8 @@ struct ServingRow {
     std::string skipped;  ///< why there is no result; else empty
     Serving serving;
     double low = 1, high = 1;  ///< 90 % interval of a step's time, against the time predicted
-    double idle_w = 0;      ///< that a board draws between steps
-    double kept_share = 1;  ///< of the requests that keep the level
+    double idle_w = 0;         ///< that a board draws between steps
+    double kept_share = 1;     ///< of the requests that keep the level
     bool keeps_level = true;
     std::optional<double> largest_rate;  ///< that keeps the level, or, where more arrive than it takes, that it serves
     MemoryUse memory;                    ///< with the cache at its fullest
