@@ -179,7 +179,7 @@ struct Predictor::State {
                             factor,
                             planned.bound(),
                             occupancy(planned, device.device.sms, device.device.max_threads_per_sm),
-                            launches,
+                            times,
                             scale * kernels::energy_seconds(planned)};
             }
         }
