@@ -185,7 +185,9 @@ Columns<Row> serving_columns(const ServingReport& report) {
                 return row.skipped.empty() ? &row.serving : nullptr;
             }).including(memory_columns(), [](const Row& row) { return row.skipped.empty() ? &row.memory : nullptr; });
     // Of the time that steps take; queues move by more.
-    for (const auto& [bound, share] : {std::pair("low", &Row::low), std::pair("high", &Row::high)}) {
+    for (const bool high : {false, true}) {
+        const char* bound = high ? "high" : "low";
+        const auto share = high ? &Row::high : &Row::low;
         columns.add({fmt::format("tpot_{}_s", bound), fmt::format("per token {}", bound), Unit::milliseconds,
                      [share](const Row& row) {
                          const double mean_s = row.serving.tpot_s.mean;
