@@ -114,20 +114,20 @@ std::vector<std::int64_t> parse_batches(std::string_view text, std::string_view 
     return values;
 }
 
-ShapeBindings parse_dimensions(const std::vector<std::string>& texts) {
+ShapeBindings parse_dimensions(const std::vector<std::string>& texts, std::string_view option) {
     ShapeBindings bindings;
     for (const std::string& text : texts) {
         const std::size_t equals = text.find('=');
         if (equals == std::string::npos || equals == 0) {
-            throw Error(ErrorCode::usage, fmt::format("--dim '{}' is not of the form NAME=NUMBER", text));
+            throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form NAME=NUMBER", option, text));
         }
         const std::string name = text.substr(0, equals);
         const std::int64_t least = name == cached_tokens ? 0 : 1;
-        const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("--dim {}", name));
+        const std::int64_t value = at_least(least, text.substr(equals + 1), fmt::format("{} {}", option, name));
         const auto [position, added] = bindings.emplace(name, value);
         if (!added && position->second != value) {
             throw Error(ErrorCode::usage,
-                        fmt::format("--dim {} is given twice, as {} and {}", name, position->second, value));
+                        fmt::format("{} {} is given twice, as {} and {}", option, name, position->second, value));
         }
     }
     return bindings;

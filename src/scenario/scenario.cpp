@@ -128,7 +128,7 @@ ImportOptions import_options(const ModelArguments& arguments) {
         for (const std::string& input : split_list(arguments.inputs))
             options.input_shapes.push_back(parse_input_type(input));
     }
-    const ShapeBindings trips = parse_dimensions(arguments.trips);
+    const ShapeBindings trips = parse_dimensions(arguments.trips, "--trip");
     options.trip_counts.insert(trips.begin(), trips.end());
     for (const auto& [name, value] : parse_dimensions(arguments.dims)) options.data_sizes.push_back(name);
     for (const std::string& branch : arguments.branches) options.branches.insert(parse_branch(branch));

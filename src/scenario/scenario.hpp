@@ -138,7 +138,7 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 
 /// Parses texts like "seq=128".
 /// Throws Error{usage} for another form, a value below 1 or a second value of one symbol, Error{limit} beyond int64.
-[[nodiscard]] ShapeBindings parse_dimensions(const std::vector<std::string>& texts);
+[[nodiscard]] ShapeBindings parse_dimensions(const std::vector<std::string>& texts, std::string_view option = "--dim");
 
 /// Parses "in:4x3x224x224"; dimensions may be symbols or sums, products and quotients of them ("batchx3x224x224"), the
 /// input's name may hold colons. Throws Error{usage}.

@@ -54,6 +54,7 @@ TEST_CASE("--dim and --shapes") {
         CHECK(code_of([&] { return parse_dimensions({"seq=128", text}); }) == 2);
     }
     CHECK(code_of([&] { return parse_dimensions({"n=9223372036854775808"}); }) == 4);
+    CHECK(test::failure_of([&] { return parse_dimensions({"6"}, "--trip"); }).says("--trip '6'"));
 
     const InputShape shape = parse_input_shape("onnx::in:0:batchx3x224x2*w");
     CHECK(shape.input == "onnx::in:0");
