@@ -9,7 +9,7 @@
 
 namespace ftax {
 
-/// What a model file is, told by its first bytes, never by its name.
+/// The format of a model file, from its first bytes; its name does not matter.
 enum class FileFormat { empty, zip, pickle, text, json, onnx, hdf5, gguf, safetensors, gzip, elf, unknown };
 
 [[nodiscard]] FileFormat format_of(std::string_view bytes) noexcept;

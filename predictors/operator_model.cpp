@@ -278,7 +278,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
         }
         result.latency_s = result.kernel_s;
     } else {
-        if (!operator_index(row.op)) return std::nullopt;  // nobody timed its host
+        if (!operator_index(row.op)) return std::nullopt;  // its host time was not measured
         result.kernel_s = kernels::within_power(plan, host_.power_control_time_s);
         const bool counted = row.op == "conv" && row.order;
         result.host_s = host_.scale * (counted ? conv_host_s(static_cast<double>(*row.order), host_.conv_start_s,

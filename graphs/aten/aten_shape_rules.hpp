@@ -59,16 +59,16 @@ using Rule = Inference*;
 
 // aten_shapes_elementwise.cpp
 Inference same;          ///< like the first tensor
-Inference same_boolean;  ///< likewise, booleans
-Inference same_cast;     ///< likewise, of the type that `dtype` names
-Inference same_float;    ///< likewise, integers become f32
+Inference same_boolean;  ///< the same shape, of booleans
+Inference same_cast;     ///< the same shape, of the type that `dtype` names
+Inference same_float;    ///< the same shape; integers become f32
 Inference pointwise, division, comparison, where, convert, convert_like, fill, fill_float, arange, eye, reduce,
     arg_reduce, any_reduce, extremum, moments, sort, histogram, topk, polar, outer;
 Inference halved;  ///< of the two halves along a dimension one gates the other
 
 // aten_shapes_layers.cpp
 Inference conv, conv_transpose, linear, matmul, grouped_matmul, matmul_added, einsum, attention;
-Inference same_with_weights;  ///< like the first tensor; weights of the attention, which nobody asks for
+Inference same_with_weights;  ///< like the first tensor; attention weights, which are not computed
 Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, normalized, pool, pool_with_indices,
     adaptive_pool, resize, grid_sample, fft, unfold_windows, pairwise_distance;
 

@@ -50,7 +50,7 @@ struct LogNormal {
 
 /// One of the independent things that an interval allows for.
 struct Component {
-    std::string_view name;  ///< for people; static
+    std::string_view name;  ///< for messages; static storage
     double log_stddev = 0;  ///< what it adds to the logarithm of the latency
 };
 

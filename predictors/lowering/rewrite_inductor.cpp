@@ -419,7 +419,7 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
     pairs.push_back(static_cast<std::int64_t>(rows));
 }
 
-/// Drops what nobody reads, but for operators that write in place.
+/// Drops operators whose results are not read, but for those that write in place.
 void erase_unread(Graph& graph) {
     if (graph.outputs.empty()) return;
     std::vector<int> readers = count_readers(graph);

@@ -144,7 +144,7 @@ void warn_of_memory(Prediction& prediction, const MemoryUse& memory);
 /// input's name may hold colons. Throws Error{usage}.
 [[nodiscard]] InputShape parse_input_shape(std::string_view text);
 
-/// Parses "float:4x3x224x224", an input told by its place; types as torch or ftax call them. Throws Error{usage}.
+/// Parses "float:4x3x224x224", an input by its position; types as torch or ftax call them. Throws Error{usage}.
 [[nodiscard]] InputShape parse_input_type(std::string_view text);
 
 /// Splits at commas; empty parts are kept.

@@ -374,7 +374,7 @@ TEST_CASE("a batch norm in training reads its operand for its statistics, then a
     CHECK(kernels(" {training=1}") == 3);  // statistics in two steps
 }
 
-TEST_CASE("a compiler drops what nobody reads, and gives products over one batch to attention") {
+TEST_CASE("a compiler drops unread operators, and turns products over one batch into attention") {
     const std::string attention =
         "input %x f32[8,512,32]\ninput %k f32[8,32,512]\n%s f32[8,512,512] = matmul(%x,%k)\n"
         "%p f32[8,512,512] = softmax(%s) {axis=2}\n%y f32[8,512,32] = matmul(%p,%x)\n";
