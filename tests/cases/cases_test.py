@@ -52,6 +52,8 @@ TORCH_FIGURES = [
     # A condition on an enum is decided: a layer of 8 x 8 over 2 x 4 rows
     ("inspect enum.pt --input float:batchx4x8 --batch 2", "total.macs", 8 * 8 * 8, 0.001),
     ("inspect gt_Cc.pt --input float:batchx32,long=5 --batch 4", "total.macs", 6 * 4 * 32 * 32, 0.001),
+    # nn.TransformerEncoder's fused layer: four products of 16 x 16 and two of 16 x 32 for each of 2 x 8 tokens
+    ("inspect encoder.pt --input float:batchx8x16 --batch 2", "by_kind.linear.macs", 2 * 8 * (4 * 16 * 16 + 2 * 16 * 32), 0.001),
     ("inspect gt_Cc.pt --input float:batchx32,long=3 --batch 4", "total.macs", 3 * 4 * 32 * 32, 0.001),
 ]
 # What is faster than what. pytorch/pytorch#150488: the call of a small compiled graph takes 345 us around 72 us of kernels (under a
