@@ -62,9 +62,9 @@ void visit_parameters(OperatorHostParameters& p, Visit&& visit) {
     add("layer_norm_launch_share", p.layer_norm_launch_share, {0.76, 0.05, 1, 0.3, shared, before_kernel});
     add("product_launch_share", p.product_launch_share,
         {0.7, 0.05, 1, 0.3, shared,
-         "likewise for linear and bmm; rows whose latency does not depend on k up to a length"});
+         "the same for linear and bmm; rows whose latency does not depend on k up to a length"});
     add("conv_launch_share", p.conv_launch_share,
-        {0.9, 0.05, 1, 0.1, shared, "likewise for conv: plans are looked up before the launch"});
+        {0.9, 0.05, 1, 0.1, shared, "the same for conv: plans are looked up before the launch"});
     add("conv_start_s", p.conv_start_s, {5e-5, 5e-6, 1e-3, 0.5, shared, "call of the first convolution of a process"});
     add("conv_slope_s", p.conv_slope_s, {5e-5, 1e-7, 1e-3, 1.0, shared, "more per thousand shapes run before"});
     add("conv_curvature_s", p.conv_curvature_s, {5e-6, 1e-8, 1e-3, 1.0, shared, "more per square of it"});

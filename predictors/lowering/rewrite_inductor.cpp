@@ -422,18 +422,7 @@ void append_lookups(Graph& graph, const Op& op, std::vector<std::int64_t>& pairs
 /// Drops operators whose results are not read, but for those that write in place.
 void erase_unread(Graph& graph) {
     if (graph.outputs.empty()) return;
-    std::vector<int> readers = count_readers(graph);
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
-        const Op& op = graph.ops[id];
-        removed[id] = !op.source.ends_with('_') && !op.outputs.empty() &&
-                      std::ranges::none_of(op.outputs, [&](TensorId output) { return readers[output] > 0; });
-        if (!removed[id]) continue;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor) --readers[input];
-        }
-    }
-    erase(graph, removed);
+    ftax::erase_unread(graph, [](const Op& op) { return !op.source.ends_with('_') && !op.outputs.empty(); });
 }
 
 /// Products over one batch dimension with nothing but a softmax between them: attention, for which a library has a

@@ -177,22 +177,11 @@ bool is_write_to_cache(const Graph& graph, const Op& op) {
            graph.tensors[op.inputs[0]].role == TensorRole::input;
 }
 
-/// Drops operators whose results nobody reads any longer, `before` counting who did, and what only they read.
-void remove_unread(Graph& graph, const std::vector<int>& before) {
-    std::vector<int> readers = count_readers(graph);
-    std::vector<bool> removed(graph.ops.size(), false);
-    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
-        const Op& op = graph.ops[id];
-        const auto is_read = [](const std::vector<int>& by, const Op& writer) {
-            return std::any_of(writer.outputs.begin(), writer.outputs.end(), [&](TensorId t) { return by[t] > 0; });
-        };
-        if (is_read(readers, op) || !is_read(before, op)) continue;
-        removed[id] = true;
-        for (const TensorId input : op.inputs) {
-            if (input != no_tensor) --readers[input];
-        }
-    }
-    erase(graph, removed);
+/// Drops operators whose results are no longer read, `before` counting who did, and what only they read.
+void erase_no_longer_read(Graph& graph, const std::vector<int>& before) {
+    erase_unread(graph, [&](const Op& op) {
+        return std::ranges::any_of(op.outputs, [&](TensorId output) { return before[output] > 0; });
+    });
 }
 
 bool is_append(const Graph& graph, const Op& op) {
@@ -250,7 +239,7 @@ void absorb_latent_expansion(Graph& graph) {
         attention.inputs = {attention.inputs[0], latent, graph.ops[rotated].outputs[0], no_tensor, expanded};
         attention.attributes.push_back({std::string(latent_attribute), std::int64_t{1}});
     }
-    remove_unread(graph, readers);
+    erase_no_longer_read(graph, readers);
 }
 
 std::optional<Graph> without_encoder(const Graph& graph) {
@@ -318,7 +307,7 @@ void append_to_pages(Graph& graph) {
         if (op.inputs.size() > 4) op.attributes.push_back({std::string(paged), std::int64_t{1}});
     }
     erase(graph, removed);
-    remove_unread(graph, readers);
+    erase_no_longer_read(graph, readers);
 }
 
 void fuse_between_contractions(Graph& graph) {

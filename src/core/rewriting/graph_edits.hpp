@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "ftax/graph.hpp"
@@ -20,5 +21,21 @@ OpId sole_producer(const Graph& graph, const std::vector<int>& readers, TensorId
 }
 /// Drops the operators marked, keeping the order of the others.
 void erase(Graph& graph, const std::vector<bool>& removed);
+/// Drops the operators that `accept` takes and whose results are not read, and so on with what only they read.
+template <class Accept>
+void erase_unread(Graph& graph, const Accept& accept) {
+    std::vector<int> readers = count_readers(graph);
+    std::vector<bool> removed(graph.ops.size(), false);
+    for (OpId id = static_cast<OpId>(graph.ops.size()); id-- > 0;) {
+        const Op& op = graph.ops[id];
+        const auto is_read = [&](TensorId output) { return readers[output] > 0; };
+        if (std::ranges::any_of(op.outputs, is_read) || !accept(op)) continue;
+        removed[id] = true;
+        for (const TensorId input : op.inputs) {
+            if (input != no_tensor) --readers[input];
+        }
+    }
+    erase(graph, removed);
+}
 
 }  // namespace ftax
