@@ -1,11 +1,13 @@
 #include "src/core/canonical/canonical.hpp"
 
 #include "src/core/canonical/patterns.hpp"
+#include "src/core/operands.hpp"
 #include "src/core/rewriting/rewriter.hpp"
 
 namespace ftax {
 
 void canonicalize(Graph& graph, SpelledOut spelled_out, const TakenApart& taken_apart) {
+    check_operands(graph);
     Rewriter rewriter(graph);
     canonical::norms(rewriter, spelled_out, taken_apart);
     canonical::activations(rewriter, spelled_out);

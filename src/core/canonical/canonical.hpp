@@ -17,7 +17,7 @@ using TakenApart = std::function<bool(const Op& last, OpKind kind)>;
 /// Recognises what exporters take apart, so that one model becomes the same Graph whoever exported it: GELU (through
 /// Erf or Tanh), SiLU, HardSwish, LayerNorm, GroupNorm, linear layers, global pooling, scaled dot-product attention,
 /// and RMSNorm where `taken_apart` says so or what is spelled out is recognised. Op::source of the result lists the
-/// operators it replaces ("Sigmoid+Mul").
+/// operators it replaces ("Sigmoid+Mul"). Throws Error{model} where an operator lacks an operand.
 void canonicalize(
     Graph& graph, SpelledOut spelled_out = SpelledOut::keep,
     const TakenApart& taken_apart = [](const Op&, OpKind) { return false; });
