@@ -20,7 +20,8 @@ namespace ftax {
 /// Notes a framework's version and the libraries of its nearest stack; a cuDNN other than the default stays.
 void set_libraries(LibraryVersions& libraries, std::string_view framework, int version);
 
-/// Whether a version of the framework was measured.
-[[nodiscard]] bool has_versions(std::string_view framework);
+/// The newest version of the framework that was measured (data/stacks, or the one that its profile was fitted to);
+/// nullopt where none was.
+[[nodiscard]] std::optional<int> newest_version(std::string_view framework);
 
 }  // namespace ftax

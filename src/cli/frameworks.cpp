@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ftax/framework.hpp"
+#include "ftax/version.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/json_document.hpp"
@@ -11,9 +12,11 @@
 namespace ftax::cli {
 namespace {
 
-/// Version of the framework that the host costs were measured on; empty where there are none yet.
+/// The newest version of the framework whose host costs were measured; empty where there are none yet.
 std::string version_of(const std::string& framework) {
     const FrameworkProfile profile = framework_profile(framework);
+    const auto newest = newest_version(framework);
+    if (newest && newest != version_number(profile.version)) return fmt::format("{}.{}", *newest / 100, *newest % 100);
     return profile.warnings.empty() ? profile.version : "";  // they say that nothing was measured
 }
 
@@ -27,7 +30,7 @@ const report::Columns<const FrameworkModel*>& framework_columns() {
     static const report::Columns<Model> columns{
         {"name", "framework", Unit::text, [](const Model& model) { return model->name; }},
         {"description", "description", Unit::text, [](const Model& model) { return model->description; }},
-        {"version", "calibrated", Unit::text,
+        {"version", "newest measured", Unit::text,
          [](const Model& model) {
              const std::string version = version_of(std::string(model->name));
              return version.empty() ? report::Value(version, "start values") : report::Value(version);

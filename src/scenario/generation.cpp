@@ -40,7 +40,8 @@ std::optional<std::string> quantized_precision(const Graph& graph, const DeviceS
 /// engine (212 rows: median error of a token's time 12.8 -> 9.6 %, mean of the first token's 202 -> 77 %).
 bool quantizes_cache(const RunArguments& run) {
     LibraryVersions libraries = run.options.libraries;
-    const FrameworkModel& model = framework_model(take_version(run.framework, libraries).name);
+    const FrameworkModel& model =
+        framework_model(chosen_framework(run.framework, run.host, run.framework_profile, libraries).name);
     const std::optional<Precision> precision = precision_from_name(run.precision);
     return has(libraries, model.traits.schedules_ahead_from) &&
            (precision == Precision::fp8 || precision == Precision::nvfp4);
@@ -131,7 +132,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     }
     PredictOptions options = run.options;
     options.precision = parse_precision(run.precision);
-    static_cast<void>(take_version(run.framework, options.libraries));
+    static_cast<void>(chosen_framework(run.framework, run.host, run.framework_profile, options.libraries));
     DeviceProfile device = built.device();
     FrameworkProfile framework = built.framework();
     if (!anchors.empty()) {

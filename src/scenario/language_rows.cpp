@@ -30,7 +30,11 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         LibraryVersions libraries;
         const FrameworkChoice choice = take_version(row.framework, libraries);
         FrameworkProfile profile = framework;
-        if (choice.name != framework.framework) profile = versioned_profile(row.framework, {}, {}, libraries);
+        if (choice.name != framework.framework) {
+            profile = versioned_profile(row.framework, {}, {}, libraries);
+        } else if (!choice.version) {  // rows that name no version are of the one that is predicted
+            libraries.engine = version_number(framework.version).value_or(libraries.engine);
+        }
         const auto [graph, added] = graphs.try_emplace({row.model, row.cards});
         if (added) graph->second = graph_of(row, models_folder);
         Generator generator(graph->second, device, profile, {.precision = row.precision, .libraries = libraries});

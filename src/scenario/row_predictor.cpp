@@ -274,7 +274,7 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         if (is_same_model(context.models_folder, row.model, context.model)) row.model = context.model;
         // Rows that name no version are of the one that is predicted.
         const bool unsaid = row.version.empty() && row.torch.empty();
-        if (unsaid && row.framework == framework.framework && has_versions(framework.framework))
+        if (unsaid && row.framework == framework.framework && newest_version(framework.framework))
             row.version = framework.version;
         try {
             if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));

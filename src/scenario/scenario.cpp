@@ -202,7 +202,7 @@ std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view fram
     if (graph.format != "onnx") return {};
     std::vector<std::string> warnings;
     if (!framework_given)
-        warnings.push_back(fmt::format("nobody said what runs the ONNX file: {} is assumed (--framework)", framework));
+        warnings.push_back(fmt::format("no --framework given for an ONNX file; assuming {}", framework));
     const bool exported = std::any_of(graph.module_calls.begin(), graph.module_calls.end(),
                                       [](const ModuleCall& call) { return call.type.starts_with("torch."); });
     if (!exported || !framework.starts_with("pytorch-eager")) return warnings;
@@ -227,35 +227,57 @@ std::optional<int> tensorrt_version(std::string_view text) {
     return version && *version >= oldest ? version : std::nullopt;
 }
 
+namespace {
+
+bool builds_engines(std::string_view framework) {
+    return framework.find("tensorrt") != std::string_view::npos && !framework_model(framework).traits.serves_sequences;
+}
+
+void note_version(const FrameworkChoice& choice, LibraryVersions& libraries) {
+    if (framework_model(choice.name).traits.serves_sequences) {
+        libraries.engine = *choice.version;
+    } else {
+        set_libraries(libraries, choice.name, *choice.version);
+    }
+}
+
+}  // namespace
+
 FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries) {
     const std::size_t at = framework.find('@');
-    std::string name = framework_name(framework.substr(0, at));
-    if (at == std::string_view::npos) return {name, std::nullopt};
+    FrameworkChoice choice{framework_name(framework.substr(0, at)), std::nullopt};
+    if (at == std::string_view::npos) return choice;
     const std::string_view text = framework.substr(at + 1);
-    const bool serves = framework_model(name).traits.serves_sequences;
-    if (!serves && name.find("tensorrt") != std::string::npos) {
+    if (builds_engines(choice.name)) {
         const auto version = tensorrt_version(text);
         if (!version)
             throw Error(ErrorCode::usage,
                         fmt::format("{}: no version of TensorRT from 7.0 on, as in tensorrt@8.6", framework));
         libraries.tensorrt = *version;
-        return {name, std::nullopt};
+        return choice;
     }
-    if (!has_versions(name))
-        throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, name));
-    const auto version = version_number(text);
-    if (!version) throw Error(ErrorCode::usage, fmt::format("{}: no version as in pytorch-eager@2.5", framework));
-    if (serves) {
-        libraries.engine = *version;
-    } else {
-        set_libraries(libraries, name, *version);
-    }
-    return {name, version};
+    if (!newest_version(choice.name))
+        throw Error(ErrorCode::usage, fmt::format("{}: the rules of {} know no versions", framework, choice.name));
+    choice.version = version_number(text);
+    if (!choice.version)
+        throw Error(ErrorCode::usage, fmt::format("{}: no version as in pytorch-eager@2.5", framework));
+    note_version(choice, libraries);
+    return choice;
+}
+
+FrameworkChoice chosen_framework(std::string_view framework, std::string_view host, std::string_view file,
+                                 LibraryVersions& libraries) {
+    FrameworkChoice choice = take_version(framework, libraries);
+    const bool versioned = framework.find('@') != std::string_view::npos;
+    if (versioned || !host.empty() || !file.empty() || builds_engines(choice.name)) return choice;
+    choice.version = newest_version(choice.name);
+    if (choice.version) note_version(choice, libraries);
+    return choice;
 }
 
 FrameworkProfile versioned_profile(std::string_view framework, std::string_view host, const std::string& file,
                                    LibraryVersions& libraries) {
-    const FrameworkChoice choice = take_version(framework, libraries);
+    const FrameworkChoice choice = chosen_framework(framework, host, file, libraries);
     FrameworkProfile profile = framework_profile(choice.name, host, file);
     return choice.version ? at_version(std::move(profile), *choice.version) : profile;
 }

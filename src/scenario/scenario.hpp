@@ -65,7 +65,7 @@ void require_batch(const Graph& graph);
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);
 
-/// The warnings of an ONNX file: that nobody said what runs it, of which ONNX Runtime is the most likely, and that
+/// The warnings of an ONNX file: that no framework was given for it, where ONNX Runtime is the most likely, and that
 /// torch.onnx.export has computed once what eager PyTorch computes in each pass: masks, position tables.
 [[nodiscard]] std::vector<std::string> onnx_warnings(const Graph& graph, std::string_view framework,
                                                      bool framework_given);
@@ -79,8 +79,11 @@ struct FrameworkChoice {
 /// it comes with where `libraries` has them.
 /// Throws Error{usage} for a version that is none, or of a framework whose rules know no versions.
 [[nodiscard]] FrameworkChoice take_version(std::string_view framework, LibraryVersions& libraries);
-/// The profile of a framework as users name it, with the host costs of its version; `libraries` as take_version() has
-/// it.
+/// The same for the framework that a run is asked for: without a version it is the newest measured, but for the host
+/// costs of a named host or of a file, which are of one version.
+[[nodiscard]] FrameworkChoice chosen_framework(std::string_view framework, std::string_view host, std::string_view file,
+                                               LibraryVersions& libraries);
+/// The profile of chosen_framework().
 [[nodiscard]] FrameworkProfile versioned_profile(std::string_view framework, std::string_view host,
                                                  const std::string& file, LibraryVersions& libraries);
 /// TensorRT's version as LibraryVersions has it ("8.6.1" is 806); nullopt for what is none, or older than 7.

@@ -156,7 +156,7 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
             fmt::format("{} has no scheduler of requests: vllm, sglang and tensorrt-llm have", run.framework));
     check_context(graph, requests);
     LibraryVersions libraries = run.options.libraries;
-    static_cast<void>(take_version(run.framework, libraries));
+    static_cast<void>(chosen_framework(run.framework, run.host, run.framework_profile, libraries));
     SchedulerOptions options = scheduler_options(arguments, generator, libraries, traits);
     double tokens = 0;
     for (const ServingRequest& request : requests) tokens += static_cast<double>(request.prompt + request.output);
@@ -347,7 +347,8 @@ report::ServingReport serve(const ServingArguments& arguments) {
     std::vector<std::vector<ServingRequest>> requests;  // by framework
     for (const std::string& framework : frameworks) {
         LibraryVersions libraries;
-        const LoweringTraits& traits = framework_model(take_version(framework, libraries).name).traits;
+        const LoweringTraits& traits =
+            framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name).traits;
         std::tie(requests.emplace_back(), report.workload) =
             requests_of(arguments, report.generates, has(libraries, traits.mixes_phases_from));
     }

@@ -10,6 +10,7 @@
 
 #include "ftax/error.hpp"
 #include "ftax/framework.hpp"
+#include "ftax/version.hpp"
 #include "predictors/operator_model.hpp"
 #include "src/scenario/language_rows.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -50,6 +51,30 @@ void warn_of_scored_anchors(std::span<const Row> rows, std::span<const Row> anch
                       scored, rows.size())});
 }
 
+bool names_version(const Measurement& row) {
+    return !row.version.empty() || !row.torch.empty();
+}
+bool names_version(const LanguageMeasurement& row) {
+    return row.framework.find('@') != std::string::npos;
+}
+
+/// Rows that name no version are of the one that the profile was fitted to, which may be an old one.
+template <class Row>
+void warn_of_versions(std::span<const Row> rows, const Warn& warn) {
+    std::set<std::string> unversioned;
+    for (const Row& row : rows) {
+        if (!names_version(row)) unversioned.insert(framework_name(row.framework));
+    }
+    for (const std::string& name : framework_names()) {
+        const auto newest = unversioned.contains(name) ? newest_version(name) : std::nullopt;
+        if (!newest) continue;
+        const std::string fitted = framework_profile(name).version;
+        if (version_number(fitted) == newest) continue;
+        warn({fmt::format("rows of {0} that name no version are predicted as {0} {1}; newest measured: {2}.{3}", name,
+                          fitted, *newest / 100, *newest % 100)});
+    }
+}
+
 /// A column in another unit than its name says puts nearly all rows off by one power of a thousand.
 void warn_of_units(std::span<const report::ValidatedRow> rows, const Warn& warn) {
     constexpr double share = 0.8, within = 0.35;  // of the rows; of a power of ten to either side: a factor of 2.2
@@ -73,6 +98,7 @@ std::vector<report::ValidatedRow> validate_models(const MeasurementFile<Measurem
                                                   const ValidationArguments& arguments, const Warn& warn,
                                                   const Watch& watch, std::set<report::UsedProfile>& profiles) {
     RowPredictor predictor(arguments.models, arguments.device_profile);
+    warn_of_versions<Measurement>(file.rows, warn);
     if (!arguments.anchor.empty()) {
         const auto anchors = usable_rows(read_model_measurements(read_csv(arguments.anchor)), warn);
         warn(predictor.anchor(anchors));
@@ -91,6 +117,7 @@ std::vector<report::ValidatedRow> validate_language_models(const MeasurementFile
                                                            const Watch& watch,
                                                            std::set<report::UsedProfile>& profiles) {
     LanguagePredictor predictor(arguments.device_profile, {}, arguments.models);
+    warn_of_versions<LanguageMeasurement>(file.rows, warn);
     if (!arguments.anchor.empty()) {
         predictor.anchor(usable_rows(read_language_measurements(read_csv(arguments.anchor)), warn));
     }

@@ -12,7 +12,7 @@ using namespace ftax::test;
 
 TEST_CASE("frameworks are listed with what they are, and the hosts they are calibrated on") {
     const std::string table = run_program("frameworks").output;
-    CHECK(table.find("\ntensorrt                                  7.1-10.8      TensorRT engine; tensorrt@8.6") !=
+    CHECK(table.find("\ntensorrt                                  7.1-10.8         TensorRT engine; tensorrt@8.6") !=
           std::string::npos);
     CHECK(table.find("\nhelp-pytorch-1.8               pytorch-eager\n") != std::string::npos);
     const auto json = nlohmann::json::parse(run_program("frameworks --json").output);
@@ -20,6 +20,28 @@ TEST_CASE("frameworks are listed with what they are, and the hosts they are cali
     CHECK(json["frameworks"][0]["hosts"].size() >= 8);
     CHECK(json["frameworks"][0]["description"] ==
           "PyTorch eager: every operator dispatched from Python; pytorch-eager@2.4 for its version, from 1.12 on");
+}
+
+TEST_CASE("a framework without a version is the newest measured, but on a host or from a file of one version") {
+    const TemporaryFolder folder;
+    const auto predicted = [](std::vector<std::string> more) {
+        std::vector<std::string> words{"predict", "resnet18", "--device", "t4", "--batch", "1", "--json", "-"};
+        words.insert(words.end(), more.begin(), more.end());
+        const ProgramRun run = run_ftax(words);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        const auto json = nlohmann::json::parse(run.output);
+        return std::pair(json["framework"]["version"].get<std::string>(),
+                         json["predictions"][0]["latency_s"].get<double>());
+    };
+    for (const auto& [name, newest] : {std::pair<std::string, std::string>{"pytorch-eager", "2.5"},
+                                       {"onnxruntime-cuda", "1.23"},
+                                       {"torch-compile-cuda-graph", "2.5"}}) {
+        CHECK_MESSAGE(predicted({"--framework", name}) == predicted({"--framework", name + "@" + newest}), name);
+    }
+    CHECK(predicted({"--framework", "pytorch-eager", "--host", "reference"}) ==
+          predicted({"--framework", "pytorch-eager@1.12"}));
+    const std::string file = std::string(FTAX_SOURCE_DIR) + "/data/profiles/frameworks/pytorch-eager.json";
+    CHECK(predicted({"--framework-profile", file}).first == "1.12");
 }
 
 TEST_CASE("compare: frameworks times devices times batches, each against the best of its batch") {

@@ -12,7 +12,8 @@ using namespace ftax::test;
 namespace {
 
 double host_s(const std::string& before) {
-    const ProgramRun run = run_program("predict resnet18 --device t4 --batch 1 --json -", before);
+    const ProgramRun run =
+        run_program("predict resnet18 --device t4 --framework pytorch-eager@1.12 --batch 1 --json -", before);
     REQUIRE(run.exit_code == 0);
     return nlohmann::json::parse(run.output).at("predictions").at(0).at("host_s").get<double>();
 }

@@ -112,9 +112,9 @@ TEST_CASE("an unmeasured version is predicted as the nearest measured one, with 
     CHECK(at_version(fitted, 209).version == "2.5");
     CHECK(at_version(framework_profile("torchscript"), 211).version == "1.12");
     CHECK(at_version(framework_profile("torch-compile-max-autotune"), 209).version == "2.5");  // of two modes
-    CHECK_FALSE(has_versions("libtorch"));
-    CHECK(has_versions("onnxruntime-cuda"));
-    CHECK_FALSE(has_versions("llama.cpp"));
+    CHECK_FALSE(newest_version("libtorch"));
+    CHECK(newest_version("onnxruntime-cuda"));
+    CHECK_FALSE(newest_version("llama.cpp"));
 }
 
 TEST_CASE("a version of PyTorch brings its cuDNN") {

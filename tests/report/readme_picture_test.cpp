@@ -10,8 +10,8 @@ using namespace ftax::test;
 TEST_CASE("the picture of the README is what predict --svg draws now") {
     const TemporaryFolder folder;
     const std::string chart = folder.file("chart.svg");
-    REQUIRE(run_ftax({"predict", "bert", "--device", "quadro-rtx-8000", "--precision", "fp16", "--batch",
-                      "1,2,4:128:x2", "--dim", "seq=128", "--svg", chart})
+    REQUIRE(run_ftax({"predict", "bert", "--device", "quadro-rtx-8000", "--framework", "pytorch-eager@1.12",
+                      "--precision", "fp16", "--batch", "1,2,4:128:x2", "--dim", "seq=128", "--svg", chart})
                 .exit_code == 0);
     check_golden("../../docs/images/bert-quadro-rtx-8000.svg", read_file(chart, 1 << 20));
 }

@@ -26,7 +26,8 @@ std::string predicted_ms(const std::vector<std::string>& arguments) {
 
 TEST_CASE("validate takes columns in any order, keeps unknown ones, and fills in the defaults") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4"});
+    const std::string ms =
+        predicted_ms({"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.12", "--batch", "4"});
     const std::string rows =
         folder.write("rows.csv", "latency_ms,note,batch,model,gpu\n" + ms + ",\"a, b\",4,resnet18,Tesla T4\n");
     const std::string out = folder.file("out.csv");
@@ -58,7 +59,8 @@ TEST_CASE("MLPerf's single and multiple streams wait for each query") {
 
 TEST_CASE("of the rows of `ftax measure model` those end to end are predicted, as runs that are waited for") {
     const TemporaryFolder folder;
-    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "4", "--synchronized"});
+    const std::string ms = predicted_ms({"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.12",
+                                         "--batch", "4", "--synchronized"});
     const std::string rows = folder.write("models.csv",
                                           "gpu,framework,precision,model,batch,seq,latency_ms,mode\n"
                                           "t4,pytorch-eager,fp32,resnet18,4,," +
@@ -126,8 +128,8 @@ TEST_CASE("--max-mape is a gate") {
 TEST_CASE("--models finds files, --by groups by any column, --anchor moves the host") {
     const TemporaryFolder folder;
     folder.write("mine.txt", tiny);
-    const std::string ms =
-        predicted_ms({"predict", folder.file("mine.txt"), "--device", "t4", "--batch", "2", "--dim", "seq=8"});
+    const std::string ms = predicted_ms({"predict", folder.file("mine.txt"), "--device", "t4", "--framework",
+                                         "pytorch-eager@1.12", "--batch", "2", "--dim", "seq=8"});
     const std::string slow = format_number(1.8 * *parse_number(ms));
     const std::string rows =
         folder.write("rows.csv", "gpu,model,batch,seq,latency_ms,day\nT4,mine,2,8," + slow + ",monday\n");
@@ -216,12 +218,30 @@ TEST_CASE("rows that anchor themselves are scored by the others alone") {
     CHECK(score(rows, rows) == approx(sum / static_cast<double>(lines.size())));
 }
 
+TEST_CASE("rows that name no version are of the one that the profile was fitted to, and the report says so") {
+    const TemporaryFolder folder;
+    const auto latency_of = [&](const std::string& version, bool warned) {
+        const std::string rows =
+            folder.write("rows.csv", "gpu,version,model,batch,latency_ms\nT4," + version + ",resnet18,1,5\n");
+        const std::string out = folder.file("out.csv");
+        const ProgramRun run = run_ftax({"validate", rows, "--predictions", out, "--json", "-"});
+        REQUIRE(run.exit_code == 0);
+        const std::string warnings = nlohmann::json::parse(run.output)["warnings"].dump();
+        CHECK((warnings.find("predicted as pytorch-eager 1.12; newest measured: 2.5") != std::string::npos) == warned);
+        const CsvTable table = read_csv(out);
+        return *parse_number(table.row(0)[5]);
+    };
+    CHECK(latency_of("", true) == latency_of("1.12", false));
+    CHECK(latency_of("2.5", false) != approx(latency_of("1.12", false)));
+}
+
 TEST_CASE("a column in another unit gets a hint, a slow machine none") {
     const TemporaryFolder folder;
-    const double ms = *parse_number(predicted_ms({"predict", "resnet18", "--device", "t4", "--batch", "1"}));
+    const double ms = *parse_number(
+        predicted_ms({"predict", "resnet18", "--device", "t4", "--framework", "pytorch-eager@1.12", "--batch", "1"}));
     const auto hinted = [&](double factor) {
-        const std::string rows =
-            folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1," + format_number(factor * ms) + "\n");
+        const std::string rows = folder.write(
+            "rows.csv", "gpu,version,model,batch,latency_ms\nT4,1.12,resnet18,1," + format_number(factor * ms) + "\n");
         const ProgramRun run = run_ftax({"validate", rows, "--json", "-"});
         const auto json = nlohmann::json::parse(run.output);
         const bool told = run.errors.find("is their column in the unit that its name says") != std::string::npos;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -97,7 +98,9 @@ const VarianceComponents& variance_components() {
 
 const std::vector<Stack>& stacks() {
     static const std::vector<Stack> all = [] {
-        if (data_folder()) return read_stacks(data_folder());
+        // A folder of fitted profiles alone leaves the stacks as they are.
+        if (data_folder() && std::filesystem::exists(std::string(data_folder()) + "/stacks"))
+            return read_stacks(data_folder());
         std::vector<Stack> built_in;
         for (const EmbeddedFile& file : embedded_files()) {
             if (file.path.starts_with("data/stacks/"))
@@ -243,8 +246,8 @@ FrameworkProfile framework_profile(std::string_view framework, std::string_view 
         .version = "uncalibrated",
         .host = std::string(reference_host),
         .warnings = {fmt::format("host costs of {} are start values: no measurements went in", framework)}};
-    const Stack* newest = nearest_stack(framework, std::numeric_limits<int>::max(), std::nullopt);
-    return newest == nullptr ? fresh : at_version(std::move(fresh), newest->version);
+    const std::optional<int> newest = newest_version(framework);
+    return newest ? at_version(std::move(fresh), *newest) : fresh;
 }
 
 FrameworkProfile at_version(FrameworkProfile profile, int version) {
@@ -275,9 +278,10 @@ void set_libraries(LibraryVersions& libraries, std::string_view framework, int v
     if (nearest != nullptr && libraries.cudnn == defaults.cudnn) libraries.cudnn = nearest->libraries.cudnn;
 }
 
-bool has_versions(std::string_view framework) {
-    return fitted_version(framework) ||
-           std::ranges::any_of(stacks(), [&](const Stack& stack) { return stack.is_of(framework); });
+std::optional<int> newest_version(std::string_view framework) {
+    const std::optional<int> fitted = fitted_version(framework);
+    const Stack* newest = nearest_stack(framework, std::numeric_limits<int>::max(), fitted);
+    return newest == nullptr ? fitted : newest->version;
 }
 
 std::vector<std::string> call_host_names() {
