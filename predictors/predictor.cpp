@@ -94,6 +94,7 @@ struct Predictor::State {
           guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),
           schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
           first_equal(first_equal_kernels(graph, schedule)),
+          first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
           kernel_models(device_model(device)),
           costs(host_costs(framework, options.precision)),
           weights(half_type_of_weights(source)) {
@@ -126,7 +127,7 @@ struct Predictor::State {
     std::vector<bool> guessed;  ///< by operator
     std::size_t guesses;        ///< how many they are
     Schedule schedule;
-    std::vector<std::uint32_t> first_equal;
+    std::vector<std::uint32_t> first_equal, first_equal_launch;
     DeviceModel kernel_models;
     HostCosts costs;
     DType weights;         ///< as half_type_of_weights() has it
@@ -323,7 +324,14 @@ struct Predictor::State {
                        .device_s = operators[0].device_s,
                        .kernels = operators[0].device_s > 0 ? 1 : 0};
         for (std::size_t i = 0; i < schedule.launches.size(); ++i) {
-            time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
+            const std::uint32_t first = first_equal_launch[i];
+            if (first == i) {
+                time_launch(schedule.launches[i], launches[i + 1], operators[i + 1]);
+                continue;
+            }
+            launches[i + 1] = launches[first + 1];
+            operators[i + 1] = operators[first + 1];
+            operators[i + 1].op = schedule.launches[i].op;
         }
         limit_power();
         Prediction result;

@@ -1,7 +1,9 @@
 #include "predictors/lowering/equal_kernels.hpp"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
+#include <utility>
 
 namespace ftax {
 namespace {
@@ -73,6 +75,26 @@ std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedul
     std::unordered_set<std::uint32_t, decltype(hash), decltype(equal)> different(count, hash, equal);
     std::vector<std::uint32_t> first(count);
     for (std::uint32_t kernel = 0; kernel < count; ++kernel) first[kernel] = *different.insert(kernel).first;
+    return first;
+}
+
+std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
+                                                const std::vector<std::uint32_t>& first_equal_kernels) {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> different;
+    std::vector<std::uint32_t> first(schedule.launches.size());
+    for (std::uint32_t i = 0; i < first.size(); ++i) {
+        const Launch& launch = schedule.launches[i];
+        first[i] = i;
+        if (launch.on_host) continue;
+        std::vector<std::uint32_t> key{static_cast<std::uint32_t>(launch.host_kind), launch.module_calls,
+                                       launch.list_parts, static_cast<std::uint32_t>(launch.blas_call),
+                                       launch.further_calls};
+        if (launch.blas_call == BlasCall::at_batch_one)
+            key.push_back(graph.tensors[graph.ops[launch.op].inputs[0]].shape[0].id);
+        for (std::uint32_t k = 0; k < launch.kernel_count; ++k)
+            key.push_back(first_equal_kernels[launch.first_kernel + k]);
+        first[i] = different.try_emplace(std::move(key), i).first->second;
+    }
     return first;
 }
 

@@ -13,4 +13,8 @@ namespace ftax {
 /// normal form, so that kernels are compared without binding anything.
 [[nodiscard]] std::vector<std::uint32_t> first_equal_kernels(const Graph& graph, const Schedule& schedule);
 
+/// The same for launches: of equal kernels, dispatched alike. Those that the CPU computes are equal to none.
+[[nodiscard]] std::vector<std::uint32_t> first_equal_launches(const Graph& graph, const Schedule& schedule,
+                                                              const std::vector<std::uint32_t>& first_equal_kernels);
+
 }  // namespace ftax

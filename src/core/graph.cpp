@@ -34,6 +34,19 @@ void check_sizes(const Graph& graph, const BoundShapes& bound) {
     }
 }
 
+/// Few expressions are negative, and few of these are dimensions.
+void check_signs(const Graph& graph, const BoundShapes& bound) {
+    for (const Tensor& tensor : graph.tensors) {
+        for (const Expression dim : tensor.shape) {
+            if (bound[dim] >= 0) continue;
+            const bool fixed = graph.expressions.constant_value(dim).has_value();
+            throw Error(ErrorCode::model,
+                        fmt::format("{}: tensor {} has a negative dimension: {}{}", graph.name, tensor.name,
+                                    fixed ? "" : graph.expressions.to_string(dim) + " = ", bound[dim]));
+        }
+    }
+}
+
 }  // namespace
 
 std::int64_t Op::integer(std::string_view attribute, std::int64_t fallback) const {
@@ -91,15 +104,8 @@ void bind(const Graph& graph, const ShapeBindings& bindings, BoundShapes& bound)
                                                   fmt::join(unknown, ", "), known));
     }
     graph.expressions.evaluate(symbol_values, bound.values);
-    for (const Tensor& tensor : graph.tensors) {
-        for (const Expression dim : tensor.shape) {
-            if (bound[dim] >= 0) continue;
-            const bool fixed = graph.expressions.constant_value(dim).has_value();
-            throw Error(ErrorCode::model,
-                        fmt::format("{}: tensor {} has a negative dimension: {}{}", graph.name, tensor.name,
-                                    fixed ? "" : graph.expressions.to_string(dim) + " = ", bound[dim]));
-        }
-    }
+    const bool any_negative = std::any_of(bound.values.begin(), bound.values.end(), [](auto size) { return size < 0; });
+    if (any_negative) check_signs(graph, bound);
     check_sizes(graph, bound);
 }
 
