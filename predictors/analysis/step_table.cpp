@@ -8,6 +8,8 @@ namespace ftax {
 namespace {
 
 constexpr double tolerance = 0.003;
+/// How often an interval is asked for before it is tested, which takes five points.
+constexpr int patience = 4;
 
 StepCost between(const StepCost& low, const StepCost& high, double share) {
     const auto mix = [share](double a, double b) { return a + share * (b - a); };
@@ -22,18 +24,6 @@ bool agree(const StepCost& a, const StepCost& b) {
 
 std::int64_t power_below(std::int64_t value) {
     return value < 1 ? 0 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
-}
-
-/// Narrows the interval from a power of two to the next around a value until it is straight.
-template <class Value, class IsStraight>
-std::pair<std::int64_t, std::int64_t> straight_interval(Value value, const IsStraight& is_straight) {
-    std::int64_t low = power_below(static_cast<std::int64_t>(value));
-    std::int64_t high = std::max<std::int64_t>(1, 2 * low);
-    while (high - low > 1 && !is_straight(low, high)) {
-        const std::int64_t middle = low + (high - low) / 2;
-        (static_cast<double>(middle) <= static_cast<double>(value) ? low : high) = middle;
-    }
-    return {low, high};
 }
 
 double share_of(std::int64_t low, std::int64_t high, double value) {
@@ -59,37 +49,54 @@ StepCost cost_of(const Prediction& p) {
 
 const StepCost& BendingTable::point(std::int64_t x, Curve& curve, std::int64_t y) {
     const auto [found, added] = curve.costs.try_emplace(y);
-    if (added) {
-        found->second = function_(x, y);
-        ++points_;
-    }
+    if (added) found->second = function_(x, y);
     return found->second;
+}
+
+/// The straight interval around a value; nullopt where there is none yet.
+template <class IsStraight>
+std::optional<BendingTable::Interval> BendingTable::straight_interval(std::int64_t value,
+                                                                      std::map<Interval, Straightness>& intervals,
+                                                                      const IsStraight& is_straight) {
+    std::int64_t low = power_below(value);
+    std::int64_t high = std::max<std::int64_t>(1, 2 * low);
+    while (high - low > 1) {
+        Straightness& known = intervals[{low, high}];
+        if (!known.straight && ++known.asked <= patience) return std::nullopt;
+        if (!known.straight) known.straight = is_straight(low, high);
+        if (*known.straight) return Interval{low, high};
+        const std::int64_t middle = low + (high - low) / 2;
+        (middle <= value ? low : high) = middle;
+    }
+    return std::nullopt;
 }
 
 StepCost BendingTable::along(std::int64_t x, double y) {
     Curve& curve = curves_[x];
-    const auto [low, high] = straight_interval(y, [&](std::int64_t from, std::int64_t to) {
-        const auto [known, added] = curve.straight.try_emplace({from, to});
-        if (!added) return known->second;
-        const StepCost &first = point(x, curve, from), &last = point(x, curve, to);
-        return known->second = is_straight_inside(from, to, [&](std::int64_t inside, double share) {
-                   return agree(between(first, last, share), point(x, curve, inside));
-               });
-    });
+    const auto straight =
+        straight_interval(static_cast<std::int64_t>(y), curve.intervals, [&](std::int64_t from, std::int64_t to) {
+            const StepCost &first = point(x, curve, from), &last = point(x, curve, to);
+            return is_straight_inside(from, to, [&](std::int64_t inside, double share) {
+                return agree(between(first, last, share), point(x, curve, inside));
+            });
+        });
+    if (!straight && tolerance * y > 0.5) return point(x, curve, std::llround(y));
+    const auto whole = static_cast<std::int64_t>(y);
+    const auto [low, high] = straight.value_or(Interval{whole, whole + 1});
     return between(point(x, curve, low), point(x, curve, high), share_of(low, high, y));
 }
 
 StepCost BendingTable::at(std::int64_t x, double y) {
-    const std::int64_t bucket = power_below(static_cast<std::int64_t>(y));
-    const auto [low, high] = straight_interval(x, [&](std::int64_t from, std::int64_t to) {
-        const auto [known, added] = straight_.try_emplace({{from, to}, bucket});
-        if (!added) return known->second;
+    if (curves_.contains(x)) return along(x, y);
+    auto& intervals = intervals_[power_below(static_cast<std::int64_t>(y))];
+    const auto straight = straight_interval(x, intervals, [&](std::int64_t from, std::int64_t to) {
         const StepCost first = along(from, y), last = along(to, y);
-        return known->second = is_straight_inside(from, to, [&](std::int64_t inside, double share) {
-                   return agree(between(first, last, share), along(inside, y));
-               });
+        return is_straight_inside(from, to, [&](std::int64_t inside, double share) {
+            return agree(between(first, last, share), along(inside, y));
+        });
     });
-    if (x == low) return along(low, y);
+    if (!straight) return along(x, y);
+    const auto [low, high] = *straight;
     return between(along(low, y), along(high, y), share_of(low, high, static_cast<double>(x)));
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "ftax/generate.hpp"
@@ -10,31 +11,37 @@
 
 namespace ftax {
 
-/// A function of two whole numbers, computed where it bends: between two points it is taken as straight once one in the
-/// middle confirms that to `tolerance`. Points begin at powers of two.
+/// A function of two whole numbers that is computed where it bends. An interval between two points that begin at powers
+/// of two is tested once it has been asked for several times: it is straight where points inside agree with the line
+/// between its ends, else its halves are looked at. Until then, and in intervals of one, the function itself answers.
 class BendingTable {
   public:
     using Function = std::function<StepCost(std::int64_t x, std::int64_t y)>;
 
     explicit BendingTable(Function function) : function_(std::move(function)) {}
     [[nodiscard]] StepCost at(std::int64_t x, double y);
-    [[nodiscard]] std::size_t points() const { return points_; }
 
   private:
     using Interval = std::pair<std::int64_t, std::int64_t>;
+    struct Straightness {
+        int asked = 0;
+        std::optional<bool> straight;  ///< nullopt: not tested yet
+    };
     /// The points of one x, and which intervals of y are straight.
     struct Curve {
         std::map<std::int64_t, StepCost> costs;
-        std::map<Interval, bool> straight;
+        std::map<Interval, Straightness> intervals;
     };
 
+    template <class IsStraight>
+    static std::optional<Interval> straight_interval(std::int64_t value, std::map<Interval, Straightness>& intervals,
+                                                     const IsStraight& is_straight);
     const StepCost& point(std::int64_t x, Curve& curve, std::int64_t y);
     [[nodiscard]] StepCost along(std::int64_t x, double y);
 
     Function function_;
     std::map<std::int64_t, Curve> curves_;
-    std::map<std::pair<Interval, std::int64_t>, bool> straight_;  ///< intervals of x by the power of two below y
-    std::size_t points_ = 0;
+    std::map<std::int64_t, std::map<Interval, Straightness>> intervals_;  ///< of x, by the power of two below y
 };
 
 /// Costs the steps of an engine that serves a language model, by exact predictions of passes and a table of them.

@@ -89,7 +89,8 @@ TEST_CASE("a list where one is asked for points to compare, a misspelt framework
 
 TEST_CASE("an ONNX file without a framework says which one is assumed") {
     const std::vector<std::string> predict{"predict", dynamic_onnx, "--device", "t4", "--batch", "2"};
-    CHECK(run_ftax(predict).errors.find("pytorch-eager is assumed (--framework)") != std::string::npos);
+    CHECK(run_ftax(predict).errors.find("no --framework given for an ONNX file; assuming pytorch-eager") !=
+          std::string::npos);
     CHECK(run_ftax(with(predict, {"--framework", "pytorch-eager"})).errors.find("assumed") == std::string::npos);
 }
 

@@ -211,7 +211,7 @@ TEST_CASE("the table of steps is within 1 % of exact predictions") {
     const auto draw = [&](double most) {
         return std::exp(std::log(most) * static_cast<double>(random() % 1000) / 1000);
     };
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 1000; ++i) {
         StepLoad load{.sequences = std::llround(draw(256)), .context = draw(8000)};
         if (i % 2 == 0)
             load = {std::llround(draw(8000)), 16 * draw(500), i % 4 == 0 ? load.sequences : 0, load.context};
