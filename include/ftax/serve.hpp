@@ -51,6 +51,8 @@ struct SchedulerOptions {
     bool chunks_prompts = true;    ///< a prompt may be read over several steps
     bool evicts = true;            ///< the youngest sequence gives its pages up when they run out, and is computed
                                    ///< again later; else a request waits until all of its pages are free
+    bool caches_prefixes = true;   ///< pages given up hold their tokens until another sequence takes them: a sequence
+                                   ///< that comes back computes the rest alone
     bool schedules_ahead = true;   ///< the host prepares a step while the device computes the one before
 };
 

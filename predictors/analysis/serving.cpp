@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -179,13 +180,60 @@ struct Sequence {
     double last_token_s = 0;
 };
 
+/// The pages that no sequence holds, in the order in which they are taken. Those that a sequence gave up hold its
+/// tokens until then, and go from its last on. Source: vLLM, vllm/v1/core/block_pool.py.
+class FreePages {
+  public:
+    explicit FreePages(std::int64_t pages) : count_(pages), stretches_{{nobody, pages}} {}
+
+    [[nodiscard]] std::int64_t count() const { return count_; }
+    void give(std::int64_t pages, std::size_t request = nobody) {
+        count_ += pages;
+        if (!stretches_.empty() && request == nobody && stretches_.back().request == nobody) {
+            stretches_.back().pages += pages;
+        } else if (pages > 0) {
+            stretches_.push_back({request, pages});
+        }
+    }
+    void take(std::int64_t pages) {
+        count_ -= pages;
+        while (pages > 0) {
+            const std::int64_t taken = std::min(pages, stretches_.front().pages);
+            pages -= taken;
+            stretches_.front().pages -= taken;
+            if (stretches_.front().pages == 0) stretches_.pop_front();
+        }
+    }
+    /// Pages that still hold tokens of a sequence.
+    [[nodiscard]] std::int64_t held_for(std::size_t request) const {
+        const auto found = std::ranges::find(stretches_, request, &Stretch::request);
+        return found == stretches_.end() ? 0 : found->pages;
+    }
+    void take_back(std::size_t request) {
+        const auto found = std::ranges::find(stretches_, request, &Stretch::request);
+        if (found == stretches_.end()) return;
+        count_ -= found->pages;
+        stretches_.erase(found);
+    }
+
+  private:
+    static constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
+    struct Stretch {
+        std::size_t request;
+        std::int64_t pages;
+    };
+    std::int64_t count_;
+    std::deque<Stretch> stretches_;
+};
+
 /// An engine's scheduler. Source: vLLM, vllm/v1/core/sched/scheduler.py (schedule).
 class Scheduler {
   public:
     Scheduler(std::span<const ServingRequest> requests, const SchedulerOptions& options) : options_(options) {
         std::int64_t longest_prompt = 0;
         for (const ServingRequest& request : requests) longest_prompt = std::max(longest_prompt, request.prompt);
-        total_pages_ = free_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
+        total_pages_ = (options.cache_tokens - shared(longest_prompt)) / options.block_tokens;
+        free_ = FreePages(total_pages_);
         for (const ServingRequest& request : requests) {
             const std::int64_t tokens = request.prompt + request.output;
             if (pages_of(tokens - shared(request.prompt)) <= total_pages_) continue;
@@ -211,10 +259,10 @@ class Scheduler {
             const double taken_s = cost.latency_s + (options_.schedules_ahead && !follows ? cost.host_s : 0);
             const double start_s = now_s;
             now_s += taken_s;
-            record_.add(
-                now_s, cost, taken_s,
-                {0, static_cast<std::int64_t>(running_.size()), static_cast<std::int64_t>(waiting_.size()),
-                 1 - static_cast<double>(free_pages_) / static_cast<double>(std::max<std::int64_t>(total_pages_, 1))});
+            record_.add(now_s, cost, taken_s,
+                        {0, static_cast<std::int64_t>(running_.size()), static_cast<std::int64_t>(waiting_.size()),
+                         1 - static_cast<double>(free_.count()) /
+                                 static_cast<double>(std::max<std::int64_t>(total_pages_, 1))});
             if (blocked_) record_.wait(*blocked_, taken_s);
             advance(arrivals, now_s);
             follows = true;
@@ -238,21 +286,24 @@ class Scheduler {
         waiting_.push_back({.request = request, .computed = shared(times.prompt), .known = times.prompt});
     }
 
-    /// Gives a sequence pages for so many more tokens.
-    bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t prompt) {
-        const std::int64_t missing = pages_of(sequence.computed + tokens - shared(prompt)) - sequence.pages;
-        if (missing > free_pages_) return false;
-        if (missing > 0) {
-            sequence.pages += missing;
-            free_pages_ -= missing;
-        }
+    /// Gives a sequence pages for so many more tokens, those that still hold its own first.
+    bool allocate(Sequence& sequence, std::int64_t tokens, std::int64_t prompt, std::int64_t held = 0) {
+        const std::int64_t missing = pages_of(sequence.computed + tokens - shared(prompt)) - sequence.pages - held;
+        if (missing > free_.count() - held) return false;
+        if (held > 0) free_.take_back(sequence.request);
+        if (missing > 0) free_.take(missing);
+        sequence.pages += held + std::max<std::int64_t>(missing, 0);
         return true;
     }
 
     void evict_youngest(Arrivals& arrivals) {
         Sequence sequence = running_.back();
         running_.pop_back();
-        free_pages_ += sequence.pages;
+        if (options_.caches_prefixes) {
+            free_.give(sequence.pages, sequence.request);
+        } else {
+            free_.give(sequence.pages);
+        }
         sequence.pages = sequence.taken = 0;
         sequence.computed = shared(arrivals[sequence.request].prompt);
         waiting_.push_front(sequence);
@@ -300,13 +351,15 @@ class Scheduler {
                 blocked_ = ServingBound::queue;
                 break;
             }
-            Sequence& sequence = waiting_.front();
+            Sequence sequence = waiting_.front();
+            const std::int64_t held = free_.held_for(sequence.request);
+            sequence.computed = std::min(sequence.computed + held * options_.block_tokens, sequence.known - 1);
             const std::int64_t left = sequence.known - sequence.computed;
             const std::int64_t tokens = options_.chunks_prompts ? std::min(left, budget_) : left;
             if (tokens > budget_ && load.prompt_tokens > 0) break;
             RequestTimes& times = arrivals[sequence.request];
             const std::int64_t reserved = options_.evicts ? tokens : left + times.output - sequence.generated;
-            if (!allocate(sequence, reserved, times.prompt)) {
+            if (!allocate(sequence, reserved, times.prompt, held)) {
                 blocked_ = ServingBound::cache;
                 break;
             }
@@ -340,7 +393,7 @@ class Scheduler {
                 ++sequence.known;
                 ended = sequence.generated == times.output;
                 if (ended) {
-                    free_pages_ += sequence.pages;
+                    free_.give(sequence.pages);
                     arrivals.end(sequence.request, now_s);
                 }
             }
@@ -352,7 +405,8 @@ class Scheduler {
     }
 
     const SchedulerOptions& options_;
-    std::int64_t total_pages_ = 0, free_pages_ = 0;
+    std::int64_t total_pages_ = 0;
+    FreePages free_{0};
     std::int64_t budget_ = 0;
     double keys_ = 0, context_ = 0;
     std::optional<ServingBound> blocked_;

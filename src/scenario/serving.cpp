@@ -96,13 +96,16 @@ std::vector<double> prices_of(const std::string& text, std::size_t devices) {
 SchedulerOptions scheduler_options(const ServingArguments& arguments, const Generator& generator,
                                    const LibraryVersions& libraries, const LoweringTraits& traits) {
     constexpr double large_card_bytes = 70.0 * (1 << 30);
-    const bool large = generator.device().memory_bytes >= large_card_bytes;
+    // Source: vLLM, arg_utils.py (get_batch_defaults).
+    const bool large =
+        generator.device().memory_bytes >= large_card_bytes && !generator.device().slug.starts_with("a100");
     SchedulerOptions options;
     options.concurrency = arguments.concurrency;
     options.mixes_phases = has(libraries, traits.mixes_phases_from);
     options.chunks_prompts = has(libraries, traits.chunks_prompts_from);
     options.schedules_ahead = has(libraries, traits.schedules_ahead_from);
     options.evicts = traits.evicts_sequences;
+    options.caches_prefixes = options.mixes_phases;  // vLLM's V1 engine, SGLang's radix cache
     options.shared_prefix = arguments.shared_prefix;
     options.max_sequences = arguments.max_sequences > 0        ? arguments.max_sequences
                             : options.schedules_ahead && large ? 1024
@@ -116,6 +119,19 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
     return options;
 }
 
+double vocabulary_of(const Graph& graph) {
+    const Tensor& logits = graph.tensors[graph.outputs[0]];
+    return static_cast<double>(graph.expressions.constant_value(logits.shape.back()).value_or(0));
+}
+
+/// What sampling a token for each of `sequences` takes: logits in f32, these sorted with their indices, probabilities
+/// and the result. An engine that measures its memory sets it aside. Source: vLLM, gpu_model_runner.py
+/// (_dummy_sampler_run) and topk_topp_sampler.py.
+double sampling_bytes(const Graph& graph, std::int64_t sequences) {
+    constexpr double bytes = 4 + (4 + 8) + 4 + 4;  // of a logit
+    return bytes * vocabulary_of(graph) * static_cast<double>(sequences);
+}
+
 /// What the sampler's kernels take for each token of a version that sorts the logits for top-k and top-p. Source:
 /// traffic fitted to serving.csv (vLLM 0.11, H100 and B200), 20 us for 128,000 logits on an H100; vLLM's pull request
 /// 40376 has 12 to 18.
@@ -125,8 +141,7 @@ double sampling_s(const Graph& graph, const DeviceSpec& device, const LibraryVer
     const Tensor& logits = graph.tensors[graph.outputs[0]];
     const bool sorts = has(libraries, traits.sorts_logits_from) && !has(libraries, traits.sorts_logits_until);
     if (!sorts || graph.ops[logits.producer].integer(samples_all_attribute, 0) != 0) return 0;
-    const double vocabulary = static_cast<double>(graph.expressions.constant_value(logits.shape.back()).value_or(0));
-    return vocabulary * traffic_bytes / device.memory_bandwidth_bytes_per_s;
+    return vocabulary_of(graph) * traffic_bytes / device.memory_bandwidth_bytes_per_s;
 }
 
 void check_context(const Graph& graph, const std::vector<ServingRequest>& requests) {
@@ -164,6 +179,7 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
     row.memory = generator.serving_memory(options.max_tokens, mean);
     const double token_bytes = row.memory.cache_bytes / static_cast<double>(mean);
     row.memory.cache_bytes = 0;
+    if (options.caches_prefixes) row.memory.activations_bytes += sampling_bytes(graph, options.max_sequences);
     // CUDA graphs are captured after the cache has got its share: of the context only the process's own counts.
     // Source: vLLM, gpu_worker.py (determine_available_memory).
     const double graphs = std::max(0.0, row.memory.context_bytes - FrameworkModel{}.context_bytes);

@@ -91,7 +91,7 @@ TEST_CASE("an ONNX file without a framework says which one is assumed") {
     const std::vector<std::string> predict{"predict", dynamic_onnx, "--device", "t4", "--batch", "2"};
     CHECK(run_ftax(predict).errors.find("no --framework given for an ONNX file; assuming pytorch-eager") !=
           std::string::npos);
-    CHECK(run_ftax(with(predict, {"--framework", "pytorch-eager"})).errors.find("assumed") == std::string::npos);
+    CHECK(run_ftax(with(predict, {"--framework", "pytorch-eager"})).errors.find("assuming") == std::string::npos);
 }
 
 TEST_CASE("the advice for a fixed batch can be followed") {

@@ -202,6 +202,24 @@ TEST_CASE("bad requests are refused") {
     CHECK(message({{0, 900, 200}}, {.cache_tokens = 1000}).find("room for") != std::string::npos);
 }
 
+TEST_CASE("a sequence that was evicted computes again what its pages no longer hold") {
+    // Ten pages: both sequences start with 4 and meet at 5. The first then takes the 3 last pages of the second.
+    const auto prompt_tokens = [](bool caches_prefixes) {
+        std::int64_t computed = 0;
+        const std::vector<ServingRequest> requests{{0, 64, 64}, {0, 64, 64}};
+        const Serving run =
+            serve(requests, {.cache_tokens = 160, .caches_prefixes = caches_prefixes}, [&](const StepLoad& load) {
+                computed += load.prompt_tokens;
+                return StepCost{.device_s = 1, .latency_s = 1};
+            });
+        CHECK(run.evictions == 1);
+        return computed;
+    };
+    const std::int64_t all = 64 + 64 + 81;  // evicted as it asks for a sixth page
+    CHECK(prompt_tokens(false) == all);
+    CHECK(prompt_tokens(true) == all - 2 * 16);
+}
+
 TEST_CASE("the table of steps is within 1 % of exact predictions") {
     const Graph graph = load_graph("zoo:llama-3-8b");
     Generator generator(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
