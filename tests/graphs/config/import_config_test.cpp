@@ -264,7 +264,8 @@ TEST_CASE("the zoo's language models have the parameters that their makers state
     } models[]{{"llama-2-7b", 6.74},   {"llama-3-8b", 8.03},    {"llama-3-70b", 70.6},   {"mixtral-8x7b", 46.7},
                {"qwen2.5-7b", 7.62},   {"qwen3-30b-a3b", 30.5}, {"gemma-2-9b", 9.24},    {"phi-3-mini", 3.82},
                {"gpt2-small", 0.1244}, {"deepseek-v3", 671},    {"gpt-oss-20b", 20.9},   {"bloom-176b", 176.2},
-               {"falcon-7b", 6.92},    {"mistral-7b", 7.24},    {"pythia-410m", 0.4053}, {"opt-350m", 0.3312}};
+               {"falcon-7b", 6.92},    {"mistral-7b", 7.24},    {"pythia-410m", 0.4053}, {"opt-350m", 0.3312},
+               {"qwen3-32b", 32.8},    {"gpt-oss-120b", 117},   {"llama-3.1-70b", 70.6}, {"qwen3-235b-a22b", 235}};
     for (const auto& model : models) {
         CAPTURE(model.name);
         CHECK(static_cast<double>(parameters(load_graph(model.name))) / 1e9 == approx(model.billions).epsilon(2e-3));
