@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "graphs/config/transformer.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax::config {
 
@@ -236,7 +237,7 @@ TensorId Transformer::repeat_heads(TensorId x) {
 }
 
 /// [batch, heads, tokens, width] of queries, keys and values become [batch, tokens, heads · width].
-TensorId Transformer::score(const Heads& heads, bool causal) {
+TensorId Transformer::score(const Heads& heads, bool causal, std::int64_t window) {
     const Shape query = net_.shape(heads.query);
     const Expression keys = net_.shape(heads.key)[2];
     const Expression width = net_.shape(heads.value)[3];
@@ -251,8 +252,9 @@ TensorId Transformer::score(const Heads& heads, bool causal) {
         } else if (mask_ != no_tensor && net_.shape(mask_)[3] == keys) {
             inputs.push_back(mask_);
         }
-        const TensorId mixed = net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", inputs,
-                                          std::move(result), {{"causal", std::int64_t{causal && inputs.size() == 3}}});
+        const TensorId mixed =
+            net_.apply(OpKind::attention, "aten::scaled_dot_product_attention", inputs, std::move(result),
+                       {{"causal", std::int64_t{causal && inputs.size() == 3}}, {window_attribute, window}});
         return net_.view(net_.swap(mixed, 1, 2), flat);
     }
     const TensorId key = repeat_heads(heads.key);
@@ -280,7 +282,8 @@ TensorId Transformer::score(const Heads& heads, bool causal) {
     }
     TensorId weights = net_.softmax(scores);
     if (config_.structure.attention_sinks) weights = net_.part(weights, 3, keys);
-    const TensorId mixed = net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result));
+    const TensorId mixed =
+        net_.apply(OpKind::matmul, "aten::matmul", {weights, value}, std::move(result), {{window_attribute, window}});
     const TensorId turned = net_.swap(mixed, 1, 2);
     return net_.view(net_.copy("aten::contiguous", turned, net_.shape(turned)), flat);
 }
@@ -293,7 +296,8 @@ TensorId Transformer::attend(std::size_t index, TensorId x, TensorId memory) {
         heads = project(index, x, memory);
         if (memory == no_tensor) append_to_cache(index, heads);
     }
-    TensorId mixed = score(heads, config_.structure.causal && memory == no_tensor);
+    const bool own = memory == no_tensor;
+    TensorId mixed = score(heads, config_.structure.causal && own, own ? config_.layers[index].window : 0);
     if (config_.structure.output_gate == OutputGate::per_head) {
         const Shape flat = net_.shape(mixed);
         const Shape split{flat[0], flat[1], net_.number(config_.heads), net_.number(config_.value_width)};

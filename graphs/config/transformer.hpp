@@ -62,7 +62,7 @@ class Transformer {
     void append_to_cache(std::size_t index, Heads& heads);
     TensorId cached(std::size_t index, std::string_view what, TensorId fresh);
     TensorId repeat_heads(TensorId x);
-    TensorId score(const Heads& heads, bool causal);
+    TensorId score(const Heads& heads, bool causal, std::int64_t window);
     TensorId attend(std::size_t index, TensorId x, TensorId memory);
     TensorId activate(TensorId x);
     TensorId activate_experts(TensorId gate_up, std::int64_t width);

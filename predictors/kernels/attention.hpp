@@ -97,7 +97,7 @@ inline KernelPlan plan(const AttentionShape& shape, const DeviceRates& device, c
         const double waves =
             plan.blocks < slots ? std::ceil(plan.blocks / device.sms) / attention::blocks_per_sm : plan.waves;
         const double head = attention::padded_head(shape.head_dim);
-        const double seen = shape.causal ? keys - (queries - tile) / 2 : keys;
+        const double seen = std::min(shape.causal ? keys - (queries - tile) / 2 : keys, most_keys(shape, tile));
         const double keys_per_block = attention::key_tile * std::ceil(seen / attention::key_tile);
         const double score_s = slots * (4 * head / (device.flops_per_s * p.memory_efficient_efficiency) +
                                         p.score_cycles / (device.sms * device.boost_clock_hz));

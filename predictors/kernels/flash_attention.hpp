@@ -138,15 +138,17 @@ inline Compute prefill(const AttentionShape& s, const AttentionTile& tile, doubl
                queries = static_cast<double>(s.q_length), keys = static_cast<double>(s.kv_length);
     const double packed = kernels_of(s, device).packs_query_heads ? std::max(1.0, heads / kv_heads(s)) : 1;
     const double tiles = round_up(queries * packed / tile.rows);
-    const double seen = s.causal
-                            ? std::max(0.0, keys - queries) + std::min(queries, tile.rows / packed * (tiles + 1) / 2)
-                            : keys;  // mean over the tiles
+    const double most = most_keys(s, tile.rows / packed);  // of a tile
+    const double seen =
+        s.causal
+            ? std::min(most, std::max(0.0, keys - queries) + std::min(queries, tile.rows / packed * (tiles + 1) / 2))
+            : keys;  // mean over the tiles
     const double padding = s.causal ? tile.keys / 2 : 0;
     Compute result;
     result.tile = &tile;
     result.blocks = batch * heads / packed * tiles;
     double scores = result.blocks * (seen + padding) * tile.rows;
-    double longest_s = round_up(keys / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
+    double longest_s = round_up(most / tile.keys) * tile.keys * tile.rows * score_s + fill_s;
     if (s.decodes > 0) {  // single queries of other sequences in the same call: tiles of one row
         const double blocks = static_cast<double>(s.decodes) * heads;
         const double length = round_up(static_cast<double>(s.decode_length) / tile.keys) * tile.keys;

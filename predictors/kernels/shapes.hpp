@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <variant>
 
@@ -125,6 +126,7 @@ struct AttentionShape {
     bool whole_heads = false;        ///< path engine: one block does a head, however long its sequence
     std::int64_t latent_width = 0;   ///< of the one vector of a token that is its key, and in part its value (MLA)
     bool flash2 = false;             ///< path flash: FlashAttention 2, not the kernels made for the generation
+    std::int64_t window = 0;         ///< causal: the last keys that a query sees; 0: all before it
     friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -198,10 +200,15 @@ struct RecurrentShape {
 [[nodiscard]] inline double cached_elements(const AttentionShape& s) {
     return static_cast<double>(s.latent_width > 0 ? s.latent_width : 2 * s.head_dim);
 }
-/// Those of both products; of the new tokens' own keys causal masks leave half.
+/// The most keys that `queries` neighbours see together.
+[[nodiscard]] inline double most_keys(const AttentionShape& s, double queries) {
+    const auto keys = static_cast<double>(s.kv_length);
+    return s.window > 0 ? std::min(keys, static_cast<double>(s.window) + queries - 1) : keys;
+}
+/// Those of both products; of the new tokens' own keys causal masks leave half, windows the last ones.
 [[nodiscard]] inline double flops(const AttentionShape& s) {
     const auto queries = static_cast<double>(s.q_length);
-    const double seen = static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0);
+    const double seen = std::min(static_cast<double>(s.kv_length) - (s.causal ? queries / 2 : 0), most_keys(s, 1));
     const double scores = static_cast<double>(s.batch) * queries * seen +
                           static_cast<double>(s.decodes) * static_cast<double>(s.decode_length);
     return 4 * scores * static_cast<double>(s.heads) * static_cast<double>(s.head_dim);

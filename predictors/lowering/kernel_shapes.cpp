@@ -498,6 +498,7 @@ kernels::AttentionShape attention_shape(const Graph& graph, const Schedule& sche
         shape.path = flash ? kernels::AttentionPath::flash : kernels::AttentionPath::memory_efficient;
     }
     shape.paged = op.integer(rewrites::paged, 0) != 0;
+    if (shape.paged && shape.causal) shape.window = op.integer(window_attribute, 0);
     shape.flash2 = !shape.paged;
     // Keys and values in eight bits are most of what a step of decoding reads.
     if (shape.path == kernels::AttentionPath::flash) {

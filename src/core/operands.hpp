@@ -43,6 +43,10 @@ void check_operands(const Graph& graph);
 /// tokens.
 inline constexpr std::string_view latent_attribute = "latent";
 
+/// Attribute of an attention, or of the last product of one that is spelled out: the tokens that a query sees, itself
+/// among them; 0: all before it. Libraries that serve leave out what is beyond; PyTorch's masks only hide it.
+inline constexpr const char* window_attribute = "window";
+
 /// Widths of an attention's vectors in its operands and kernels.
 struct AttentionWidths {
     std::int64_t key = 1, value = 1;  ///< of a score's two products

@@ -200,6 +200,14 @@ TensorId boolean_mask(const Rewriter& r, TensorId added, std::vector<OpId>& grou
     return condition;
 }
 
+/// Attributes of the attention that ends with this product.
+std::vector<Attribute> attributes_of(const Op& last) {
+    std::vector<Attribute> attributes{{"causal", std::int64_t{0}}};
+    if (const std::int64_t window = last.integer(window_attribute, 0); window > 0)
+        attributes.push_back({window_attribute, window});
+    return attributes;
+}
+
 bool match_attention(Rewriter& r, OpId softmax) {
     std::vector<OpId> group{softmax};
     TensorId scores = r.op(softmax).inputs[0];
@@ -226,7 +234,7 @@ bool match_attention(Rewriter& r, OpId softmax) {
     if (k == no_tensor) return false;
     std::vector<TensorId> inputs{q, k, r.op(last).inputs[1]};
     if (mask != no_tensor) inputs.push_back(boolean_mask(r, mask, group));
-    r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
+    r.replace(last, group, OpKind::attention, std::move(inputs), attributes_of(r.op(last)));
     return true;
 }
 
@@ -257,7 +265,7 @@ bool match_any_attention(Rewriter& r, OpId softmax, const TakenApart* taken_apar
     }
     std::vector<TensorId> inputs{q, k, v};
     if (mask != no_tensor) inputs.push_back(mask);
-    r.replace(last, group, OpKind::attention, std::move(inputs), {{"causal", std::int64_t{0}}});
+    r.replace(last, group, OpKind::attention, std::move(inputs), attributes_of(r.op(last)));
     return true;
 }
 

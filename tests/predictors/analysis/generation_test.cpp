@@ -148,8 +148,10 @@ TEST_CASE("an engine launches a dozen kernels a layer, eager PyTorch several") {
 }
 
 TEST_CASE("an engine has one attention a layer, also where the model writes it out, and it writes the new keys") {
-    for (const char* name : {"gpt-oss-20b", "gemma-2-9b", "bloom-176b", "llama-3-8b"}) {
-        CAPTURE(name);
+    // With the tokens of its windows; every other layer has one.
+    for (const auto& [name, window] : {std::pair("gpt-oss-20b", 128), std::pair("gemma-2-9b", 4096),
+                                       std::pair("bloom-176b", 0), std::pair("llama-3-8b", 0)}) {
+        CAPTURE(std::string(name));
         const Graph graph = load_graph(name);
         const Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
                                {.precision = Precision::bf16});
@@ -160,6 +162,11 @@ TEST_CASE("an engine has one attention a layer, also where the model writes it o
         const auto attentions = count([](const Op& op) { return op.kind == OpKind::attention; });
         CHECK(attentions == count([](const Op& op) { return op.integer("paged", 0) == 1; }));
         CHECK(attentions >= 24);
+        std::int64_t windows = 0;
+        for (const Op& op : served.ops) {
+            if (op.kind == OpKind::attention) windows += op.integer("window", 0);
+        }
+        CHECK(windows == attentions / 2 * window);
         CHECK(count([](const Op& op) { return op.kind == OpKind::softmax && op.source != "fused"; }) <= attentions);
         const BoundShapes bound = bind(served, {{"batch", 2}, {"seq", 1}, {"past", 99}});
         for (const Op& op : served.ops) {

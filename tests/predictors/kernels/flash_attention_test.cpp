@@ -178,6 +178,18 @@ TEST_CASE("attention without keys takes the floor, beyond any memory it has a ti
     CHECK(seconds(models, decode(most, most)) > 1e9);
 }
 
+TEST_CASE("a window leaves the keys before it out") {
+    const auto models = fitted("h100-sxm5-80gb");
+    AttentionShape all{1, 64, 8192, 8192, 64, 2, true, AttentionPath::flash};
+    AttentionShape window = all;
+    window.window = 128;
+    CHECK(flops(window) == approx(flops(all) * 128 / 4096));
+    CHECK(seconds(models, window) < 0.2 * seconds(models, all));
+    CHECK(seconds(models, window) > seconds(models, all) * 128 / 4096);
+    window.window = 16384;  // beyond the prompt
+    CHECK(seconds(models, window) == seconds(models, all));
+}
+
 TEST_CASE(
     "FlashAttention 2 is what Ampere has, half as fast as the kernels made for Hopper and a third of Blackwell's") {
     AttentionShape shape{1, 24, 4608, 4608, 128, 2, false, AttentionPath::flash};  // a layer of FLUX.1
