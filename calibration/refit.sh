@@ -28,8 +28,10 @@ mkdir -p "$work"
 unsound_run="A100:2022_1025_pretrained-fp32@2022-10-26"  # calibration/crossvalidation/folds.hpp says why
 
 export FTAX_DATA=$PWD/data  # what one part writes, the next reads
-cmake --build "$build" --target ftax_program ftax_folds ftax_nas_study
-ledger() { name=$1; shift; python3 calibration/crossvalidation/ledger.py "$name" data "$build/ftax_folds" "$@"; }
+cmake --build "$build" --target ftax_program ftax_folds
+scores=calibration/crossvalidation
+ledger() { name=$1; shift; python3 $scores/ledger.py "$name" data "$@"; }
+folds() { name=$1; shift; ledger "$name" "$build/ftax_folds" "$@"; }
 fit() { "$build/ftax" fit "$@" --iterations 12 --leave-out-run "$unsound_run"; }
 
 fit_devices() {
@@ -51,22 +53,22 @@ for part in "$@"; do
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
             "$build/ftax_folds" frameworks "$measurements/framework_tax.csv" data "$work/frameworks.csv"
-            ledger framework_tax frameworks "$measurements/framework_tax.csv" data ;;
-        operators) ledger operators operators "$measurements/neusight_ops.csv" ;;
-        layers) ledger layer_kernels layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" ;;
-        serving) ledger serving serving "$measurements/llm_static.csv" data ;;
-        quantized) ledger quantized quantized "$measurements/tensor_ops.csv" ;;
-        device) ledger device_bound devices "$work/operators.json" "$measurements/framework_tax.csv" ;;
+            folds framework_tax frameworks "$measurements/framework_tax.csv" data ;;
+        operators) folds operators operators "$measurements/neusight_ops.csv" ;;
+        layers) folds layer_kernels layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" ;;
+        serving) folds serving serving "$measurements/llm_static.csv" data ;;
+        quantized) folds quantized quantized "$measurements/tensor_ops.csv" ;;
+        device) folds device_bound devices "$work/operators.json" "$measurements/framework_tax.csv" ;;
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there
             fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"
-            python3 calibration/crossvalidation/timm_folds.py "$build/ftax" "$work/blind.json" "$measurements/timm_infer.csv" "$models" \
-                graphs/zoo/timm.tsv "$work/timm" data/ledger --folds 3 --iterations 8 ;;
-        tensorrt) python3 calibration/crossvalidation/tensorrt_folds.py "$build/ftax" "$measurements/models_2x.csv" data --fit \
-            --models "$models" --timm "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
-        nas) "$build/ftax_nas_study" "$measurements" data ;;
+            ledger timm python3 $scores/model_folds.py timm "$build/ftax" "$work/blind.json" \
+                "$measurements/timm_infer.csv" "$models" graphs/zoo/timm.tsv "$work/timm" ;;
+        tensorrt) ledger tensorrt python3 $scores/model_folds.py tensorrt "$build/ftax" "$measurements/models_2x.csv" data \
+            "$models" "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
+        nas) folds nas nas "$measurements" data ;;
         *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;
     esac
 done
 # What the pages quote.
-python3 calibration/crossvalidation/quoted_figures.py --write
+python3 $scores/quoted_figures.py --write

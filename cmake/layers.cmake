@@ -128,24 +128,18 @@ ftax_sources(folds_sources
 ftax_sources(nas_scores_sources
     calibration/nas/
         nas_study.cpp)
-ftax_sources(nas_study_sources
-    calibration/nas/study/
-        main.cpp)
 set(fit_alone ${fit_sources})
 list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|layer_kernel|machine|memory|generation|scoped)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt ALONE ${fit_alone})
-    # Scores on rows that the fit has not seen; writes framework profiles and the ledger.
-    add_executable(ftax_folds ${folds_sources})
-    target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_fit fmt::fmt Eigen3::Eigen ftax_options)
     # Fits the hosts of the architecture-search campaigns and scores the search spaces on them.
     ftax_layer(ftax_nas_scores SOURCES ${nas_scores_sources} LINK ftax_fit
                PRIVATE_LINK ftax_predictors ftax_profiles fmt::fmt Ceres::ceres)
-    add_executable(ftax_nas_study ${nas_study_sources})
-    target_include_directories(ftax_nas_study PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(ftax_nas_study PRIVATE ftax_nas_scores fmt::fmt ftax_options)
+    # Scores on rows that the fit has not seen; writes framework profiles and what ledger.py makes ledgers of.
+    add_executable(ftax_folds ${folds_sources})
+    target_include_directories(ftax_folds PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(ftax_folds PRIVATE ftax_scenario ftax_nas_scores ftax_fit fmt::fmt Eigen3::Eigen ftax_options)
 endif()
 
 ftax_sources(bench_sources

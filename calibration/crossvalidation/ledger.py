@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a ledger of data/ledger (NAME.csv and NAME.md) from rows or figures that ftax_folds computes.
+"""Writes a ledger of data/ledger: NAME.csv and the tables of NAME.md, whose text before the first table stays.
 
-    ledger.py [--check] NAME DATA_FOLDER FTAX_FOLDS PART ARGUMENTS...
+    ledger.py [--check] NAME DATA_FOLDER COMMAND ARGUMENTS...
 
-Runs `FTAX_FOLDS PART ARGUMENTS... OUT.csv` and formats OUT.csv. With --check the committed ledger is compared instead, up
-to a tolerance: figures of folds that were not computed again are left out. The exit code is 1 where they differ and 77
-where a file of measured rows is missing.
+Runs `COMMAND ARGUMENTS... OUT.csv` and formats OUT.csv: figures that `ftax_folds` computes, or predicted rows by fold. With
+--check the committed ledger is compared instead, up to a tolerance: figures of folds that were not computed again are left
+out. The exit code is 1 where they differ and 77 where a file of measured rows is missing.
 """
 
 import csv
@@ -13,11 +13,11 @@ import io
 import itertools
 import math
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
-
-from rows import read
 
 
 def quantile(values, share):
@@ -25,264 +25,210 @@ def quantile(values, share):
     return sorted(values)[int(share * (len(values) - 1))]
 
 
-def percent(value, sign=""):
-    return f"{100 * float(value):{sign}.1f}"
-
-
-def markdown_row(cells):
-    return "| " + " | ".join(map(str, cells)) + " |\n"
-
-
-def markdown_table(titles, rows):
-    return markdown_row(titles) + "|" + "---|" * len(titles) + "\n" + "".join(map(markdown_row, rows))
-
-
-def csv_text(header, rows):
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue()
-
-
 def unique(values):
     return list(dict.fromkeys(values))
 
 
-ERROR_TITLES = ["rows", "MAPE", "median", "P90", "bias"]
+def grouped(rows, *columns):
+    groups = {}
+    for row in rows:
+        groups.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return groups
 
 
-def error_cells(f):
-    return [f["rows"], percent(f["mape"]), percent(f["median"]), percent(f["p90"]), percent(f["bias"], "+")]
+class Errors:
+    """Errors of predicted rows, the columns of ledgers by name."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.ratios = [r["predicted"] / r["measured"] for r in rows]
+        self.absolute = [abs(ratio - 1) for ratio in self.ratios]
+        inside = sum(r["low"] <= r["measured"] <= r["high"] for r in rows) / len(rows)
+        self.columns = {
+            "rows": len(rows), "mape": statistics.fmean(self.absolute), "median": quantile(self.absolute, 0.5),
+            "p90": quantile(self.absolute, 0.9), "bias": quantile([math.log(ratio) for ratio in self.ratios], 0.5),
+            "inside_90": inside, "inside_percent": round(100 * inside), "models": len({r["model"] for r in rows}),
+            "mape_percent": round(100 * statistics.fmean(self.absolute), 1),
+            "median_percent": round(100 * statistics.median(self.absolute), 1),
+            "p90_percent": round(100 * quantile(self.absolute, 0.9), 1),
+            "bias_percent": round(100 * (statistics.fmean(self.ratios) - 1), 1)}
+
+    def spearman(self):
+        ranks = [dict(zip(sorted(range(len(self.rows)), key=[r[time] for r in self.rows].__getitem__), itertools.count()))
+                 for time in ("predicted", "measured")]
+        return round(statistics.correlation(*([rank[i] for i in range(len(rank))] for rank in ranks)), 4)
+
+    def __getitem__(self, column):
+        return self.spearman() if column == "spearman" else self.columns[column]
 
 
-def figures_csv(figures, columns):
-    """`columns` by name: those of the folds. Fractions have four digits."""
-    rows = [[f[own] for own in columns.values()] + [f["rows"]] +
-            [f"{float(f[error]):.4f}" for error in ("mape", "median", "p90", "bias")] for f in figures]
-    return csv_text([*columns, "rows", "mape", "median", "p90", "bias"], rows)
+FIGURES = ("rows", "mape", "median", "p90", "bias")
+PERCENT = ("rows", "mape_percent", "median_percent", "p90_percent", "bias_percent")
+TITLES = {"gpu": "GPU", "mape": "MAPE", "p90": "P90", "inside_90": "inside 90 %"}
+CSV_FORMATS = dict.fromkeys(FIGURES[1:], "{:.4f}") | {"inside_90": "{:.3f}"}
+TABLE_FORMATS = dict.fromkeys(FIGURES[1:4], "{:.1f}") | {"bias": "{:+.1f}", "inside_90": "{:.0f}"}
 
 
-def by_fold(figures, titles, keys):
-    """A section for each fold with a line for each of its figures."""
-    text = ""
-    for fold in unique(f["fold"] for f in figures):
-        own = [[f[k] for k in keys] + error_cells(f) for f in figures if f["fold"] == fold and not f["region"]]
-        text += f"\n## {fold}\n\n" + markdown_table(titles + ERROR_TITLES, own)
-    return text
+def csv_text(figures):
+    cells = [[CSV_FORMATS[k].format(float(v)) if k in CSV_FORMATS else v for k, v in f.items()] for f in figures]
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([list(figures[0]), *cells])
+    return out.getvalue()
 
 
-OPERATOR_COLUMNS = {"fold": "fold", "class": "class", "region": "region", "gpu": "gpu"}
+def table(titles, rows):
+    def line(cells):
+        return "| " + " | ".join(map(str, cells)) + " |\n"
 
-OPERATORS = """\
-# Errors of single operators
-
-neusight_ops.csv (NeuSight): one operator timed alone, f32 without TF32; errors in %, bias the median of
-log(predicted / measured). `validate` predicts with the committed profile, tile and algorithm chosen by the
-model; the other folds refit the operators without the GPU and take its host from the others or as known. A
-measured clock is that under load: where a power limit sets it, the energy of an operation.
-Written by `ftax_folds operators`. No row is left out but by name: see the sections of other conditions,
-whose rows are scored and never fitted, but for layers without cublasLt, of a P4, which are: they had no
-bias, as no column but the kernel's name says. Folds without rows under other conditions are without them,
-too. `in the fit` of ln, softmax and pointwise comes before each machine's host times are measured, which
-`validate` has.
-
-## Means over the GPUs, worst GPU in brackets
-
-"""
+    return line(titles) + "|" + "---|" * len(titles) + "\n" + "".join(map(line, rows))
 
 
-def operators(figures):
-    classes = ["linear", "bmm", "conv", "ln", "softmax", "pointwise"]
-    means, regions, cards = [], [], unique(f["gpu"].split("-")[0] for f in figures if f["region"])
-    for fold in unique(f["fold"] for f in figures if not f["region"]):
-        line = [fold]
-        for name in classes:
-            own = [float(f["mape"]) for f in figures if not f["region"] and (f["fold"], f["class"]) == (fold, name)]
-            line.append(f"{percent(sum(own) / len(own))} ({percent(max(own))})" if own else "")
-        means.append(line)
-    for (name, region), own in itertools.groupby((f for f in figures if f["region"]), lambda f: (f["class"], f["region"])):
-        cells = {f["gpu"].split("-")[0]: f"{percent(f['mape'])} ({percent(f['bias'], '+')})" for f in own if int(f["rows"]) >= 20}
+def percent(value, name="mape"):
+    return TABLE_FORMATS[name].format(100 * float(value))
+
+
+def of_figures(figures, columns):
+    """A table of these columns."""
+    return table([TITLES.get(c, c) for c in columns],
+                 [[percent(f[c], c) if c in TABLE_FORMATS else f[c] for c in columns] for f in figures])
+
+
+def by_fold(figures, after=lambda fold: ""):
+    columns = [c for c in figures[0] if c not in ("fold", "region")]
+    return "".join(f"## {fold}\n\n" + of_figures(own, columns) + after(fold) + "\n"
+                   for (fold,), own in grouped((f for f in figures if not f.get("region")), "fold").items())
+
+
+def means(figures):
+    """Means of the groups' MAPE, the worst one's in brackets."""
+    own, classes = grouped((f for f in figures if not f["region"]), "fold", "class"), unique(f["class"] for f in figures)
+    lines = []
+    for fold in unique(fold for fold, _ in own):
+        errors = [[float(f["mape"]) for f in own.get((fold, c), ())] for c in classes]
+        lines.append([fold, *(f"{percent(statistics.fmean(e))} ({percent(max(e))})" if e else "" for e in errors)])
+    return "## Means over the GPUs, worst GPU in brackets\n\n" + table(["fold", *classes], lines) + "\n"
+
+
+def regions(figures):
+    """Errors by region of shapes, beside each other for the GPUs."""
+    figures = [f | {"card": f["gpu"].split("-")[0]} for f in figures if f["region"]]
+    cards, lines = unique(f["card"] for f in figures), []
+    for key, own in grouped(figures, "class", "region").items():
+        cells = {f["card"]: f"{percent(f['mape'])} ({percent(f['bias'], 'bias')})" for f in own if int(f["rows"]) >= 20}
         if cells:
-            regions.append([name, region] + [cells.get(card, "") for card in cards])
-    text = OPERATORS + markdown_table(["fold"] + classes, means).replace("|  |", "| |").replace("|  |", "| |") + by_fold(figures, ["class", "GPU"], ["class", "gpu"])
-    text += "\n## validate, usual, by region of shapes\n\nMAPE with the bias in brackets, of regions with at least 20 rows.\n\n"
-    text += markdown_table(["class", "region"] + cards, regions)
-    return figures_csv(figures, OPERATOR_COLUMNS), text
+            lines.append([*key, *(cells.get(card, "") for card in cards)])
+    return ("## validate, usual, by region of shapes\n\nMAPE with the bias in brackets, of regions with at least 20 rows.\n\n" +
+            table(["class", "region", *cards], lines))
 
 
-DEVICE_BOUND = """\
-# Forward passes that the device decides
+def fits(*tables, **names):
+    """A ledger of figures that ftax_folds has summed up; `names`: of columns, where they are others."""
+    def ledger(rows):
+        figures = [{names.get(k, k): v for k, v in row.items() if names.get(k, k)} for row in rows]
+        return csv_text(figures), tables[0](rows) + by_fold(figures) + "".join(t(rows) for t in tables[1:])
 
-framework_tax.csv, eager, rows whose latency grows 1.75- to 2.6-fold per doubling of the batch and exceeds 1.5
-times the flat start; the prediction is the sum of the kernels and of the gaps between them. Errors in %, bias the median of
-log(predicted / measured). Each fold starts from a fit of single operators and refits on the other rows, at most
-12 iterations. A GPU left out is predicted from its datasheet; `V100` is the SXM2 card, the operators know the
-PCIe one. Written by `ftax_folds devices`; the A100 fp32 run of 2022-10-26 is left out by name.
-"""
-
-
-def device_bound(figures):
-    return (figures_csv(figures, {"fold": "fold", "precision": "class", "group": "gpu"}),
-            DEVICE_BOUND + by_fold(figures, ["precision", "rows of"], ["class", "gpu"]))
-
-
-LAYER_KERNELS = """\
-# Errors of kernels of language models' layers
-
-tensor_ops.csv and layer_ops.csv (AIConfigurator, vidur, LLMServingSim): bf16 and f16 kernels timed alone as
-nodes of CUDA graphs; errors in %, bias the median of log(predicted / measured). Both folds refit: without a
-fifth of the shapes, the same on all GPUs, or without a GPU, whose matrix products are left out with it.
-Structure and constants were chosen with all GPUs in sight. Written by `ftax_folds layers`.
-"""
-
-
-def layer_kernels(figures):
-    gpus = sorted({f["gpu"] for f in figures})
-    text = LAYER_KERNELS
-    for fold in unique(f["fold"] for f in figures):
-        lines = []
-        for name in unique(f["class"] for f in figures):
-            own = {f["gpu"]: f for f in figures if (f["fold"], f["class"]) == (fold, name)}
-            mean = sum(float(own[gpu]["mape"]) for gpu in gpus if gpu in own) / max(len(own), 1)
-            lines.append([name] + [f"{percent(own[g]['mape'])}, {percent(own[g]['median'])}, {percent(own[g]['bias'], '+')}"
-                                   if g in own else "–" for g in gpus] + [f"**{percent(mean)}**"])
-        text += f"\n## {fold}\n\nMAPE, median, bias\n\n" + markdown_table(["class", *gpus, "mean of MAPE"], lines)
-    return figures_csv(figures, OPERATOR_COLUMNS), text
-
-
-QUANTIZED = """\
-# Errors of quantised products and mixtures of experts
-
-tensor_ops.csv: kernels timed alone in CUDA graphs, a product with the kernel that quantises its activations,
-experts as one fused operator; errors in %, bias the median of log(predicted / measured). Ratios of products in
-16 bits are frozen, fitted to all GPUs. A GPU left out is here a generation left out: it takes the median of the
-others. fp8 experts of the H100 rest on three facts of untuned kernels (data/architectures/hopper.json) that its own
-rows gave. Written by `ftax_folds quantized`.
-
-"""
-
-
-def quantized(figures):
-    means = []
-    for (name, fold), own in itertools.groupby(figures, lambda f: (f["class"], f["fold"])):
-        errors = [float(f["mape"]) for f in own]
-        means.append([name, fold, percent(sum(errors) / len(errors))])
-    return (figures_csv(figures, OPERATOR_COLUMNS),
-            QUANTIZED + markdown_table(["class", "fold", "mean over the GPUs"], means) + "\n" +
-            markdown_table(["class", "fold", "GPU"] + ERROR_TITLES,
-                           [[f["class"], f["fold"], f["gpu"]] + error_cells(f) for f in figures]))
-
-
-def ratio(row):
-    return row["predicted_s"] / row["measured_s"]
-
-
-def inside(row):
-    return row["low_s"] <= row["measured_s"] <= row["high_s"]
+    return ledger
 
 
 def with_numbers(rows):
-    numbers = ("measured_s", "predicted_s", "low_s", "high_s", "host_s", "device_s", "batch", "line")
-    return [{k: float(v) if k in numbers and v else v for k, v in row.items()} for row in rows]
+    names = {"measured_s": "measured", "predicted_s": "predicted", "low_s": "low", "high_s": "high", "latency_ms": "measured",
+             "predicted_ms": "predicted", "low_ms": "low", "high_ms": "high", "host_s": "host", "device_s": "device"}
+    numbers = {"batch", "line", *names}
+    return [{names.get(k, k): float(v) if k in numbers and v else v for k, v in row.items()} for row in rows]
 
 
-FRAMEWORK_TAX = """\
-# Framework latencies that the fit has not seen
-
-framework_tax.csv (Framework-Tax, 2022), batch 1 to 128; errors in %, bias the median of log(predicted / measured).
-Host costs and scalars have not seen the rows; the kernel models are those of data/profiles/devices.json, which whole
-eager rows went into. Written by `ftax_folds frameworks`; the A100 fp32 eager run of 2022-10-26 is left out by name.
-"""
-
-
-def grouped(rows):
-    """Errors by framework, precision and GPU, with a line for each framework, each model and one for all."""
-    groups = {}
-    for row in rows:
-        for key in (("all", "all", "all"), (row["framework"], "all", "all"), (row["framework"], row["precision"], "all"),
-                    (row["framework"], row["precision"], row["gpu"]), ("all", "all", "model " + row["model"])):
-            groups.setdefault(key, []).append(row)
-    for key, own in sorted(groups.items()):
-        errors, logs = [abs(ratio(r) - 1) for r in own], [math.log(ratio(r)) for r in own]
-        yield key, {"rows": len(own), "mape": sum(e / len(own) for e in errors), "median": quantile(errors, 0.5),
-                    "p90": quantile(errors, 0.9), "bias": quantile(logs, 0.5), "inside": sum(map(inside, own)) / len(own)}
+def scored(rows, keys, columns):
+    """Figures of each fold: the columns `columns` of the rows with the same key; a row has several."""
+    figures = []
+    for (fold,), own in grouped(rows, "fold").items():
+        groups = {}
+        for row in own:
+            for key in keys(row):
+                groups.setdefault(tuple(key.items()), []).append(row)
+        for key, part in sorted(groups.items()):
+            errors = Errors(part)
+            figures.append({"fold": fold, **dict(key), **{c: errors[c] for c in columns}})
+    return figures
 
 
 def curves(rows):
     """Curves of latency over batch, from 1 to at least 64: the crossover as the measurements define it (flat start ÷
     per-sample slope of the largest batch), and on which side of it a row is."""
-    by_curve, counts = {}, {}
-    for row in rows:
-        by_curve.setdefault(tuple(row[k] for k in ("framework", "run", "gpu", "model", "precision")), []).append(row)
-    for key, curve in by_curve.items():
+    counts = {}
+    for key, curve in grouped(rows, "framework", "run", "gpu", "model", "precision").items():
         curve.sort(key=lambda row: row["batch"])
         first, last = curve[0], curve[-1]
         if first["batch"] != 1 or last["batch"] < 64:
             continue
-        measured, predicted = (first[t] / (last[t] / last["batch"]) for t in ("measured_s", "predicted_s"))
+        measured, predicted = (first[t] / (last[t] / last["batch"]) for t in ("measured", "predicted"))
         error = abs(math.log(predicted / measured))
-        half_width = math.hypot(*(math.log(row["high_s"] / row["low_s"]) / 2 for row in (first, last)))
+        half_width = math.hypot(*(math.log(row["high"] / row["low"]) / 2 for row in (first, last)))
         clear = [row for row in curve if not measured / 2 < row["batch"] < 2 * measured]
-        right = sum((row["batch"] < measured) == (row["host_s"] > row["device_s"]) for row in clear)
+        right = sum((row["batch"] < measured) == (row["host"] > row["device"]) for row in clear)
         for group in (key[0], "all"):
-            found = counts.setdefault(group, [0] * 5)
-            for i, value in enumerate((1, error <= math.log(1.41), error <= half_width, len(clear), right)):
-                found[i] += value
-    for group, (count, near, within, clear, right) in sorted(counts.items()):
-        yield [group, count] + [f"{100 * part / max(1, count):.1f} %" for part in (near, within)] + [
-            clear, f"{100 * right / max(1, clear):.1f} %"]
+            new = (1, error <= math.log(1.41), error <= half_width, len(clear), right)
+            counts[group] = [a + b for a, b in zip(counts.get(group, [0] * 5), new)]
+    return "\n" + table(
+        ["framework", "curves", "crossover within a factor 1.41", "within its interval", "rows a factor 2 from it",
+         "bound class right"],
+        [[group, count, f"{100 * near / count:.1f} %", f"{100 * within / count:.1f} %", clear,
+          f"{100 * right / max(1, clear):.1f} %"] for group, (count, near, within, clear, right) in sorted(counts.items())])
 
 
 def line_ranges(lines):
     """ "2 to 5, 9": runs of lines that follow each other."""
-    runs = []
-    for line in sorted(lines):
-        if runs and line == runs[-1][1] + 1:
-            runs[-1][1] = line
-        else:
-            runs.append([line, line])
-    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in runs)
+    runs = [[line for _, line in run] for _, run in itertools.groupby(enumerate(sorted(lines)), lambda x: x[1] - x[0])]
+    return ", ".join(f"{r[0]:.0f}" if len(r) == 1 else f"{r[0]:.0f} to {r[-1]:.0f}" for r in runs)
 
 
 def framework_tax(rows):
     rows = with_numbers(rows)
-    cells, text = [], FRAMEWORK_TAX
-    for fold in unique(r["fold"] for r in rows if r["fold"]):
-        own = [r for r in rows if r["fold"] == fold]
-        figures = list(grouped(own))
-        cells += [[fold, *key, f["rows"]] + [f"{f[e]:.4f}" for e in ("mape", "median", "p90", "bias")] + [f"{f['inside']:.3f}"]
-                  for key, f in figures]
-        text += f"\n## {fold}\n\n" + markdown_table(
-            ["framework", "precision", "GPU"] + ERROR_TITLES + ["inside 90 %"],
-            [[*key] + error_cells(f) + [f"{100 * f['inside']:.0f}"] for key, f in figures])
-        text += "\n" + markdown_table(["framework", "curves", "crossover within a factor 1.41", "within its interval",
-                                       "rows a factor 2 from it", "bound class right"], curves(own))
-    left_out = {}
-    for row in rows:
-        if not row["fold"]:
-            left_out.setdefault(row["skipped"], []).append(int(row["line"]))
-    text += "\n## Rows without a score in the first fold\n\n" + markdown_table(
-        ["why", "rows", "lines of the file"], [[why, len(lines), line_ranges(lines)] for why, lines in sorted(left_out.items())])
-    header = ["fold", "framework", "precision", "gpu", "rows", "mape", "median", "p90", "bias", "inside_90"]
-    return csv_text(header, cells), text
+    folds = grouped(rows, "fold")
+    skipped = grouped(folds.pop(("",), []), "skipped")
+
+    def keys(row):
+        own = {k: row[k] for k in ("framework", "precision", "gpu")}
+        everything = dict.fromkeys(own, "all")
+        return (everything, everything | {"framework": own["framework"]}, own | {"gpu": "all"}, own,
+                everything | {"gpu": "model " + row["model"]})
+
+    figures = scored(itertools.chain(*folds.values()), keys, [*FIGURES, "inside_90"])
+    return csv_text(figures), (by_fold(figures, lambda fold: curves(folds[(fold,)])) +
+        "## Rows without a score in the first fold\n\n" +
+        table(["why", "rows", "lines of the file"],
+              [[*why, len(own), line_ranges(r["line"] for r in own)] for why, own in sorted(skipped.items())]))
 
 
-SERVING = """\
-# Errors of language models as they are served, the model left out
+def timm(rows):
+    figures = scored(with_numbers(rows), lambda row: [{"by": "all", "group": "all"}] +
+                     [{"by": by, "group": row[by]} for by in ("gpu", "layout", "family")],
+                     ["rows", "models", *PERCENT[1:], "spearman"])
+    return csv_text(figures), by_fold(figures)
 
-Total time of a static batch: prompts, then all new tokens. Host costs are fitted on the other models; runs whose batch \
-exceeds the memory are scored and not fitted. At batch 1 nearly all of it is the time per token. llama.cpp has runs of \
-batch 1 only and is predicted with start values, two of which were chosen with these and published runs in view.
 
-"""
-ANCHORED = """
-Without a run of the model, and with one as `--anchor`: batch 1, the fewest tokens. The interval of a model takes its noise \
-from the other models. The rows have total times only, so prompts and tokens are not told apart.
+def compiled_against_eager(rows):
+    """Errors under torch.compile and eager, and of their ratio, by version of PyTorch."""
+    lines = {}
+    for key, own in grouped(rows, "torch", "gpu", "model", "img").items():
+        ratios = {r["framework"]: r["predicted"] / r["measured"] for r in own}
+        if len(ratios) == 2:
+            lines.setdefault(key[:2], []).append((ratios["pytorch-eager"], ratios["torch-compile"]))
+    figures = [[*key, len(own), *(f"{100 * statistics.fmean(error):.1f}" for error in (
+        [abs(e - 1) for e, _ in own], [abs(c - 1) for _, c in own], [abs(math.log(c / e)) for e, c in own]))]
+        for key, own in sorted(lines.items())]
+    return ("## torch.compile, timm's benchmarks, amp\n\n" + table(
+        ["torch", "gpu", "models", "eager MAPE", "compiled MAPE", "log error of compiled ÷ eager"], figures))
 
-"""
-RANKING = """
-Ranking of the runs of one model by tokens per second (Kendall's τ): of all, and of frameworks that do the same work.
 
-"""
+def tensorrt(rows):
+    rows = with_numbers(rows)
+
+    def keys(row):
+        own = {k: row[k] for k in ("framework", "precision", "gpu", "model", "version")}
+        return [own] if row["fold"] == "not fitted" else [own, own | {"version": ""}]
+
+    figures = scored([r for r in rows if r["fold"] != "compiled"], keys, [*PERCENT, "inside_percent"])
+    return csv_text(figures), by_fold(figures) + compiled_against_eager([r for r in rows if r["fold"] == "compiled"])
 
 
 def kendall_tau(pairs):
@@ -292,49 +238,51 @@ def kendall_tau(pairs):
 
 
 def serving(rows):
-    costs = [r for r in rows if r["fold"] == "costs"]
-    rows = with_numbers(r for r in rows if r["fold"] != "costs")
-    runs, anchored = ([r for r in rows if r["fold"] == fold] for fold in ("model left out", "one run known"))
+    folds = grouped(with_numbers(rows), "fold")
+    costs, runs, anchored = (folds.get((fold,), []) for fold in ("costs", "model left out", "one run known"))
     fitted = [r["framework"] for r in costs]
 
     def figures(own):
-        errors = [abs(ratio(r) - 1) for r in own]
-        return [len(errors), f"{percent(sum(errors) / len(errors))} %", f"{percent(quantile(errors, 0.5))} %",
-                f"{percent(quantile(errors, 0.9))} %"]
+        errors = Errors(own)
+        return [len(own), *(f"{percent(errors[k])} %" for k in ("mape", "median", "p90"))]
 
     lines, intervals, ranking = [], [], []
     for framework in fitted + unique(r["framework"] for r in runs if r["framework"] not in fitted):
         own = [r for r in runs if r["framework"] == framework]
         parts = [("all", own), ("batch 1", [r for r in own if r["batch"] == 1]),
                  ("batch fits", [r for r in own if r["waits"] == "0"]), ("batch waits", [r for r in own if r["waits"] == "1"])]
-        parts += [(model, [r for r in own if r["model"] == model]) for model in sorted({r["model"] for r in own})]
+        parts += [(model, part) for (model,), part in sorted(grouped(own, "model").items())]
         lines += [[framework, name] + figures(part) for name, part in parts if part]
     for framework in fitted:
         both = {r["line"] for r in anchored if r["framework"] == framework}
         for known, part in (("nothing", runs), ("one run", anchored)):
             own = [r for r in part if r["framework"] == framework and r["line"] in both]
-            width = sum(math.log(r["high_s"] / r["low_s"]) / 2 for r in own) / max(1, len(own))
             if own:
-                intervals.append([framework, known] + figures(own) + [f"{100 * sum(map(inside, own)) / len(own):.0f} %",
+                width = statistics.fmean(math.log(r["high"] / r["low"]) / 2 for r in own)
+                intervals.append([framework, known] + figures(own) + [f"{Errors(own)['inside_percent']} %",
                                                                      f"{100 * math.expm1(width):.0f} %"])
-    for model in sorted({r["model"] for r in runs}):
+    for (model,), part in sorted(grouped(runs, "model").items()):
         own = []
-        for r in (r for r in runs if r["model"] == model):
+        for r in part:
             tokens = r["batch"] * float(r["new_tokens"])
-            own.append((tokens / r["measured_s"], tokens / r["predicted_s"], (r["prompt"], r["new_tokens"], r["batch"])))
+            own.append((tokens / r["measured"], tokens / r["predicted"], (r["prompt"], r["new_tokens"], r["batch"])))
         pairs = list(itertools.combinations(own, 2))
         ranking.append([model, len(own), f"{kendall_tau(pairs):.3f}", f"{kendall_tau(p for p in pairs if p[0][2] == p[1][2]):.3f}"])
     errors = ["rows", "MAPE", "median", "90 %"]
-    return None, (SERVING + markdown_table(["framework", "runs"] + errors, lines) + ANCHORED +
-                  markdown_table(["framework", "known of the model"] + errors + ["inside the 90 % interval", "half its width"],
-                                 intervals) +
-                  RANKING + markdown_table(["model", "runs", "all", "frameworks"], ranking) + "\n" +
-                  markdown_table(["framework", "once per pass", "once per sequence"],
-                                 [[r["framework"], f"{float(r['host_s']) * 1e3:.2f} ms", f"{float(r['device_s']) * 1e6:.0f} µs"]
-                                  for r in costs]))
+    return None, (
+        table(["framework", "runs"] + errors, lines) +
+        "\nWithout a run of the model, and with one as `--anchor`: batch 1, the fewest tokens. The interval of a model takes "
+        "its noise from the other models. The rows have total times only, so prompts and tokens are not told apart.\n\n" +
+        table(["framework", "known of the model"] + errors + ["inside the 90 % interval", "half its width"], intervals) +
+        "\nRanking of the runs of one model by tokens per second (Kendall's τ): of all, and of frameworks that do the same "
+        "work.\n\n" + table(["model", "runs", "all", "frameworks"], ranking) + "\n" +
+        table(["framework", "once per pass", "once per sequence"],
+              [[r["framework"], f"{r['host'] * 1e3:.2f} ms", f"{r['device'] * 1e6:.0f} µs"] for r in costs]))
 
 
-LEDGERS = {f.__name__: f for f in (operators, device_bound, layer_kernels, quantized, framework_tax, serving)}
+LEDGERS = {"operators": fits(means, regions), "layer_kernels": fits(means), "quantized": fits(means),
+           "device_bound": fits(lambda rows: "", **{"class": "precision", "region": "", "gpu": "group"}),
+           "nas": fits(lambda rows: ""), "framework_tax": framework_tax, "timm": timm, "tensorrt": tensorrt, "serving": serving}
 
 
 def is_close(committed, now):
@@ -351,7 +299,7 @@ def is_close(committed, now):
 
 def differences(committed, now):
     def cells(line):
-        return line.replace("|", " ").replace(",", " ").split(" ")
+        return re.split(r"[ |,()]+", line)
 
     before, after = committed.splitlines(), now.splitlines()
     if len(before) != len(after):
@@ -360,48 +308,47 @@ def differences(committed, now):
             if len(cells(a)) != len(cells(b)) or not all(map(is_close, cells(a), cells(b)))][:10]
 
 
-def check(folder, name, texts, folds):
-    """Of a ledger of which only the first folds were computed, the CSV's lines of those are compared."""
-    failed = False
-    for suffix, text in zip(("csv", "md"), texts):
-        if text is None:
-            continue
-        committed = (folder / f"{name}.{suffix}").read_text()
-        if suffix == "csv":
-            lines = committed.splitlines(keepends=True)
-            is_partial = len(unique(next(csv.reader([line]))[0] for line in lines[1:])) > len(folds)
-            committed = lines[0] + "".join(line for line in lines[1:] if next(csv.reader([line]))[0] in folds)
-        elif name != "serving" and is_partial:
-            continue
-        for line in differences(committed, text):
-            print(f"{name}.{suffix}:\n{line}")
-            failed = True
-    if failed:
-        print("the ledger is stale; calibration/refit.sh writes it again")
-    return failed
-
-
 def main():
     words = [w for w in sys.argv[1:] if w != "--check"]
     if len(words) < 4 or words[0] not in LEDGERS:
         sys.exit(__doc__)
-    name, data, command = words[0], pathlib.Path(words[1]), words[2:]
+    name, folder, command = words[0], pathlib.Path(words[1]) / "ledger", words[2:]
     for path in command:
         if path.endswith(".csv") and not pathlib.Path(path).exists():
             print(f"SKIPPED: there is no {path}; set FTAX_MEASUREMENTS to the folder of the measurements")
             return 77
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "folds.csv"
+    with tempfile.TemporaryDirectory() as temporary:
+        out = pathlib.Path(temporary) / "folds.csv"
         subprocess.run([*command, out], check=True)
-        rows = read(out)
-    texts = LEDGERS[name](rows)
-    if "--check" in sys.argv[1:]:
-        return 1 if check(data / "ledger", name, texts, unique(r["fold"] for r in rows if r["fold"])) else 0
-    for suffix, text in zip(("csv", "md"), texts):
-        if text is not None:
-            (data / "ledger" / f"{name}.{suffix}").write_text(text)
-    print(texts[1], end="")
-    return 0
+        with open(out, newline="") as file:
+            rows = list(csv.DictReader(file))
+    table_of, text = LEDGERS[name](rows)
+    page = folder / f"{name}.md"
+    head = "".join(itertools.takewhile(lambda line: not line.startswith(("## ", "| ")), page.read_text().splitlines(True)))
+    texts = {page: head + text.rstrip("\n") + "\n"}
+    if table_of is not None:
+        texts[folder / f"{name}.csv"] = table_of
+    if "--check" not in sys.argv[1:]:
+        for path, text in texts.items():
+            path.write_text(text)
+        print(texts[page], end="")
+        return 0
+    failed = False
+    for path, text in texts.items():
+        committed = path.read_text()
+        if table_of is not None:  # of a ledger of which only some folds were computed, the CSV's lines of those are compared
+            folds = {row["fold"] for row in rows}
+            lines = (folder / f"{name}.csv").read_text().splitlines(True)
+            own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]
+            if path == page and own != lines:
+                continue
+            committed = committed if path == page else "".join(own)
+        for line in differences(committed, text):
+            print(f"{path.name}:\n{line}")
+            failed = True
+    if failed:
+        print("the ledger is stale; calibration/refit.sh writes it again")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

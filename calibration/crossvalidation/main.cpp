@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibration/crossvalidation/folds.hpp"
+#include "calibration/nas/nas_study.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
@@ -45,18 +46,25 @@ std::string score_frameworks(Arguments a) {
     return scored_csv(score(folds), folds);
 }
 
+void print_fit(const fit::FrameworkFit& fitted) {
+    fmt::print(stderr, "{}: {} host-bound rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
+               fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
+               fitted.converged ? "" : ", not converged");
+}
+
+void write_profile(const std::string& data_folder, const std::string& name, const FrameworkProfile& profile) {
+    write_file(std::filesystem::path(data_folder) / "profiles/frameworks" / (name + ".json"), to_text(profile));
+}
+
 /// Fits the framework profiles on all rows and writes them beside the scores of the folds.
 std::string fit_frameworks(Arguments a) {
     const Folds folds = framework_folds(a[0]);
     const std::vector<Section> sections = score(folds);
-    const std::filesystem::path folder = std::filesystem::path(a[1]) / "profiles/frameworks";
     for (const fit::FrameworkFit& fitted : folds.fit_all(sections.front().rows)) {
-        fmt::print(stderr, "{}: {} host-bound rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
-                   fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
-                   fitted.converged ? "" : ", not converged");
-        write_file(folder / (fitted.reference.framework + ".json"), to_text(fitted.reference));
+        print_fit(fitted);
+        write_profile(a[1], fitted.reference.framework, fitted.reference);
         for (const FrameworkProfile& profile : host_profiles(fitted)) {
-            write_file(folder / fmt::format("{}@{}.json", profile.framework, profile.host), to_text(profile));
+            write_profile(a[1], fmt::format("{}@{}", profile.framework, profile.host), profile);
         }
     }
     return scored_csv(sections, folds);
@@ -112,10 +120,7 @@ std::string score_serving_rows(Arguments a) {
 
 std::string fit_serving_rows(Arguments a) {
     const ServingScore score = serving_folds(a[0]);
-    for (const FrameworkProfile& profile : score.profiles) {
-        write_file(std::filesystem::path(a[1]) / "profiles/frameworks" / (profile.framework + ".json"),
-                   to_text(profile));
-    }
+    for (const FrameworkProfile& profile : score.profiles) write_profile(a[1], profile.framework, profile);
     return serving_csv(score);
 }
 
@@ -125,6 +130,16 @@ std::string fit_layers(Arguments a) {
 
 std::string fit_quantized(Arguments a) {
     return figures_csv(quantized_folds(read_operator_measurements(read_csv(a[0]))));
+}
+
+/// Fits the host costs of the campaigns on networks of search spaces and writes them.
+std::string fit_nas(Arguments a) {
+    constexpr std::size_t architectures_per_space = 2000;
+    const std::vector<nas_study::Column> columns = nas_study::read_columns(a[0], architectures_per_space);
+    const fit::FrameworkFit fitted = nas_study::fit_host_costs(columns, "");
+    print_fit(fitted);
+    write_profile(a[1], fmt::format("pytorch-eager@{}", nas::measured_host), fitted.reference);
+    return nas_study::ledger_csv(columns, fitted.reference);
 }
 
 /// Each command computes one kind of rows or figures and writes them to the file that its last argument names; those
@@ -146,6 +161,7 @@ constexpr Command commands[] = {
     {"score-serving", "llm_static.csv", 1, score_serving_rows},
     {"layers", "tensor_ops.csv layer_ops.csv", 2, fit_layers},
     {"quantized", "tensor_ops.csv", 1, fit_quantized},
+    {"nas", "MEASUREMENTS_FOLDER DATA_FOLDER", 2, fit_nas},
 };
 
 }  // namespace

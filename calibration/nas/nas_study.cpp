@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -98,27 +99,6 @@ Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::C
     for (std::size_t i = 0; i < predicted_s.size(); ++i) fit.mape += std::abs(predicted_s[i] / rows.measured_s[i] - 1);
     fit.mape /= static_cast<double>(predicted_s.size());
     return fit;
-}
-
-std::string cells(const Score& s) {
-    return fmt::format("{},{},{},{:.4f},{:.1f},{:.4f},{:.1f},{:.4f},{:.4f},{:.4f}", s.space, s.device, s.batch,
-                       s.spearman_0, 100 * s.mape_0, s.spearman_10, 100 * s.mape_10, s.spearman_operators,
-                       s.spearman_flops, s.spearman_additive);
-}
-
-void append_table(std::string& text, std::string_view title, std::span<const Score> scores) {
-    fmt::format_to(
-        std::back_inserter(text),
-        "\n## {}\n\n| space | device | batch | Spearman, 0 samples | MAPE % | Spearman, 10 samples | MAPE % | "
-        "operators | FLOPs | additive |\n|---|---|---|---|---|---|---|---|---|---|\n",
-        title);
-    for (const Score& s : scores) {
-        std::string row = cells(s);
-        for (std::size_t comma = row.find(','); comma != std::string::npos; comma = row.find(',', comma)) {
-            row.replace(comma, 1, " | ");
-        }
-        fmt::format_to(std::back_inserter(text), "| {} |\n", row);
-    }
 }
 
 constexpr std::size_t scored_of = 4;
@@ -260,28 +240,23 @@ Score score(const Column& column, const FrameworkProfile& framework) {
     return result;
 }
 
-std::string ledger_csv(std::span<const Score> all, std::span<const Score> left_out) {
+std::string ledger_csv(std::span<const Column> columns, const FrameworkProfile& fitted) {
     std::string text =
-        "host_fit,space,device,batch,spearman_0,mape_0_percent,spearman_10,mape_10_percent,spearman_operators,"
+        "fold,space,device,batch,spearman_0,mape_0_percent,spearman_10,mape_10_percent,spearman_operators,"
         "spearman_flops,spearman_additive\n";
-    for (const Score& s : all) text += "all," + cells(s) + "\n";
-    for (const Score& s : left_out) text += "device-left-out," + cells(s) + "\n";
-    return text;
-}
-
-std::string ledger_markdown(std::span<const Score> all, std::span<const Score> left_out) {
-    std::string text = fmt::format(
-        "# Architecture search: nas_*.csv\n\n"
-        "Written by ftax_nas_study. Each column of the files is scored without samples and with {} (mean of {} draws; "
-        "the\n"
-        "samples are not scored). `operators` and `FLOPs` are the Spearman correlations of the naive counts; "
-        "`additive` "
-        "is\n"
-        "that of a model with a number for each option of each choice, fitted to three quarters of the very rows and\n"
-        "scored on the others: what it cannot rank is mostly the noise of the measurements.\n",
-        samples_per_draw, draws);
-    append_table(text, "Host costs fitted on all devices", all);
-    append_table(text, "Host costs fitted on the other devices", left_out);
+    const auto append = [&](const Column& column, std::string_view fold, const FrameworkProfile& framework) {
+        const Score s = score(column, framework);
+        fmt::format_to(std::back_inserter(text), "{},{},{},{},{:.4f},{:.1f},{:.4f},{:.1f},{:.4f},{:.4f},{:.4f}\n", fold,
+                       s.space, s.device, s.batch, s.spearman_0, 100 * s.mape_0, s.spearman_10, 100 * s.mape_10,
+                       s.spearman_operators, s.spearman_flops, s.spearman_additive);
+    };
+    for (const Column& column : columns) append(column, "host costs fitted on all devices", fitted);
+    std::map<std::string, FrameworkProfile> others;
+    for (const Column& column : columns) {
+        const std::string& device = column.device.device.slug;
+        if (!others.contains(device)) others[device] = fit_host_costs(columns, device).reference;
+        append(column, "host costs fitted on the other devices", others[device]);
+    }
     return text;
 }
 

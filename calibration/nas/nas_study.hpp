@@ -44,8 +44,8 @@ struct Score {
 /// Scores one column with the profile that the device and the framework have.
 [[nodiscard]] Score score(const Column& column, const FrameworkProfile& framework);
 
-[[nodiscard]] std::string ledger_csv(std::span<const Score> all, std::span<const Score> left_out);
-[[nodiscard]] std::string ledger_markdown(std::span<const Score> all, std::span<const Score> left_out);
+/// Scores every column with the costs fitted on all devices, then with those fitted without its own.
+[[nodiscard]] std::string ledger_csv(std::span<const Column> columns, const FrameworkProfile& fitted);
 
 /// How well the rows of a column rank each other: Spearman's correlation, on every fourth row, of a model that adds up
 /// one number for each option of each choice and is fitted to the logarithms of the other rows. No device or operator

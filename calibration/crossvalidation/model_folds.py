@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Predicts measured rows of whole models by profiles that were fitted without them, for ledger.py to score.
+
+    model_folds.py timm FTAX BLIND_PROFILE timm_infer.csv MODELS TABLE WORK OUT.csv
+    model_folds.py tensorrt FTAX models_2x.csv DATA_FOLDER MODELS ROWS_OF_TIMM.csv... OUT.csv
+
+timm: eager amp, RTX 3090 and 4090. MODELS holds the architectures as .pt2 files (graphs/zoo/export.py), TABLE names their
+families (graphs/zoo/timm.tsv). BLIND_PROFILE was fitted without a row of these cards. Folds: `blind`, datasheets and that
+profile only; `family`, the profile fitted to the rows of other families (groups of families, each left out once); `gpu`,
+the profile fitted to the rows of the other card. WORK keeps the fits.
+
+tensorrt: the model of TensorRT's engines on NVIDIA's tables of BERT. Each card is predicted with the profile of all cards
+(`seen`) and with the parameters of engines (`engine.*`) fitted anew without its rows (`left out`). Rows in int8 take part in
+no fit. The values fitted to all rows in fp16 are written into data/profiles/devices.json first. The other frameworks' rows
+in the file take part in no fit of a kernel (`not fitted`), nor do timm's benchmarks under torch.compile (`compiled`, beside
+the same cards' eager rows, which did take part).
+"""
+
+import csv
+import itertools
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+FAMILY_GROUPS, ITERATIONS = 3, 8  # most of the way of a fit is short
+# Initial values and widths of priors: predictors/kernels/engine.hpp.
+PRIORS = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3), "engine.energy_scale": (1.3, 0.2)}
+ROW_LOG_STDDEV = 0.05
+KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
+# Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
+COPIED = {"pytorch-eager": [("256", "1")], "cuda-graph": [("256", "1")], "onnxruntime-cuda": [("256", "1")],
+          "tensorrt": [("384", "1"), ("384", "8")]}
+
+
+def read(path, delimiter=","):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def write(path, rows):
+    with open(path, "w", newline="") as file:
+        out = csv.DictWriter(file, dict.fromkeys(itertools.chain(*rows)), lineterminator="\n")
+        out.writeheader()
+        out.writerows(rows)
+
+
+class Study:
+    def __init__(self, ftax, models, work):
+        self.ftax, self.models, self.work, self.predictions = ftax, models, pathlib.Path(work), []
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def predict(self, rows, profile):
+        """The rows that the profile predicts."""
+        write(self.work / "left.csv", rows)
+        out = self.work / "predictions.csv"
+        subprocess.run([self.ftax, "validate", self.work / "left.csv", "--predictions", out, "-q", "--profile", profile,
+                        "--models", self.models], check=True, capture_output=True)
+        return [r for r in read(out) if not r["skipped"]]
+
+    def add(self, fold, rows, profile, **same):
+        self.predictions += [dict(r, fold=fold, **same) for r in self.predict(rows, profile)]
+
+
+def timm(ftax, blind, rows, models, families, work):
+    study = Study(ftax, models, work)
+    family = {row["model"]: row["family"] for row in read(families, "\t")}
+    rows = [r | {"family": family[r["model"]]} for r in read(rows) if r["framework"] == "pytorch-eager" and r["model"] in family]
+    study.add("blind", rows, blind)
+    # Deals the families out by size, so that each group leaves out about as many rows.
+    sizes = {name: sum(r["family"] == name for r in rows) for name in family.values()}
+    order = sorted(filter(sizes.get, sizes), key=lambda name: (-sizes[name], name))
+    group_of = {name: i % FAMILY_GROUPS for i, name in enumerate(order)}
+    for kind, key in (("gpu", lambda row: row["gpu"]), ("family", lambda row: group_of[row["family"]])):
+        for group in sorted(set(map(key, rows))):
+            profile = study.work / f"{kind}-{group}.json".replace(" ", "-")
+            if not profile.exists():
+                write(study.work / "fitted.csv", [r for r in rows if key(r) != group])
+                subprocess.run([ftax, "fit", "--start", blind, study.work / "fitted.csv", "--models", models, "--iterations",
+                                str(ITERATIONS), "-o", profile], check=True, stderr=subprocess.DEVNULL)
+            study.add(kind, [r for r in rows if key(r) == group], profile)
+    return study.predictions
+
+
+class Engines:
+    """The profile in a folder with other parameters of engines."""
+
+    def __init__(self, study, path):
+        self.study, self.profile = study, json.loads(path.read_text())
+
+    def with_values(self, values, rows):
+        source = f"fitted: TensorRT demo/BERT, {rows} rows"
+        parameters = [p for p in self.profile["parameters"] if not p["name"].startswith("engine.")]
+        parameters += [{"name": name, "value": value, "source": source} for name, value in values.items()]
+        path = self.study.work / "profile.json"
+        # Stable: scopes of a name keep their order.
+        path.write_text(json.dumps(self.profile | {"parameters": sorted(parameters, key=lambda p: p["name"])}, indent=2) + "\n")
+        return path
+
+    def loss(self, values, rows):
+        """Robust squares of log errors and the priors."""
+        total = sum((math.log(value / PRIORS[name][0]) / PRIORS[name][1]) ** 2 for name, value in values.items())
+        for row in self.study.predict(rows, self.with_values(values, len(rows))):
+            z = math.log(float(row["predicted_ms"]) / float(row["latency_ms"])) / ROW_LOG_STDDEV
+            total += 2 * (math.sqrt(1 + z * z) - 1)
+        return total
+
+    def fitted(self, rows):
+        """The profile fitted to rows, by coordinate search in log space."""
+        values = {name: start for name, (start, _) in PRIORS.items()}
+        best, step = self.loss(values, rows), 0.1
+        while step > 0.004:
+            improved = False
+            for name, sign in itertools.product(values, (step, -step)):
+                tried = values | {name: values[name] * math.exp(sign)}
+                loss = self.loss(tried, rows)
+                if loss < best - 1e-6:
+                    values, best, improved = tried, loss, True
+            if not improved:
+                step /= 2
+        return self.with_values({name: float(f"{value:.4g}") for name, value in values.items()}, len(rows))
+
+
+def as_run(row):
+    """The row in the precision that was run: kernl's PyTorch ran f32 models under one autocast context around all runs
+    (its test/test_torchdynamo_bert.py and experimental/benchmarks/inductor.py)."""
+    is_autocast = row["run"] == "kernl" and row["framework"] in KERNL_PYTORCH
+    return dict(row, precision="amp_cached") if is_autocast else row
+
+
+def comparable(rows):
+    """timm's rows without those whose MACs are not those of the first rows of the architecture: torch 2.9's benchmark fused
+    branches first (reparameterize_model: RepVGG, MobileOne, FastViT and others), and the exported graphs have them."""
+    macs = {}
+    for row in rows:
+        row |= {"framework": row["framework"].replace("pytorch-compile", "torch-compile"), "model": row["model"].split(".")[0]}
+        if macs.setdefault((row["model"], row["img"]), row["gmacs"]) == row["gmacs"] and row["layout"] == "nchw":
+            yield row
+
+
+def tensorrt(ftax, rows, data, models, *rows_of_timm):
+    measured = [as_run(r) for r in read(rows)
+                if r["run"] != "kernl" or (r["input"], r["batch"]) not in COPIED.get(r["framework"], [])]
+    tables = [r for r in measured if r["run"].startswith("TensorRT demo/BERT")]
+    fitted = [r for r in tables if r["precision"] == "fp16"]
+    committed = pathlib.Path(data) / "profiles/devices.json"
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study(ftax, models, folder)
+        engines = Engines(study, committed)
+        committed.write_text(engines.fitted(fitted).read_text())
+        for gpu in sorted({r["gpu"] for r in fitted}):
+            study.add("left out", [r for r in tables if r["gpu"] == gpu], engines.fitted([r for r in fitted if r["gpu"] != gpu]),
+                      framework="tensorrt", model="bert")
+        study.add("seen", tables, committed, framework="tensorrt", model="bert")
+        study.add("not fitted", [r for r in measured if r not in tables], committed)
+        timm_rows = list(comparable(r for path in rows_of_timm for r in read(path)))
+        if timm_rows:
+            study.add("compiled", timm_rows, committed)
+    return study.predictions
+
+
+if __name__ == "__main__":
+    study, *arguments, out = sys.argv[1:]
+    write(out, {"timm": timm, "tensorrt": tensorrt}[study](*arguments))
