@@ -120,16 +120,16 @@ ftax_layer(ftax_predictors SOURCES ${predictors_sources} LINK ftax_core PRIVATE_
 
 ftax_sources(fit_sources
     calibration/fit/
-        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp generation_fit.cpp layer_kernel_fit.cpp
-        log_fit.cpp machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp scoped_fit.cpp)
+        conv_fit.cpp cpu_fit.cpp dispatch_fit.cpp framework_fit.cpp gemm_fit.cpp kernel_fit.cpp log_fit.cpp
+        machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp operator_rows.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
-        device_folds.cpp folds.cpp layer_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
+        device_folds.cpp folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         nas_study.cpp)
 set(fit_alone ${fit_sources})
-list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|layer_kernel|machine|memory|generation|scoped)_fit\\.cpp$")
+list(FILTER fit_alone INCLUDE REGEX "/(conv|cpu|gemm|kernel|machine|memory|scoped)_fit\\.cpp$")
 if(FTAX_BUILD_FIT)
     ftax_layer(ftax_fit SOURCES ${fit_sources} LINK ftax_core ftax_predictors ftax_io Ceres::ceres Eigen3::Eigen
                PRIVATE_LINK fmt::fmt ALONE ${fit_alone})

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "calibration/fit/framework_fit.hpp"
-#include "calibration/fit/generation_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/scoped_fit.hpp"
@@ -38,29 +37,16 @@ struct Figures {
 
 /// Predicts every row as `ftax validate` does, with the built-in device and host profiles: all rows, those under usual
 /// conditions, these by region of shapes, and each kind of the others.
-[[nodiscard]] std::vector<Figures> validate(const fit::OperatorRows& rows);
+[[nodiscard]] std::vector<Figures> validate(std::span<const fit::OperatorRow> rows);
 
-/// The folds of operator fits.
+/// The folds of fits of operators.
 [[nodiscard]] std::vector<Figures> folds_of(std::span<const fit::FitReport> reports);
 
-// Scores the kernels of language models' layers, timed alone in CUDA graphs.
-
-/// Rows of tensor_ops.csv and layer_ops.csv for each of the fits.
-struct LayerRows {
-    std::vector<fit::TensorGemmRow> gemm;
-    std::vector<fit::LayerKernelRow> layers;
-};
-
-/// Sorts the rows of the files. Throws Error{usage} for an unknown GPU.
-[[nodiscard]] LayerRows layer_rows(std::vector<CsvTable> tables);
-
-/// Refits without a fifth of the shapes, then without each GPU: its matrix products are left out with it, from which
-/// the others take bandwidths, rates and energy. What rows do not tell comes from `profile`.
-[[nodiscard]] std::vector<Figures> layer_folds(const LayerRows& rows, const DeviceProfileFile& profile);
-
-/// Fits quantised products and mixtures of experts on top of the built-in profile, with folds. Throws Error{usage} for
-/// an unknown GPU.
-[[nodiscard]] std::vector<Figures> quantized_folds(const MeasurementFile<OperatorMeasurement>& measured);
+/// Fits the kernels of language models' layers, then refits without a fifth of the shapes and without each GPU: its
+/// matrix products are left out with it, from which the others take bandwidths, rates and energy. What rows do not tell
+/// comes from `profile`.
+[[nodiscard]] std::vector<fit::FitReport> fit_layers(std::span<const fit::OperatorRow> rows,
+                                                     const DeviceProfileFile& profile);
 
 /// Error of one row that the fit has not seen.
 struct Residual {

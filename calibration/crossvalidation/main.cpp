@@ -70,15 +70,22 @@ std::string fit_frameworks(Arguments a) {
     return scored_csv(sections, folds);
 }
 
+fit::OperatorRows operator_rows(Arguments paths) {
+    fit::OperatorRows rows;
+    for (const std::string& path : paths) rows.add(read_csv(path));
+    return rows;
+}
+
 std::string score_operators(Arguments a) {
-    return figures_csv(validate(fit::operator_rows(read_csv(a[0]))));
+    return figures_csv(validate(operator_rows(a.first(1)).rows));
 }
 
 /// Fits the operators with all folds; the profile fitted on the way is not kept.
 std::string fit_operators(Arguments a) {
-    const fit::OperatorRows rows = fit::operator_rows(read_csv(a[0]));
-    std::vector<Figures> figures = validate(rows);
-    for (Figures& f : folds_of(fit::fit_operators(rows, {.folds = true}).reports)) figures.push_back(std::move(f));
+    const fit::OperatorRows operators = operator_rows(a.first(1));
+    std::vector<Figures> figures = validate(operators.rows);
+    for (Figures& f : folds_of(fit::fit_operators(operators.rows, {.folds = true}).reports))
+        figures.push_back(std::move(f));
     return figures_csv(figures);
 }
 
@@ -124,12 +131,12 @@ std::string fit_serving_rows(Arguments a) {
     return serving_csv(score);
 }
 
-std::string fit_layers(Arguments a) {
-    return figures_csv(layer_folds(layer_rows({read_csv(a[0]), read_csv(a[1])}), embedded_device_profile()));
+std::string score_layers(Arguments a) {
+    return figures_csv(folds_of(fit_layers(operator_rows(a.first(2)).rows, embedded_device_profile())));
 }
 
 std::string fit_quantized(Arguments a) {
-    return figures_csv(quantized_folds(read_operator_measurements(read_csv(a[0]))));
+    return figures_csv(folds_of(fit::fit_on_tensor_gemm(operator_rows(a.first(1)).rows, embedded_device_profile())));
 }
 
 /// Fits the host costs of the campaigns on networks of search spaces and writes them.
@@ -159,7 +166,7 @@ constexpr Command commands[] = {
     {"uncertainty", "OPERATORS.json framework_tax.csv", 2, fit_uncertainty},
     {"serving", "llm_static.csv DATA_FOLDER", 2, fit_serving_rows},
     {"score-serving", "llm_static.csv", 1, score_serving_rows},
-    {"layers", "tensor_ops.csv layer_ops.csv", 2, fit_layers},
+    {"layers", "tensor_ops.csv layer_ops.csv", 2, score_layers},
     {"quantized", "tensor_ops.csv", 1, fit_quantized},
     {"nas", "MEASUREMENTS_FOLDER DATA_FOLDER", 2, fit_nas},
 };

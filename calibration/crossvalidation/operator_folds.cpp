@@ -4,10 +4,12 @@
 #include <array>
 #include <cmath>
 #include <compare>
+#include <iterator>
 #include <map>
 #include <string_view>
 
 #include "calibration/crossvalidation/folds.hpp"
+#include "calibration/fit/operator_profile.hpp"
 #include "predictors/operator_model.hpp"
 
 namespace ftax::folds {
@@ -47,28 +49,26 @@ struct Group {
 
 }  // namespace
 
-std::vector<Figures> validate(const fit::OperatorRows& rows) {
-    std::map<std::string, OperatorModel> models;  // by GPU as the file spells it
+std::vector<Figures> validate(std::span<const fit::OperatorRow> rows) {
+    std::map<std::string, OperatorModel> models;  // by device
     std::map<Group, std::vector<double>> log_errors;
-    for (std::size_t i = 0; i < rows.file.rows.size(); ++i) {
-        const OperatorMeasurement& row = rows.file.rows[i];
-        if (!rows.file.problems[i].empty()) continue;
-        auto model = models.find(row.gpu);
-        const std::string& slug = rows.devices.at(row.gpu).slug;
+    for (const fit::OperatorRow& row : rows) {
+        const std::string& slug = row.device->slug;
+        auto model = models.find(slug);
         if (model == models.end()) {
-            model = models.emplace(row.gpu, OperatorModel(device_profile(slug), call_host_profile(slug))).first;
+            model = models.emplace(slug, OperatorModel(device_profile(slug), call_host_profile(slug))).first;
         }
-        const auto predicted = model->second.predict(row);
+        const auto predicted = model->second.predict(*row.measured);
         if (!predicted) continue;
         const double error = std::log(predicted->latency_s / row.latency_s);
         Group group{std::string(all_rows), class_of(row.op), "", 0, slug};
         log_errors[group].push_back(error);
-        group.fold = "validate, " + std::string(name_of(rows.conditions[i]));
+        group.fold = "validate, " + std::string(name_of(row.conditions));
         log_errors[group].push_back(error);
-        if (rows.conditions[i] != fit::Conditions::usual) continue;
+        if (row.conditions != fit::Conditions::usual) continue;
         for (const std::string_view dimension : varied) {
-            const auto size = row.shape.find(std::string(dimension));
-            if (size == row.shape.end()) continue;
+            const auto size = row.measured->shape.find(std::string(dimension));
+            if (size == row.measured->shape.end()) continue;
             group.dimension = dimension;
             group.high = range_of(size->second);
             log_errors[group].push_back(error);
@@ -86,14 +86,29 @@ std::vector<Figures> folds_of(std::span<const fit::FitReport> reports) {
     std::vector<Figures> figures;
     for (const fit::FitReport& report : reports) {
         for (const fit::Fold& fold : report.folds) {
-            const bool is_conv = report.kernel_class == "conv";  // the only fit of a single class
-            const std::size_t comma = fold.name.find(", ");
-            const std::string op_class = is_conv ? report.kernel_class : fold.name.substr(0, comma);
-            const std::string name = is_conv ? fold.name : fold.name.substr(comma + 2);
-            for (const fit::ErrorSummary& of_gpu : fold.groups) figures.push_back({name, op_class, "", of_gpu});
+            for (const fit::ErrorSummary& of_gpu : fold.groups)
+                figures.push_back({fold.name, fold.row_class, "", of_gpu});
         }
     }
     return figures;
+}
+
+std::vector<fit::FitReport> fit_layers(std::span<const fit::OperatorRow> rows, const DeviceProfileFile& profile) {
+    const auto without = [&](const std::string& slug) {
+        std::vector<fit::OperatorRow> others;
+        std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
+                     [&](const fit::OperatorRow& row) { return row.device->slug != slug; });
+        DeviceProfileFile blind = profile;
+        std::erase_if(blind.parameters, [&](const ScopedParameter& p) {
+            const bool of_gemm = p.parameter.name.starts_with("tensor_gemm.");
+            return (of_gemm && p.scope != ParameterScope::device) || p.key == slug;
+        });
+        fit::replace_parameters(blind, fit::fit_tensor_gemm(others, {.folds = false}).parameters);
+        return blind;
+    };
+    std::vector<fit::FitReport> reports = fit::fit_layer_kernels(rows, profile, {}, without);
+    reports.insert(reports.begin(), fit::fit_tensor_gemm(rows));
+    return reports;
 }
 
 }  // namespace ftax::folds

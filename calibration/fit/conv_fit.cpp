@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "calibration/fit/operator_fit.hpp"
+#include "calibration/fit/operator_profile.hpp"
 #include "calibration/fit/scoped_fit.hpp"
-#include "ftax/error.hpp"
 #include "predictors/operator_model.hpp"
 
 namespace ftax::fit {
@@ -16,14 +16,14 @@ using kernels::ConvParameters;
 enum HostUnknown : std::size_t { host_start, host_slope, host_curvature };
 
 /// The first shared unknown is the launch share.
-double latency_s(const ConvRow& row, bool scored, ScopedValues values, double power_control_time_s) {
+double latency_s(const OperatorRow& row, bool scored, ScopedValues values, double power_control_time_s) {
+    const auto& shape = std::get<kernels::ConvShape>(row.shape);
     const double launch_share = *values.shared++;
-    const auto rates = take_rates(*row.device, row.path, values);
+    const auto rates = take_rates(*row.device, MathPath::fp32, values);
     const auto p = take<ConvParameters>(values);
-    const auto plan =
-        row.algorithm && !scored
-            ? kernels::convolution::plan_algorithm(*row.algorithm, kernels::conv_counts(row.shape), row.shape, rates, p)
-            : kernels::plan(row.shape, rates, p);
+    const auto plan = row.algorithm && !scored ? kernels::convolution::plan_algorithm(
+                                                     *row.algorithm, kernels::conv_counts(shape), shape, rates, p)
+                                               : kernels::plan(shape, rates, p);
     const double host_s =
         conv_host_s(row.order, values.host[host_start], values.host[host_slope], values.host[host_curvature]);
     return operator_latency_s(host_s, launch_share, kernels::within_power(plan, power_control_time_s));
@@ -41,36 +41,11 @@ Unknown declared_call(std::string_view wanted) {
 
 }  // namespace
 
-std::optional<ConvAlgorithm> conv_algorithm_from_kernel(std::string_view names) {
-    const auto has = [&](std::string_view part) { return names.find(part) != names.npos; };
-    if (has("winogradForwardData") || has("winogradforwarddata")) return ConvAlgorithm::winograd_nonfused;
-    if (has("_winograd_")) return ConvAlgorithm::winograd_fused;
-    if (has("fft")) return std::nullopt;
-    if (has("scudnn") || has("convolve_sgemm")) return ConvAlgorithm::implicit_gemm;
-    return std::nullopt;
-}
-
-ConvRow conv_row(const OperatorMeasurement& measured, const DeviceSpec& device, double order) {
-    const auto refuse = [&](const std::string& why) {
-        throw Error(ErrorCode::profile, "line " + std::to_string(measured.line) + ": " + why);
-    };
-    for (const std::string name : {"b", "cin", "cout", "kernel", "hw", "stride", "pad"}) {
-        const auto found = measured.shape.find(name);
-        if (found == measured.shape.end() || found->second < (name == "pad" ? 0 : 1))
-            refuse("a conv row needs a shape with a positive " + name);
-    }
-    const auto shape = std::get<kernels::ConvShape>(*operator_shape(measured));
-    if (shape.out_height == 0) refuse("the kernel is larger than the padded input");
-    return {.device = &device,
-            .shape = shape,
-            .latency_s = measured.latency_s,
-            .order = order,
-            .algorithm = conv_algorithm_from_kernel(measured.kernel)};
-}
-
-FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitReport> earlier) {
+FitReport siblings_report(std::span<const OperatorRow> rows, std::span<const FitReport> earlier) {
     std::map<std::string, const DeviceSpec*> devices;
-    for (const ConvRow& row : rows) devices[row.device->slug] = row.device;
+    for (const OperatorRow& row : rows) {
+        if (row.of == RowClass::conv) devices[row.device->slug] = row.device;
+    }
     FitReport report{.kernel_class = "siblings", .converged = true};
     for (const auto& [slug, device] : devices) {
         for (const std::string name : {"clock.fp32", "bandwidth"}) {
@@ -94,13 +69,16 @@ FitReport siblings_report(std::span<const ConvRow> rows, std::span<const FitRepo
     return report;
 }
 
-FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options) {
-    ScopedFit fit{.kernel_class = "conv",
+FitReport fit_conv(std::span<const OperatorRow> all, std::span<const FitReport> earlier,
+                   const ClassFitOptions& options) {
+    ClassFit own({.kernel_class = "conv",
                   .rows_name = "conv rows",
-                  .options = options.fit,
-                  .rows_per_stratum = options.rows_per_device,
-                  .folds = options.folds,
-                  .held = options.held};
+                  .rows_per_stratum = 1500,
+                  .held = operator_profile(earlier, {}).parameters},
+                 all, RowClass::conv, options);
+    const std::vector<const OperatorRow*>& rows = own.rows;
+    ScopedFit& fit = own.fit;
+    const double power_control_time_s = host_value(earlier, "operator.power_control_time_s", "").value_or(0);
     fit.shared = {declared_call("operator.conv_launch_share")};
     for (Unknown& u : declared<ConvParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
     fit.architecture = declared<ConvParameters>(ParameterScope::architecture);
@@ -108,9 +86,8 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     for (const char* name : {"operator.conv_start_s", "operator.conv_slope_s", "operator.conv_curvature_s"}) {
         fit.host.push_back(declared_call(name));
     }
-    for (const ConvRow& row : rows) fit.rows.push_back({.device = row.device, .latency_s = row.latency_s});
     fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool scored) {
-        return latency_s(rows[i], scored, values, options.power_control_time_s);
+        return latency_s(*rows[i], scored, values, power_control_time_s);
     };
     fit.left_out_folds = {{"left out: datasheet, host of the others"},
                           {"left out: datasheet, host known", LeftOutFold::Device::expected, true},
@@ -121,11 +98,8 @@ FitReport fit_conv(std::span<const ConvRow> rows, const ConvFitOptions& options)
     add_parameters(fit, unknowns, report);
     add_parameters(expected_host(fit, unknowns.hosts), ParameterScope::shared, "",
                    source_of(fit) + "; mean of the hosts", report);
-    for (const auto& [slug, block] : unknowns.hosts) {
-        const auto scale = options.host_scales.find(slug);
-        add_parameters(block, ParameterScope::device, slug, source_of(fit), report,
-                       scale == options.host_scales.end() ? 1 : scale->second);
-    }
+    for (const auto& [slug, block] : unknowns.hosts)
+        add_parameters(block, ParameterScope::device, slug, source_of(fit), report, host_scale(earlier, slug));
     return report;
 }
 

@@ -61,7 +61,7 @@ std::optional<std::string_view> spread_of(std::string_view op) {
 
 }  // namespace
 
-FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFile& kernels,
+FitReport fit_dispatch(std::span<const OperatorRow> rows, const DeviceProfileFile& kernels,
                        const HostProfileFile& hosts) {
     struct Known {
         OperatorModel model;
@@ -70,7 +70,9 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
     std::map<std::string, Known> devices;
     std::map<std::pair<std::string, std::string>, std::vector<HostTime>> times;  // by operator and device
     std::map<std::pair<std::string, std::string>, std::vector<RowTime>> all;
-    for (const DispatchRow& row : rows) {
+    for (const OperatorRow& row : rows) {
+        const bool at_idle_clock = row.conditions == Conditions::campaign_start;
+        if (row.of > RowClass::conv || (row.conditions != Conditions::usual && !at_idle_clock)) continue;
         const std::string& slug = row.device->slug;
         auto known = devices.find(slug);
         if (known == devices.end()) {
@@ -82,13 +84,12 @@ FitReport fit_dispatch(std::span<const DispatchRow> rows, const DeviceProfileFil
         }
         const auto predicted = known->second.model.predict(*row.measured);
         if (!predicted) continue;
-        all[{row.measured->op, slug}].push_back({row.measured->latency_s, predicted->kernel_s});
-        const double share = launch_share(row.measured->op, known->second.host);
-        const double longest_s = row.at_idle_clock ? 0.5 * (1 - share) * row.measured->latency_s
-                                                   : std::min(longest_kernel_s, host_counts * row.measured->latency_s);
+        all[{row.op, slug}].push_back({row.latency_s, predicted->kernel_s});
+        const double share = launch_share(row.op, known->second.host);
+        const double longest_s =
+            at_idle_clock ? 0.5 * (1 - share) * row.latency_s : std::min(longest_kernel_s, host_counts * row.latency_s);
         if (predicted->kernel_s > longest_s) continue;
-        times[{row.measured->op, slug}].push_back(
-            {row.order, host_of_latency_s(row.measured->latency_s, share, predicted->kernel_s)});
+        times[{row.op, slug}].push_back({row.order, host_of_latency_s(row.latency_s, share, predicted->kernel_s)});
     }
 
     FitReport report;

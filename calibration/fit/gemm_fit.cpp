@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "calibration/fit/operator_fit.hpp"
+#include "calibration/fit/operator_profile.hpp"
 #include "calibration/fit/scoped_fit.hpp"
 #include "predictors/kernels/gemm.hpp"
 #include "predictors/operator_model.hpp"
@@ -33,11 +34,12 @@ LogFit::Block declared_device(const DeviceSpec& device) {
     return block;
 }
 
-double latency_s(const GemmRow& row, const kernels::gemm::Choice& choice, ScopedValues values) {
+double latency_s(const OperatorRow& row, const kernels::gemm::Choice& choice, ScopedValues values) {
+    const auto& shape = std::get<kernels::GemmShape>(row.shape);
     const double* call = std::exchange(values.shared, values.shared + call_unknowns);
-    const auto rates = take_rates(*row.device, row.path, values);
-    const auto plan = kernels::gemm::plan_choice(row.shape, choice, rates, take<kernels::GemmParameters>(values));
-    return operator_latency_s(values.host[row.shape.linear ? host_linear : host_bmm], call[call_launch_share],
+    const auto rates = take_rates(*row.device, MathPath::fp32, values);
+    const auto plan = kernels::gemm::plan_choice(shape, choice, rates, take<kernels::GemmParameters>(values));
+    return operator_latency_s(values.host[shape.linear ? host_linear : host_bmm], call[call_launch_share],
                               kernels::within_power(plan, call[call_power_control]));
 }
 
@@ -50,65 +52,20 @@ void free_sustained_clock(const DeviceSpec& device, ScopedUnknowns& unknowns) {
     }
 }
 
-/// Reads the kernel of a row from names as a profiler lists them ("volta_sgemm_128x64_tn+splitkreduce_kernel") and its
-/// grid ("16x31x10"), whose depth is the parts of a single product's reduction; nullopt for a kernel that the chip's
-/// catalogues lack.
-std::optional<kernels::gemm::Choice> recorded_kernel(const kernels::GemmShape& shape, const ArchitectureSpec& chip,
-                                                     std::string_view kernel_names, std::string_view grid) {
-    constexpr std::string_view family = "sgemm_";
-    const std::size_t begin = kernel_names.find(family);
-    if (begin == kernel_names.npos) return std::nullopt;
-    const std::string_view name = kernel_names.substr(begin + family.size());
-    std::string tile(name.substr(0, name.find('_')));
-    if (name.find("sliced") != name.npos) tile += " sliced";
-    const GemmTile* ran = nullptr;
-    for (const GemmCatalogue* catalogue : {&chip.layers, &chip.layers_without_lt, &chip.batched}) {
-        for (const GemmCandidate& candidate : catalogue->candidates) {
-            if (candidate.tile.name == tile) ran = &candidate.tile;
-        }
-    }
-    if (ran == nullptr) return std::nullopt;
-    const std::string_view depth = grid.substr(grid.rfind('x') + 1);
-    const bool is_swizzled = ran->loop == MainLoop::vector;  // the depth is that of the grid's pairs of rows
-    const std::int64_t parts = kernels::gemm::is_batched(shape) || is_swizzled ? 1 : parse_integer(depth).value_or(1);
-    return kernels::gemm::Choice{ran, std::max(1.0, static_cast<double>(parts))};
-}
-
 }  // namespace
 
-bool is_outlier_row(const OperatorMeasurement& measured, std::string_view device_slug, std::string_view split,
-                    std::int64_t order) {
-    if (split == "test") return true;
-    if (measured.op != "bmm") return false;
-    if (device_slug == "a100-pcie-40gb") return order < 600;
-    if (device_slug == "t4") return order < 1650;
-    if (device_slug == "p100-pcie-16gb") return order < 700;
-    if (device_slug == "v100-pcie-32gb") return order < 300;
-    return false;
-}
-
-std::optional<GemmRow> gemm_row(const OperatorMeasurement& measured, const DeviceSpec& device, std::string_view split,
-                                std::int64_t order, std::string_view grid) {
-    const auto shape = operator_shape(measured);
-    if (!shape || !std::holds_alternative<kernels::GemmShape>(*shape)) return std::nullopt;
-    const auto& product = std::get<kernels::GemmShape>(*shape);
-    return GemmRow{.device = &device,
-                   .shape = product,
-                   .latency_s = measured.latency_s,
-                   .scored_only = product.library == kernels::BlasLibrary::cublas_lt &&
-                                  is_outlier_row(measured, device.slug, split, order),
-                   .ran = recorded_kernel(product, device.chip(), measured.kernel, grid)};
-}
-
-FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options) {
-    ScopedFit fit{.kernel_class = "gemm",
+FitReport fit_gemm(std::span<const OperatorRow> all, std::span<const FitReport> earlier,
+                   const ClassFitOptions& options) {
+    ClassFit own({.kernel_class = "gemm",
                   .rows_name = "linear and bmm rows",
-                  .options = options.fit,
-                  .rows_per_stratum = options.rows_per_group,
-                  .rounds = options.rounds,
+                  .options = {.starts = 2, .iterations = 40, .row_log_stddev = 0.1},
+                  .rows_per_stratum = 1200,
+                  .rounds = 3,
                   .centre = Centre::mean,
-                  .folds = options.folds,
-                  .held = options.held};
+                  .held = operator_profile(earlier, {}).parameters},
+                 all, RowClass::gemm, options);
+    const std::vector<const OperatorRow*>& rows = own.rows;
+    ScopedFit& fit = own.fit;
     fit.shared = {{"operator.power_control_time_s", 1e-3, 1e-5, 1e-1, 1.0},
                   {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
     for (Unknown& u : declared<kernels::GemmParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
@@ -118,19 +75,17 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
                 {"operator.dispatch_s.bmm", 35e-6, 5e-6, 3e-4, 0.5}};
     std::vector<kernels::gemm::Choice> chosen;  // the kernels that cuBLAS would take
     std::map<std::string, std::size_t> places;  // next row of each device
-    for (const GemmRow& row : rows) {
-        chosen.push_back(kernels::gemm::choose_kernel(row.shape, row.device->chip(), row.device->sms));
-        const std::string op = row.shape.linear ? "linear" : "bmm";
-        fit.rows.push_back({.device = row.device,
-                            .latency_s = row.latency_s,
-                            .stratum = op,
-                            .fold_class = op,
-                            .fitted = !row.scored_only,
-                            .usual = !row.scored_only && row.shape.library == kernels::BlasLibrary::cublas_lt,
-                            .held_out = places[row.device->slug]++ % 4 == 3});
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const OperatorRow& row = *rows[i];
+        const auto& shape = std::get<kernels::GemmShape>(row.shape);
+        chosen.push_back(kernels::gemm::choose_kernel(shape, row.device->chip(), row.device->sms));
+        fit.rows[i].stratum = fit.rows[i].fold_class = shape.linear ? "linear" : "bmm";
+        fit.rows[i].usual = row.conditions == Conditions::usual;
+        fit.rows[i].fitted = fit.rows[i].usual || row.conditions == Conditions::without_lt;
+        fit.rows[i].held_out = places[row.device->slug]++ % 4 == 3;
     }
     fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool scored) {
-        const GemmRow& row = rows[i];
+        const OperatorRow& row = *rows[i];
         return latency_s(row, row.ran && !scored ? *row.ran : chosen[i], values);
     };
     fit.held_out_fold = "a quarter held out";
@@ -144,11 +99,8 @@ FitReport fit_gemm(std::span<const GemmRow> rows, const GemmFitOptions& options)
     auto [report, unknowns] = solve(fit);
     // A card's clock is written though rows hardly narrow its prior: convolutions keep what products showed.
     add_parameters(fit, unknowns, report, true);
-    for (const auto& [slug, block] : unknowns.hosts) {
-        const auto scale = options.host_scales.find(slug);
-        add_parameters(block, ParameterScope::device, slug, source_of(fit), report,
-                       scale == options.host_scales.end() ? 1 : scale->second, true);
-    }
+    for (const auto& [slug, block] : unknowns.hosts)
+        add_parameters(block, ParameterScope::device, slug, source_of(fit), report, host_scale(earlier, slug), true);
     return report;
 }
 

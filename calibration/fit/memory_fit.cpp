@@ -25,26 +25,37 @@ bool is_common(std::string_view name) {
     return name != scale_name && !name.ends_with("spread");
 }
 
-std::string class_name(const MemoryRow& row) {
-    if (row.shape.cls == MemoryClass::softmax) return "softmax";
-    return row.shape.cls == MemoryClass::layer_norm ? "ln" : "pointwise";
+const kernels::MemoryShape& shape_of(const OperatorRow& row) {
+    return std::get<kernels::MemoryShape>(row.shape);
+}
+
+std::string class_name(const kernels::MemoryShape& shape) {
+    if (shape.cls == MemoryClass::softmax) return "softmax";
+    return shape.cls == MemoryClass::layer_norm ? "ln" : "pointwise";
+}
+
+/// The machine whose host dispatched a row: the device's. The P100's shortest calls of two operators take 0.57 of what
+/// its other ones lead to expect: another machine.
+std::string machine_of(const OperatorRow& row) {
+    const bool moved = row.device->slug == "p100-pcie-16gb" && (row.op == "gelu" || row.op == "ln");
+    return row.device->slug + (moved ? "/2" : "");
 }
 
 /// The shared block holds what operators cost on every host after the parameters of the kernels.
-double latency_s(const MemoryRow& row, ScopedValues values) {
+double latency_s(const OperatorRow& row, ScopedValues values) {
     const auto rates = take_rates(*row.device, MathPath::fp32, values);
     const auto memory = take<MemoryParameters>(values);
     HostParameters host;
     visit_parameters(host, [&](std::string_view name, double& value, const ParameterSpec& spec) {
         value = is_common(name) ? *values.shared++ : name == scale_name ? *values.host : spec.initial;
     });
-    return operator_latency_s(host.scale * host.dispatch_s[row.op], launch_share(operator_names[row.op], host),
-                              plan(row.shape, rates, memory).seconds);
+    return operator_latency_s(host.scale * host.dispatch_s[*operator_index(row.op)], launch_share(row.op, host),
+                              plan(shape_of(row), rates, memory).seconds);
 }
 
 /// Appends the scale of each device's host. A device gets a dispatch time of its own for an operator that was measured
 /// in another machine than the device's.
-void add_hosts(std::span<const MemoryRow> rows, const ScopedFit& fit, const ScopedUnknowns& unknowns,
+void add_hosts(std::span<const OperatorRow* const> rows, const ScopedFit& fit, const ScopedUnknowns& unknowns,
                FitReport& report) {
     using enum ParameterScope;
     const std::string source = source_of(fit);
@@ -55,11 +66,12 @@ void add_hosts(std::span<const MemoryRow> rows, const ScopedFit& fit, const Scop
     const auto dispatch = std::ranges::find(
         unknowns.shared, "operator.dispatch_s." + std::string(operator_names.front()), &Unknown::name);
     std::map<std::string, std::map<std::size_t, double>> moved;  // by device and operator
-    for (const MemoryRow& row : rows) {
-        auto& of_device = moved[row.device->slug];
-        if (row.machine == row.device->slug) continue;
-        of_device[row.op] =
-            unknowns.hosts.at(row.machine).front().value / unknowns.hosts.at(row.device->slug).front().value;
+    for (const OperatorRow* row : rows) {
+        auto& of_device = moved[row->device->slug];
+        const std::string machine = machine_of(*row);
+        if (machine == row->device->slug) continue;
+        of_device[*operator_index(row->op)] =
+            unknowns.hosts.at(machine).front().value / unknowns.hosts.at(row->device->slug).front().value;
     }
     for (const auto& [slug, factors] : moved) {
         const Unknown& own = unknowns.hosts.at(slug).front();
@@ -76,8 +88,8 @@ void add_spreads(FitReport& report, const std::string& source) {
     std::map<std::string, std::vector<double>> spreads;  // by device, "" where none is known
     for (const Fold& fold : report.folds) {
         for (const ErrorSummary& group : fold.groups) {
-            if (fold.name.ends_with(", in the fit")) spreads[group.group].push_back(std::log1p(group.p90));
-            if (fold.name.ends_with(blind_fold)) spreads[""].push_back(std::log1p(group.p90));
+            if (fold.name == "in the fit") spreads[group.group].push_back(std::log1p(group.p90));
+            if (fold.name == blind_fold) spreads[""].push_back(std::log1p(group.p90));
         }
     }
     for (const auto& [slug, of_classes] : spreads) {
@@ -102,35 +114,14 @@ double shorth(std::vector<double> values) {
     return sum / static_cast<double>(half);
 }
 
-bool ran_at_idle_clock(std::string_view device_slug, std::string_view split, std::int64_t order) {
-    if (split != "train") return false;
-    if (device_slug == "a100-pcie-40gb") return order < 1500;
-    if (device_slug == "t4") return order < 1000;
-    if (device_slug == "p4") return order < 850;
-    return false;
-}
-
-std::optional<MemoryRow> memory_row(const OperatorMeasurement& measured, const DeviceSpec& device,
-                                    std::string_view split, std::int64_t order) {
-    const auto shape = operator_shape(measured);
-    if (!shape || !std::holds_alternative<kernels::MemoryShape>(*shape)) return std::nullopt;
-    MemoryRow row{.device = &device,
-                  .machine = device.slug,
-                  .op = *operator_index(measured.op),
-                  .shape = std::get<kernels::MemoryShape>(*shape),
-                  .latency_s = measured.latency_s,
-                  .idle_clock = ran_at_idle_clock(device.slug, split, order)};
-    // The P100's shortest calls of these two take 0.57 of what its other ones lead to expect: another machine.
-    if (device.slug == "p100-pcie-16gb" && (measured.op == "gelu" || measured.op == "ln")) row.machine += "/2";
-    return row;
-}
-
-FitReport fit_memory(std::span<const MemoryRow> rows, const MemoryFitOptions& options) {
-    ScopedFit fit{.kernel_class = "memory",
+FitReport fit_memory(std::span<const OperatorRow> all, const ClassFitOptions& options) {
+    ClassFit own({.kernel_class = "memory",
                   .rows_name = "pointwise, softmax and ln rows",
-                  .options = options.fit,
-                  .rows_per_stratum = options.rows_per_group,
-                  .folds = options.folds};
+                  .options = {.starts = 2, .iterations = 40, .row_log_stddev = 0.05},
+                  .rows_per_stratum = 250},
+                 all, RowClass::memory, options);
+    const std::vector<const OperatorRow*>& rows = own.rows;
+    ScopedFit& fit = own.fit;
     fit.shared = declared<MemoryParameters>(ParameterScope::shared);
     fit.architecture = declared<MemoryParameters>(ParameterScope::architecture);
     fit.device = [](const DeviceSpec& device) { return declared_sustained(device, {"bandwidth"}); };
@@ -139,16 +130,13 @@ FitReport fit_memory(std::span<const MemoryRow> rows, const MemoryFitOptions& op
         if (is_common(name)) fit.shared.push_back(unknown(std::string(name), spec));
         if (name == scale_name) fit.host.push_back(unknown(std::string(name), spec));
     });
-    for (const MemoryRow& row : rows) {
-        fit.rows.push_back({.device = row.device,
-                            .latency_s = row.latency_s,
-                            .host = row.machine,
-                            .stratum = std::string(operator_names[row.op]),
-                            .fold_class = class_name(row),
-                            .fitted = !row.idle_clock,
-                            .usual = !row.idle_clock});
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        fit.rows[i].host = machine_of(*rows[i]);
+        fit.rows[i].stratum = rows[i]->op;
+        fit.rows[i].fold_class = class_name(shape_of(*rows[i]));
+        fit.rows[i].fitted = fit.rows[i].usual = rows[i]->conditions == Conditions::usual;
     }
-    fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool) { return latency_s(rows[i], values); };
+    fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool) { return latency_s(*rows[i], values); };
     fit.usual_suffix = "without rows at the idle clock";
     fit.left_out_folds = {
         {std::string(blind_fold)},

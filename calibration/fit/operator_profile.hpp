@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "calibration/fit/scoped_fit.hpp"
 #include "src/io/profile_file.hpp"
@@ -14,6 +16,12 @@ namespace ftax::fit {
 [[nodiscard]] DeviceProfileFile operator_profile(std::span<const FitReport> reports, std::string version);
 [[nodiscard]] HostProfileFile call_profile(std::span<const FitReport> reports, std::string framework,
                                            std::string version);
+
+/// What these fits found for a host parameter of a device's machine, of all machines where `slug` is empty.
+[[nodiscard]] std::optional<double> host_value(std::span<const FitReport> reports, std::string_view name,
+                                               const std::string& slug);
+/// Scale of a device's host (operator.host_scale); 1 where no fit found it.
+[[nodiscard]] double host_scale(std::span<const FitReport> reports, const std::string& slug);
 
 /// Names the devices that have parameters of their own among those that the profile was fitted on.
 void add_fitted_devices(DeviceProfileFile& profile);

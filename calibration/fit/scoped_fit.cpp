@@ -166,8 +166,8 @@ struct Errors {
     void report(const ScopedFit& fit, const std::string& name, FitReport& report) const {
         const auto add = [&](const std::map<std::string, ByGroup>& classes, const std::string& suffix) {
             for (const auto& [fold_class, by_group] : classes) {
-                report.folds.push_back(
-                    fold_of((fold_class.empty() ? name : fold_class + ", " + name) + suffix, by_group));
+                report.folds.push_back(fold_of(name + suffix, by_group));
+                report.folds.back().row_class = fold_class.empty() ? fit.kernel_class : fold_class;
             }
         };
         add(all, "");

@@ -29,6 +29,7 @@ struct ErrorSummary {
 /// One way of splitting rows into those fitted and those predicted.
 struct Fold {
     std::string name{};                  ///< "in the fit", "left-out", "left-out, clock and bandwidth measured"
+    std::string row_class{};             ///< of the rows: ScopedRow::fold_class, else the fit's kernel_class
     std::vector<ErrorSummary> groups{};  ///< per device
     double mean = 0;                     ///< MAPE over the devices: the mean of the groups' means
 };

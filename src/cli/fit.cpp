@@ -5,11 +5,11 @@
 #include <memory>
 #include <string_view>
 
-#include "calibration/fit/generation_fit.hpp"
 #include "calibration/fit/model_fit.hpp"
 #include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
 #include "ftax/error.hpp"
+#include "ftax/precision.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/csv.hpp"
@@ -68,7 +68,9 @@ void print_report(const fit::FitReport& report) {
     fmt::print(notices(), "{}: {} parameters{}\n", report.kernel_class, report.parameters.size(),
                report.converged ? "" : ", not converged");
     for (const fit::Fold& fold : report.folds) {
-        fmt::print(notices(), "  {}: MAPE {:.1f} %\n", fold.name, 100 * fold.mean);
+        const bool whole = fold.row_class.empty() || fold.row_class == report.kernel_class;
+        fmt::print(notices(), "  {}{}: MAPE {:.1f} %\n", whole ? "" : fold.row_class + ", ", fold.name,
+                   100 * fold.mean);
         for (const fit::ErrorSummary& g : fold.groups) {
             fmt::print(notices(), "    {:<28} n {:>6}  mean {:5.1f}  median {:5.1f}  P90 {:5.1f}  bias {:+5.1f} %\n",
                        g.group, g.rows, 100 * g.mean, 100 * g.median, 100 * g.p90, 100 * g.bias);
@@ -79,8 +81,8 @@ void print_report(const fit::FitReport& report) {
 void print_errors(std::string_view what, std::span<const fit::ErrorSummary> errors, const fit::ErrorSummary& left_out,
                   bool converged) {
     fit::FitReport report{.kernel_class = std::string(what), .converged = converged};
-    report.folds.push_back({"in the fit", {errors.begin(), errors.end()}, errors.back().mean});
-    report.folds.push_back({"left out", {left_out}, left_out.mean});
+    report.folds.push_back({"in the fit", "", {errors.begin(), errors.end()}, errors.back().mean});
+    report.folds.push_back({"left out", "", {left_out}, left_out.mean});
     print_report(report);
 }
 
@@ -131,6 +133,42 @@ int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
     return 0;
 }
 
+/// Fits calls, then kernels that were timed alone on top of what others show.
+void fit_operators(std::vector<fit::OperatorRow>& rows, const FitArguments& arguments, DeviceProfileFile& profile) {
+    using fit::RowClass;
+    const auto has = [&](auto wanted) {
+        return std::any_of(rows.begin(), rows.end(), [&](const fit::OperatorRow& row) { return wanted(row.of); });
+    };
+    const auto add = [&](const std::vector<fit::FitReport>& reports) {
+        for (const fit::FitReport& report : reports) {
+            print_report(report);
+            fit::replace_parameters(profile, report.parameters);
+        }
+    };
+    if (has([](RowClass of) { return of <= RowClass::conv; })) {
+        fit::OperatorFit fitted = fit::fit_operators(rows, {.profile_version = arguments.version,
+                                                            .framework = arguments.selection.frameworks.front(),
+                                                            .framework_version = arguments.framework_version,
+                                                            .folds = arguments.folds});
+        for (const fit::FitReport& report : fitted.reports) print_report(report);
+        profile = std::move(fitted.profile);
+        if (!arguments.host_output.empty()) write_file(arguments.host_output, to_text(fitted.hosts));
+    }
+    if (has([](RowClass of) { return of == RowClass::tensor_gemm; }))
+        add({fit::fit_tensor_gemm(rows, {.folds = arguments.folds})});
+    if (has([](RowClass of) { return of >= RowClass::attention; }))
+        add(fit::fit_layer_kernels(rows, profile, {.folds = false}));
+    for (const fit::OperatorRow& row : rows) {  // row-wise kernels are not those of other frameworks
+        if (row.of == RowClass::tensor_gemm) fit::add_fitted_kernels(profile, row.device->slug, Factor::gemm_tensor);
+        if (row.of == RowClass::attention) fit::add_fitted_kernels(profile, row.device->slug, Factor::attention);
+    }
+    // Experts in 16 bits are scored and not fitted.
+    std::erase_if(rows, [](const fit::OperatorRow& row) {
+        return row.of == RowClass::mixture && !precision_spec(row.measured->precision).quantizes_weights();
+    });
+    add(fit::fit_on_tensor_gemm(rows, profile, {.folds = arguments.folds}));
+}
+
 int run_fit(FitArguments arguments) {
     if (arguments.output.empty() && arguments.host_output.empty()) {
         throw Error(ErrorCode::usage, "give --output FILE for the device's profile, --host-output FILE for the host's");
@@ -157,63 +195,17 @@ int run_fit(FitArguments arguments) {
     if (!arguments.start.empty()) profile = parse_device_profile(read_file(arguments.start), arguments.start);
     profile.version = arguments.version;
     std::vector<fit::ModelRow> measured;
-    std::vector<fit::TensorGemmRow> kernels;
-    std::vector<fit::LayerKernelRow> layers;
-    std::vector<std::pair<const DeviceSpec*, OperatorMeasurement>> on_top;  // of what products of f16 are fitted to
+    fit::OperatorRows operator_rows;
     for (CsvTable& table : others) {
-        if (table.column("library")) {
-            for (const OperatorMeasurement& row :
-                 usable_rows(read_operator_measurements(std::move(table)), [](const auto&) {})) {
-                const DeviceSpec& device = devices.find(row.gpu);
-                const auto& left_out = arguments.selection.left_out_devices;
-                if (std::find(left_out.begin(), left_out.end(), device.slug) != left_out.end()) continue;
-                if (const auto kernel = fit::tensor_gemm_row(row, device)) {
-                    kernels.push_back(*kernel);
-                } else if (const auto layer = fit::layer_kernel_row(row, device)) {
-                    layers.push_back(*layer);
-                } else {
-                    on_top.emplace_back(&device, row);
-                }
-            }
-        } else if (holds_operators(table)) {
-            const fit::OperatorFitOptions options{.profile_version = arguments.version,
-                                                  .framework = arguments.selection.frameworks.front(),
-                                                  .framework_version = arguments.framework_version,
-                                                  .folds = arguments.folds};
-            fit::OperatorFit fitted =
-                fit::fit_operators(fit::operator_rows(std::move(table), arguments.selection.left_out_devices), options);
-            for (const fit::FitReport& report : fitted.reports) print_report(report);
-            profile = std::move(fitted.profile);
-            if (!arguments.host_output.empty()) write_file(arguments.host_output, to_text(fitted.hosts));
-        } else {
-            for (fit::ModelRow& row :
-                 model_rows(read_model_measurements(std::move(table)), arguments.selection, devices)) {
-                measured.push_back(std::move(row));
-            }
+        if (holds_operators(table)) {
+            operator_rows.add(std::move(table), arguments.selection.left_out_devices);
+            continue;
+        }
+        for (fit::ModelRow& row : model_rows(read_model_measurements(std::move(table)), arguments.selection, devices)) {
+            measured.push_back(std::move(row));
         }
     }
-    if (!kernels.empty()) {
-        const fit::FitReport report = fit::fit_tensor_gemm(kernels, {.folds = arguments.folds});
-        print_report(report);
-        fit::replace_parameters(profile, report.parameters);
-        for (const fit::TensorGemmRow& row : kernels) {
-            fit::add_fitted_kernels(profile, row.device->slug, Factor::gemm_tensor);
-        }
-    }
-    if (!layers.empty()) {  // what they share with matrix products is fitted by now
-        for (const fit::FitReport& report : fit::fit_layer_kernels(layers, profile)) {
-            print_report(report);
-            fit::replace_parameters(profile, report.parameters);
-        }
-    }
-    for (const fit::LayerKernelRow& row : layers) {  // row-wise kernels are not those of other frameworks
-        if (!std::holds_alternative<kernels::AttentionShape>(row.shape)) continue;
-        fit::add_fitted_kernels(profile, row.device->slug, Factor::attention);
-    }
-    for (const fit::FitReport& report : fit::fit_on_tensor_gemm(on_top, profile, {.folds = arguments.folds})) {
-        print_report(report);
-        fit::replace_parameters(profile, report.parameters);
-    }
+    fit_operators(operator_rows.rows, arguments, profile);
     if (!measured.empty()) {
         fit::ModelFitOptions options;
         options.fit.starts = arguments.starts;

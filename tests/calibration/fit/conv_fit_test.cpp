@@ -24,31 +24,32 @@ const DeviceSpec& datasheet(std::string_view slug) {
 }
 
 /// Rows as the model itself predicts them, on devices whose clocks and hosts differ, with 2 % noise.
-std::vector<ConvRow> synthetic_rows(const std::map<std::string, double>& clocks, std::size_t per_device) {
+std::vector<OperatorRow> synthetic_rows(const std::map<std::string, double>& clocks, std::size_t per_device) {
     auto p = test::start_values<kernels::ConvParameters>();
     p.fill_steps = true_fill;
     p.winograd2_efficiency = true_winograd2;
     std::mt19937 random(7);
     const auto pick = [&](int low, int high) { return std::uniform_int_distribution<>(low, high)(random); };
-    std::vector<ConvRow> rows;
+    std::vector<OperatorRow> rows;
     for (const auto& [name, clock] : clocks) {
         const DeviceSpec& device = datasheet(name);
         auto sustained = test::start_values<kernels::SustainedParameters>(device);
         sustained.clock_fp32 = clock;
         const auto rates = kernels::device_rates(device, MathPath::fp32, sustained);
         for (std::size_t i = 0; i < per_device; ++i) {
-            ConvRow row{.device = &device, .order = static_cast<double>(i)};
+            OperatorRow row{.device = &device, .of = RowClass::conv, .order = static_cast<double>(i)};
             const int side = pick(5, 60);
-            row.shape = {.batch = pick(1, 64),
-                         .in_channels = pick(3, 600),
-                         .out_channels = pick(3, 600),
-                         .in_height = side,
-                         .in_width = side,
-                         .out_height = side,
-                         .out_width = side,
-                         .kernel_h = 3,
-                         .kernel_w = 3};
-            const auto planned = kernels::plan(row.shape, rates, p);
+            const kernels::ConvShape shape{.batch = pick(1, 64),
+                                           .in_channels = pick(3, 600),
+                                           .out_channels = pick(3, 600),
+                                           .in_height = side,
+                                           .in_width = side,
+                                           .out_height = side,
+                                           .out_width = side,
+                                           .kernel_h = 3,
+                                           .kernel_w = 3};
+            row.shape = shape;
+            const auto planned = kernels::plan(shape, rates, p);
             for (const auto algorithm :
                  {ConvAlgorithm::implicit_gemm, ConvAlgorithm::winograd_fused, ConvAlgorithm::winograd_nonfused}) {
                 if (name_of(algorithm) == planned.algorithm) row.algorithm = algorithm;
@@ -75,7 +76,7 @@ TEST_CASE("a convolution fit recovers the ratios and clocks that made the rows")
     const std::map<std::string, double> clocks = {
         {"rtx-2080-ti", 0.7}, {"v100-pcie-32gb", 0.95}, {"p100-pcie-16gb", 0.85}};
     const auto rows = synthetic_rows(clocks, 150);
-    const auto report = fit_conv(rows, {.fit = {.starts = 1}, .rows_per_device = 150, .folds = true});
+    const auto report = fit_conv(rows, {}, {.fit = FitOptions{.starts = 1}, .rows_per_stratum = 150});
     CHECK(report.converged);
     CHECK(value_of(report, "conv.fill_steps") == approx(true_fill).epsilon(0.15));
     CHECK(value_of(report, "conv.winograd2_efficiency") == approx(true_winograd2).epsilon(0.06));
@@ -94,15 +95,15 @@ TEST_CASE("a convolution fit recovers the ratios and clocks that made the rows")
 }
 
 TEST_CASE("a device with convolutions alone has the clock and bandwidth of its architecture's others") {
-    const ConvRow alone{.device = &datasheet("a100-pcie-80gb")};
-    const ConvRow measured{.device = &datasheet("a100-pcie-40gb")};
-    const ConvRow unrelated{.device = &datasheet("t4")};
+    const OperatorRow alone{.device = &datasheet("a100-pcie-80gb"), .of = RowClass::conv};
+    const OperatorRow measured{.device = &datasheet("a100-pcie-40gb"), .of = RowClass::conv};
+    const OperatorRow unrelated{.device = &datasheet("t4"), .of = RowClass::conv};
     FitReport earlier;
     for (const char* name : {"clock.fp32", "bandwidth"}) {
         earlier.parameters.push_back({{name, 0.9, 0, "fitted"}, ParameterScope::device, "a100-pcie-40gb"});
         earlier.parameters.push_back({{name, 0.5, 0, "fitted"}, ParameterScope::device, "v100-pcie-32gb"});
     }
-    const std::vector<ConvRow> rows{alone, measured, unrelated};
+    const std::vector<OperatorRow> rows{alone, measured, unrelated};
     const auto report = siblings_report(rows, {&earlier, 1});
     REQUIRE(report.parameters.size() == 2);
     CHECK(value_of(report, "clock.fp32", "a100-pcie-80gb") == approx(0.9));
@@ -126,18 +127,21 @@ TEST_CASE("conv rows are read with their output size, and refused when a dimensi
     measured.op = "conv";
     measured.latency_s = 1e-3;
     measured.shape = {{"b", 8}, {"cin", 3}, {"cout", 64}, {"kernel", 7}, {"hw", 224}, {"stride", 2}, {"pad", 3}};
-    const auto row = conv_row(measured, datasheet("t4"), 40);
-    CHECK(row.shape.out_height == 112);
-    CHECK(row.shape.kernel_w == 7);
-    CHECK(row.order == 40);
+    measured.order = 40;
+    const auto row = operator_row(measured, datasheet("t4"));
+    REQUIRE(row);
+    CHECK(row->of == RowClass::conv);
+    CHECK(std::get<kernels::ConvShape>(row->shape).out_height == 112);
+    CHECK(std::get<kernels::ConvShape>(row->shape).kernel_w == 7);
+    CHECK(row->order == 40);
     measured.shape.erase("stride");
-    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0), Error);
+    CHECK_THROWS_AS((void)operator_row(measured, datasheet("t4")), Error);
     measured.shape["stride"] = 1;
     measured.shape["hw"] = 0;
-    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0), Error);
+    CHECK_THROWS_AS((void)operator_row(measured, datasheet("t4")), Error);
     measured.shape["hw"] = 4;
     measured.shape["pad"] = 0;
-    CHECK_THROWS_AS((void)conv_row(measured, datasheet("t4"), 0), Error);
+    CHECK_THROWS_AS((void)operator_row(measured, datasheet("t4")), Error);
 }
 
 TEST_CASE("no rows give an empty report") {

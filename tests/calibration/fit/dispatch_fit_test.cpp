@@ -33,18 +33,19 @@ TEST_CASE("host time of matrix products and convolutions is recovered from synth
     const auto host = profile_parameters<OperatorHostParameters>(compose(hosts, "t4"));
 
     std::vector<OperatorMeasurement> measured(800);
-    std::vector<fit::DispatchRow> rows;
+    std::vector<fit::OperatorRow> rows;
     for (std::size_t i = 0; i < measured.size(); ++i) {
         OperatorMeasurement& m = measured[i];
         const auto size = static_cast<std::int64_t>(i % 50 + 1);
         m.op = i % 2 == 0 ? "bmm" : "conv";
         m.shape = {{"b", 1},       {"m", size},   {"n", size}, {"k", size},   {"cin", size},
                    {"cout", size}, {"kernel", 3}, {"hw", 8},   {"stride", 1}, {"pad", 1}};
+        m.order = static_cast<std::int64_t>(i);
         const double order = static_cast<double>(i);
         const double host_s = m.op == "bmm" ? 50e-6 : 100e-6 + 0.2e-6 * order;
         m.latency_s = operator_latency_s(host_s, launch_share(m.op, host), model.predict(m)->kernel_s);
         if (i % 17 == 0) m.latency_s += 5e-3;  // a slow row now and then
-        rows.push_back({&t4, &m, order});
+        rows.push_back(*fit::operator_row(m, t4));
     }
     const fit::FitReport report = fit::fit_dispatch(rows, file, hosts);
     CHECK(value_of(report, "operator.dispatch_s.bmm", "t4") == approx(40e-6).epsilon(0.01));
@@ -62,14 +63,16 @@ TEST_CASE(
     constexpr double host_s = 60e-6, launch_share = 0.7;
 
     std::vector<OperatorMeasurement> measured(1000);
-    std::vector<fit::DispatchRow> rows;
+    std::vector<fit::OperatorRow> rows;
     for (std::size_t i = 0; i < measured.size(); ++i) {
         OperatorMeasurement& m = measured[i];
         m.op = "ln";
         m.shape = {{"b", static_cast<std::int64_t>(i % 50 + 1)}, {"h", 1024}};
         const double stretch = i >= 300 && i < 500 ? 1.2 : 1;
         m.latency_s = operator_latency_s(stretch * host_s, launch_share, 2 * model.predict(m)->kernel_s);
-        rows.push_back({&t4, &m, static_cast<double>(i), true});
+        m.order = static_cast<std::int64_t>(i);
+        rows.push_back(*fit::operator_row(m, t4));
+        rows.back().conditions = fit::Conditions::campaign_start;
     }
     const fit::FitReport report = fit::fit_dispatch(rows, file, hosts);
     CHECK(value_of(report, "operator.dispatch_s.ln", "t4") == approx(host_s).epsilon(0.01));

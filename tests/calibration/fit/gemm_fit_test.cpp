@@ -33,7 +33,7 @@ kernels::DeviceRates true_rates(const DeviceSpec& device, double clock, double b
 }
 
 /// Rows of a device that behaves as the model says, ±2 %, behind 40 µs (linear) and 25 µs (bmm) of host time.
-void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vector<GemmRow>& rows) {
+void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vector<OperatorRow>& rows) {
     const auto rates = true_rates(device, clock, bandwidth);
     const auto p = true_parameters();
     std::mt19937 random(7);
@@ -41,11 +41,12 @@ void add_rows(const DeviceSpec& device, double clock, double bandwidth, std::vec
     std::normal_distribution<> noise(0, 0.02);
     const auto size = [&] { return static_cast<std::int64_t>(std::exp2(log_size(random))); };
     for (int i = 0; i < 300; ++i) {
-        GemmRow row{.device = &device};
-        row.shape = {.m = size(), .n = size(), .k = size(), .linear = i % 2 == 0};
-        if (!row.shape.linear) row.shape.batch = 1 + i % 40;
-        const double host_s = row.shape.linear ? 40e-6 : 25e-6;
-        const auto planned = plan(row.shape, rates, p);
+        OperatorRow row{.device = &device, .of = RowClass::gemm};
+        kernels::GemmShape shape{.m = size(), .n = size(), .k = size(), .linear = i % 2 == 0};
+        if (!shape.linear) shape.batch = 1 + i % 40;
+        row.shape = shape;
+        const double host_s = shape.linear ? 40e-6 : 25e-6;
+        const auto planned = plan(shape, rates, p);
         const double kernel_s = kernels::within_power(planned, 1e-3);
         row.latency_s = operator_latency_s(host_s, 0.7, kernel_s) * std::exp(noise(random));
         rows.push_back(row);
@@ -64,13 +65,10 @@ double value_of(const std::vector<ScopedParameter>& parameters, std::string_view
 TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave as the model says") {
     const DeviceSpec v100 = device_spec("v100-pcie-32gb");
     const DeviceSpec a100 = device_spec("a100-pcie-40gb");
-    std::vector<GemmRow> rows;
+    std::vector<OperatorRow> rows;
     add_rows(v100, 0.93, 0.8, rows);
     add_rows(a100, 1.05, 0.9, rows);
-    GemmFitOptions options;
-    options.folds = false;
-    options.fit.starts = 1;
-    const FitReport report = fit_gemm(rows, options);
+    const FitReport report = fit_gemm(rows, {}, {.fit = FitOptions{.starts = 1, .iterations = 40}, .folds = false});
     for (const Fold& fold : report.folds) CHECK(fold.mean < 0.03);
     // Clock and efficiencies share one scale, which only their priors tell apart: their product is what rows show.
     const auto wide_rate = [&](const char* device, const char* architecture) {
@@ -91,12 +89,13 @@ TEST_CASE("the fit recovers clock, bandwidth and host time of cards that behave 
 }
 
 TEST_CASE("rows measured under other conditions are told apart") {
-    OperatorMeasurement row{.op = "bmm"};
-    CHECK(is_outlier_row(row, "t4", "train", 10));
-    CHECK_FALSE(is_outlier_row(row, "t4", "train", 5000));
-    CHECK(is_outlier_row(row, "t4", "test", 5000));
-    row.op = "linear";
-    CHECK_FALSE(is_outlier_row(row, "t4", "train", 10));
+    CHECK(conditions_of("bmm", "t4", "train", 10) == Conditions::campaign_start);
+    CHECK(conditions_of("bmm", "t4", "train", 5000) == Conditions::usual);
+    CHECK(conditions_of("bmm", "t4", "test", 5000) == Conditions::second_campaign);
+    CHECK(conditions_of("linear", "t4", "train", 10) == Conditions::usual);
+    CHECK(conditions_of("ln", "p4", "train", 849) == Conditions::campaign_start);
+    CHECK(conditions_of("ln", "p4", "train", 850) == Conditions::usual);
+    CHECK(conditions_of("bmm", "t4", "", 0) == Conditions::usual);  // a file that names no campaign
 }
 
 TEST_CASE("a row's kernel and parts are read from the names and the grid of a profiler") {
@@ -105,7 +104,7 @@ TEST_CASE("a row's kernel and parts are read from the names and the grid of a pr
         .op = "linear", .shape = {{"b", 1}, {"m", 500}, {"n", 900}, {"k", 3000}}, .latency_s = 1e-3};
     const auto ran_on = [&](const DeviceSpec& device, const char* kernel, const char* grid) {
         row.kernel = kernel;
-        const auto read = gemm_row(row, device, "train", 0, grid);
+        const auto read = operator_row(row, device, "train", grid);
         REQUIRE(read);
         return read->ran;
     };
@@ -137,20 +136,18 @@ TEST_CASE("a row is fitted as the kernel that ran") {
     auto p = true_parameters();
     p.narrow_efficiency = 0.6;
     const auto& candidates = v100.chip().layers.candidates;
-    std::vector<GemmRow> rows;
+    std::vector<OperatorRow> rows;
     for (std::int64_t n = 1; n <= 60; ++n) {
-        GemmRow row{.device = &v100, .shape = {.m = 2048, .n = 64 * n, .k = 512 + 8 * n, .linear = true}};
+        const kernels::GemmShape shape{.m = 2048, .n = 64 * n, .k = 512 + 8 * n, .linear = true};
+        OperatorRow row{.device = &v100, .of = RowClass::gemm, .shape = shape};
         const std::string_view tile = n % 2 == 0 ? "128x32" : "128x64";
         const auto ran = std::ranges::find(candidates, tile, [](const GemmCandidate& c) { return c.tile.name; });
         row.ran = kernels::gemm::Choice{&ran->tile};
-        row.latency_s = 40e-6 + kernels::gemm::plan_choice(row.shape, *row.ran, rates, p).seconds;
+        row.latency_s = 40e-6 + kernels::gemm::plan_choice(shape, *row.ran, rates, p).seconds;
         rows.push_back(row);
     }
-    GemmFitOptions options;
-    options.folds = false;
-    options.fit.starts = 1;
-    options.fit.row_log_stddev = 0.01;
-    const FitReport report = fit_gemm(rows, options);
+    const FitReport report =
+        fit_gemm(rows, {}, {.fit = FitOptions{.starts = 1, .iterations = 40, .row_log_stddev = 0.01}, .folds = false});
     const auto of_volta = [&](const char* name) { return value_of(report.parameters, name, "volta"); };
     // Latencies take part of it; the prior expects 0.92.
     CHECK(of_volta("gemm.narrow_efficiency") / of_volta("gemm.wide_efficiency") < 0.75);

@@ -1,9 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <list>
 #include <string_view>
 
-#include "calibration/fit/generation_fit.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "predictors/operator_model.hpp"
 #include "tests/approx.hpp"
 
@@ -11,19 +12,21 @@ using namespace ftax;
 
 namespace {
 
-/// Rows as a card whose kernels have these parameters would give them.
-std::vector<fit::LayerKernelRow> synthetic_rows(const DeviceSpec& device, const std::vector<Parameter>& parameters) {
+/// Rows as a card whose kernels have these parameters would give them; they point into `measured`.
+std::vector<fit::OperatorRow> synthetic_rows(const DeviceSpec& device, const std::vector<Parameter>& parameters,
+                                             std::list<OperatorMeasurement>& measured) {
     DeviceProfile profile;
     profile.device = device;
     profile.parameters = parameters;
     const OperatorModel truth(profile, {});
-    std::vector<fit::LayerKernelRow> rows;
+    std::vector<fit::OperatorRow> rows;
     const auto add = [&](const char* op, std::map<std::string, std::int64_t> shape, const char* library) {
-        OperatorMeasurement row{.op = op, .precision = Precision::bf16, .shape = std::move(shape)};
+        OperatorMeasurement& row = measured.emplace_back(
+            OperatorMeasurement{.op = op, .precision = Precision::bf16, .shape = std::move(shape)});
         row.mode = "device_hot";
         row.library = library;
         row.latency_s = truth.predict(row)->latency_s;
-        rows.push_back(*fit::layer_kernel_row(row, device));
+        rows.push_back(*fit::operator_row(row, device));
     };
     for (std::int64_t length = 16; length < 30'000; length = length * 3 / 2 + 1) {
         for (const std::int64_t b : {1, 8, 64}) {
@@ -52,12 +55,15 @@ double value(const std::vector<fit::FitReport>& reports, std::string_view name) 
 
 TEST_CASE("the fit recovers attention and row-wise kernels from synthetic rows") {
     const DeviceSpec device = device_spec("l40s");
-    const auto rows = synthetic_rows(device, {{.name = "attention.fill_s", .value = 1.5e-6},
-                                              {.name = "attention.warp.decode_step", .value = 1.4},
-                                              {.name = "attention.warp.rate", .value = 0.7},
-                                              {.name = "token.bytes_per_cycle", .value = 3},
-                                              {.name = "token.floor_s", .value = 4e-6}});
-    const auto reports = fit::fit_layer_kernels(rows, {});
+    std::list<OperatorMeasurement> measured;
+    const auto rows = synthetic_rows(device,
+                                     {{.name = "attention.fill_s", .value = 1.5e-6},
+                                      {.name = "attention.warp.decode_step", .value = 1.4},
+                                      {.name = "attention.warp.rate", .value = 0.7},
+                                      {.name = "token.bytes_per_cycle", .value = 3},
+                                      {.name = "token.floor_s", .value = 4e-6}},
+                                     measured);
+    const auto reports = fit::fit_layer_kernels(rows, {}, {.folds = false});
     CHECK(value(reports, "attention.warp.rate") == approx(0.7).epsilon(0.1));
     CHECK(value(reports, "attention.warp.decode_step") == approx(1.4).epsilon(0.1));
     CHECK(value(reports, "attention.fill_s") == approx(1.5e-6).epsilon(0.15));
@@ -70,11 +76,11 @@ TEST_CASE("rows of other kernels are no rows of this fit") {
     OperatorMeasurement row{.op = "generation_attention",
                             .precision = Precision::bf16,
                             .shape = {{"b", 1}, {"past", 64}, {"heads", 8}, {"kv_heads", 1}, {"d", 128}}};
-    CHECK_FALSE(fit::layer_kernel_row(row, device));  // a call, host included
+    CHECK_FALSE(fit::operator_row(row, device));  // a call, host included
     row.mode = "device_hot";
-    CHECK(fit::layer_kernel_row(row, device)->kernel_class == "decode");
+    CHECK(fit::operator_row(row, device)->of == fit::RowClass::attention);
     row.shape["d"] = 512;
-    CHECK_FALSE(fit::layer_kernel_row(row, device));
+    CHECK_FALSE(fit::operator_row(row, device));
     row.op = "gemm";
-    CHECK_FALSE(fit::layer_kernel_row(row, device));
+    CHECK_FALSE(fit::operator_row(row, device));  // without a dimension
 }

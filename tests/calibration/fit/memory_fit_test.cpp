@@ -20,20 +20,21 @@ OperatorMeasurement measured(std::string op, std::int64_t b, std::int64_t h) {
 }
 
 /// Rows as a card with these parameters would give them.
-std::vector<fit::MemoryRow> synthetic_rows(const DeviceSpec& device, std::vector<Parameter> parameters,
-                                           double host_scale = 1) {
+std::vector<fit::OperatorRow> synthetic_rows(const DeviceSpec& device, std::vector<Parameter> parameters,
+                                             double host_scale = 1) {
     DeviceProfile profile;
     profile.device = device;
     profile.parameters = std::move(parameters);
     FrameworkProfile host;
     host.parameters = {{"operator.host_scale", host_scale, 0, ""}};
     const OperatorModel truth(profile, host);
-    std::vector<fit::MemoryRow> rows;
+    std::vector<fit::OperatorRow> rows;
     for (const char* op : {"add", "tanh", "softmax", "ln"}) {
         for (std::int64_t b = 16; b < 200'000; b = b * 3 / 2) {
             OperatorMeasurement m = measured(op, b, 256 + b % 13 * 128);
             m.latency_s = truth.predict(m)->latency_s;
-            rows.push_back(*fit::memory_row(m, device, "train", 5000));
+            rows.push_back(*fit::operator_row(m, device));
+            rows.back().measured = nullptr;  // gone with this turn
         }
     }
     return rows;
@@ -46,12 +47,8 @@ double value(const std::vector<ScopedParameter>& parameters, std::string_view na
     return at->parameter.value;
 }
 
-fit::MemoryFitOptions one_start() {
-    fit::MemoryFitOptions options;
-    options.fit.starts = 1;
-    options.folds = false;
-    return options;
-}
+const fit::ClassFitOptions one_start{.fit = fit::FitOptions{.starts = 1, .iterations = 40, .row_log_stddev = 0.05},
+                                     .folds = false};
 
 }  // namespace
 
@@ -62,7 +59,7 @@ TEST_CASE("the fit recovers bandwidth and host of every device from synthetic ro
     const auto more = synthetic_rows(v100, {{"bandwidth", 0.97, 0, ""}}, 1.5);
     rows.insert(rows.end(), more.begin(), more.end());
 
-    const fit::FitReport report = fit::fit_memory(rows, one_start());
+    const fit::FitReport report = fit::fit_memory(rows, one_start);
     CHECK(value(report.parameters, "bandwidth", "t4") == approx(0.68).epsilon(0.01));
     CHECK(value(report.parameters, "bandwidth", "v100-pcie-32gb") == approx(0.97).epsilon(0.01));
     CHECK(value(report.nuisance, "operator.host_scale", "v100-pcie-32gb") /
@@ -80,10 +77,10 @@ TEST_CASE("rows at the idle clock are scored but not fitted") {
     const std::size_t clean = rows.size();
     for (std::size_t i = 0; i < clean; ++i) {
         rows.push_back(rows[i]);
-        rows.back().idle_clock = true;
+        rows.back().conditions = fit::Conditions::campaign_start;
         rows.back().latency_s *= 3;
     }
-    const fit::FitReport report = fit::fit_memory(rows, one_start());
+    const fit::FitReport report = fit::fit_memory(rows, one_start);
     for (const fit::Fold& fold : report.folds) {
         CAPTURE(fold.name);
         if (fold.name.ends_with("without rows at the idle clock")) {
@@ -98,7 +95,9 @@ TEST_CASE("operators of other classes give no memory row") {
     OperatorMeasurement bmm;
     bmm.op = "bmm";
     bmm.shape = {{"b", 1}, {"m", 2}, {"n", 3}, {"k", 4}};
-    CHECK_FALSE(fit::memory_row(bmm, device_spec("t4"), "train", 0));
+    CHECK(fit::operator_row(bmm, device_spec("t4"))->of == fit::RowClass::gemm);
+    bmm.op = "rms_norm";  // known as a kernel alone only
+    CHECK_FALSE(fit::operator_row(bmm, device_spec("t4")));
 }
 
 TEST_CASE("the shorth is where most values agree") {

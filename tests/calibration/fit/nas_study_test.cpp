@@ -54,8 +54,8 @@ TEST_CASE("a part of the measured columns scores as the ledger says") {
         const nas_study::Score score = nas_study::score(column, framework);
         for (std::size_t row = 0; row < ledger.rows(); ++row) {
             const auto cell = [&](std::string_view name) { return ledger.row(row)[*ledger.column(name)]; };
-            if (cell("fold") != "host costs fitted on all devices" || cell("space") != score.space || cell("device") != score.device ||
-                parse_integer(cell("batch")) != score.batch) {
+            if (cell("fold") != "host costs fitted on all devices" || cell("space") != score.space ||
+                cell("device") != score.device || parse_integer(cell("batch")) != score.batch) {
                 continue;
             }
             INFO(score.space, " ", score.device, " ", score.batch);

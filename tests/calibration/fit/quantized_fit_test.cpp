@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "calibration/fit/generation_fit.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "ftax/precision.hpp"
 #include "predictors/operator_model.hpp"
+#include "src/io/profile_file.hpp"
 
 using namespace ftax;
 
@@ -38,19 +40,24 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
         ratios.epilogue = device.slug == "b200" ? 6 : 2;
         ratios.floor_s = 2e-6;
     }
-    std::vector<fit::QuantizedRow> rows;
+    const OperatorMeasurement fp8{.op = "gemm", .precision = Precision::fp8};
+    std::vector<fit::OperatorRow> rows;
     for (std::size_t d = 0; d < devices.size(); ++d) {
         for (const std::int64_t m : {1, 16, 100, 500, 3000, 10000}) {
             for (const std::int64_t n : {256, 2048, 8192}) {
                 for (const std::int64_t k : {512, 4096, 16384}) {
                     const kernels::GemmShape s{
                         .m = m, .n = n, .k = k, .element_bytes = 2, .linear = true, .operands = Precision::fp8};
-                    rows.push_back({&devices[d], &built_in[d], s, latency_s(truth[d], s)});
+                    rows.push_back({.device = &devices[d],
+                                    .measured = &fp8,
+                                    .of = fit::RowClass::quantized,
+                                    .shape = s,
+                                    .latency_s = latency_s(truth[d], s)});
                 }
             }
         }
     }
-    const auto reports = fit::fit_quantized(rows, {.folds = false});
+    const auto reports = fit::fit_on_tensor_gemm(rows, embedded_device_profile(), {.folds = false});
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].kernel_class == "fp8");
     CHECK(reports[0].folds.empty());
@@ -63,10 +70,10 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
             }
         });
         double error = 0;
-        for (const fit::QuantizedRow& row : rows) {
+        for (const fit::OperatorRow& row : rows) {
             if (row.device != &devices[d]) continue;
-            error +=
-                std::abs(latency_s(fitted, row.shape) / row.latency_s - 1) / (static_cast<double>(rows.size()) / 2);
+            error += std::abs(latency_s(fitted, std::get<kernels::GemmShape>(row.shape)) / row.latency_s - 1) /
+                     (static_cast<double>(rows.size()) / 2);
         }
         CAPTURE(devices[d].slug);
         CHECK(error < 0.02);
@@ -75,21 +82,23 @@ TEST_CASE("a fit recovers the ratios of quantised products, each generation's ow
 
 TEST_CASE("rows of other operators and precisions, and those that a card does not run, are no rows of a fit") {
     const DeviceSpec a100 = device_spec("a100-sxm4-80gb"), h100 = device_spec("h100-sxm5-80gb");
-    const KernelModels models = models_of(h100);
     OperatorMeasurement row{.gpu = "h100-sxm5-80gb",
                             .op = "gemm",
                             .precision = Precision::fp8,
                             .shape = {{"m", 8}, {"n", 64}, {"k", 64}},
                             .mode = "device_hot",
                             .latency_s = 1e-5};
-    CHECK(fit::quantized_row(row, models, h100));
-    CHECK_FALSE(fit::quantized_row(row, models, a100));
-    CHECK_FALSE(fit::mixture_row(row, models, h100));
+    const auto class_on = [&](const DeviceSpec& device) {
+        const auto found = fit::operator_row(row, device);
+        return found ? std::optional(found->of) : std::nullopt;
+    };
+    CHECK(class_on(h100) == fit::RowClass::quantized);
+    CHECK(class_on(a100) == std::nullopt);
     row.precision = Precision::bf16;
-    CHECK_FALSE(fit::quantized_row(row, models, h100));
+    CHECK(class_on(h100) == fit::RowClass::tensor_gemm);
     row.op = "moe";
     row.shape = {{"tokens", 8}, {"hidden", 64}, {"inter", 64}, {"topk", 2}, {"experts", 8}};
-    CHECK(fit::mixture_row(row, models, h100));
+    CHECK(class_on(h100) == fit::RowClass::mixture);
     row.shape["topk"] = 9;
-    CHECK_FALSE(fit::mixture_row(row, models, h100));
+    CHECK(class_on(h100) == std::nullopt);
 }
