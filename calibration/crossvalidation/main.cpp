@@ -48,7 +48,7 @@ std::string score_frameworks(Arguments a) {
 
 void print_fit(const fit::FrameworkFit& fitted) {
     fmt::print(stderr, "{}: {} host-bound rows, in-fit {:.1f} / {:.1f} / {:.1f} %{}\n", fitted.reference.framework,
-               fitted.rows, 100 * fitted.mean_error, 100 * fitted.median_error, 100 * fitted.p90_error,
+               fitted.rows, 100 * fitted.errors.mean, 100 * fitted.errors.median, 100 * fitted.errors.p90,
                fitted.converged ? "" : ", not converged");
 }
 

@@ -73,8 +73,8 @@ std::vector<Run> runs_of(const std::string& framework, const std::vector<Languag
 
 /// Fits on the runs of other models than `left_out`. Runs that wait depend on the engine's way of evicting sequences:
 /// they are scored and not fitted.
-fit::ServingFit fit_without(const std::string& framework, const std::vector<Run>& runs,
-                            const std::optional<std::string>& left_out, const std::string& source) {
+FrameworkProfile fit_without(const std::string& framework, const std::vector<Run>& runs,
+                             const std::optional<std::string>& left_out, const std::string& source) {
     std::vector<fit::ServingRow> rows;
     for (const Run& run : runs) {
         if (!run.waits && (!left_out || run.row->model != *left_out)) rows.push_back(run.times);
@@ -133,7 +133,7 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
         }
         std::map<std::string, std::vector<double>> logs;
         for (auto& [name, profile] : folds) {
-            profile = fit_without(framework, runs, name, source).profile;
+            profile = fit_without(framework, runs, name, source);
             for (const Run& run : runs) {
                 if (run.row->model != name) continue;
                 logs[name].push_back(std::abs(std::log(serving_s(run.times, profile) / run.row->latency_s)));
@@ -152,7 +152,7 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
             all_logs.insert(all_logs.end(), logs[name].begin(), logs[name].end());
         }
         score.profiles.push_back(
-            with_noise(fit_without(framework, runs, std::nullopt, source).profile, std::move(all_logs), source));
+            with_noise(fit_without(framework, runs, std::nullopt, source), std::move(all_logs), source));
     }
     return score;
 }

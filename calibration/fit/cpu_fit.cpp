@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
-#include "calibration/fit/log_fit.hpp"
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/cpu.hpp"
@@ -19,29 +16,6 @@ constexpr std::size_t fewest_rows = 60;
 /// Start of each host cost on a CPU. Source: order of magnitude of a dispatch without a kernel launch.
 constexpr double host_start_s = 3e-6;
 constexpr double host_log_stddev = 1.5;
-
-/// Latency of one row: the CPU dispatches and computes in turn.
-struct CpuLatency {
-    const CpuRow* row;
-    const DeviceSpec* device;
-    const std::vector<HostKind>* kinds;
-
-    double operator()(double const* const* blocks) const {
-        kernels::CpuModel model{*device, {}};
-        std::size_t next = 0;
-        visit_parameters(model.parameters, *device,
-                         [&](std::string_view, double& value, const ParameterSpec&) { value = blocks[0][next++]; });
-        double total = 0;
-        for (const KernelShape& shape : row->kernels) {
-            total += std::visit([&](const auto& s) { return model.seconds(s); }, shape);
-        }
-        for (std::size_t i = 0; i < kinds->size(); ++i) {
-            const int count = row->dispatched[static_cast<std::size_t>((*kinds)[i])];
-            if (count > 0) total += static_cast<double>(count) * blocks[1][i];
-        }
-        return total;
-    }
-};
 
 std::vector<Parameter> parameters_of(const LogFit::Block& block, std::size_t rows) {
     std::vector<Parameter> parameters;
@@ -95,24 +69,32 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
         host_block.push_back({fmt::format("host.{}", name_of(kinds.back())), host_start_s, host_start_s / 100,
                               host_start_s * 100, host_log_stddev});
     }
-    LogFit problem(options);
-    const std::vector<std::size_t> blocks{problem.add_block(kernel_block), problem.add_block(host_block)};
-    for (const CpuRow& row : rows) problem.add_row(CpuLatency{&row, &device, &kinds}, row.latency_s, blocks);
-
-    CpuFit fit;
-    fit.summary = problem.solve();
-    fit.device = {device, parameters_of(problem.block(0), rows.size()), "1", {}};
-    fit.framework = {std::string(framework), "measured", device.name, parameters_of(problem.block(1), rows.size()), {}};
-
-    std::map<std::string, std::vector<double>> errors;
-    std::vector<double> all;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        all.push_back(problem.log_error(i));
-        errors[rows[i].group].push_back(all.back());
-    }
-    for (auto& [group, list] : errors) fit.errors.push_back(summarize(group, std::move(list)));
-    fit.errors.push_back(summarize("all", std::move(all)));
-    return fit;
+    ScopedFit engine{.kernel_class = "cpu", .options = options, .folds = false, .host = host_block};
+    engine.device = [&](const DeviceSpec&) { return kernel_block; };
+    for (const CpuRow& row : rows)
+        engine.rows.push_back({.device = &device, .latency_s = row.latency_s, .group = row.group});
+    // The CPU dispatches and computes in turn.
+    engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
+        kernels::CpuModel model{device, {}};
+        const double* next = values.device;
+        visit_parameters(model.parameters, device,
+                         [&](std::string_view, double& value, const ParameterSpec&) { value = *next++; });
+        double total = 0;
+        for (const KernelShape& shape : rows[i].kernels) {
+            total += std::visit([&](const auto& s) { return model.seconds(s); }, shape);
+        }
+        for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+            total += rows[i].dispatched[static_cast<std::size_t>(kinds[kind])] * values.host[kind];
+        return total;
+    };
+    auto [report, unknowns] = solve(engine);
+    return {{device, parameters_of(unknowns.devices.at(device.slug), rows.size()), "1", {}},
+            {std::string(framework),
+             "measured",
+             device.name,
+             parameters_of(unknowns.hosts.at(device.slug), rows.size()),
+             {}},
+            std::move(report)};
 }
 
 }  // namespace ftax::fit

@@ -28,8 +28,7 @@ struct CpuRow {
 struct CpuFit {
     DeviceProfile device;
     FrameworkProfile framework;
-    FitSummary summary;
-    std::vector<ErrorSummary> errors;  ///< by group, then all
+    FitReport report;  ///< its fold: in the fit, by group
 };
 
 /// Fits the CPU model and the framework's host costs to operators: latency = Σ dispatch + Σ kernels.

@@ -18,23 +18,18 @@ namespace {
 /// A row is host-bound when the predicted device time explains less than this share of it.
 constexpr double device_share = 0.6;
 
-/// Latency of one row; blocks: shared, then {scale, second scalar} of the host.
+/// Latency of one row on a host with this scale and second scalar.
 /// Source: predictors/host/host_costs.hpp, the same sum over the launches of a schedule; equations.hpp, the closed
 /// form, here smooth so that rows which the device explains bound the host's costs from above. Nothing is launched
 /// before the forward call, which therefore stands in front of both unless the host runs ahead into the next run.
-struct Latency {
-    const HostRow* row;
-    const HostUnknowns* shared;
-
-    double operator()(double const* const* blocks) const {
-        constexpr auto forward = static_cast<std::size_t>(HostKind::forward);
-        const double forward_s =
-            shared->cost[forward] < 0 ? 0 : shared->seconds(*row, forward, blocks[0]) / row->operations[forward];
-        const double before_s = row->synchronized ? blocks[1][0] * forward_s : 0;
-        const double host_s = blocks[1][0] * shared->seconds(*row, blocks[0]) + row->calls * blocks[1][1];
-        return before_s + equations::smooth_maximum(host_s - before_s, row->device_s);
-    }
-};
+double latency_s(const HostRow& row, const HostUnknowns& shared, const double* costs, const double* host) {
+    constexpr auto forward = static_cast<std::size_t>(HostKind::forward);
+    const double forward_s =
+        shared.cost[forward] < 0 ? 0 : shared.seconds(row, forward, costs) / row.operations[forward];
+    const double before_s = row.synchronized ? host[0] * forward_s : 0;
+    const double host_s = host[0] * shared.seconds(row, costs) + row.calls * host[1];
+    return before_s + equations::smooth_maximum(host_s - before_s, row.device_s);
+}
 
 constexpr const char* per_pass = "host.forward";
 constexpr const char* per_sequence = "host.sequence";
@@ -131,37 +126,31 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     const std::vector<HostRow> rows = host_bound_rows(all_rows);
     if (rows.empty()) throw Error(ErrorCode::usage, fmt::format("there is no row of {}", framework));
 
-    LogFit fit({.starts = 1, .row_log_stddev = 0.06});
     const FrameworkModel& model = framework_model(framework);
     const HostUnknowns shared(model, rows, {}, [&](const std::string& name, bool) {
         return unknown(name, *host_parameter_spec(model, name));
     });
-    const std::size_t shared_block = fit.add_block(shared.block);
     const std::string call(second_scalar(model));
-    std::map<std::string, std::size_t> host_blocks;
-    for (const HostRow& row : rows) {
-        auto [at, added] = host_blocks.try_emplace(row.host);
-        if (added) {
-            at->second = fit.add_block({unknown("host.scale", *host_parameter_spec(model, "host.scale")),
-                                        unknown(call, *host_parameter_spec(model, call))});
-        }
-    }
-    for (const HostRow& row : rows) {
-        fit.add_row(Latency{&row, &shared}, row.measured_s, {shared_block, host_blocks.at(row.host)});
-    }
+    ScopedFit fit{.options = {.starts = 1, .row_log_stddev = 0.06},
+                  .folds = false,
+                  .shared = shared.block,
+                  .host = {unknown("host.scale", *host_parameter_spec(model, "host.scale")),
+                           unknown(call, *host_parameter_spec(model, call))}};
+    for (const HostRow& row : rows) fit.rows.push_back({.latency_s = row.measured_s, .host = row.host});
+    fit.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
+        return latency_s(rows[i], shared, values.shared, values.host);
+    };
+    const auto [report, unknowns] = solve(fit);
 
-    FrameworkFit result;
-    result.converged = fit.solve().converged;
-    result.rows = rows.size();
+    FrameworkFit result{.rows = rows.size(), .errors = report.folds.front().all, .converged = report.converged};
     const std::string source = fmt::format("fitted: framework_tax.csv {}, {} host-bound rows of {} hosts", framework,
-                                           rows.size(), host_blocks.size());
+                                           rows.size(), unknowns.hosts.size());
     result.reference = {.framework = framework, .version = version, .host = "reference"};
-    for (const Unknown& u : fit.block(shared_block)) {
+    for (const Unknown& u : unknowns.shared) {
         result.reference.parameters.push_back({u.name, u.value, u.relative_stddev, source});
     }
     std::vector<double> calls, log_scales;
-    for (const auto& [host, block] : host_blocks) {
-        const LogFit::Block& scalars = fit.block(block);
+    for (const auto& [host, scalars] : unknowns.hosts) {
         result.hosts[host] = {scalars[0].value, scalars[1].value};
         log_scales.push_back(std::log(scalars[0].value));
         calls.push_back(scalars[1].value);
@@ -175,12 +164,6 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     result.reference.parameters.push_back({call, upper_median(calls), 0, source});
     std::sort(result.reference.parameters.begin(), result.reference.parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
-
-    std::vector<double> errors;
-    for (std::size_t i = 0; i < rows.size(); ++i) errors.push_back(std::abs(std::expm1(fit.log_error(i))));
-    for (const double e : errors) result.mean_error += e / static_cast<double>(errors.size());
-    result.median_error = upper_median(errors);
-    result.p90_error = quantile(errors, 0.9);
     return result;
 }
 
@@ -188,7 +171,8 @@ double serving_s(const ServingRow& row, const FrameworkProfile& profile) {
     return seconds(row, host_parameter(profile, per_pass), host_parameter(profile, per_sequence));
 }
 
-ServingFit fit_serving(const std::string& framework, std::span<const ServingRow> rows, const std::string& source) {
+FrameworkProfile fit_serving(const std::string& framework, std::span<const ServingRow> rows,
+                             const std::string& source) {
     const FrameworkModel& model = framework_model(framework);
     LogFit fit({});
     const std::size_t host = fit.add_block({unknown(per_pass, *host_parameter_spec(model, per_pass)),
@@ -197,17 +181,11 @@ ServingFit fit_serving(const std::string& framework, std::span<const ServingRow>
         fit.add_row([row](double const* const* values) { return seconds(row, values[0][0], values[0][1]); },
                     row.measured_s, {host});
     }
-    ServingFit result;
-    result.converged = fit.solve().converged;
-    result.profile = {.framework = framework, .version = "2024", .host = "reference"};
-    for (const Unknown& u : fit.block(host)) {
-        result.profile.parameters.push_back({u.name, u.value, u.relative_stddev, "fitted: " + source});
-    }
-    for (const ServingRow& row : rows) {
-        result.mean_error +=
-            std::abs(serving_s(row, result.profile) / row.measured_s - 1) / static_cast<double>(rows.size());
-    }
-    return result;
+    (void)fit.solve();
+    FrameworkProfile profile{.framework = framework, .version = "2024", .host = "reference"};
+    for (const Unknown& u : fit.block(host))
+        profile.parameters.push_back({u.name, u.value, u.relative_stddev, "fitted: " + source});
+    return profile;
 }
 
 }  // namespace ftax::fit

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibration/fit/log_fit.hpp"
+#include "calibration/fit/scoped_fit.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/measurement.hpp"
 #include "ftax/predict.hpp"
@@ -61,7 +62,7 @@ struct FrameworkFit {
     };
     std::map<std::string, Host> hosts;
     std::size_t rows = 0;
-    double mean_error = 0, median_error = 0, p90_error = 0;  ///< in-fit, |predicted − measured| / measured
+    ErrorSummary errors;  ///< in the fit
     bool converged = false;
 };
 
@@ -92,17 +93,10 @@ struct ServingRow {
     double measured_s = 0;
 };
 
-/// What the host of one framework costs, with the rows' errors.
-struct ServingFit {
-    FrameworkProfile profile;  ///< host.forward, host.sequence; no noise yet
-    double mean_error = 0;     ///< in the fit
-    bool converged = false;
-};
-
 /// Estimates host.forward and host.sequence of a framework, around their priors: rows of one card cannot tell a step's
-/// host time from bandwidth that its kernels lose. `source` names the rows.
-[[nodiscard]] ServingFit fit_serving(const std::string& framework, std::span<const ServingRow> rows,
-                                     const std::string& source);
+/// host time from bandwidth that its kernels lose. `source` names the rows. The profile has no noise yet.
+[[nodiscard]] FrameworkProfile fit_serving(const std::string& framework, std::span<const ServingRow> rows,
+                                           const std::string& source);
 
 /// The time of a row with the costs of a profile.
 [[nodiscard]] double serving_s(const ServingRow& row, const FrameworkProfile& profile);

@@ -24,6 +24,7 @@ ScopedFit generation_fit(std::string kernel_class) {
     return {.kernel_class = std::move(kernel_class),
             .rows_name = std::move(rows_name),
             .options = usual_fit,
+            .rows_per_stratum = 450,
             .rounds = 3,
             .centre = Centre::median,
             .centre_shared = true,

@@ -130,17 +130,6 @@ std::size_t LogFit::add_block(Block block) {
     return blocks_.size() - 1;
 }
 
-double LogFit::log_error(std::size_t row) const {
-    std::vector<std::vector<double>> values;
-    std::vector<const double*> pointers;
-    for (const std::size_t b : rows_[row].blocks) {
-        auto& of_block = values.emplace_back();
-        for (const Unknown& u : blocks_[b]) of_block.push_back(u.value);
-        pointers.push_back(of_block.data());
-    }
-    return std::log(rows_[row].model(pointers.data())) - rows_[row].log_measured;
-}
-
 FitSummary LogFit::solve() {
     auto current = log_values(blocks_);
     const auto centre = current;

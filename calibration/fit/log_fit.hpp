@@ -69,9 +69,6 @@ class LogFit {
 
     explicit LogFit(FitOptions options) : options_(options) {}
 
-    /// log(predicted / measured) of the row that was added as number `row`, with the values that the blocks have now.
-    [[nodiscard]] double log_error(std::size_t row) const;
-
     /// Solves from every start, keeps the best and estimates the standard deviations.
     FitSummary solve();
 

@@ -53,79 +53,6 @@ DeviceUnknowns device_unknowns(const DeviceSpec& device, const DeviceProfileFile
     return unknowns;
 }
 
-/// Device time of one row as a function of the device's own parameters.
-struct DeviceTime {
-    const DeviceRow* row;
-    const DeviceSpec* device;
-    const DeviceUnknowns* unknowns;
-
-    double operator()(double const* const* blocks) const {
-        KernelParameters parameters;
-        std::size_t next = 0;
-        visit_parameters(parameters, *device, [&](std::string_view, double& value, const ParameterSpec&) {
-            const int place = unknowns->place[next];
-            value = place == held_at_start ? unknowns->held[next] : blocks[0][place];
-            ++next;
-        });
-        return device_seconds(*row, KernelModels(*device, parameters));
-    }
-};
-
-struct Solved {
-    LogFit::Block block;
-    FitSummary summary;
-};
-
-/// Fits one block of unknowns to rows; `model(row)` is the functor of a row, `measured(row)` its time.
-template <class Row, class Model, class Measured>
-Solved solve(const std::vector<const Row*>& rows, const LogFit::Block& block, const FitOptions& options, Model model,
-             Measured measured) {
-    LogFit problem(options);
-    const std::vector<std::size_t> blocks{problem.add_block(block)};
-    for (const Row* row : rows) problem.add_row(model(*row), measured(*row), blocks);
-    const FitSummary summary = problem.solve();
-    return {problem.block(0), summary};
-}
-
-struct Errors {
-    std::vector<ErrorSummary> in_fit;
-    ErrorSummary left_out;
-};
-
-/// Fits all rows, then once more without each group, and compares.
-template <class Row, class Group, class Model, class Measured>
-Errors errors_of(const std::vector<const Row*>& rows, const Solved& all, const LogFit::Block& start, FitOptions options,
-                 Group group, Model model, Measured measured) {
-    const auto error = [&](const LogFit::Block& block, const Row& row) {
-        std::vector<double> values;
-        for (const Unknown& u : block) values.push_back(u.value);
-        const double* const blocks[] = {values.data()};
-        return std::log(model(row)(blocks) / measured(row));
-    };
-    std::map<std::string, std::vector<double>> in_fit;
-    std::vector<double> every, left_out;
-    for (const Row* row : rows) {
-        in_fit[group(*row)].push_back(error(all.block, *row));
-        every.push_back(in_fit[group(*row)].back());
-    }
-    options.starts = 1;
-    for (const auto& [name, unused] : in_fit) {
-        std::vector<const Row*> others;
-        std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
-                     [&, &name = name](const Row* r) { return group(*r) != name; });
-        if (others.empty()) continue;
-        const Solved without = solve(others, start, options, model, measured);
-        for (const Row* row : rows) {
-            if (group(*row) == name) left_out.push_back(error(without.block, *row));
-        }
-    }
-    Errors result;
-    for (auto& [name, errors] : in_fit) result.in_fit.push_back(summarize(name, std::move(errors)));
-    result.in_fit.push_back(summarize("all", std::move(every)));
-    if (!left_out.empty()) result.left_out = summarize("left out", std::move(left_out));
-    return result;
-}
-
 template <class Row>
 std::vector<const Row*> usable(std::span<const Row> rows, double Row::*seconds, std::size_t fewest, const char* what) {
     std::vector<const Row*> result;
@@ -139,9 +66,15 @@ std::vector<const Row*> usable(std::span<const Row> rows, double Row::*seconds, 
     return result;
 }
 
-std::string source_of(std::size_t rows, const char* what, const ErrorSummary& left_out) {
+/// Fits rows of one machine, then leaves out each group.
+ScopedFit machine_fit(const char* kernel_class, const FitOptions& options) {
+    return {
+        .kernel_class = kernel_class, .options = options, .folds_start_once = true, .left_out_folds = {{"left out"}}};
+}
+
+std::string source_of(std::size_t rows, const char* what, const FitReport& report) {
     return fmt::format("fitted: {} {} measured on this machine; MAPE {:.1f} % on those left out", rows, what,
-                       100 * left_out.mean);
+                       100 * left_out_errors(report).mean);
 }
 
 }  // namespace
@@ -150,19 +83,25 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
                const FitOptions& options) {
     const std::vector<const DeviceRow*> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
     const DeviceUnknowns unknowns = device_unknowns(device, start);
-    const auto model = [&](const DeviceRow& row) { return DeviceTime{&row, &device, &unknowns}; };
-    const auto measured = [](const DeviceRow& row) { return row.latency_s; };
-    const Solved solved = solve(used, unknowns.block, options, model, measured);
-    Errors errors = errors_of(
-        used, solved, unknowns.block, options, [](const DeviceRow& row) { return row.group; }, model, measured);
-
-    GpuFit fit{start, solved.summary, std::move(errors.in_fit), errors.left_out};
-    const std::string source = source_of(used.size(), "device times", fit.left_out);
-    for (const Unknown& u : solved.block) {
-        if (is_unseen(u)) continue;
-        const ScopedParameter fitted{{u.name, u.value, u.relative_stddev, source}, ParameterScope::device, device.slug};
-        replace_parameters(fit.profile, {&fitted, 1});
-    }
+    ScopedFit engine = machine_fit("device", options);
+    engine.device = [&](const DeviceSpec&) { return unknowns.block; };
+    for (const DeviceRow* row : used)
+        engine.rows.push_back({.device = &device, .latency_s = row->latency_s, .group = row->group, .key = row->group});
+    engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
+        KernelParameters parameters;
+        std::size_t next = 0;
+        visit_parameters(parameters, device, [&](std::string_view, double& value, const ParameterSpec&) {
+            const int place = unknowns.place[next];
+            value = place == held_at_start ? unknowns.held[next] : values.device[place];
+            ++next;
+        });
+        return device_seconds(*used[i], KernelModels(device, parameters));
+    };
+    const auto [report, fitted] = solve(engine);
+    GpuFit fit{start, report};
+    add_parameters(fitted.devices.at(device.slug), ParameterScope::device, device.slug,
+                   source_of(used.size(), "device times", report), fit.report);
+    replace_parameters(fit.profile, fit.report.parameters);
     std::vector<std::string>& fitted_on = fit.profile.fitted_on;
     if (std::find(fitted_on.begin(), fitted_on.end(), device.slug) == fitted_on.end()) fitted_on.push_back(device.slug);
     std::sort(fitted_on.begin(), fitted_on.end());
@@ -207,25 +146,23 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
         framework, counted, {with_value("host.scale", 1.5)},
         [&](const std::string& name, bool is_half) { return with_value(name, is_half ? 0.15 : 0.5); });
     const double blas_call_s = host_parameter(start, "host.blas_call");
-    const auto model = [&](const HostRow& row) {
-        return [&row, &unknowns, blas_call_s](double const* const* blocks) {
-            return blocks[0][0] * unknowns.seconds(row, blocks[0]) + row.calls * blas_call_s;
-        };
+    ScopedFit engine = machine_fit("host", options);
+    engine.host = unknowns.block;
+    for (const HostRow* row : used)
+        engine.rows.push_back({.latency_s = row->measured_s, .group = row->model, .key = row->model});
+    engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
+        return values.host[0] * unknowns.seconds(*used[i], values.host) + used[i]->calls * blas_call_s;
     };
-    const auto measured = [](const HostRow& row) { return row.measured_s; };
-    const Solved solved = solve(used, unknowns.block, options, model, measured);
-    Errors errors = errors_of(
-        used, solved, unknowns.block, options, [](const HostRow& row) { return row.model; }, model, measured);
-
-    HostFit fit{start, solved.summary, std::move(errors.in_fit), errors.left_out};
+    const auto [report, fitted] = solve(engine);
+    HostFit fit{start, report};
     fit.profile.version = "measured";
     fit.profile.host = host;
     fit.profile.warnings.clear();
-    const std::string source = source_of(used.size(), "host times", fit.left_out);
-    for (const Unknown& u : solved.block) {
+    const std::string source = source_of(used.size(), "host times", report);
+    for (const Unknown& u : fitted.hosts.begin()->second) {
         std::erase_if(fit.profile.parameters, [&](const Parameter& p) { return p.name == u.name; });
         const double spread =
-            u.name == "host.scale" ? std::max(host_repeatability, fit.left_out.mean) : u.relative_stddev;
+            u.name == "host.scale" ? std::max(host_repeatability, left_out_errors(report).mean) : u.relative_stddev;
         fit.profile.parameters.push_back({u.name, u.value, spread, source});
     }
     for (Parameter& measured_here : runtime_parameters(runtime)) {

@@ -27,9 +27,7 @@ struct DeviceRow {
 
 struct GpuFit {
     DeviceProfileFile profile;  ///< `start` with this device's own parameters in place of what it held for it
-    FitSummary summary;
-    std::vector<ErrorSummary> errors;  ///< in the fit, by group, then all
-    ErrorSummary left_out;             ///< each group predicted by a fit without it
+    FitReport report;           ///< folds: in the fit; each group predicted by a fit without it
 };
 
 /// Fits what one device does differently from its generation: the clocks it sustains on CUDA cores and tensor cores,
@@ -41,9 +39,7 @@ struct GpuFit {
 
 struct HostFit {
     FrameworkProfile profile;
-    FitSummary summary;
-    std::vector<ErrorSummary> errors;  ///< in the fit, by model or operator, then all
-    ErrorSummary left_out;
+    FitReport report;  ///< folds: in the fit, by model or operator; each of them left out
 };
 
 /// What the CUDA runtime costs without a framework, as ftax_cuda_probe measured it (quantity → SI value).

@@ -83,86 +83,63 @@ LogFit::Block make_block(ParameterScope scope, const DeviceSpec& device, const D
     return block;
 }
 
-/// The forward pass of one row as a function of the blocks shared, architecture, device.
-struct ForwardPass {
-    const ModelRow* row;
-
-    double operator()(double const* const* blocks) const {
-        KernelParameters parameters;
-        std::size_t next[3] = {0, 0, 0};
-        visit_parameters(parameters, *row->device, [&](std::string_view, double& value, const ParameterSpec& spec) {
-            const auto scope = static_cast<std::size_t>(spec.scope);
-            value = blocks[scope][next[scope]++];
-        });
-        return device_seconds(*row, KernelModels(*row->device, parameters));
-    }
-};
-
 }  // namespace
 
 FitReport fit_models(std::span<const ModelRow> rows, const DeviceProfileFile& start, const ModelFitOptions& options,
                      DeviceProfileFile& fitted) {
-    LogFit fit(options.fit);
-    FitReport report;
-    report.kernel_class = "models";
-    if (rows.empty()) return report;
-
-    struct PlacedBlock {
-        std::size_t index;
-        ParameterScope scope;
-        std::size_t rows = 0;
+    if (rows.empty()) return {.kernel_class = "models"};
+    const auto block = [&](ParameterScope scope) {
+        return [&, scope](const DeviceSpec& device) { return make_block(scope, device, start, options); };
     };
-    std::map<std::string, PlacedBlock> placed;  // by scope and key
-    const auto place = [&](ParameterScope scope, const DeviceSpec& device) -> PlacedBlock& {
-        const std::string id = std::to_string(static_cast<int>(scope)) + key_of(scope, device);
-        const auto found = placed.find(id);
-        if (found != placed.end()) return found->second;
-        return placed.emplace(id, PlacedBlock{fit.add_block(make_block(scope, device, start, options)), scope})
-            .first->second;
-    };
+    ScopedFit fit{.kernel_class = "models", .options = options.fit, .folds = false};
+    fit.shared = block(ParameterScope::shared)(*rows.front().device);
+    fit.architecture_of = block(ParameterScope::architecture);
+    fit.device = block(ParameterScope::device);
+    std::map<std::string, std::size_t> counts;  // of rows, by key of scopes
     for (const ModelRow& row : rows) {
-        std::vector<std::size_t> blocks;
-        for (const auto scope : {ParameterScope::shared, ParameterScope::architecture, ParameterScope::device}) {
-            PlacedBlock& block = place(scope, *row.device);
-            ++block.rows;
-            blocks.push_back(block.index);
-        }
-        fit.add_row(ForwardPass{&row}, row.latency_s, blocks);
+        fit.rows.push_back({.device = row.device, .latency_s = row.latency_s, .group = row.group});
+        for (const auto scope : {ParameterScope::shared, ParameterScope::architecture, ParameterScope::device})
+            ++counts[key_of(scope, *row.device)];
     }
-    report.converged = fit.solve().converged;
+    fit.latency_s = [&](std::size_t i, ScopedValues values, bool) {
+        KernelParameters parameters;
+        const double** const next[] = {&values.shared, &values.architecture, &values.device};
+        visit_parameters(parameters, *rows[i].device, [&](std::string_view, double& value, const ParameterSpec& spec) {
+            value = *(*next[static_cast<std::size_t>(spec.scope)])++;
+        });
+        return device_seconds(rows[i], KernelModels(*rows[i].device, parameters));
+    };
+    ScopedResult solved = solve(fit);
+    FitReport& report = solved.report;
+    const ScopedUnknowns& unknowns = solved.unknowns;
 
     fitted = start;
-    const auto write = [&](const Unknown& u, const PlacedBlock& block, const std::string& key, std::string source) {
-        report.parameters.push_back({{u.name, u.value, u.relative_stddev, std::move(source)}, block.scope, key});
+    const auto write = [&](const Unknown& u, ParameterScope scope, const std::string& key, std::string source) {
+        report.parameters.push_back({{u.name, u.value, u.relative_stddev, std::move(source)}, scope, key});
         replace_parameters(fitted, {&report.parameters.back(), 1});
     };
-    for (const auto& [id, block] : placed) {
-        for (const Unknown& u : fit.block(block.index)) {
+    const auto write_seen = [&](const LogFit::Block& of, ParameterScope scope, const std::string& key) {
+        for (const Unknown& u : of) {
             if (u.fixed || is_unseen(u)) continue;  // what the start knows of it holds, with its source
-            write(u, block, id.substr(1), "fitted: " + std::to_string(block.rows) + " whole-model rows");
+            write(u, scope, key, "fitted: " + std::to_string(counts[key]) + " whole-model rows");
         }
-    }
+    };
+    write_seen(unknowns.shared, ParameterScope::shared, "");
+    for (const auto& [architecture, own] : unknowns.architectures)
+        write_seen(own, ParameterScope::architecture, std::string(name_of(architecture)));
+    for (const auto& [slug, own] : unknowns.devices) write_seen(own, ParameterScope::device, slug);
     // The rows of a generation that did not move a value were fitted with it, not with what its kin have of theirs.
-    for (const auto& [id, block] : placed) {
-        if (block.scope != ParameterScope::architecture) continue;
-        const std::string key = id.substr(1);
-        for (const Unknown& u : fit.block(block.index)) {
+    for (const auto& [architecture, own] : unknowns.architectures) {
+        const std::string key(name_of(architecture));
+        for (const Unknown& u : own) {
             if (u.fixed || !is_unseen(u)) continue;
-            const ScopedParameter* known = find_architecture_parameter(fitted, u.name, *architecture_from_name(key));
+            const ScopedParameter* known = find_architecture_parameter(fitted, u.name, architecture);
             if (known != nullptr && known->key != key && known->parameter.value != u.value)
-                write(u, block, key, "expected: its rows hold no more of it");
+                write(u, ParameterScope::architecture, key, "expected: its rows hold no more of it");
         }
     }
     add_fitted_devices(fitted);
-
-    std::map<std::string, std::vector<double>> errors;
-    for (const ModelRow& row : rows) {
-        const DeviceProfile profile = compose(fitted, *row.device);
-        const double predicted = device_seconds(row, KernelModels(*row.device, kernel_parameters(profile)));
-        errors[row.group].push_back(std::log(predicted / row.latency_s));
-    }
-    report.folds.push_back(fold_of("in-fit", std::move(errors)));
-    return report;
+    return std::move(report);
 }
 
 std::vector<bool> compute_bound_points(std::span<const double> batches, std::span<const double> latency_s) {

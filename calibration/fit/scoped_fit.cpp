@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -15,8 +16,17 @@ namespace {
 using kernels::SustainedParameters;
 using Places = std::vector<std::size_t>;  // of rows
 
+const DeviceSpec& device_of(const ScopedRow& row) {
+    static const DeviceSpec none;
+    return row.device ? *row.device : none;
+}
+
 std::string host_of(const ScopedRow& row) {
-    return row.host.empty() ? row.device->slug : row.host;
+    return row.host.empty() ? device_of(row).slug : row.host;
+}
+
+std::string key_of(const ScopedRow& row) {
+    return row.key.empty() ? device_of(row).slug : row.key;
 }
 
 std::vector<double> values(const LogFit::Block& block) {
@@ -29,7 +39,7 @@ std::vector<double> values(const LogFit::Block& block) {
 Places selection(const ScopedFit& fit, const Places& rows) {
     std::map<std::pair<std::string, std::string>, Places> strata;
     for (const std::size_t i : rows) {
-        if (fit.rows[i].fitted) strata[{fit.rows[i].device->slug, fit.rows[i].stratum}].push_back(i);
+        if (fit.rows[i].fitted) strata[{device_of(fit.rows[i]).slug, fit.rows[i].stratum}].push_back(i);
     }
     Places selected;
     for (const auto& [_, stratum] : strata) {
@@ -72,8 +82,11 @@ void hold(LogFit::Block& block, std::span<const ScopedParameter> held, const std
 ScopedUnknowns declared_unknowns(const ScopedFit& fit, const Places& rows) {
     ScopedUnknowns unknowns{.shared = fit.shared};
     for (const std::size_t i : rows) {
-        const DeviceSpec& device = *fit.rows[i].device;
-        unknowns.architectures.try_emplace(device.architecture, fit.architecture);
+        const DeviceSpec& device = device_of(fit.rows[i]);
+        if (!unknowns.architectures.contains(device.architecture)) {
+            unknowns.architectures[device.architecture] =
+                fit.architecture_of ? fit.architecture_of(device) : fit.architecture;
+        }
         if (!unknowns.devices.contains(device.slug)) {
             unknowns.devices[device.slug] = fit.device ? fit.device(device) : LogFit::Block{};
             hold(unknowns.devices[device.slug], fit.held, device.slug);
@@ -84,9 +97,9 @@ ScopedUnknowns declared_unknowns(const ScopedFit& fit, const Places& rows) {
 }
 
 /// Fits what is not fixed in `unknowns` to a selection of the rows.
-bool fit_once(const ScopedFit& fit, const Places& rows, int round, ScopedUnknowns& unknowns) {
+bool fit_once(const ScopedFit& fit, const Places& rows, bool start_once, ScopedUnknowns& unknowns) {
     FitOptions options = fit.options;
-    if (round > 0) options.starts = 1;
+    if (start_once) options.starts = 1;
     LogFit problem(options);
     const std::size_t shared = problem.add_block(unknowns.shared);
     const auto add_all = [&](const auto& blocks) {
@@ -102,9 +115,9 @@ bool fit_once(const ScopedFit& fit, const Places& rows, int round, ScopedUnknown
         const auto model = [&fit, i](double const* const* blocks) {
             return fit.latency_s(i, {blocks[0], blocks[1], fit.device ? blocks[2] : nullptr, blocks[3]}, false);
         };
-        problem.add_row(
-            model, row.latency_s,
-            {shared, architectures.at(row.device->architecture), devices.at(row.device->slug), hosts.at(host_of(row))});
+        problem.add_row(model, row.latency_s,
+                        {shared, architectures.at(device_of(row).architecture), devices.at(device_of(row).slug),
+                         hosts.at(host_of(row))});
     }
     const bool converged = problem.solve().converged;
     unknowns.shared = problem.block(shared);
@@ -115,12 +128,12 @@ bool fit_once(const ScopedFit& fit, const Places& rows, int round, ScopedUnknown
 }
 
 /// Fits in rounds, each with priors centred on what the last one found.
-bool fit_rows(const ScopedFit& fit, const Places& rows, ScopedUnknowns& unknowns) {
+bool fit_rows(const ScopedFit& fit, const Places& rows, ScopedUnknowns& unknowns, bool start_once = false) {
     ScopedUnknowns centres = unknowns;
     bool converged = false;
     for (int round = 0; round < fit.rounds; ++round) {
         unknowns = centres;
-        converged = fit_once(fit, rows, round, unknowns);
+        converged = fit_once(fit, rows, start_once || round > 0, unknowns);
         if (fit.centre != Centre::none) {
             const LogFit::Block centre = centre_of(fit.centre, unknowns.architectures);
             for (auto& [_, block] : centres.architectures) {
@@ -141,23 +154,23 @@ struct Errors {
 
     void add(const ScopedFit& fit, const Places& rows, const ScopedUnknowns& unknowns) {
         const std::vector<double> shared = values(unknowns.shared);
-        std::string slug, machine;
+        std::optional<std::string> slug, machine;
         std::vector<double> architecture, device, host;
         for (const std::size_t i : rows) {
             const ScopedRow& row = fit.rows[i];
-            if (row.device->slug != slug) {
-                slug = row.device->slug;
-                architecture = values(unknowns.architectures.at(row.device->architecture));
-                device = values(unknowns.devices.at(slug));
+            if (device_of(row).slug != slug) {
+                slug = device_of(row).slug;
+                architecture = values(unknowns.architectures.at(device_of(row).architecture));
+                device = values(unknowns.devices.at(*slug));
             }
             if (host_of(row) != machine) {
                 machine = host_of(row);
-                host = values(unknowns.hosts.at(machine));
+                host = values(unknowns.hosts.at(*machine));
             }
             const ScopedValues of_row{shared.data(), architecture.data(), fit.device ? device.data() : nullptr,
                                       host.data()};
             const double error = std::log(fit.latency_s(i, of_row, true) / row.latency_s);
-            const std::string group = row.group.empty() ? slug : row.group;
+            const std::string group = row.group.empty() ? *slug : row.group;
             all[row.fold_class][group].push_back(error);
             if (row.usual) usual[row.fold_class][group].push_back(error);
         }
@@ -204,37 +217,38 @@ LogFit::Block expected_device(const ScopedFit& fit, const DeviceSpec& wanted, co
     return block;
 }
 
-/// Leaves out one device at a time.
+/// Leaves out one device at a time, or the rows of one key.
 void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitReport& report) {
-    std::map<std::string, Places> by_device;
+    std::map<std::string, Places> by_key;
     std::map<std::string, const DeviceSpec*> datasheets;
     for (std::size_t i = 0; i < fit.rows.size(); ++i) {
-        by_device[fit.rows[i].device->slug].push_back(i);
-        datasheets[fit.rows[i].device->slug] = fit.rows[i].device;
+        by_key[key_of(fit.rows[i])].push_back(i);
+        datasheets[device_of(fit.rows[i]).slug] = &device_of(fit.rows[i]);
     }
-    if (by_device.size() < 2) return;
+    if (by_key.size() < 2) return;
     std::vector<Errors> errors(fit.left_out_folds.size());
-    for (const auto& [slug, own] : by_device) {
-        const DeviceSpec& device = *datasheets.at(slug);
+    for (const auto& [key, own] : by_key) {
+        const DeviceSpec& device = device_of(fit.rows[own.front()]);
+        const std::string& slug = device.slug;
         Places others;
         for (std::size_t i = 0; i < fit.rows.size(); ++i) {
-            if (fit.rows[i].device->slug != slug) others.push_back(i);
+            if (key_of(fit.rows[i]) != key) others.push_back(i);
         }
         if (fit.forget) fit.forget(device);
         ScopedUnknowns blind = declared_unknowns(fit, others);
-        (void)fit_rows(fit, others, blind);
+        (void)fit_rows(fit, others, blind, fit.folds_start_once);
         const LogFit::Block host = expected_host(fit, blind.hosts);
         if (!blind.architectures.contains(device.architecture)) {
             blind.architectures[device.architecture] = fit.expects_kin ? block_of_kin(fit, device.architecture, blind)
                                                                        : centre_of(fit.centre, blind.architectures);
         }
-        blind.devices[slug] = expected_device(fit, device, blind, datasheets);
+        if (!blind.devices.contains(slug)) blind.devices[slug] = expected_device(fit, device, blind, datasheets);
         for (std::size_t f = 0; f < fit.left_out_folds.size(); ++f) {
             const LeftOutFold& fold = fit.left_out_folds[f];
             ScopedUnknowns unknowns = blind;
             for (const std::size_t i : own) {
                 const std::string machine = host_of(fit.rows[i]);
-                unknowns.hosts[machine] = fold.host_known ? known.hosts.at(machine) : host;
+                unknowns.hosts.try_emplace(machine, fold.host_known ? known.hosts.at(machine) : host);
             }
             if (fold.device == LeftOutFold::Device::fitted) unknowns.devices[slug] = known.devices.at(slug);
             if (fold.device == LeftOutFold::Device::refitted) {
@@ -242,7 +256,7 @@ void add_left_out_folds(const ScopedFit& fit, const ScopedUnknowns& known, FitRe
                 for (auto& [_, block] : unknowns.architectures) fix(block);
                 for (auto& [_, block] : unknowns.hosts) fix(block);
                 if (fit.prepare_refit) fit.prepare_refit(device, unknowns);
-                (void)fit_once(fit, own, 1, unknowns);
+                (void)fit_once(fit, own, true, unknowns);
             }
             errors[f].add(fit, own, unknowns);
         }
@@ -364,12 +378,19 @@ void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitRep
     }
 }
 
+ErrorSummary left_out_errors(const FitReport& report) {
+    return report.folds.size() < 2 ? ErrorSummary{} : report.folds.back().all;
+}
+
 Fold fold_of(std::string name, std::map<std::string, std::vector<double>> errors) {
     Fold fold{.name = std::move(name)};
+    std::vector<double> all;
     for (auto& [group, of_group] : errors) {
+        all.insert(all.end(), of_group.begin(), of_group.end());
         fold.groups.push_back(summarize(group, std::move(of_group)));
         fold.mean += fold.groups.back().mean / static_cast<double>(errors.size());
     }
+    fold.all = summarize("all", std::move(all));
     return fold;
 }
 

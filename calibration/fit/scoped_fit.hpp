@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct Fold {
     std::string name{};                  ///< "in the fit", "left-out", "left-out, clock and bandwidth measured"
     std::string row_class{};             ///< of the rows: ScopedRow::fold_class, else the fit's kernel_class
     std::vector<ErrorSummary> groups{};  ///< per device
+    ErrorSummary all{};                  ///< over all rows, as the group "all"
     double mean = 0;                     ///< MAPE over the devices: the mean of the groups' means
 };
 
@@ -93,7 +95,7 @@ Parameters take(ScopedValues& next) {
 
 /// One measured row as the engine sees it; the model knows it by its place.
 struct ScopedRow {
-    const DeviceSpec* device = nullptr;
+    const DeviceSpec* device = nullptr;  ///< nullptr where the host alone decides
     double latency_s = 0;
     std::string host{};        ///< machine that dispatched it; empty: the device's own
     std::string stratum{};     ///< rows of a device are selected evenly from each
@@ -102,6 +104,7 @@ struct ScopedRow {
     bool fitted = true;        ///< else scored only: measured under other conditions
     bool usual = true;         ///< part of the folds without rows under other conditions
     bool held_out = false;     ///< part of the fold that leaves rows of every device out
+    std::string key{};         ///< rows of one key are left out together; empty: those of the device
 };
 
 enum class Centre {
@@ -127,7 +130,8 @@ struct ScopedFit {
     std::string kernel_class{};
     std::string rows_name{};  ///< of the source of each parameter: "conv rows"
     FitOptions options{};
-    std::size_t rows_per_stratum = 450;
+    std::size_t rows_per_stratum = std::numeric_limits<std::size_t>::max();
+    bool folds_start_once = false;  ///< fits without rows that are left out begin at the priors' centres only
     int rounds = 1;  ///< fits; from the second on, priors of the generations are centred on what was found
     Centre centre = Centre::none;
     bool centre_shared = false;  ///< priors of the shared unknowns are centred on what the first round found
@@ -136,7 +140,8 @@ struct ScopedFit {
 
     std::vector<ScopedRow> rows{};
     LogFit::Block shared{}, architecture{}, host{};
-    std::function<LogFit::Block(const DeviceSpec&)> device{};  ///< empty: no unknowns of a device
+    std::function<LogFit::Block(const DeviceSpec&)> device{};           ///< empty: no unknowns of a device
+    std::function<LogFit::Block(const DeviceSpec&)> architecture_of{};  ///< of a device's; empty: `architecture`
     /// Latency of the row at that place; `scored`: with the kernel that the model chooses rather than the one that ran.
     std::function<double(std::size_t row, ScopedValues values, bool scored)> latency_s{};
 
@@ -176,6 +181,9 @@ void add_parameters(const LogFit::Block& block, ParameterScope scope, const std:
 void add_parameters(const ScopedFit& fit, const ScopedUnknowns& unknowns, FitReport& report,
                     bool unseen_of_devices_too = false);
 [[nodiscard]] std::string source_of(const ScopedFit& fit);
+
+/// Errors of all rows that were left out, over them; none where nothing could be left out.
+[[nodiscard]] ErrorSummary left_out_errors(const FitReport& report);
 
 /// Summarises log(predicted / measured) by group as a fold.
 [[nodiscard]] Fold fold_of(std::string name, std::map<std::string, std::vector<double>> errors);

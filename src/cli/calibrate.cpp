@@ -93,8 +93,10 @@ Proof prove(const DeviceProfile& device, const FrameworkProfile& framework, cons
     return proof;
 }
 
-std::string fit_table(std::span<const fit::ErrorSummary> errors) {
+std::string fit_table(const fit::FitReport& fitted) {
     using report::Align;
+    std::vector<fit::ErrorSummary> errors = fitted.folds.front().groups;
+    errors.push_back(fitted.folds.front().all);
     report::Table table({{"operators", Align::left}, {"rows"}, {"MAPE"}, {"median"}, {"P90"}, {"bias"}});
     for (const fit::ErrorSummary& e : errors) {
         table.add({{e.group, report::Tone::strong},
@@ -142,7 +144,7 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
                     "ftax predict MODEL --device {} --profile {} --framework {} --framework-profile {} --batch 1\n",
                     session.spec().name, arguments.bench.framework, arguments.bench.threads,
                     arguments.bench.threads == 1 ? "" : "s", load_text(load_before, bench::load_average()),
-                    fit_table(fit.errors), fit.summary.converged ? "" : "the fit did not converge\n", proof.table,
+                    fit_table(fit.report), fit.report.converged ? "" : "the fit did not converge\n", proof.table,
                     100 * proof.mape, session.path("device.json"), session.path("profile.json"),
                     arguments.bench.framework, session.path("framework.json")));
     return verdict(arguments, proof);
@@ -171,14 +173,14 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     const std::string models = session.path("models.csv");
     const Proof uncalibrated = prove(compose(embedded_device_profile(), session.spec()), before, options, models);
     const Proof proof = prove(compose(gpu.profile, session.spec()), host.profile, options, models);
-    const bool converged = gpu.summary.converged && host.summary.converged;
+    const bool converged = gpu.report.converged && host.report.converged;
     write_standard_output(
         fmt::format("{} under {}, {}\n\nDevice time; {:.1f} % on operators left out\n{}\nHost time; {:.1f} % on "
                     "operators left out\n{}{}\n{}\n"
                     "MAPE over networks that were not fitted: {:.1f} %, before calibration {:.1f} %\n\n"
                     "ftax predict MODEL --device {} --profile {} --framework {} --framework-profile {} --batch 1\n",
-                    session.spec().name, framework, arguments.bench.precision, 100 * gpu.left_out.mean,
-                    fit_table(gpu.errors), 100 * host.left_out.mean, fit_table(host.errors),
+                    session.spec().name, framework, arguments.bench.precision, 100 * left_out_errors(gpu.report).mean,
+                    fit_table(gpu.report), 100 * left_out_errors(host.report).mean, fit_table(host.report),
                     converged ? "" : "a fit did not converge\n", proof.table, 100 * proof.mape, 100 * uncalibrated.mape,
                     session.spec().slug, session.path("profile.json"), framework, session.path("framework.json")));
     return verdict(arguments, proof);

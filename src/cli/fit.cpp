@@ -78,14 +78,6 @@ void print_report(const fit::FitReport& report) {
     }
 }
 
-void print_errors(std::string_view what, std::span<const fit::ErrorSummary> errors, const fit::ErrorSummary& left_out,
-                  bool converged) {
-    fit::FitReport report{.kernel_class = std::string(what), .converged = converged};
-    report.folds.push_back({"in the fit", "", {errors.begin(), errors.end()}, errors.back().mean});
-    report.folds.push_back({"left out", "", {left_out}, left_out.mean});
-    print_report(report);
-}
-
 /// Refuses options that these rows give no meaning to.
 void refuse_unread(const FitArguments& arguments, unsigned rows) {
     const std::string_view of = rows == machine     ? "rows that were measured for a calibration"
@@ -121,14 +113,14 @@ int fit_machine(std::vector<CsvTable> tables, const FitArguments& arguments) {
                                             : parse_device_profile(read_file(arguments.start), arguments.start);
         fit::GpuFit fitted = fit::fit_gpu(rows.device_rows, rows.device, start);
         fitted.profile.version = arguments.version;
-        print_errors("device", fitted.errors, fitted.left_out, fitted.summary.converged);
+        print_report(fitted.report);
         write_file(arguments.output, to_text(fitted.profile));
     }
     if (arguments.host_output.empty()) return 0;
     const fit::HostFit fitted =
         fit::fit_machine_host(rows.host_rows[frameworks.front()], framework_profile(frameworks.front()),
                               rows.device.slug + " machine", rows.runtime);
-    print_errors("host", fitted.errors, fitted.left_out, fitted.summary.converged);
+    print_report(fitted.report);
     write_file(arguments.host_output, to_text(fitted.profile));
     return 0;
 }

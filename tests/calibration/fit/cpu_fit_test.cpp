@@ -37,8 +37,8 @@ std::vector<fit::CpuRow> rows_of(const kernels::CpuModel& truth, double dispatch
 TEST_CASE("a CPU's parameters are recovered from its own operators") {
     const auto truth = test::reference_cpu();
     const fit::CpuFit fit = fit::fit_cpu(rows_of(truth, 4e-6), truth.device, "libtorch", {});
-    CHECK(fit.errors.back().group == "all");
-    CHECK(fit.errors.back().mean < 0.05);
+    CHECK(fit.report.folds.front().all.group == "all");
+    CHECK(fit.report.folds.front().all.mean < 0.05);
     const auto fitted = std::get<kernels::CpuModel>(device_model(fit.device)).parameters;
     CHECK(fitted.gemm_flops_per_s == approx(truth.parameters.gemm_flops_per_s).epsilon(0.05));
     CHECK(fitted.conv_flops_per_s == approx(truth.parameters.conv_flops_per_s).epsilon(0.1));

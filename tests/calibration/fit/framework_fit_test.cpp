@@ -47,7 +47,7 @@ TEST_CASE("a fit recovers shared costs, host scales and the BLAS call of one slo
     const FrameworkFit fitted = fit_framework("pytorch-eager", "1.12", rows);
     CHECK(fitted.converged);
     CHECK(fitted.rows == rows.size());
-    CHECK(fitted.mean_error < 0.03);
+    CHECK(fitted.errors.mean < 0.03);
     const double unit = fitted.hosts.at("a").scale;  // only products of scale and cost are measured
     CHECK(unit * value(fitted.reference, "host.conv") == approx(conv_s).epsilon(0.08));
     CHECK(unit * value(fitted.reference, "host.elementwise") == approx(light_s).epsilon(0.15));
