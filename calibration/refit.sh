@@ -48,7 +48,7 @@ fit_devices() {
 for part in "$@"; do
     case $part in
         devices) fit_devices ;;
-        uncertainty) "$build/ftax_folds" uncertainty "$work/operators.json" "$measurements/framework_tax.csv" \
+        uncertainty) "$build/ftax_folds" uncertainty "$measurements/framework_tax.csv" "$work/operators.json" \
             data/profiles/uncertainty.json ;;
         # Host costs are fitted beside those in data/: the second time starts from the first.
         frameworks)
@@ -58,7 +58,7 @@ for part in "$@"; do
         layers) folds layer_kernels layers "$measurements/tensor_ops.csv" "$measurements/layer_ops.csv" ;;
         serving) folds serving serving "$measurements/llm_static.csv" data ;;
         quantized) folds quantized quantized "$measurements/tensor_ops.csv" ;;
-        device) folds device_bound devices "$work/operators.json" "$measurements/framework_tax.csv" ;;
+        device) folds device_bound devices "$measurements/framework_tax.csv" "$work/operators.json" ;;
         timm)
             rm -rf "$work/timm"  # the folds keep fits that they find there
             fit --start "$work/operators.json" "$measurements/framework_tax.csv" -o "$work/blind.json"

@@ -65,29 +65,13 @@ std::string precision_class(const ModelRow& row) {
     return row.device->peak(MathPath::fp16_tensor) ? "fp16 tensor cores" : "fp16 Pascal";
 }
 
-/// Errors of one fold, gathered row by row: over all rows of a precision, by device and by model.
-class Scores {
-  public:
-    explicit Scores(std::string fold) : fold_(std::move(fold)) {}
-
-    void add(const ModelRow& row, const DeviceProfile& profile) {
-        const KernelModels models(*row.device, kernel_parameters(profile));
-        const double error = std::log(fit::device_seconds(row, models) / row.latency_s);
-        for (const std::string& group : {std::string("all"), row.device->slug, "model " + row.model}) {
-            log_errors_[{precision_class(row), group}].push_back(error);
-        }
-    }
-
-    void append_to(std::vector<Figures>& figures) {
-        for (auto& [key, errors] : log_errors_) {
-            figures.push_back({fold_, key.first, "", fit::summarize(key.second, std::move(errors))});
-        }
-    }
-
-  private:
-    std::string fold_;
-    std::map<std::pair<std::string, std::string>, std::vector<double>> log_errors_;  // by precision and group
-};
+/// Adds the error of a row to those of all rows of a precision, of its device and of its model.
+void add_error(const std::string& fold, const ModelRow& row, const DeviceProfile& profile, LogErrors& errors) {
+    const KernelModels models(*row.device, kernel_parameters(profile));
+    const double error = std::log(fit::device_seconds(row, models) / row.latency_s);
+    for (const std::string& group : {std::string("all"), row.device->slug, "model " + row.model})
+        errors[{.fold = fold, .op_class = precision_class(row), .of = group}].push_back(error);
+}
 
 DeviceProfileFile refit(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::string only = {}) {
     fit::ModelFitOptions options;
@@ -143,16 +127,15 @@ std::string generation_of(const ModelRow& row) {
 }
 
 void leave_models_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::vector<Figures>& figures) {
-    Scores scores("leave one model out");
+    LogErrors errors;
     for_each_fold(rows, start, model_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
-        for (const ModelRow& row : own) scores.add(row, compose(fitted, *row.device));
+        for (const ModelRow& row : own) add_error("leave one model out", row, compose(fitted, *row.device), errors);
     });
-    scores.append_to(figures);
+    append_figures(std::move(errors), figures);
 }
 
 void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& start, std::vector<Figures>& figures) {
-    Scores blind("leave one GPU out, datasheet");
-    Scores anchored("leave one GPU out, its longest resnet50 row known");
+    LogErrors errors;
     for_each_fold(rows, start, device_of, [&](const DeviceProfileFile& fitted, std::span<const ModelRow> own) {
         const std::vector<const ModelRow*> anchors = anchors_of(own);
         std::vector<ModelRow> known;
@@ -162,13 +145,13 @@ void leave_devices_out(std::span<const ModelRow> rows, const DeviceProfileFile& 
         const DeviceProfile datasheet = compose(fitted, device);
         const DeviceProfile with_clock = compose(measured, device);
         for (const ModelRow& row : own) {
-            blind.add(row, datasheet);
+            add_error("leave one GPU out, datasheet", row, datasheet, errors);
             const bool is_anchor = std::find(anchors.begin(), anchors.end(), &row) != anchors.end();
-            if (!known.empty() && !is_anchor) anchored.add(row, with_clock);
+            if (!known.empty() && !is_anchor)
+                add_error("leave one GPU out, its longest resnet50 row known", row, with_clock, errors);
         }
     });
-    blind.append_to(figures);
-    anchored.append_to(figures);
+    append_figures(std::move(errors), figures);
 }
 
 /// What is off about one row, and which classes of kernels its device time consists of.
@@ -226,15 +209,15 @@ std::array<double, factor_count> class_spreads(std::span<const Residual> rows) {
 }
 
 std::vector<Figures> validate_devices(std::span<const ModelRow> rows) {
-    Scores scores("built-in profile, in the fit");
+    LogErrors errors;
     std::map<std::string, DeviceProfile> profiles;
     for (const ModelRow& row : rows) {
         auto known = profiles.find(row.device->slug);
         if (known == profiles.end()) known = profiles.emplace(row.device->slug, device_profile(row.device->slug)).first;
-        scores.add(row, known->second);
+        add_error("built-in profile, in the fit", row, known->second, errors);
     }
     std::vector<Figures> figures;
-    scores.append_to(figures);
+    append_figures(std::move(errors), figures);
     return figures;
 }
 

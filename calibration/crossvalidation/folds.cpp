@@ -293,8 +293,8 @@ std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
     return profiles;
 }
 
-std::string figures_csv(std::span<const Figures> figures) {
-    std::string text = "fold,class,region,gpu,rows,mape,median,p90,bias\n";
+std::string figures_csv(std::span<const Figures> figures, bool has_header) {
+    std::string text = has_header ? "fold,class,region,gpu,rows,mape,median,p90,bias\n" : "";
     for (const Figures& f : figures) {
         const fit::ErrorSummary& e = f.of_gpu;
         append_csv_row(text, std::vector<std::string>{f.fold, f.op_class, f.region, e.group, std::to_string(e.rows),

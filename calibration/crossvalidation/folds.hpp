@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -32,8 +34,18 @@ struct Figures {
     fit::ErrorSummary of_gpu;  ///< of a GPU, or of another group of rows
 };
 
-/// fold,class,region,gpu,rows,mape,median,p90,bias; errors as fractions.
-[[nodiscard]] std::string figures_csv(std::span<const Figures> figures);
+/// Log errors of rows that are summed up together, in the order of the ledger.
+struct Group {
+    std::string fold, op_class, dimension{};
+    std::int64_t high = 0;  ///< end of the range that the dimension lies in
+    std::string of{};       ///< a GPU, or another group of rows
+    auto operator<=>(const Group&) const = default;
+};
+using LogErrors = std::map<Group, std::vector<double>>;
+void append_figures(LogErrors errors, std::vector<Figures>& figures);
+
+/// fold,class,region,gpu,rows,mape,median,p90,bias, below a header where wanted; errors as fractions.
+[[nodiscard]] std::string figures_csv(std::span<const Figures> figures, bool has_header = true);
 
 /// Predicts every row as `ftax validate` does, with the built-in device and host profiles: all rows, those under usual
 /// conditions, these by region of shapes, and each kind of the others.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <compare>
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -39,19 +38,18 @@ std::string region_name(std::string_view dimension, std::int64_t high) {
     return high == 8 ? fmt::format("{} <= 8", dimension) : fmt::format("{} < {} <= {}", high / 8, dimension, high);
 }
 
-/// Rows that are summed up together, in the order of the ledger.
-struct Group {
-    std::string fold, op_class, dimension;
-    std::int64_t high = 0;  ///< of the region
-    std::string gpu;
-    auto operator<=>(const Group&) const = default;
-};
-
 }  // namespace
+
+void append_figures(LogErrors all, std::vector<Figures>& figures) {
+    for (auto& [group, errors] : all) {
+        figures.push_back({group.fold, group.op_class, region_name(group.dimension, group.high),
+                           fit::summarize(group.of, std::move(errors))});
+    }
+}
 
 std::vector<Figures> validate(std::span<const fit::OperatorRow> rows) {
     std::map<std::string, OperatorModel> models;  // by device
-    std::map<Group, std::vector<double>> log_errors;
+    LogErrors log_errors;
     for (const fit::OperatorRow& row : rows) {
         const std::string& slug = row.device->slug;
         auto model = models.find(slug);
@@ -75,10 +73,7 @@ std::vector<Figures> validate(std::span<const fit::OperatorRow> rows) {
         }
     }
     std::vector<Figures> figures;
-    for (auto& [group, errors] : log_errors) {
-        figures.push_back({group.fold, group.op_class, region_name(group.dimension, group.high),
-                           fit::summarize(group.gpu, std::move(errors))});
-    }
+    append_figures(std::move(log_errors), figures);
     return figures;
 }
 

@@ -7,7 +7,6 @@
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/kernels/cpu.hpp"
-#include "predictors/lowering/kernel_shapes.hpp"
 
 namespace ftax::fit {
 namespace {
@@ -36,15 +35,13 @@ CpuRow cpu_row(const Graph& graph, const DeviceSpec& device, std::string_view fr
     const BoundShapes bound = bind(graph, {});
     ++row.dispatched[static_cast<std::size_t>(HostKind::forward)];
     for (const Launch& launch : schedule.launches) {
-        bool launched = launch.kernel_count == 0;
-        for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
-            const Kernel& kernel = schedule.kernels[launch.first_kernel + i];
-            if (!is_launched(graph, kernel, bound)) continue;
-            launched = true;
-            row.kernels.push_back(kernel_shape(graph, schedule, kernel, bound, false));
-        }
+        const auto kernels = std::span(schedule.kernels).subspan(launch.first_kernel, launch.kernel_count);
+        const bool launched = kernels.empty() || std::ranges::any_of(kernels, [&](const Kernel& kernel) {
+                                  return is_launched(graph, kernel, bound);
+                              });
         if (launched) ++row.dispatched[static_cast<std::size_t>(launch.host_kind)];
     }
+    row.kernels = list_kernels(graph, schedule, bound);
     return row;
 }
 
@@ -80,9 +77,8 @@ CpuFit fit_cpu(std::span<const CpuRow> rows, const DeviceSpec& device, std::stri
         visit_parameters(model.parameters, device,
                          [&](std::string_view, double& value, const ParameterSpec&) { value = *next++; });
         double total = 0;
-        for (const KernelShape& shape : rows[i].kernels) {
-            total += std::visit([&](const auto& s) { return model.seconds(s); }, shape);
-        }
+        for (const CountedKernel& kernel : rows[i].kernels)
+            total += kernel.count * std::visit([&](const auto& s) { return model.seconds(s); }, kernel.shape);
         for (std::size_t kind = 0; kind < kinds.size(); ++kind)
             total += rows[i].dispatched[static_cast<std::size_t>(kinds[kind])] * values.host[kind];
         return total;

@@ -10,14 +10,14 @@
 #include "ftax/device.hpp"
 #include "ftax/framework.hpp"
 #include "ftax/graph.hpp"
-#include "predictors/kernels/shapes.hpp"
+#include "predictors/lowering/kernel_list.hpp"
 
 namespace ftax::fit {
 
 /// One measured operator: what its call dispatches, and the kernels that run one after another in it.
 struct CpuRow {
     std::string group;  ///< for the report: "conv"
-    std::vector<KernelShape> kernels;
+    std::vector<CountedKernel> kernels;
     std::array<int, host_kind_count> dispatched{};  ///< launches by kind, once per call the forward pass included
     double latency_s = 0;
 };

@@ -1,6 +1,7 @@
 #include "calibration/fit/log_fit.hpp"
 
 #include <ceres/ceres.h>
+#include <ceres/normal_prior.h>
 
 #include <algorithm>
 #include <memory>
@@ -8,29 +9,6 @@
 
 namespace ftax::fit {
 namespace {
-
-/// (x − centre) / stddev for one entry of a block.
-class LogPrior final : public ceres::CostFunction {
-  public:
-    LogPrior(std::size_t size, std::size_t index, double centre, double stddev)
-        : index_(index), centre_(centre), stddev_(stddev) {
-        set_num_residuals(1);
-        mutable_parameter_block_sizes()->push_back(static_cast<int>(size));
-    }
-
-    bool Evaluate(double const* const* log_values, double* residual, double** derivatives) const override {
-        residual[0] = (log_values[0][index_] - centre_) / stddev_;
-        if (derivatives && derivatives[0]) {
-            std::fill_n(derivatives[0], parameter_block_sizes()[0], 0.0);
-            derivatives[0][index_] = 1 / stddev_;
-        }
-        return true;
-    }
-
-  private:
-    std::size_t index_;
-    double centre_, stddev_;
-};
 
 std::vector<std::vector<double>> log_values(const std::vector<LogFit::Block>& blocks) {
     std::vector<std::vector<double>> logs;
@@ -155,17 +133,21 @@ FitSummary LogFit::solve() {
     std::vector<std::vector<int>> fixed(blocks_.size());
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
         if (!used[b]) continue;
-        for (std::size_t i = 0; i < blocks_[b].size(); ++i) {
-            const Unknown& u = blocks_[b][i];
-            const int index = static_cast<int>(i);
+        const auto size = static_cast<Eigen::Index>(blocks_[b].size());
+        Eigen::VectorXd weights = Eigen::VectorXd::Zero(size);  // of the priors; 0 for none
+        for (int i = 0; i < size; ++i) {
+            const Unknown& u = blocks_[b][static_cast<std::size_t>(i)];
             if (u.fixed) {
-                fixed[b].push_back(index);
+                fixed[b].push_back(i);
                 continue;
             }
-            problem.SetParameterLowerBound(current[b].data(), index, std::log(u.lower));
-            problem.SetParameterUpperBound(current[b].data(), index, std::log(u.upper));
-            if (u.prior_log_stddev <= 0) continue;
-            residuals.push_back(std::make_unique<LogPrior>(blocks_[b].size(), i, centre[b][i], u.prior_log_stddev));
+            problem.SetParameterLowerBound(current[b].data(), i, std::log(u.lower));
+            problem.SetParameterUpperBound(current[b].data(), i, std::log(u.upper));
+            if (u.prior_log_stddev > 0) weights[i] = 1 / u.prior_log_stddev;
+        }
+        if (size > 0) {
+            residuals.push_back(std::make_unique<ceres::NormalPrior>(
+                weights.asDiagonal(), Eigen::Map<const Eigen::VectorXd>(centre[b].data(), size)));
             problem.AddResidualBlock(residuals.back().get(), nullptr, current[b].data());
         }
         hold(problem, current[b], fixed[b]);

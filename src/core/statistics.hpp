@@ -31,19 +31,4 @@ namespace ftax {
     return *at;
 }
 
-/// Pairs of values that two lists order alike, less those that they order unlike, as a share of both: Kendall's tau.
-/// `compared(i, j)` says which pairs count; pairs that are equal in a list do not. 0 where none counts.
-template <class Compared>
-[[nodiscard]] double kendall_tau(std::span<const double> a, std::span<const double> b, const Compared& compared) {
-    double alike = 0, unlike = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        for (std::size_t j = i + 1; j < a.size(); ++j) {
-            const double sign = (a[i] - a[j]) * (b[i] - b[j]);
-            if (sign == 0 || !compared(i, j)) continue;
-            (sign > 0 ? alike : unlike) += 1;
-        }
-    }
-    return alike + unlike > 0 ? (alike - unlike) / (alike + unlike) : 0;
-}
-
 }  // namespace ftax

@@ -22,9 +22,8 @@ std::vector<fit::CpuRow> rows_of(const kernels::CpuModel& truth, double dispatch
     for (const bench::OperatorCase& c : bench::cpu_operators(true)) {
         fit::CpuRow row = fit::cpu_row(bench::operator_graph(c), truth.device, "libtorch");
         row.group = c.op;
-        for (const KernelShape& shape : row.kernels) {
-            row.latency_s += std::visit([&](const auto& s) { return truth.seconds(s); }, shape);
-        }
+        for (const CountedKernel& kernel : row.kernels)
+            row.latency_s += kernel.count * std::visit([&](const auto& s) { return truth.seconds(s); }, kernel.shape);
         for (const int count : row.dispatched) row.latency_s += count * dispatch_s;
         row.latency_s *= std::exp(noise(random));
         rows.push_back(std::move(row));
