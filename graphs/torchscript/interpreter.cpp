@@ -22,8 +22,8 @@ namespace {
 constexpr int max_depth = 256;  ///< calls and blocks within each other
 /// Nodes on the host: per operator dispatched (scripted modules take about 20), and what max_nodes allows on top of
 /// them.
-constexpr std::uint64_t steps_per_operator = 64, free_steps_per_node = 2;
-constexpr std::size_t items_per_step = 16;  ///< of lists that a node copies or searches
+constexpr std::uint64_t steps_per_operator = 64, free_steps_per_node = 1;
+constexpr std::size_t items_per_step = 4;  ///< of lists that a node copies or searches
 constexpr std::size_t max_rank = 32;
 
 /// The program reached a statement that raises an exception.

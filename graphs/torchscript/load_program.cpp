@@ -6,6 +6,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "graphs/torchscript/libtorch_module.hpp"
 
@@ -22,13 +31,60 @@ void* open_module() {
     throw Error(ErrorCode::model, fmt::format("LibTorch does not load: {}", dlerror()));
 }
 
+using Load = decltype(&ftax_load_torchscript);
+
+/// Address space mapped by this process.
+std::uint64_t mapped_bytes() {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Loads the program in a child process first: LibTorch crashes on deeply nested programs, and a pickle may state any
+/// length. Refusals are left to the load that follows in this process.
+void load_in_child(Load load, const std::string& path) {
+    constexpr std::uint64_t free_bytes = 512 << 20, free_seconds = 8, bytes_per_second = 4 << 20;
+    const std::uint64_t file_bytes = std::filesystem::file_size(path);
+    const std::uint64_t seconds = free_seconds + file_bytes / bytes_per_second;
+    const std::uint64_t bytes = mapped_bytes() + free_bytes + 4 * file_bytes;
+    const ::pid_t child = ::fork();
+    if (child < 0) throw Error(ErrorCode::limit, fmt::format("no process for LibTorch: {}", std::strerror(errno)));
+    if (child == 0) {
+        const ::rlimit memory{bytes, bytes}, no_core{0, 0};
+        ::setrlimit(RLIMIT_AS, &memory);
+        ::setrlimit(RLIMIT_CORE, &no_core);
+        std::signal(SIGALRM, SIG_DFL);
+        ::alarm(static_cast<unsigned>(seconds));
+        ErrorCode code{};
+        try {
+            Program unused;
+            load(path, unused);
+        } catch (const Error& error) {
+            code = error.code();
+        }
+        ::_exit(code == ErrorCode::limit ? static_cast<int>(code) : 0);
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status == 0) return;
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const bool limited =
+        signal == SIGALRM || (signal == 0 && WEXITSTATUS(status) == static_cast<int>(ErrorCode::limit));
+    throw Error(limited ? ErrorCode::limit : ErrorCode::model,
+                limited ? fmt::format("LibTorch needs more than {} s or {} MB for the program", seconds,
+                                      (bytes - mapped_bytes()) >> 20)
+                        : fmt::format("LibTorch crashes on the program ({})", ::strsignal(signal)));
+}
+
 }  // namespace
 
 Program load_program(const std::string& path) {
     static void* const module = open_module();
-    const auto load = reinterpret_cast<decltype(&ftax_load_torchscript)>(dlsym(module, "ftax_load_torchscript"));
+    const auto load = reinterpret_cast<Load>(dlsym(module, "ftax_load_torchscript"));
     if (!load)
         throw Error(ErrorCode::model, fmt::format("the module of LibTorch is of another version: {}", dlerror()));
+    load_in_child(load, path);
     Program program;
     load(path, program);
     return program;

@@ -347,6 +347,8 @@ void ftax_load_torchscript(const std::string& path, ftax::script::Program& progr
         program = Translator().translate(load_anywhere(path));
     } catch (const ftax::Error&) {
         throw;
+    } catch (const std::bad_alloc&) {
+        throw ftax::Error(ftax::ErrorCode::limit, "LibTorch runs out of memory");
     } catch (const c10::Error& error) {
         refuse(error.what_without_backtrace());
     } catch (const std::exception& error) {
