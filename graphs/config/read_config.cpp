@@ -327,24 +327,20 @@ const Family* find_family(std::string_view model_type) {
     return found == all.end() ? nullptr : &*found;
 }
 
-std::int64_t read_count(const JsonField& document, std::string_view field, std::optional<std::int64_t> fallback) {
+std::int64_t read_count(const JsonField& document, std::string_view field, std::optional<std::int64_t> fallback,
+                        std::int64_t most) {
     const auto found = document.find(field);
     if (!found && fallback) return *fallback;
     const JsonField value = document[field];
     // 0 says "none" wherever a size may be left out.
     if (fallback && value.not_negative() == 0) return 0;
-    // Products of any two sizes stay far from the end of 64 bits; those of more are checked where they are made.
-    constexpr int most = 1 << 26;
     const int count = value.positive_count();
-    if (count > most) value.fail(fmt::format("{} is more than {}", count, most));
+    if (count > most) value.fail(fmt::format("{} is more than {}", count, most), ErrorCode::limit);
     return count;
 }
 
 std::int64_t read_layers(const JsonField& document, std::string_view field) {
-    constexpr std::int64_t most = 10'000;
-    const std::int64_t layers = read_count(document, field);
-    if (layers > most) throw Error(ErrorCode::limit, fmt::format("{}: {} layers, more than {}", field, layers, most));
-    return layers;
+    return read_count(document, field, {}, 10'000);
 }
 
 DType read_dtype(const JsonField& document) {

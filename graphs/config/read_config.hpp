@@ -16,10 +16,11 @@ namespace ftax::config {
 /// together. Throws Error{model} naming file and field.
 [[nodiscard]] TransformerConfig read_transformer(const JsonField& document, const Family& family);
 
-/// A whole number of a field, or `fallback` where the file leaves it out. Throws Error{model} as above; without a
-/// fallback also when the field is missing.
+/// A whole number of a field, or `fallback` where the file leaves it out. Throws Error{model} as above, Error{limit}
+/// beyond `most`, and without a fallback Error{model} when the field is missing. Products of two sizes of 2^26 stay far
+/// from the end of 64 bits.
 [[nodiscard]] std::int64_t read_count(const JsonField& document, std::string_view field,
-                                      std::optional<std::int64_t> fallback = std::nullopt);
+                                      std::optional<std::int64_t> fallback = std::nullopt, std::int64_t most = 1 << 26);
 
 /// A number of layers. Throws Error{limit} beyond 10,000, more than any model has.
 [[nodiscard]] std::int64_t read_layers(const JsonField& document, std::string_view field);

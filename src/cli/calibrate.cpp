@@ -119,10 +119,6 @@ void write_profiles(const BenchSession& session, const fit::CpuFit& fit) {
     write_file(session.path("framework.json"), to_text(fit.framework));
 }
 
-int verdict(const CalibrateArguments& arguments, const Proof& proof) {
-    return arguments.max_mape_percent > 0 && 100 * proof.mape > arguments.max_mape_percent ? over_max_mape : 0;
-}
-
 /// A machine that others use is measured as it is: the reader should know.
 std::string load_text(double before, double after) {
     return fmt::format("load average {:.1f} before, {:.1f} after{}", before, after,
@@ -147,7 +143,7 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
                     fit_table(fit.report), fit.report.converged ? "" : "the fit did not converge\n", proof.table,
                     100 * proof.mape, session.path("device.json"), session.path("profile.json"),
                     arguments.bench.framework, session.path("framework.json")));
-    return verdict(arguments, proof);
+    return gate(100 * proof.mape, arguments.max_mape_percent);
 }
 
 int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
@@ -183,7 +179,7 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
                     fit_table(gpu.report), 100 * left_out_errors(host.report).mean, fit_table(host.report),
                     converged ? "" : "a fit did not converge\n", proof.table, 100 * proof.mape, 100 * uncalibrated.mape,
                     session.spec().slug, session.path("profile.json"), framework, session.path("framework.json")));
-    return verdict(arguments, proof);
+    return gate(100 * proof.mape, arguments.max_mape_percent);
 }
 
 }  // namespace

@@ -43,13 +43,7 @@ int run_validate(const ValidateArguments& arguments) {
     };
     forms.predictions = [&] { return predictions_csv(validation.table, validation.rows); };
     write_result(arguments.output, forms);
-    if (arguments.max_mape_percent <= 0) return 0;
-    if (report.overall && 100 * report.overall->mean <= arguments.max_mape_percent) return 0;
-    fmt::print(stderr, "ftax: {}, --max-mape is {:g} %\n",
-               report.overall ? fmt::format("the MAPE is {:.1f} %", 100 * report.overall->mean)
-                              : std::string("no row could be predicted"),
-               arguments.max_mape_percent);
-    return over_max_mape;
+    return gate(report.overall ? std::optional(100 * report.overall->mean) : std::nullopt, arguments.max_mape_percent);
 }
 
 /// What only a trace needs to know of its run; --anchor, --models and --profile are those of the verb.

@@ -1,6 +1,9 @@
 #include "src/cli/verbs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 
 #include "ftax/error.hpp"
@@ -91,6 +94,14 @@ const VerbSetup* find_verb(std::string_view name) {
 }
 
 }  // namespace
+
+int gate(std::optional<double> mape_percent, double max_mape_percent) {
+    if (max_mape_percent <= 0 || (mape_percent && *mape_percent <= max_mape_percent)) return 0;
+    fmt::print(stderr, "ftax: {}, --max-mape is {:g} %\n",
+               mape_percent ? fmt::format("the MAPE is {:.1f} %", *mape_percent) : "no row could be predicted",
+               max_mape_percent);
+    return 1;
+}
 
 bool stands_alone(std::string_view word) {
     return find_verb(word) && word != "completion" && word != "manual";

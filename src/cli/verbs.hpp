@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,9 +16,10 @@ namespace ftax::cli {
 /// What the program does once its arguments are parsed; returns the exit code.
 using Action = std::function<int()>;
 
-/// Exit code 1: the answer is no.
-inline constexpr int over_max_mape = 1;
-inline constexpr int interrupted = 1;
+/// Exit code of --max-mape, 1 where the error exceeds it, and says so; nullopt: no row could be predicted. No gate at
+/// 0.
+[[nodiscard]] int gate(std::optional<double> mape_percent, double max_mape_percent);
+inline constexpr int interrupted = 1;  ///< exit code
 
 using Setup = void(Verb app, Action& action);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
@@ -132,10 +133,11 @@ CsvTable::CsvTable(std::string_view text, std::string origin) : origin_(std::mov
         lines_.push_back(first_line);
     }
     if (header_.empty()) throw Error(ErrorCode::profile, fmt::format("{}: no header line", origin_));
-    for (auto name = header_.begin(); name != header_.end(); ++name) {
-        if (!name->empty() && std::find(header_.begin(), name, *name) != name) {
+    std::unordered_set<std::string_view> names;
+    for (const std::string_view name : header_) {
+        if (!name.empty() && !names.insert(name).second) {
             throw Error(ErrorCode::profile,
-                        fmt::format("{}:1: the column {} occurs twice", origin_, escape_terminal(excerpt(*name))));
+                        fmt::format("{}:1: the column {} occurs twice", origin_, escape_terminal(excerpt(name))));
         }
     }
 }

@@ -121,7 +121,7 @@ json parse_json(std::string_view text, const std::string& origin, const JsonRule
 }
 
 std::string to_text(const nlohmann::ordered_json& value) {
-    return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return value.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid)
@@ -130,8 +130,9 @@ JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid)
 JsonField::JsonField(const json& value, std::string origin, ErrorCode invalid, std::string path, std::string key)
     : value_(&value), origin_(std::move(origin)), invalid_(invalid), path_(std::move(path)), key_(std::move(key)) {}
 
-void JsonField::fail(std::string_view what) const {
-    throw Error(invalid_, fmt::format("{}: {}: {}", origin_, path_.empty() ? "the document" : path_, what));
+void JsonField::fail(std::string_view what, std::optional<ErrorCode> code) const {
+    throw Error(code.value_or(invalid_),
+                fmt::format("{}: {}: {}", origin_, path_.empty() ? "the document" : path_, what));
 }
 
 std::optional<JsonField> JsonField::find(std::string_view key) const {

@@ -51,7 +51,7 @@ class JsonField {
     [[nodiscard]] int integer() const;  ///< not negative
     [[nodiscard]] bool flag() const;
 
-    [[noreturn]] void fail(std::string_view what) const;
+    [[noreturn]] void fail(std::string_view what, std::optional<ErrorCode> code = std::nullopt) const;
 
   private:
     JsonField(const nlohmann::json& value, std::string origin, ErrorCode invalid, std::string path, std::string key);

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "src/io/json_document.hpp"
+
 using namespace ftax;
 
 TEST_CASE("ordinary text is printed as it is") {
@@ -28,4 +30,9 @@ TEST_CASE("BAD_INPUTS 6: bytes that are not UTF-8 are shown one by one") {
     CHECK(escape_terminal("\xed\xa0\x80") == "\\xed\\xa0\\x80");           // surrogate
     CHECK(escape_terminal("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
     CHECK(escape_terminal("\xe2\x28\xa1") == "\\xe2(\\xa1");
+}
+
+TEST_CASE("BAD_INPUTS 6: JSON holds control characters and bidirectional marks as escapes") {
+    const std::string text = to_text(nlohmann::ordered_json("a\x1b\x7f\xc2\x9b\xe2\x80\xae\xff"));
+    CHECK(text == "\"a\\u001b\\u007f\\u009b\\u202e\\ufffd\"\n");
 }
