@@ -54,7 +54,7 @@ std::optional<Shape> numbers_of(const Graph& graph, const Tensor& tensor) {
 }  // namespace
 
 TEST_CASE("ONNX's own shape inference agrees on outputs and on the tensors between operators") {
-    std::size_t known_to_both = 0, equal = 0, models = 0;
+    std::size_t known_to_both = 0, models = 0;
     for (const auto& path : model_files()) {
         const std::string bytes = without_answers(path);
         std::map<std::string, Shape> expected;
@@ -72,14 +72,13 @@ TEST_CASE("ONNX's own shape inference agrees on outputs and on the tensors betwe
                 const auto shape = numbers_of(graph, tensor);
                 if (!shape) continue;
                 ++known_to_both;
-                equal += *shape == found->second;
-                if (*shape != found->second) MESSAGE(path.parent_path().filename().string(), ": ", tensor.name);
+                // ONNX 1.12 gives STFT one frame too few.
+                const std::string model = path.parent_path().filename().string();
+                if (!model.starts_with("test_stft")) CHECK_MESSAGE(*shape == found->second, model, ": ", tensor.name);
             }
         } catch (const Error&) {  // counted by the test of recorded outputs
         }
     }
-    MESSAGE(equal, " of ", known_to_both, " shapes equal, in ", models, " models");
     CHECK(models >= 1000);
-    CHECK(known_to_both >= 1000);
-    CHECK(static_cast<double>(equal) >= 0.99 * static_cast<double>(known_to_both));
+    CHECK(known_to_both >= 1700);
 }

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,8 +65,10 @@ TEST_CASE(
     CHECK(imported >= files.size() * 99 / 100);
 }
 
-TEST_CASE("inferred output shapes equal those recorded in libonnx-testdata for at least 95 percent") {
-    std::size_t compared = 0, equal = 0;
+TEST_CASE("inferred output shapes equal those recorded in libonnx-testdata where no value decides them") {
+    // Their sizes depend on the values of a tensor; Scan of operator set 8 is not inlined.
+    constexpr std::array undecided{"test_nonmaxsuppression_", "test_unique_", "test_scan_sum"};
+    std::size_t compared = 0;
     for (const auto& path : model_files()) {
         const auto folder = path.parent_path() / "test_data_set_0";
         std::vector<std::vector<std::int64_t>> expected;
@@ -87,18 +91,19 @@ TEST_CASE("inferred output shapes equal those recorded in libonnx-testdata for a
                     known = value.has_value();
                     shape.push_back(value.value_or(0));
                 }
-                if (known && shape == expected[i]) {
-                    ++equal;
-                } else {
-                    wrong += known ? " differs" : " unknown";
-                }
+                if (!known || shape != expected[i]) wrong += known ? " differs" : " unknown";
             }
         } catch (const Error& error) {
             wrong = error.what();
         }
-        if (!wrong.empty()) MESSAGE(path.parent_path().filename().string(), ": ", wrong);
+        const std::string name = path.parent_path().filename().string();
+        const bool is_undecided = std::any_of(undecided.begin(), undecided.end(),
+                                              [&](const char* prefix) { return name.starts_with(prefix); });
+        if (is_undecided) {
+            CHECK_MESSAGE((!wrong.empty() && wrong.find("differs") == std::string::npos), name);
+        } else {
+            CHECK_MESSAGE(wrong.empty(), name, ": ", wrong);
+        }
     }
-    MESSAGE(equal, " of ", compared, " output shapes equal");
     CHECK(compared >= 1000);
-    CHECK(static_cast<double>(equal) >= 0.95 * static_cast<double>(compared));
 }
