@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "ftax/error.hpp"
 
 using namespace ftax;
@@ -408,4 +411,40 @@ TEST_CASE("products and differences that few models call give the shapes that Py
     CHECK(Call("aten::_int_mm").tensor("self", {"n", "8"}, DType::i8).tensor("mat2", {"8", "4"}, DType::i8).infer() ==
           "i32[n,4]");
     CHECK(Call("aten::gru_cell").tensor("input", {"n", "8"}).tensor("hx", {"n", "5"}).infer() == "f32[n,5]");
+}
+
+TEST_CASE("851 random calls have the types and shapes that PyTorch returns") {
+    const auto words = [](const std::string& text, char separator) {
+        std::vector<std::string> parts;
+        std::istringstream stream(text);
+        for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+        return parts;
+    };
+    std::ifstream recorded(FTAX_SOURCE_DIR "/tests/oracle/aten_calls.tsv");  // aten_calls.py beside it writes it
+    std::size_t calls = 0;
+    for (std::string line; std::getline(recorded, line); ++calls) {
+        const auto columns = words(line, '\t');
+        REQUIRE(columns.size() == 3);
+        Call call(columns[0]);
+        for (const std::string& argument : words(columns[1], ' ')) {
+            const std::size_t equals = argument.find('=');
+            const std::string name = argument.substr(0, equals), value = argument.substr(equals + 1);
+            if (value.find('.') != std::string::npos) {
+                call.number(name, std::stod(value));
+            } else if (value.find('[') == std::string::npos) {
+                call.sizes(name, words(value, ','));
+            } else {
+                bool first = true;
+                for (const std::string& tensor : words(value, '+')) {
+                    const std::size_t open = tensor.find('[');
+                    const auto shape = words(tensor.substr(open + 1, tensor.size() - open - 2), ',');
+                    const DType type = dtype_from_name(tensor.substr(0, open)).value();
+                    first ? call.tensor(name, shape, type) : call.append(shape);
+                    first = false;
+                }
+            }
+        }
+        CHECK_MESSAGE(call.infer() == columns[2], line);
+    }
+    CHECK(calls == 851);
 }

@@ -1,0 +1,258 @@
+"""Random calls of ATen operators with the types and shapes that PyTorch returns, for aten_shapes_test.cpp.
+
+    aten_calls.py > aten_calls.tsv      # written with torch 2.11
+"""
+import random
+
+import torch
+
+draw = random.Random(1)
+TYPES = {torch.float32: "f32", torch.float16: "f16", torch.int64: "i64", torch.int32: "i32", torch.bool: "bool", torch.complex64: "c64",
+         torch.float64: "f64", torch.uint8: "u8"}
+aten = torch.ops.aten
+
+
+def dims(least=1, most=4):
+    return [draw.randint(1, 5) for _ in range(draw.randint(least, most))]
+
+
+def tensor(shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype)
+
+
+def any_tensor(least=1, most=4):
+    return tensor(dims(least, most))
+
+
+def axis(x, extra=0):
+    rank = x.dim() + extra
+    return draw.randint(-rank, rank - 1)
+
+
+def axes(x, least=1):
+    chosen = draw.sample(range(x.dim()), draw.randint(min(least, x.dim()), x.dim()))
+    return [a - x.dim() if draw.random() < 0.4 else a for a in chosen]
+
+
+def yes():
+    return draw.random() < 0.5
+
+
+def broadcast(x):
+    """A shape that broadcasts with that of x, some of its dimensions 1 or left out."""
+    shape = [d if draw.random() < 0.6 else 1 for d in x.shape][draw.randint(0, x.dim()):]
+    return tensor(shape, draw.choice([torch.float32, torch.float16, torch.int64, torch.bool]))
+
+
+def reduction(op):
+    x = any_tensor()
+    return op, [x, axes(x), yes()]
+
+
+def one_axis(op):
+    x = any_tensor()
+    return op, [x, axis(x), yes()]
+
+
+def binary(op):
+    x = any_tensor()
+    x = x.to(draw.choice([torch.float32, torch.float16, torch.int64]))
+    pair = [x, broadcast(x)]
+    draw.shuffle(pair)
+    return op, pair
+
+
+def products():
+    n, k, m = dims(3, 3)
+    batch = dims(0, 2)
+    shorter = [d if yes() else 1 for d in batch][draw.randint(0, len(batch)):]
+    return draw.choice([(aten.matmul.default, [tensor(batch + [n, k]), tensor(shorter + [k, m])]),
+                        (aten.matmul.default, [tensor(shorter + [n, k]), tensor(batch + [k, m])]),
+                        (aten.matmul.default, [tensor([k]), tensor(batch + [k, m])]),
+                        (aten.matmul.default, [tensor(batch + [n, k]), tensor([k])]),
+                        (aten.linear.default, [tensor(batch + [n, k]), tensor([m, k])]),
+                        (aten.addmm.default, [tensor([draw.choice([1, n]), m]), tensor([n, k]), tensor([k, m])])])
+
+
+def transposed_convolution():
+    d, groups = draw.randint(1, 3), draw.randint(1, 2)
+    stride = [draw.randint(1, 3) for _ in range(d)]
+    dilation = [draw.randint(1, 2) for _ in range(d)]
+    output = [draw.randint(0, max(s, t) - 1) for s, t in zip(stride, dilation)]
+    inside, outside = groups * draw.randint(1, 3), draw.randint(1, 3)
+    op = getattr(getattr(aten, f"conv_transpose{d}d"), "default" if d == 1 else "input")
+    return op, [tensor([draw.randint(1, 2), inside] + [draw.randint(3, 6) for _ in range(d)]),
+                tensor([inside, outside] + [draw.randint(2, 4) for _ in range(d)]), None, stride,
+                [draw.randint(0, 1) for _ in range(d)], output, groups, dilation]
+
+
+def recurrence():
+    layers, hidden, wide = draw.randint(1, 3), draw.randint(1, 4), draw.randint(1, 4)
+    both, batch_first, kind = yes(), yes(), draw.choice(["lstm", "gru"])
+    batch, steps = draw.randint(1, 3), draw.randint(1, 4)
+    model = (torch.nn.LSTM if kind == "lstm" else torch.nn.GRU)(wide, hidden, layers, batch_first=batch_first, bidirectional=both)
+    state = tensor([layers * (1 + both), batch, hidden])
+    x = tensor([batch, steps, wide] if batch_first else [steps, batch, wide])
+    hx = [state, state] if kind == "lstm" else state
+    op = aten.lstm.input if kind == "lstm" else aten.gru.input
+    return op, [x, hx, model._flat_weights, True, layers, 0.0, False, both, batch_first]
+
+
+def slice_call():
+    x = any_tensor()
+    return aten.slice.Tensor, [x, axis(x), draw.choice([-3, -1, 0, 1, 2]), draw.choice([-2, -1, 1, 3, 9]), draw.randint(1, 3)]
+
+
+def sequence(op, same=False):
+    x = any_tensor()
+    a = axis(x, 0 if not same else 1)
+    parts = [x]
+    for _ in range(draw.randint(1, 3)):
+        shape = list(x.shape)
+        if not same:
+            shape[a] = draw.randint(1, 4)
+        parts.append(tensor(shape))
+    return op, [parts, a]
+
+
+def pads():
+    x = any_tensor(2, 4)
+    count = draw.randint(1, x.dim())
+    return aten.constant_pad_nd.default, [x, [draw.randint(0, 2) for _ in range(2 * count)]]
+
+
+def factored(op, count):
+    x = any_tensor(1, 3)
+    a = draw.randrange(x.dim())
+    return op, [x, count, a]
+
+
+def gathered():
+    x = any_tensor()
+    a = axis(x)
+    shape = [draw.randint(1, d) for d in x.shape]
+    return aten.gather.default, [x, a, tensor(shape, torch.int64) * 0]
+
+
+def squeezed():
+    x = tensor([draw.choice([1, 1, 3]) for _ in range(draw.randint(1, 4))])
+    return draw.choice([(aten.squeeze.default, [x]), (aten.squeeze.dim, [x, axis(x)]), (aten.squeeze.dims, [x, axes(x)])])
+
+
+def flattened():
+    x = any_tensor(2, 4)
+    first = draw.randrange(x.dim())
+    last = draw.randrange(first, x.dim())
+    return aten.flatten.using_ints, [x, first, last - x.dim() if yes() else last]
+
+
+def viewed():
+    x = any_tensor(2, 4)
+    shape = list(x.shape)
+    draw.shuffle(shape)
+    shape[draw.randrange(len(shape))] = -1
+    return aten.view.default, [x, shape]
+
+
+def expanded():
+    x = tensor([draw.choice([1, 3]) for _ in range(draw.randint(1, 3))])
+    return aten.expand.default, [x, dims(0, 2) + [draw.randint(2, 4) if d == 1 else -1 for d in x.shape]]
+
+
+def shuffled():
+    r = draw.randint(1, 3)
+    if yes():
+        return aten.pixel_shuffle.default, [tensor([2, 2 * r * r, 3, 2]), r]
+    return aten.pixel_unshuffle.default, [tensor([2, 2, 3 * r, 2 * r]), r]
+
+
+def windows():
+    x = tensor([draw.randint(1, 2), 2, 6, 7])
+    return aten.im2col.default, [x, [2, 3], [draw.randint(1, 2), 1], [draw.randint(0, 1), 1], [draw.randint(1, 3), 2]]
+
+
+def unfolded():
+    x = any_tensor()
+    a = axis(x)
+    return aten.unfold.default, [x, a, draw.randint(1, x.shape[a]), draw.randint(1, 3)]
+
+
+def top():
+    x = any_tensor()
+    a = axis(x)
+    return aten.topk.default, [x, draw.randint(1, x.shape[a]), a]
+
+
+def splitted():
+    x = any_tensor()
+    a = axis(x)
+    each = draw.randint(1, 4)
+    return draw.choice([(aten.split.Tensor, [x, each, a]), (aten.chunk.default, [x, each, a]), (aten.unbind.int, [x, a]),
+                        (aten.tensor_split.sections, [x, each, a])])
+
+
+def moved():
+    x = any_tensor()
+    order = draw.sample(range(x.dim()), x.dim())
+    return draw.choice([(aten.permute.default, [x, [o - x.dim() if yes() else o for o in order]]),
+                        (aten.transpose.int, [x, axis(x), axis(x)]), (aten.movedim.intlist, [x, [axis(x)], [axis(x)]]),
+                        (aten.unsqueeze.default, [x, axis(x, 1)]), (aten.select.int, [x, (a := axis(x)), draw.randrange(x.shape[a])]),
+                        (aten.narrow.default, [x, (a := axis(x)), 0, draw.randint(1, x.shape[a])])])
+
+
+def repeated():
+    x = any_tensor(1, 3)
+    return draw.choice([(aten.repeat.default, [x, dims(0, 1) + [draw.randint(1, 3) for _ in x.shape]]),
+                        (aten.tile.default, [x, dims()]), (aten.repeat_interleave.self_int, [x, draw.randint(1, 3), axis(x)])])
+
+
+def counted():
+    start, step = draw.randint(-3, 3), draw.randint(1, 3)
+    return aten.arange.start_step, [start, start + draw.randint(0, 9), step]
+
+
+def read_rows():
+    where = tensor(dims(0, 3), torch.int64) * 0
+    x = any_tensor()
+    return draw.choice([(aten.embedding.default, [tensor([5, 3]), where]), (aten.index_select.default, [x, axis(x), where.flatten()])])
+
+
+SPECS = [
+    *[lambda op=op: reduction(op) for op in (aten.mean.dim, aten.sum.dim_IntList, aten.amax.default, aten.logsumexp.default)],
+    *[lambda op=op: one_axis(op) for op in (aten.argmax.default, aten.prod.dim_int, aten.max.dim, aten.min.dim, aten.any.dim)],
+    *[lambda op=op: binary(op) for op in (aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.maximum.default, aten.eq.Tensor,
+                                          aten.lt.Tensor)],
+    products, products, transposed_convolution, transposed_convolution, recurrence, recurrence, slice_call, slice_call,
+    lambda: sequence(aten.cat.default), lambda: sequence(aten.stack.default, True), pads, gathered, squeezed, flattened, viewed, expanded,
+    shuffled, windows, unfolded, top, splitted, splitted, moved, moved, repeated, counted, read_rows,
+]
+
+
+def written(value):
+    if isinstance(value, torch.Tensor):
+        return f"{TYPES[value.dtype]}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, (list, tuple)):
+        return ("+" if value and isinstance(value[0], torch.Tensor) else ",").join(map(written, value))
+    return str(int(value)) if isinstance(value, (bool, int)) else repr(value)
+
+
+def main():
+    seen, calls = set(), 0
+    while calls < 900:
+        op, arguments = SPECS[calls % len(SPECS)]()
+        try:
+            result = op(*arguments)
+        except RuntimeError:
+            continue
+        if isinstance(result, torch.Tensor):
+            result = [result]
+        names = [a.name for a in op._schema.arguments]
+        texts = [f"{name}={written(value)}" for name, value in zip(names, arguments) if value is not None and name != "params"]
+        calls += 1
+        line = "\t".join(["aten::" + op._schema.name.split("::")[1], " ".join(texts), " ".join(map(written, result))])
+        if line not in seen:
+            seen.add(line)
+            print(line)
+
+
+main()
