@@ -74,7 +74,7 @@ def tests_of(build):
         label, _, folder = test["name"].partition(":")
         if label in ("unit", "process") and folder != "tests/calibration/bench/cuda":
             tests.append((folder.removeprefix("tests").lstrip("/"), label, test["command"] + ["--abort-after=1"]))
-        elif test["name"] in ("cases", "regression_operators", "regression_models"):
+        elif test["name"] in ("options", "cases", "quoted_figures", "regression_operators", "regression_models"):
             tests.append(("", "process", test["command"]))
     return tests
 

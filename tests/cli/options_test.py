@@ -1,0 +1,211 @@
+"""Each option changes what it says it changes, and figures of a report follow from one another.
+
+    options_test.py FTAX
+
+A row is a command, the options that are added and how figures of the JSON report change: '<' and '>' by at least 0.01 %, '=' not at all, a
+number is the ratio to the figure before.
+"""
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FTAX = ""
+FOLDER = Path(__file__).parents[1]
+
+BERT = "predict bert --device a100-sxm4-40gb --precision fp16 --batch 8 --dim seq=128"
+BIG = "predict bert --device a100-sxm4-40gb --precision fp16 --batch 64 --dim seq=128"
+NET = "predict resnet50 --device a100-sxm4-40gb --batch 32"
+LLM = "generate llama-3-8b --device h100-sxm5-80gb --framework vllm --batch 8 --prompt 512 --new-tokens 64"
+EAGER = "generate llama-3-8b --device h100-sxm5-80gb --batch 8 --prompt 512 --new-tokens 64"
+SERVE = "serve llama-3-8b --device h100-sxm5-80gb --framework vllm@0.11 --rate 8 --prompt 512 --new-tokens 128 --count 60"
+CLOSED = SERVE.replace("--rate 8", "--concurrency 8")
+IMAGES = "serve resnet50 --device t4 --framework tensorrt --rate 400 --count 200"
+HEAD = "headroom bert --device quadro-rtx-8000 --precision fp16 --dim seq=128"
+P = "predictions.0."
+
+ROWS = [
+    (BERT, "--batch 16", {P + "host_s": "=", P + "device_s": ">"}),
+    (BERT, "--dim seq=256", {P + "host_s": "=", P + "device_s": ">", P + "memory.activations_bytes": ">", P + "memory.weights_bytes": "="}),
+    (BERT, "--precision fp32", {P + "device_s": ">", P + "memory.weights_bytes": ">"}),
+    (BERT, "--precision bf16", {P + "memory.weights_bytes": "="}),
+    (BERT, "--precision amp", {P + "host_s": ">", P + "kernels": ">"}),
+    (BERT.replace("fp16", "amp"), "--precision amp_cached", {P + "host_s": "<", P + "kernels": "<"}),
+    (BIG.replace("fp16", "fp32"), "--precision tf32", {P + "device_s": "<", P + "memory.weights_bytes": "="}),
+    (NET, "--precision tf32", {P + "device_s": "<"}),  # the classifier alone: convolutions of fp32 take TF32
+    (BERT, "--device h100-sxm5-80gb", {P + "host_s": "=", P + "device_s": "<", P + "memory.workspace_bytes": 33 / 9.125}),
+    (BERT, "--device t4", {P + "host_s": "=", P + "device_s": ">", P + "power_w": "<"}),
+    (BERT, "--framework torchscript", {P + "host_s": "<"}),
+    (BERT, "--framework onnxruntime-cuda", {P + "host_s": "<", P + "kernels": "<"}),
+    (BERT, "--framework tensorrt", {P + "host_s": "<", P + "kernels": "<"}),
+    (BERT, "--framework cuda-graph", {P + "latency_s": "<", P + "host_s": "<"}),
+    (BERT, "--framework torch-compile", {P + "kernels": "<"}),
+    (BERT, "--framework pytorch-eager@2.5", {P + "host_s": "!"}),
+    (BERT, "--framework better-transformer", {P + "kernels": "<", P + "host_s": "<"}),
+    (BIG + " --framework better-transformer", "--padding 0.5", {P + "device_s": "<"}),
+    (BIG, "--padding 0.5", {P + "device_s": "="}),
+    (BIG, "--synchronized", {P + "latency_s": ">", P + "device_s": "="}),
+    (NET + " --precision fp16", "--channels-last", {P + "device_s": "<", P + "memory.weights_bytes": "="}),
+    (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb"), "--cudnn 7", {P + "device_s": ">"}),
+    (NET.replace("a100-sxm4-40gb", "v100-pcie-16gb"), "--cudnn 9", {P + "device_s": "<"}),
+    ("predict cases/inputs/dim_quest.onnx --device t4 --shapes x:batchx3x640x640 --batch 2", "--shapes x:batchx3x640x1280",
+     {P + "device_s": ">", P + "host_s": "="}),
+    (BERT, "--suggest-anchors", {P + "latency_s": "="}),
+    ("inspect bert --dim seq=128 --batch 2", "--batch 4", {"total.flops": 2, "total.macs": 2}),
+    ("inspect cases/inputs/dim_quest.onnx --shapes x:1x3x64x64", "--shapes x:1x3x128x128", {"by_kind.conv.flops": 4}),
+    ("inspect llama-3-8b --batch 2 --dim seq=1 --dim past=100", "--dim past=200", {"by_kind.attention.flops": 201 / 101, "by_kind.linear.flops": "="}),
+    (EAGER, "--kv-precision fp8", {P + "memory.cache_bytes": 0.5}),
+    (EAGER, "--longest-prompt 1024", {P + "ttft_s": ">", P + "memory.cache_bytes": (1024 + 64) / (512 + 64)}),
+    (LLM, "--longest-prompt 1024", {P + "ttft_s": "="}),
+    (LLM, "--batch 16", {P + "memory.cache_bytes": 2, P + "memory.weights_bytes": "=", P + "tokens_per_s": ">", P + "ttft_s": ">"}),
+    (LLM, "--prompt 1024", {P + "ttft_s": ">", P + "tpot_s": ">", P + "memory.cache_bytes": (1024 + 64) / (512 + 64)}),
+    (LLM, "--new-tokens 128", {P + "ttft_s": "=", P + "total_s": ">", P + "memory.cache_bytes": (512 + 128) / (512 + 64)}),
+    (LLM, "--precision fp8", {P + "tpot_s": "<", P + "memory.weights_bytes": "<"}),
+    (LLM, "--precision w4a16", {P + "tpot_s": "<", P + "memory.weights_bytes": "<"}),
+    (LLM, "--kv-precision fp8", {P + "memory.cache_bytes": 0.5, P + "tpot_s": "<"}),
+    (LLM, "--tp 2", {P + "tpot_s": "<", P + "memory.cache_bytes": 0.5, P + "cards": 2}),
+    (LLM + " --tp 2", "--tp 4", {P + "memory.cache_bytes": 0.5, P + "ttft_s": "<"}),
+    (LLM + " --price 2", "--price 4", {P + "tokens_per_dollar": 0.5}),
+    (LLM, "--framework vllm-eager", {P + "decode.host_s": ">", P + "tpot_s": ">"}),
+    (SERVE, "--rate 2", {"rows.0.mean_outstanding": "<", "rows.0.tpot_mean_s": "<", "rows.0.duration_s": ">"}),
+    (SERVE, "--new-tokens 256", {"rows.0.latency_mean_s": ">", "rows.0.tokens_per_s": ">"}),
+    (SERVE, "--prompt 1024", {"rows.0.ttft_mean_s": ">"}),
+    (SERVE, "--shared-prefix 0.5", {"rows.0.ttft_mean_s": "<"}),
+    (SERVE, "--seed 2", {"rows.0.duration_s": "!"}),
+    (SERVE, "--spread 0.5", {"rows.0.latency_p99_s": ">"}),
+    (SERVE, "--max-num-seqs 2", {"rows.0.mean_sequences": "<", "rows.0.ttft_mean_s": ">"}),
+    (SERVE + " --max-num-seqs 64", "--max-num-batched-tokens 256", {"rows.0.steps": ">", "rows.0.ttft_mean_s": ">"}),
+    (SERVE, "--tp 2", {"rows.0.tpot_mean_s": "<", "rows.0.cards": 2}),
+    (SERVE + " --price 2", "--price 6", {"rows.0.dollars_per_million": 3}),
+    (CLOSED, "--concurrency 16", {"rows.0.mean_outstanding": ">", "rows.0.tokens_per_s": ">"}),
+    (IMAGES, "--max-batch 1", {"rows.0.latency_mean_s": "!", "rows.0.mean_sequences": "<"}),
+    (IMAGES, "--max-delay 20ms", {"rows.0.latency_mean_s": ">"}),
+    (HEAD, "--budget 20%", {"headroom.0.to": ">", "budget": 4}),
+    (HEAD, "--batch 4", {"headroom.0.from": 4}),
+    ("crossover bert --device l4 --dim seq=64 --precision fp16", "--dim seq=128", {"crossover.batch": "<"}),
+    ("crossover bert --device l4 --dim seq=64 --precision fp16", "--device h100-sxm5-80gb", {"crossover.batch": ">"}),
+]
+
+
+def report(command):
+    ended = subprocess.run([FTAX, *command.split(), "--json", "-"], capture_output=True, text=True, cwd=FOLDER)
+    if ended.returncode:
+        raise RuntimeError(f"exit {ended.returncode}: {ended.stderr.strip()}")
+    return json.loads(ended.stdout)
+
+
+def figure(value, path):
+    for key in path.split("."):
+        value = value[int(key)] if isinstance(value, list) and key.isdigit() else (
+            next(row for row in value if row["name"] == key) if isinstance(value, list) else value[key])
+    return value
+
+
+def holds(before, after, relation):
+    if relation == "=":
+        return after == before
+    if relation == "!":
+        return after != before
+    if relation in "<>" if isinstance(relation, str) else False:
+        return after < before * 0.9999 if relation == "<" else after > before * 1.0001
+    return abs(after - before * relation) <= 1e-6 * abs(after)
+
+
+def wrong_changes():
+    bases = {}
+    for command, options, changes in ROWS:
+        try:
+            base = bases.setdefault(command, None) or report(command)
+            bases[command] = base
+            other = report(replaced(command, options))
+        except RuntimeError as error:
+            yield f"{command} {options}: {error}"
+            continue
+        for path, relation in changes.items():
+            try:
+                before, after = figure(base, path), figure(other, path)
+            except (KeyError, StopIteration) as error:
+                yield f"{command} {options}: no figure {path} ({error})"
+                continue
+            if not holds(before, after, relation):
+                yield f"{command} {options}: {path} {before} -> {after}, expected {relation}"
+
+
+def replaced(command, options):
+    """The command with an option's value in place of the one that it has."""
+    words, name = command.split(), options.split()[0]
+    if name in words and not (name == "--dim" and options.split()[1].split("=")[0] + "=" not in command):
+        at = words.index(name)
+        if name == "--dim":
+            at = next(i for i, w in enumerate(words) if w.startswith(options.split()[1].split("=")[0] + "=")) - 1
+        del words[at:at + 2]
+    return " ".join(words) + " " + options
+
+
+def differs(what, got, right):
+    if abs(got - right) > 1e-6 * max(abs(got), abs(right), 1e-12):
+        yield f"{what} is {got}, recomputed {right}"
+
+
+def wrong_sums():
+    one = report(BERT)["predictions"][0]
+    memory = one["memory"]
+    yield from differs("total_bytes", memory["total_bytes"], sum(memory[part + "_bytes"] for part in (
+        "weights", "cache", "activations", "workspace", "context")))
+    yield from differs("energy_j", one["energy_j"], one["power_w"] * one["latency_s"])
+    yield from differs("closed_form_s", one["closed_form_s"], max(one["host_s"], one["device_s"]))
+    yield from differs("framework_overhead", one["framework_overhead"], 1 - one["device_s"] / one["latency_s"])
+    for command in (LLM, EAGER):
+        one = report(command)["predictions"][0]
+        yield from differs("total_s", one["total_s"], one["ttft_s"] + (one["new_tokens"] - 1) * one["tpot_s"])
+        yield from differs("tokens_per_s", one["tokens_per_s"], one["batch"] * one["new_tokens"] / one["total_s"])
+        layers, heads, width = 32, 8, 128
+        yield from differs("cache_bytes", one["memory"]["cache_bytes"], 8 * 2 * layers * heads * width * (512 + 64) * 2)
+    several = report(BERT.replace("--batch 8", "--batch 1,4,8,200"))["predictions"]
+    for row in several:
+        yield from differs("a sweep", row["latency_s"], report(BERT.replace("--batch 8", f"--batch {row['batch']}"))["predictions"][0]["latency_s"])
+    rows = report("compare bert --device t4,l4,a100-sxm4-40gb --batch 1 --dim seq=64")["rows"]
+    for row in rows:
+        yield from differs("ratio_to_best", row["ratio_to_best"], row["latency_s"] / min(r["latency_s"] for r in rows))
+    full = report("predict llama-3-8b --device t4 --batch 64 --dim seq=512 --dim past=0 --precision fp16")
+    if full["predictions"][0]["fits"] or not any("DOES NOT FIT" in w for w in full["predictions"][0]["warnings"]):
+        yield "memory that does not fit goes without a warning"
+
+
+def quantile(values, share):
+    values, at = sorted(values), share * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+def wrong_scores(folder):
+    """Errors of validate from its own table of predictions, over all rows and by group."""
+    for file, by in (("models.csv", "gpu,version"), ("operators.csv", "op")):
+        out = Path(folder) / file
+        scored = report(f"validate regression/{file} --by {by} --predictions {out}")
+        rows = [row for row in csv.DictReader(io.StringIO(out.read_text())) if row["predicted_ms"]]
+        for group in [{"group": {}, **scored["overall"]}, *scored["groups"]]:
+            mine = [row for row in rows if all(row[key] == value for key, value in group["group"].items())]
+            errors = [float(row["predicted_ms"]) / float(row["latency_ms"]) - 1 for row in mine]
+            absolute = [abs(e) for e in errors]
+            inside = [float(row["low_ms"]) <= float(row["latency_ms"]) <= float(row["high_ms"]) for row in mine]
+            for name, right in (("rows", len(mine)), ("mape", sum(absolute) / len(mine)), ("bias", sum(errors) / len(mine)),
+                                ("median_ape", quantile(absolute, 0.5)), ("p90_ape", quantile(absolute, 0.9)),
+                                ("inside_interval", sum(inside) / len(mine))):
+                if abs(group[name] - right) > 2e-5:
+                    yield f"{file} {group['group']}: {name} is {group[name]}, recomputed {right}"
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = [*wrong_changes(), *wrong_sums(), *wrong_scores(folder)]
+    print("\n".join(wrong))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    FTAX = str(Path(sys.argv[1]).resolve())
+    sys.exit(main())
