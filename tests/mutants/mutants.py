@@ -74,7 +74,7 @@ def tests_of(build):
         label, _, folder = test["name"].partition(":")
         if label in ("unit", "process") and folder != "tests/calibration/bench/cuda":
             tests.append((folder.removeprefix("tests").lstrip("/"), label, test["command"] + ["--abort-after=1"]))
-        elif test["name"] in ("options", "cases", "quoted_figures", "regression_operators", "regression_models"):
+        elif test["name"] in ("options", "cases", "quoted_figures", "regression"):
             tests.append(("", "process", test["command"]))
     return tests
 
@@ -137,7 +137,8 @@ def candidates(file):
             continue
         for pattern, replacement, fault in KINDS:
             new = re.sub(pattern, replacement, old, count=1)
-            if new != old and ("&&" not in old or "auto" not in old):
+            balanced = all(new.count(a) == new.count(b) for a, b in ("()", "{}", "[]"))
+            if new != old and balanced and not re.search(r"[{;].*\S", old.rstrip(";")) and ("&&" not in old or "auto" not in old):
                 yield file, old, new, fault
 
 
