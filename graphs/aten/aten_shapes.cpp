@@ -6,6 +6,7 @@
 
 #include "graphs/aten/aten_shape_rules.hpp"
 #include "graphs/aten/aten_table.hpp"
+#include "graphs/aten/scalar_types.hpp"
 #include "src/core/excerpt.hpp"
 
 namespace ftax {
@@ -68,16 +69,9 @@ std::size_t Call::axis(std::int64_t axis, std::size_t rank) const {
     return static_cast<std::size_t>(call_.axis(axis, rank));
 }
 
-/// Source: c10/core/ScalarType.h, the numbers that TorchScript programs hold.
 DType Call::dtype(DType fallback) const {
-    static constexpr DType types[] = {DType::u8,      DType::i8,      DType::i16,     DType::i32,
-                                      DType::i64,     DType::f16,     DType::f32,     DType::f64,
-                                      DType::unknown, DType::c64,     DType::c128,    DType::boolean,
-                                      DType::unknown, DType::unknown, DType::unknown, DType::bf16};
     const AtenArgument* found = call_.find("dtype");
-    if (!found || found->integers.size() != 1) return fallback;
-    const std::int64_t number = found->integers[0];
-    return number >= 0 && number < static_cast<std::int64_t>(std::size(types)) ? types[number] : DType::unknown;
+    return found && found->integers.size() == 1 ? dtype_of_scalar_type(found->integers[0]) : fallback;
 }
 
 Expression Call::product(const Shape& shape, std::size_t begin, std::size_t end) const {

@@ -1,28 +1,21 @@
 #include "graphs/torchscript/host_operators.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "ftax/error.hpp"
+#include "graphs/aten/scalar_types.hpp"
 
 namespace ftax::script {
 namespace {
 
 using Arguments = std::span<const Value>;
+using namespace std::string_view_literals;
 
 constexpr std::int64_t longest_list = 10'000'000;
 constexpr std::size_t longest_text = 100'000;  ///< nothing that decides about operators is longer
-
-/// Source: c10/core/ScalarType.h.
-std::int64_t scalar_type_number(DType type) {
-    static const std::map<DType, std::int64_t> numbers = {
-        {DType::u8, 0},  {DType::i8, 1},  {DType::i16, 2}, {DType::i32, 3},   {DType::i64, 4},      {DType::f16, 5},
-        {DType::f32, 6}, {DType::f64, 7}, {DType::c64, 9}, {DType::c128, 10}, {DType::boolean, 11}, {DType::bf16, 15}};
-    const auto found = numbers.find(type);
-    return found == numbers.end() ? -1 : found->second;
-}
 
 bool is_tensor(const Value& value) {
     return value.as<TensorValue>() || value.as<StoredTensor>();
@@ -72,26 +65,27 @@ class HostOperators {
   private:
     Value integer(std::int64_t value) { return pool_.constant(value); }
 
+    template <class T>
+    static Value if_known(const std::optional<T>& value) {
+        return value ? Value(*value) : Value(Unknown{});
+    }
+
+    Value equals(const Value& a, const Value& b, bool same) {
+        const auto equal = equality(a, b);
+        return equal ? Value(*equal == same) : Value(Unknown{});
+    }
+
     /// What holds for every run on a GPU without gradients, autocast or tracing.
     static std::optional<Value> constant_answer(std::string_view kind) {
-        static const std::map<std::string_view, bool, std::less<>> answers = {{"prim::is_cuda", true},
-                                                                              {"prim::is_meta", false},
-                                                                              {"prim::requires_grad", false},
-                                                                              {"prim::is_quantized", false},
-                                                                              {"prim::is_sparse", false},
-                                                                              {"prim::is_mkldnn", false},
-                                                                              {"prim::is_nested", false},
-                                                                              {"aten::is_grad_enabled", false},
-                                                                              {"aten::is_autocast_enabled", false},
-                                                                              {"aten::is_scripting", true},
-                                                                              {"aten::_is_tracing", false},
-                                                                              {"prim::is_mps", false},
-                                                                              {"aten::requires_grad", false},
-                                                                              {"prim::is_xla", false},
-                                                                              {"prim::is_cpu", false},
-                                                                              {"aten::is_autocast_cpu_enabled", false}};
-        const auto found = answers.find(kind);
-        if (found != answers.end()) return found->second;
+        constexpr std::array no{"prim::is_meta"sv,         "prim::requires_grad"sv,
+                                "prim::is_quantized"sv,    "prim::is_sparse"sv,
+                                "prim::is_mkldnn"sv,       "prim::is_nested"sv,
+                                "aten::is_grad_enabled"sv, "aten::is_autocast_enabled"sv,
+                                "aten::_is_tracing"sv,     "prim::is_mps"sv,
+                                "aten::requires_grad"sv,   "prim::is_xla"sv,
+                                "prim::is_cpu"sv,          "aten::is_autocast_cpu_enabled"sv};
+        if (std::find(no.begin(), no.end(), kind) != no.end()) return false;
+        if (kind == "prim::is_cuda" || kind == "aten::is_scripting") return true;
         if (kind == "prim::device") return std::string("cuda");
         if (kind == "prim::layout") return Unknown{};
         if (kind == "aten::warn" || kind == "prim::Print") return Value{};
@@ -100,7 +94,7 @@ class HostOperators {
     }
 
     std::optional<Value> type_query(std::string_view kind, const ftax::Tensor& tensor) {
-        if (kind == "prim::dtype") return integer(scalar_type_number(tensor.dtype));
+        if (kind == "prim::dtype") return integer(scalar_type_of(tensor.dtype));
         if (kind == "aten::is_floating_point") return is_float(tensor.dtype);
         if (kind == "aten::is_complex") return tensor.dtype == DType::c64 || tensor.dtype == DType::c128;
         if (kind == "prim::data" || kind == "prim::unchecked_cast" || kind == "prim::unchecked_unwrap_optional")
@@ -142,10 +136,7 @@ class HostOperators {
         if (a_[0].as<Unknown>() || a_[1].as<Unknown>()) return Unknown{};
         const auto *tensor = a_[0].as<TensorValue>(), *other = a_[1].as<TensorValue>();
         if (tensor && other) return (tensor->id == other->id) == same;
-        if (!a_[0].is_none() && !a_[1].is_none()) {
-            if (const auto equal = equality(a_[0], a_[1])) return *equal == same;
-            return Unknown{};
-        }
+        if (!a_[0].is_none() && !a_[1].is_none()) return equals(a_[0], a_[1], same);
         return (a_[0].is_none() && a_[1].is_none()) == same;
     }
 
@@ -190,11 +181,12 @@ class HostOperators {
             const auto at = position(a_[1], items.size());
             return at ? items[*at] : Value(Unknown{});
         }
-        if (kind == "aten::append") return items.push_back(a_[1]), check_length(items), a_[0];
+        if (kind == "aten::append")
+            return items.push_back(a_[1]), check_length(static_cast<double>(items.size())), a_[0];
         if ((kind == "aten::extend" || kind == "aten::add_") && a_.size() > 1 && known_list(a_[1])) {
             const std::vector<Value> more = *a_[1].as<Sequence>()->items;
             items.insert(items.end(), more.begin(), more.end());
-            return check_length(items), a_[0];
+            return check_length(static_cast<double>(items.size())), a_[0];
         }
         if (kind == "aten::insert" && a_.size() == 3) {
             items.insert(items.begin() + clipped(number_of(pool_, a_[1]).value_or(0), items.size()), a_[2]);
@@ -211,7 +203,7 @@ class HostOperators {
         if (kind == "aten::add" && a_.size() > 1 && known_list(a_[1])) {
             std::vector<Value> joined = items;
             joined.insert(joined.end(), a_[1].as<Sequence>()->items->begin(), a_[1].as<Sequence>()->items->end());
-            check_length(joined);
+            check_length(static_cast<double>(joined.size()));
             return list(std::move(joined));
         }
         if (kind == "aten::mul" && a_.size() > 1) return repeated(items);
@@ -273,16 +265,15 @@ class HostOperators {
         return item;
     }
 
-    static void check_length(const std::vector<Value>& items) {
-        if (items.size() > longest_list) throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
+    static void check_length(double items) {
+        if (items > longest_list) throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
     }
 
     Value repeated(const std::vector<Value>& items) {
         const auto times = number_of(pool_, a_[1]);
         if (!times) return Unknown{};
         if (items.empty()) return list({});
-        if (*times * static_cast<double>(items.size()) > longest_list)
-            throw Error(ErrorCode::limit, "a list with more than 10,000,000 items");
+        check_length(*times * static_cast<double>(items.size()));
         std::vector<Value> result;
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(*times); ++i)
             result.insert(result.end(), items.begin(), items.end());
@@ -355,7 +346,7 @@ class HostOperators {
             if (!value) return Unknown{};
             result = !result ? *value : largest ? pool_.maximum(*result, *value) : pool_.minimum(*result, *value);
         }
-        return result ? Value(*result) : Value(Unknown{});
+        return if_known(result);
     }
 
     // ---- text and numbers
@@ -364,10 +355,7 @@ class HostOperators {
         const auto* text = a_[0].as<std::string>();
         if (kind == "aten::len" && text) return integer(static_cast<std::int64_t>(text->size()));
         if (a_.size() < 2) return std::nullopt;
-        if (kind == "aten::eq" || kind == "aten::ne") {
-            const auto equal = equality(a_[0], a_[1]);
-            return equal ? Value(*equal == (kind == "aten::eq")) : Value(Unknown{});
-        }
+        if (kind == "aten::eq" || kind == "aten::ne") return equals(a_[0], a_[1], kind == "aten::eq");
         if (kind == "aten::add") return joined(text, a_[1].as<std::string>());
         return std::nullopt;
     }
@@ -396,14 +384,8 @@ class HostOperators {
     }
 
     Value converted(std::string_view name) {
-        if (name == "Bool") {
-            const auto held = truth_of(graph_, a_[0]);
-            return held ? Value(*held) : Value(Unknown{});
-        }
-        if (name == "Float") {
-            const auto held = number_of(pool_, a_[0]);
-            return held ? Value(*held) : Value(Unknown{});
-        }
+        if (name == "Bool") return if_known(truth_of(graph_, a_[0]));
+        if (name == "Float") return if_known(number_of(pool_, a_[0]));
         if (const auto held = integer_of(pool_, a_[0])) return *held;
         const auto* real = a_[0].as<double>();
         if (!real || !(std::abs(*real) < 9e18)) return Unknown{};
@@ -498,10 +480,7 @@ class HostOperators {
     }
 
     Value comparison(std::string_view name, const Value& a, const Value& b) {
-        if (name == "eq" || name == "ne") {
-            const auto equal = equality(a, b);
-            return equal ? Value(*equal == (name == "eq")) : Value(Unknown{});
-        }
+        if (name == "eq" || name == "ne") return equals(a, b, name == "eq");
         const bool swapped = name == "lt" || name == "ge";  // a < b is b > a; a ≥ b is not b > a
         const bool negated = name == "ge" || name == "le";
         const auto greater = is_greater(swapped ? b : a, swapped ? a : b);

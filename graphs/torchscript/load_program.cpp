@@ -33,24 +33,20 @@ void* open_module() {
 
 using Load = decltype(&ftax_load_torchscript);
 
-/// Address space mapped by this process.
-std::uint64_t mapped_bytes() {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
 /// Loads the program in a child process first: LibTorch crashes on deeply nested programs, and a pickle may state any
 /// length. Refusals are left to the load that follows in this process.
 void load_in_child(Load load, const std::string& path) {
     constexpr std::uint64_t free_bytes = 512 << 20, free_seconds = 8, bytes_per_second = 4 << 20;
     const std::uint64_t file_bytes = std::filesystem::file_size(path);
     const std::uint64_t seconds = free_seconds + file_bytes / bytes_per_second;
-    const std::uint64_t bytes = mapped_bytes() + free_bytes + 4 * file_bytes;
+    const std::uint64_t bytes = free_bytes + 4 * file_bytes;
+    std::uint64_t mapped_pages = 0;
+    std::ifstream("/proc/self/statm") >> mapped_pages;
     const ::pid_t child = ::fork();
     if (child < 0) throw Error(ErrorCode::limit, fmt::format("no process for LibTorch: {}", std::strerror(errno)));
     if (child == 0) {
-        const ::rlimit memory{bytes, bytes}, no_core{0, 0};
+        const std::uint64_t in_all = mapped_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+        const ::rlimit memory{in_all, in_all}, no_core{0, 0};
         ::setrlimit(RLIMIT_AS, &memory);
         ::setrlimit(RLIMIT_CORE, &no_core);
         std::signal(SIGALRM, SIG_DFL);
@@ -61,6 +57,8 @@ void load_in_child(Load load, const std::string& path) {
             load(path, unused);
         } catch (const Error& error) {
             code = error.code();
+        } catch (...) {  // nothing of this process may go on as the other
+            code = ErrorCode::limit;
         }
         ::_exit(code == ErrorCode::limit ? static_cast<int>(code) : 0);
     }
@@ -68,13 +66,11 @@ void load_in_child(Load load, const std::string& path) {
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (status == 0) return;
-    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    const bool limited =
-        signal == SIGALRM || (signal == 0 && WEXITSTATUS(status) == static_cast<int>(ErrorCode::limit));
-    throw Error(limited ? ErrorCode::limit : ErrorCode::model,
-                limited ? fmt::format("LibTorch needs more than {} s or {} MB for the program", seconds,
-                                      (bytes - mapped_bytes()) >> 20)
-                        : fmt::format("LibTorch crashes on the program ({})", ::strsignal(signal)));
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM)
+        throw Error(ErrorCode::model,
+                    fmt::format("LibTorch crashes on the program ({})", ::strsignal(WTERMSIG(status))));
+    throw Error(ErrorCode::limit,
+                fmt::format("LibTorch needs more than {} s or {} MB for the program", seconds, bytes >> 20));
 }
 
 }  // namespace

@@ -51,22 +51,25 @@ class ExpressionParser {
         if (!accept(token)) fail(fmt::format("expected '{}'", token));
     }
 
-    Expression sum() {
-        if (++depth_ > max_depth) {
+    void descend() {
+        if (++depth_ > max_depth)
             throw Error(ErrorCode::limit, fmt::format("shape expression nested deeper than {} levels", max_depth));
-        }
+    }
+
+    Expression sum() {
+        descend();
         Expression result = product();
-        while (true) {
-            if (accept("+")) {
-                result = pool_.add(result, product());
-            } else if (accept("-")) {
-                result = pool_.subtract(result, product());
-            } else {
-                break;
-            }
-        }
+        for (bool plus = true; (plus = accept("+")) || accept("-");)
+            result = plus ? pool_.add(result, product()) : pool_.subtract(result, product());
         --depth_;
         return result;
+    }
+
+    /// A sum and the parenthesis after it.
+    Expression closed_sum() {
+        const Expression inner = sum();
+        expect(")");
+        return inner;
     }
 
     Expression product() {
@@ -86,7 +89,7 @@ class ExpressionParser {
 
     Expression factor() {
         if (accept("-")) {
-            if (++depth_ > max_depth) throw Error(ErrorCode::limit, "shape expression nested too deeply");
+            descend();
             const Expression negated = pool_.multiply(pool_.constant(-1), factor());
             --depth_;
             return negated;
@@ -112,7 +115,8 @@ class ExpressionParser {
         do {
             Expression term = pool_.constant(1);
             if (product && accept("Rational(")) {
-                term = signed_integer();
+                const bool negative = accept("-");
+                term = pool_.constant(integer() * (negative ? -1 : 1));
                 expect(",");
                 divisor = integer();
                 expect(")");
@@ -123,18 +127,6 @@ class ExpressionParser {
         } while (accept(","));
         expect(")");
         return divisor == 1 ? *result : pool_.floor_divide(*result, pool_.constant(divisor));
-    }
-
-    Expression signed_integer() {
-        const bool negative = accept("-");
-        const std::int64_t value = integer();
-        return pool_.constant(negative ? -value : value);
-    }
-
-    Expression wrapped_integer() {
-        const Expression value = signed_integer();
-        expect(")");
-        return value;
     }
 
     Expression sympy_symbol() {
@@ -162,11 +154,7 @@ class ExpressionParser {
 
     Expression primary() {
         skip_spaces();
-        if (accept("(")) {
-            const Expression inner = sum();
-            expect(")");
-            return inner;
-        }
+        if (accept("(")) return closed_sum();
         if (position_ >= text_.size()) fail("expected a number or a name");
         const char c = text_[position_];
         if (std::isdigit(static_cast<unsigned char>(c))) return pool_.constant(integer());
@@ -189,25 +177,16 @@ class ExpressionParser {
                 expect(")");
                 return pool_.ceil_divide(a, b);
             }
-            const Expression inner = sum();
-            expect(")");
-            return inner;
+            return closed_sum();
         }
         if (name == "Add" || name == "Mul") return sympy_chain(name == "Mul");
-        if (name == "Integer") return wrapped_integer();
+        if (name == "Integer") return closed_sum();
         if (name == "Symbol") return sympy_symbol();
         if (name == "Pow") {
-            const Expression base = sum();
-            expect(",");
-            const Expression exponent = sum();
-            expect(")");
+            const auto [base, exponent] = pair();
             return power(base, pool_.constant_value(exponent).value_or(-1));
         }
-        if (name == "FloorToInt" || name == "floor" || name == "ToFloat" || name == "TruncToInt") {
-            const Expression inner = sum();
-            expect(")");
-            return inner;
-        }
+        if (name == "FloorToInt" || name == "floor" || name == "ToFloat" || name == "TruncToInt") return closed_sum();
         if (name == "Max" || name == "max" || name == "Min" || name == "min") {
             const bool largest = name[1] == 'a';
             Expression result = sum();
@@ -228,9 +207,7 @@ class ExpressionParser {
     std::pair<Expression, Expression> pair() {
         const Expression a = sum();
         expect(",");
-        const Expression b = sum();
-        expect(")");
-        return {a, b};
+        return {a, closed_sum()};
     }
 
     ExpressionPool& pool_;

@@ -149,7 +149,7 @@ std::optional<std::size_t> CsvTable::column(std::string_view name) const {
 }
 
 CsvTable read_csv(const std::string& path) {
-    return {read_file(path), escape_terminal(path)};
+    return {read_file(path, std::uint64_t{1} << 30), escape_terminal(path)};
 }
 
 void append_csv_row(std::string& text, std::span<const std::string> cells) {

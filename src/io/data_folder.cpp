@@ -13,8 +13,6 @@
 namespace ftax {
 namespace {
 
-constexpr std::uint64_t max_file_bytes = 64 << 20;
-
 /// The JSON files of a folder, sorted.
 std::vector<std::filesystem::path> json_files(const std::string& folder) {
     std::vector<std::filesystem::path> paths;
@@ -31,25 +29,25 @@ std::vector<std::filesystem::path> json_files(const std::string& folder) {
 
 DeviceProfileFile read_device_profiles(const std::string& folder) {
     const std::string path = folder + "/profiles/devices.json";
-    return parse_device_profile(read_file(path, max_file_bytes), escape_terminal(path));
+    return parse_device_profile(read_file(path), escape_terminal(path));
 }
 
 VarianceComponents read_variance_components(const std::string& folder) {
     const std::string path = folder + "/profiles/uncertainty.json";
-    return parse_variance_components(read_file(path, max_file_bytes), escape_terminal(path));
+    return parse_variance_components(read_file(path), escape_terminal(path));
 }
 
 std::vector<Stack> read_stacks(const std::string& folder) {
     std::vector<Stack> stacks;
     for (const std::string path : json_files(folder + "/stacks"))
-        stacks.push_back(parse_stack(read_file(path, max_file_bytes), escape_terminal(path)));
+        stacks.push_back(parse_stack(read_file(path), escape_terminal(path)));
     return stacks;
 }
 
 std::vector<FrameworkProfile> read_framework_profiles(const std::string& folder) {
     std::vector<FrameworkProfile> profiles;
     for (const std::string path : json_files(folder + "/profiles/frameworks")) {
-        profiles.push_back(parse_framework_profile(read_file(path, max_file_bytes), escape_terminal(path)));
+        profiles.push_back(parse_framework_profile(read_file(path), escape_terminal(path)));
     }
     return profiles;
 }
@@ -62,7 +60,7 @@ std::vector<std::string> call_host_names_in(const std::string& folder) {
 
 HostProfileFile read_call_host(const std::string& folder, const std::string& name) {
     const std::string path = fmt::format("{}/profiles/hosts/{}.json", folder, name);
-    return parse_host_profile(read_file(path, max_file_bytes), escape_terminal(path));
+    return parse_host_profile(read_file(path), escape_terminal(path));
 }
 
 }  // namespace ftax

@@ -13,8 +13,6 @@
 namespace ftax {
 namespace {
 
-constexpr std::uint64_t max_device_file_bytes = 1 << 20;
-
 std::pair<int, int> parse_compute_capability(const JsonField& field) {
     const std::string text = field.text();
     const std::size_t dot = std::min(text.find('.'), text.size());
@@ -86,7 +84,7 @@ DeviceSpec parse_device(std::string_view text, const std::string& origin) {
 }
 
 DeviceSpec read_device_spec(const std::string& path) {
-    return parse_device(read_file(path, max_device_file_bytes), escape_terminal(path));
+    return parse_device(read_file(path), escape_terminal(path));
 }
 
 }  // namespace ftax

@@ -8,7 +8,7 @@ namespace ftax {
 
 /// Reads a whole file (or pipe) into memory.
 /// Throws Error{usage} when it cannot be opened or read, Error{limit} when it is longer than `max_bytes`.
-[[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 1ull << 30);
+[[nodiscard]] std::string read_file(const std::string& path, std::uint64_t max_bytes = 64 << 20);
 
 /// Writes a file so that readers see either the old content or all of the new one, even across a crash: temporary file
 /// beside it, fsync, rename. A link is followed; what is not a regular file (a terminal, /dev/stdout) is written to.

@@ -8,43 +8,13 @@
 #include <unordered_map>
 
 #include "ftax/error.hpp"
+#include "graphs/aten/scalar_types.hpp"
 #include "graphs/torchscript/libtorch_module.hpp"
 
 namespace ftax::script {
 namespace {
 
 namespace jit = torch::jit;
-
-DType dtype_of(c10::ScalarType type) {
-    switch (type) {
-        case c10::ScalarType::Byte:
-            return DType::u8;
-        case c10::ScalarType::Char:
-            return DType::i8;
-        case c10::ScalarType::Short:
-            return DType::i16;
-        case c10::ScalarType::Int:
-            return DType::i32;
-        case c10::ScalarType::Long:
-            return DType::i64;
-        case c10::ScalarType::Half:
-            return DType::f16;
-        case c10::ScalarType::Float:
-            return DType::f32;
-        case c10::ScalarType::Double:
-            return DType::f64;
-        case c10::ScalarType::BFloat16:
-            return DType::bf16;
-        case c10::ScalarType::Bool:
-            return DType::boolean;
-        case c10::ScalarType::ComplexFloat:
-            return DType::c64;
-        case c10::ScalarType::ComplexDouble:
-            return DType::c128;
-        default:
-            return DType::unknown;
-    }
-}
 
 /// "__torch__.torch.nn.modules.conv.___torch_mangle_3.Conv2d" → "torch.nn.modules.conv.Conv2d"
 std::string type_name(const c10::NamedType& type) {
@@ -249,7 +219,7 @@ class Translator {
         }
         Tensor stored;
         stored.name = name == tensor_names_.end() ? "constant" : name->second;
-        stored.dtype = dtype_of(tensor.scalar_type());
+        stored.dtype = dtype_of_scalar_type(static_cast<int>(tensor.scalar_type()));
         if (tensor.layout() == c10::kStrided) {
             stored.shape = tensor.sizes().vec();
             stored.strides = tensor.strides().vec();

@@ -29,7 +29,6 @@ constexpr std::string_view call_host_folder = "data/profiles/hosts/";
 constexpr std::string_view default_call_host = "neusight-pytorch-2.1";
 constexpr std::string_view profile_ending = ".json";
 constexpr std::string_view reference_host = "reference";
-constexpr std::uint64_t max_file_bytes = 64 << 20;
 
 /// The folder whose profiles hold instead of the built-in ones; null without. Fits set it: what one wrote, the next
 /// reads, and nothing is built in between.
@@ -176,7 +175,7 @@ DeviceProfile device_profile(std::string_view device, const std::string& profile
     const DeviceSpec spec = device.ends_with(".json") ? read_device_spec(std::string(device)) : device_spec(device);
     DeviceProfileFile own;
     if (!profile_path.empty()) {
-        own = parse_device_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path));
+        own = parse_device_profile(read_file(profile_path), escape_terminal(profile_path));
     }
     const DeviceProfileFile& file = profile_path.empty() ? embedded_device_profile() : own;
     const DeviceSpec* twin = fitted_twin(file, spec);
@@ -218,8 +217,7 @@ std::vector<std::string> host_names(std::string_view framework) {
 
 FrameworkProfile framework_profile(std::string_view framework, std::string_view host, const std::string& profile_path) {
     if (!profile_path.empty()) {
-        FrameworkProfile profile =
-            parse_framework_profile(read_file(profile_path, max_file_bytes), escape_terminal(profile_path));
+        FrameworkProfile profile = parse_framework_profile(read_file(profile_path), escape_terminal(profile_path));
         if (profile.framework != framework) {
             profile.warnings.push_back(fmt::format("{}: host costs of {}, used for {}", escape_terminal(profile_path),
                                                    escape_terminal(profile.framework), framework));
@@ -297,7 +295,7 @@ std::vector<std::string> call_host_names() {
 
 FrameworkProfile call_host_profile(std::string_view device_slug, const std::string& profile) {
     if (profile.ends_with(profile_ending)) {
-        return compose(parse_host_profile(read_file(profile, max_file_bytes), escape_terminal(profile)), device_slug);
+        return compose(parse_host_profile(read_file(profile), escape_terminal(profile)), device_slug);
     }
     const std::string name = profile.empty() ? std::string(default_call_host) : profile;
     const std::vector<std::string> names = call_host_names();
