@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,8 @@ def table():
 def switched(number, old, new):
     if old.endswith(";"):
         return f"if (ftax_mutant({number})) {{ {new} }} else {{ {old} }}"
-    if old.startswith("("):  # the condition of an if
+    depths = list(accumulate((c == "(") - (c == ")") for c in old))
+    if old.startswith("(") and 0 not in depths[:-1]:  # the condition of an if
         old, new = f"bool{old}", f"bool{new}" if new.startswith("(") else f"bool({new})"
     return f"(ftax_mutant({number}) ? ({new}) : ({old}))"
 
@@ -72,7 +74,7 @@ def tests_of(build):
     tests = []
     for test in json.loads(listed.stdout)["tests"]:
         label, _, folder = test["name"].partition(":")
-        if label in ("unit", "process") and folder != "tests/calibration/bench/cuda":
+        if label in ("unit", "process") and folder not in ("tests", "tests/calibration/bench/cuda"):  # tests reads the sources
             tests.append((folder.removeprefix("tests").lstrip("/"), label, test["command"] + ["--abort-after=1"]))
         elif test["name"] in ("options", "cases", "quoted_figures", "regression"):
             tests.append(("", "process", test["command"]))
