@@ -183,7 +183,7 @@ endif()
 
 ftax_sources(report_sources
     src/report/
-        breakdown.cpp chart.cpp chart_style.cpp charts.cpp columns.cpp comparison_report.cpp device_report.cpp
+        breakdown.cpp chart.cpp chart_style.cpp charts.cpp choice.cpp columns.cpp comparison_report.cpp device_report.cpp
         generation_report.cpp headroom_report.cpp launch_report.cpp model_report.cpp page.cpp pages.cpp
         prediction_report.cpp prediction_sections.cpp quantities.cpp serving_report.cpp stream_report.cpp
         symbolic_model_report.cpp table.cpp timeline_trace.cpp trace_comparison.cpp trace_report.cpp units.cpp
@@ -204,7 +204,7 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp row_predictor.cpp
+        arguments.cpp branches.cpp combinations.cpp comparison.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp row_predictor.cpp
         scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt

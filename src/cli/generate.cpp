@@ -14,16 +14,16 @@ struct GenerateArguments : GenerationArguments {
 int run_generate(const GenerateArguments& arguments) {
     GenerationResult result = generate(arguments);
     const auto page = [&] {
-        Generator& generator = result.models.generators.back();
-        const Generation& last = result.report.rows.back().generation;
-        const std::int64_t prompt = last.request.prompt;
+        const report::GenerationRow& row = shown(result.report);
+        Generator& generator = result.models.generators[row.model];
+        const Generation& g = row.generation;
         const auto explain = [&](Predictor& predictor, std::int64_t batch, std::int64_t seq, std::int64_t past) {
             return report::ExplainedPass{predictor.graph(),
-                                         predictor.explain(generator.pass(last.request, batch, seq, past))};
+                                         predictor.explain(generator.pass(g.request, batch, seq, past))};
         };
         return generation_page(
-            result.report, explain(generator.predictor(), last.prompts_per_pass, last.prompt_tokens_per_pass, 0),
-            explain(generator.decoder(), last.request.batch, 1, prompt + last.request.new_tokens / 2));
+            result.report, explain(generator.predictor(), g.prompts_per_pass, g.prompt_tokens_per_pass, 0),
+            explain(generator.decoder(), g.request.batch, 1, g.request.prompt + g.request.new_tokens / 2));
     };
     Forms forms = forms_of(result.report);
     forms.html = page;
@@ -38,15 +38,13 @@ void setup_generate(Verb app, Action& action) {
     GenerateArguments& arguments = run_with(verb, action, run_generate);
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
+    add_choice_options(verb, arguments.choice);
     add_batch_option(verb, arguments.batches);
     GenerationRequest& request = arguments.request;
     verb.add_option("--prompt", request.prompt, "tokens of each prompt, on average").required().type_name("N");
     verb.add_option("--longest-prompt", request.longest_prompt, "tokens of the longest, to which eager frameworks pad",
                     "N");
     verb.add_option("--new-tokens", request.new_tokens, "tokens that each prompt gets").required().type_name("M");
-    verb.add_option("--tp", arguments.tensor_parallel, "cards that share each layer: 1,2,4,8", "LIST")
-        .capture_default_str();
-    verb.add_option("--price", arguments.dollars_per_hour, "of one card, in dollars per hour", "DOLLARS").positive();
     verb.add_flag("--largest-batch", arguments.largest_batch, "the most sequences that fit into the memory");
     add_html_option(verb, arguments.output, "with both phases and the memory");
     add_data_options(verb, arguments.output);

@@ -65,6 +65,20 @@ void add_run_options(Verb verb, RunArguments& arguments) {
         .range(0.0, 1.0);
 }
 
+void add_choice_options(Verb verb, ChoiceArguments& arguments) {
+    verb.get_option("--device").required(false);  // the file of prices names devices too
+    verb.add_option("--tp", arguments.tensor_parallel, "cards that share each layer: 1,2,4,8", "LIST")
+        .capture_default_str();
+    verb.add_option("--price", arguments.prices,
+                    "dollars per hour of one card: one number, one for each device, or a file with the columns device "
+                    "and dollars_per_hour",
+                    "LIST|FILE.csv");
+    verb.add_option("--slo", arguments.level, "limits to keep: ttft=500ms,tpot=50ms,latency=2s", "LIMITS");
+    verb.add_option("--sort", arguments.sort,
+                    "what ranks the rows: " + fmt::format("{}", fmt::join(report::criterion_names(), ", ")), "KEY");
+    verb.add_option("--top", arguments.top, "rows to show, the best", "N");
+}
+
 void add_batch_option(Verb verb, std::string& batches) {
     verb.add_option("--batch", batches, "batch sizes: 1,2,4:128:x2,200:400:+50", "LIST");
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "src/cli/options.hpp"
+#include "src/scenario/combinations.hpp"
 #include "src/scenario/scenario.hpp"
 
 /// The options that say which model runs where.
@@ -13,6 +14,9 @@ void add_model_options(Verb verb, ModelArguments& arguments);
 /// All of the above but the positional MODEL.
 void add_import_options(Verb verb, ModelArguments& arguments);
 void add_run_options(Verb verb, RunArguments& arguments);
+/// After add_run_options: device, framework and precision become lists, with --tp, and --price, --slo, --sort and --top
+/// rank what they combine to.
+void add_choice_options(Verb verb, ChoiceArguments& arguments);
 /// Adds --batch; the text is parsed by parse_batches.
 void add_batch_option(Verb verb, std::string& batches);
 

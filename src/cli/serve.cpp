@@ -15,8 +15,7 @@ void setup_serve(Verb app, Action& action) {
     const auto arguments = std::make_shared<Arguments>();
     add_model_options(verb, arguments->model);
     add_run_options(verb, arguments->run);
-    verb.add_option("--tp", arguments->tensor_parallel, "cards that share each layer: 1,2,4,8", "LIST")
-        .capture_default_str();
+    add_choice_options(verb, arguments->choice);
     verb.add_option("--rate", arguments->rate, "requests per second, at random times", "R");
     verb.add_option("--concurrency", arguments->concurrency, "requests that clients keep outstanding", "N");
     verb.add_option("--requests", arguments->requests, "requests with arrival_s, prompt and output", "FILE.csv");
@@ -26,11 +25,8 @@ void setup_serve(Verb app, Action& action) {
     verb.add_option("--spread", arguments->spread,
                     "standard deviation of both over their means (default: 0; see docs/serving.md)", "SHARE");
     verb.add_option("--seed", arguments->seed, "of the requests that are drawn", "N").capture_default_str();
-    verb.add_option("--slo", arguments->level, "what requests must keep: ttft=500ms,tpot=50ms,latency=2s", "LIMITS");
     verb.add_option("--slo-share", arguments->kept_share, "of the requests that must keep it", "SHARE")
         .capture_default_str();
-    verb.add_option("--price", arguments->prices, "of one card, in dollars per hour: one, or one for each device",
-                    "LIST");
     verb.add_flag("--find-rate", arguments->find_rate, "also the largest rate that keeps the --slo");
     verb.add_option("--max-num-seqs", arguments->max_sequences, "sequences that run at a time (default: the engine's)",
                     "N");

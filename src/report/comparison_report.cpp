@@ -22,6 +22,7 @@ void rank(ComparisonReport& report) {
     for (ComparisonRow& row : report.rows) {
         if (row.prediction) row.ratio_to_best = row.prediction->latency_s / best_s.at(row.batch);
     }
+    rank_rows(report.rows, report.ranking);
 }
 
 std::vector<std::string> rules_without_rows(const ComparisonReport& report) {
@@ -42,91 +43,82 @@ Columns<ComparisonRow> comparison_columns(const ComparisonReport& report) {
         double& longest = longest_s[row.batch];
         if (row.prediction) longest = std::max({longest, row.prediction->host_s, row.prediction->device_s});
     }
-    return Columns<Row>{
-        {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
-        {"device", "device", Unit::text, &Row::device},
-        {"device_profile", "profile", Unit::text, &Row::device_profile},
-        {"framework", "framework", Unit::text, &Row::framework},
-        {"framework_version", "version", Unit::text, &Row::framework_version},
-        {"versioned_framework", "framework", Unit::text,
-         [](const Row& row) { return row.framework + " " + row.framework_version; }},
-        {"host", "host", Unit::text, &Row::host},
-        {"precision", "precision", Unit::text, [&](const Row&) { return report.precision; }},
-        {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
-        {"unmeasured", "", Unit::text,
-         [](const Row& row) { return row.unmeasured.empty() ? Value() : row.unmeasured; }},
-        {"ratio_to_best", "to best", Unit::plain,
-         [](const Row& row) {
-             if (!row.prediction) return Value();
-             const double ratio = row.ratio_to_best;
-             return Value(ratio, ratio == 1 ? "best" : significant(ratio) + "x");
-         }},
-        {"skipped", "skipped", Unit::text, [](const Row& row) { return row.prediction ? Value() : row.skipped; }},
-        {"all_warnings", "", Unit::text,
-         [&](const Row& row) {
-             return row.prediction ? joined(report.warnings, row.prediction->warnings) : report.warnings;
-         }},
-        {"bars", "host above device", Unit::bars,
-         [longest_s](const Row& row) {
-             const Prediction& p = *row.prediction;
-             return host_and_device_bars(p.host_s, p.device_s, longest_s.at(row.batch));
-         }}}
+    return Columns<Row>{{"model", "model", Unit::text, [&](const Row&) { return report.model; }},
+                        {"device_profile", "profile", Unit::text, &Row::device_profile},
+                        {"batch", "batch", Unit::plain, [](const Row& row) { return batch_value(row.batch); }},
+                        {"unmeasured", "", Unit::text,
+                         [](const Row& row) { return row.unmeasured.empty() ? Value() : row.unmeasured; }},
+                        {"ratio_to_best", "to best", Unit::plain,
+                         [](const Row& row) {
+                             if (!row.prediction) return Value();
+                             const double ratio = row.ratio_to_best;
+                             return Value(ratio, ratio == 1 ? "best" : significant(ratio) + "x");
+                         }},
+                        {"all_warnings", "", Unit::text,
+                         [&](const Row& row) {
+                             return row.prediction ? joined(report.warnings, row.prediction->warnings)
+                                                   : report.warnings;
+                         }},
+                        {"bars", "host above device", Unit::bars,
+                         [longest_s](const Row& row) {
+                             const Prediction& p = *row.prediction;
+                             return host_and_device_bars(p.host_s, p.device_s, longest_s.at(row.batch));
+                         }}}
+        .including(choice_columns(report.ranking), [](const Row& row) { return &row; })
         .including(prediction_columns(), &Row::prediction)
         .including(memory_columns(), &Row::memory);
 }
 
-std::string to_table(const ComparisonReport& report, Style style) {
-    std::string title = fmt::format("{}, {}", report.model, name_of(report.precision));
+std::string title_of(const ComparisonReport& report) {
+    std::string title =
+        fmt::format("{}: {}", report.model, Differences(choices_of(report.rows)).common(report.rows.front()));
     for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
-    std::string skipped;
-    std::vector<ComparisonRow> rows;
-    for (const ComparisonRow& row : report.rows) {
-        if (row.prediction) {
-            rows.push_back(row);
-        } else {
-            skipped +=
-                fmt::format("not compared: {}\n",
-                            escape_terminal(fmt::format("{} on {}: {}", row.framework, row.device, row.skipped)));
-        }
-    }
-    Columns<ComparisonRow> columns = comparison_columns(report);
-    columns.add({"latency_s", "latency", Unit::milliseconds, [](const ComparisonRow& row) {
-                     return Value(row.prediction->latency_s, row.ratio_to_best == 1 ? Tone::strong : Tone::plain);
-                 }});
-    std::string text = toned(escape_terminal(title), Tone::strong, style) + "\n\n" +
-                       columns
-                           .select(rows,
-                                   "device versioned_framework host batch latency_s interval bound host_share "
-                                   "framework_overhead ratio_to_best total_and_fits")
-                           .print(style);
-    if (!skipped.empty()) text += "\n" + skipped;
-    for (const std::string& line : rules_without_rows(report)) text += "\n" + escape_terminal(line);
-    return text + "\nhost share: of host and device time together; overhead: share of the latency that the GPU waits\n";
+    return title;
+}
+
+std::string to_table(const ComparisonReport& report, Style style) {
+    const std::vector<const Choice*> choices = choices_of(report.rows);
+    std::string text = print_verdict(report.ranking, style) + escape_terminal(title_of(report)) + "\n\n" +
+                       comparison_columns(report)
+                           .select(rows_that_run(report.rows),
+                                   Differences(choices).keys() +
+                                       "batch latency_s interval items_per_s ?dollars_per_million ?keeps_level "
+                                       "ratio_to_best bound framework_overhead total_and_fits")
+                           .print(style) +
+                       "\n";
+    for (const std::string& line : reasons_of(choices)) text += "not compared: " + escape_terminal(line) + "\n";
+    for (const std::string& line : rules_without_rows(report)) text += escape_terminal(line) + "\n";
+    return text +
+           "to best: latency against the fastest at the same batch; overhead: share of the latency that the GPU "
+           "waits\n";
 }
 
 std::string to_json(const ComparisonReport& report) {
-    return to_text(Json{
-        {"schema_version", 1},
-        {"model", report.model},
-        {"precision", name_of(report.precision)},
-        {"dims", report.dims},
-        {"rows", comparison_columns(report)
-                     .select(report.rows,
-                             "device device_profile framework framework_version host batch "
-                             "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s "
-                             "device_s bound host_share framework_overhead sm_active power_w energy_j ratio_to_best "
-                             "coverage_time warnings memory fits")
-                     .json()},
-        {"warnings", report.warnings}});
+    return to_text(
+        Json{{"schema_version", 1},
+             {"model", report.model},
+             {"precision", report.precision},
+             {"dims", report.dims},
+             {"verdict", report.ranking.verdict},
+             {"rows", comparison_columns(report)
+                          .select(report.rows,
+                                  "device device_profile framework framework_version host precision cards batch "
+                                  "rules_without_rows_of=unmeasured skipped latency_s low_s high_s host_s "
+                                  "device_s bound host_share framework_overhead sm_active power_w energy_j items_per_s "
+                                  "dollars_per_million keeps_level ratio_to_best "
+                                  "coverage_time warnings memory fits")
+                          .json()},
+             {"warnings", report.warnings}});
 }
 
 std::string to_csv(const ComparisonReport& report) {
     return comparison_columns(report)
-        .select(
-            report.rows,
-            "model device framework framework_version host precision batch latency_s low_s high_s host_s device_s "
-            "bound host_share framework_overhead power_w energy_j ratio_to_best memory_bytes=total_bytes fits skipped "
-            "warnings=all_warnings")
+        .select(report.rows,
+                "model device framework framework_version host precision cards batch latency_s low_s high_s host_s "
+                "device_s "
+                "bound host_share framework_overhead power_w energy_j items_per_s dollars_per_million keeps_level "
+                "ratio_to_best memory_bytes=total_bytes fits skipped "
+                "warnings=all_warnings")
         .csv();
 }
 

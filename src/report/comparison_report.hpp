@@ -6,38 +6,38 @@
 #include <vector>
 
 #include "ftax/predict.hpp"
+#include "src/report/choice.hpp"
 #include "src/report/columns.hpp"
 
 namespace ftax::report {
 
-/// One framework on one device at one batch.
-struct ComparisonRow {
-    std::string device;          ///< slug
+/// One combination at one batch.
+struct ComparisonRow : Choice {
     std::string device_profile;  ///< version
-    std::string framework, framework_version, host;
     std::string unmeasured;  ///< family of the model, where no measured row of it stands behind the framework's rules
-    std::optional<std::int64_t> batch;     ///< nullopt where the model's batch is fixed
-    std::optional<Prediction> prediction;  ///< nullopt where the pair cannot run the model
-    std::string skipped;                   ///< why there is no prediction
-    double ratio_to_best = 0;              ///< latency against the fastest pair at the same batch
+    std::optional<Prediction> prediction;  ///< nullopt where the combination cannot run the model
+    double ratio_to_best = 0;              ///< latency against the fastest at the same batch
     std::optional<MemoryUse> memory{};
 };
 
-/// One model, frameworks and devices side by side.
+/// One model under several combinations of framework, device, precision and number of cards.
 struct ComparisonReport {
     std::string model;
-    Precision precision = Precision::fp32;
+    std::string precision;  ///< a list
     ShapeBindings dims;
-    std::vector<ComparisonRow> rows;
+    std::vector<ComparisonRow> rows;  ///< the best first
+    Ranking ranking;
     std::vector<std::string>
         warnings{};  ///< of the file and the anchors; each prediction has its own and its profiles'
 };
 
-/// Fills in ratio_to_best from the rows' predictions.
+/// Fills in ratio_to_best from the rows' predictions and sorts the rows.
 void rank(ComparisonReport& report);
 
 /// Says of each framework that has none whose rows its rules rest on, once.
 [[nodiscard]] std::vector<std::string> rules_without_rows(const ComparisonReport& report);
+
+[[nodiscard]] std::string title_of(const ComparisonReport& report);
 
 /// Refer to the report.
 [[nodiscard]] Columns<ComparisonRow> comparison_columns(const ComparisonReport& report);

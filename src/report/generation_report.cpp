@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
 #include "src/report/quantities.hpp"
 #include "src/report/units.hpp"
@@ -86,6 +87,14 @@ std::string print_decode_crossover(const DecodeCrossover& crossover, const Gener
 
 }  // namespace
 
+const GenerationRow& shown(const GenerationReport& report) {
+    const auto last =
+        std::find_if(report.rows.rbegin(), report.rows.rend(), [](const auto& row) { return row.runs(); });
+    return *std::find_if(report.rows.begin(), report.rows.end(), [&](const GenerationRow& row) {
+        return row.runs() && (report.ranking.by || row.batch == last->batch);
+    });
+}
+
 Columns<GenerationRow> generation_columns(const GenerationReport& report) {
     using G = Generation;
     using Row = GenerationRow;
@@ -121,62 +130,68 @@ Columns<GenerationRow> generation_columns(const GenerationReport& report) {
         {"all_warnings", "", Unit::text, [&](const G& g) { return joined(report.run.warnings, g.warnings); }}};
     return Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.run.model; }},
-        {"device", "device", Unit::text, [&](const Row&) { return report.run.device.device.slug; }},
-        {"framework", "framework", Unit::text, [&](const Row&) { return report.run.framework.framework; }},
-        {"framework_version", "version", Unit::text, [&](const Row&) { return report.run.framework.version; }},
-        {"precision", "precision", Unit::text, [&](const Row&) { return report.run.precision; }},
-        {"cards", "cards", Unit::plain, &Row::cards},
-        {"several_cards", "cards", Unit::plain,
-         [&](const Row& row) {
-             const bool several =
-                 std::any_of(report.rows.begin(), report.rows.end(), [](const Row& other) { return other.cards > 1; });
-             return several ? Value(row.cards) : Value();
-         }},
+        {"exchange_share", "exchange", Unit::share,
+         [](const Row& row) { return row.exchange_share ? Value(*row.exchange_share) : Value(); }},
         {"tokens_per_dollar", "tokens/$", Unit::amount,
-         [&](const Row& row) {
-             if (!report.dollars_per_hour) return Value();
+         [](const Row& row) {
+             if (!row.dollars_per_hour || !row.runs()) return Value();
              constexpr double seconds_per_hour = 3600;
-             return Value(row.generation.tokens_per_s * seconds_per_hour / (*report.dollars_per_hour * row.cards));
+             return Value(row.generation.tokens_per_s * seconds_per_hour / *row.dollars_per_hour);
          }},
         {"energy_j", "energy, J", Unit::significant,
-         [](const Row& row) { return row.cards * row.generation.energy_j(); }},
+         [](const Row& row) { return row.runs() ? Value(row.cards * row.generation.energy_j()) : Value(); }},
         {"power_w", "power, W", Unit::significant,
-         [](const Row& row) { return row.cards * row.generation.energy_j() / row.generation.total_s; }},
-        {"crossover", "", Unit::text, [](const Row& row) { return crossover_json(row.crossover); }},
+         [](const Row& row) {
+             return row.runs() ? Value(row.cards * row.generation.energy_j() / row.generation.total_s) : Value();
+         }},
+        {"crossover", "", Unit::text,
+         [](const Row& row) { return row.runs() ? Value(crossover_json(row.crossover)) : Value(); }},
         {"largest_batch", "largest batch", Unit::plain,
          [](const Row& row) { return row.largest_batch ? Value(*row.largest_batch) : Value(); }}}
-        .including(own, &Row::generation)
-        .including(memory_columns(), [](const Row& row) { return &row.generation.memory; });
+        .including(choice_columns(report.ranking), [](const Row& row) { return &row; })
+        .including(own, [](const Row& row) { return row.runs() ? &row.generation : nullptr; })
+        .including(memory_columns(), [](const Row& row) { return row.runs() ? &row.generation.memory : nullptr; });
 }
 
 std::string to_table(const GenerationReport& report, Style style) {
-    const GenerationRow& last = report.rows.back();
-    const Generation& g = last.generation;
-    std::string text = print_header(report.run, style) +
-                       generation_columns(report)
-                           .select(report.rows,
-                                   "?several_cards batch ttft_s tpot_s tpot_range total_s interval tokens_per_s "
-                                   "decode_host_s decode_device_s bound total_bytes fits ?tokens_per_dollar "
-                                   "?largest_batch")
-                           .print(style) +
-                       "\n";
+    const GenerationRow& row = shown(report);
+    const Generation& g = row.generation;
+    const std::vector<const Choice*> choices = choices_of(report.rows);
+    const Differences differences(choices);
+    std::string text = print_verdict(report.ranking, style);
+    text += report.rows.size() == 1 || text.empty()
+                ? print_header(report.run, style)
+                : escape_terminal(fmt::format("{}: {}", report.run.model, differences.common(row))) + "\n\n";
+    text += generation_columns(report)
+                .select(rows_that_run(report.rows),
+                        differences.keys() +
+                            "batch tokens_per_s ?dollars_per_million ?keeps_level ttft_s tpot_s total_s interval bound "
+                            "decode_host_s decode_device_s ?exchange_share total_bytes fits ?largest_batch")
+                .print(style) +
+            "\n";
+    for (const std::string& line : reasons_of(choices)) text += "not generated: " + escape_terminal(line) + "\n";
     text += "first token: of the whole batch; per token, host, device and bound: a step of decoding, on average\n";
+    if (row.exchange_share) text += "exchange: share of a step's device time in which the cards sum their parts\n";
+    if (choices.size() > 1) text += escape_terminal(differences.name(row)) + ":\n";
     text += fmt::format("prompts of {} tokens, {} pass{}: {}, bound by {}\n", g.request.prompt, g.prefill_passes,
                         g.prefill_passes == 1 ? "" : "es", share_of_device(g.prefill.host_s, g.prefill.device_s),
                         name_of(g.prefill.bound));
-    text += print_decode_crossover(last.crossover, g.request);
+    text += print_decode_crossover(row.crossover, g.request);
     return text + describe(g.memory) + "\n";
 }
 
 std::string to_json(const GenerationReport& report) {
     Json json = run_json(report.run);
-    json["predictions"] =
-        generation_columns(report)
-            .select(report.rows,
-                    "batch prompt longest_prompt new_tokens cards ttft_s tpot_s first_tpot_s "
-                    "last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar power_w energy_j prefill decode "
-                    "crossover memory fits at_once waves largest_batch warnings")
-            .json();
+    json["predictions"] = generation_columns(report)
+                              .select(report.rows,
+                                      "device framework precision batch prompt longest_prompt new_tokens cards skipped "
+                                      "keeps_level ttft_s tpot_s first_tpot_s "
+                                      "last_tpot_s total_s low_s high_s tokens_per_s tokens_per_dollar "
+                                      "dollars_per_million power_w energy_j prefill "
+                                      "decode exchange_share "
+                                      "crossover memory fits at_once waves largest_batch warnings")
+                              .json();
+    json["verdict"] = report.ranking.verdict;
     json["warnings"] = report.run.warnings;
     return to_text(json);
 }
@@ -185,9 +200,10 @@ std::string to_csv(const GenerationReport& report) {
     return generation_columns(report)
         .select(report.rows,
                 "model device framework framework_version precision cards batch prompt new_tokens ttft_s tpot_s "
-                "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s power_w energy_j prefill_bound "
+                "first_tpot_s last_tpot_s total_s low_s high_s tokens_per_s dollars_per_million keeps_level power_w "
+                "energy_j prefill_bound "
                 "decode_bound decode_host_s "
-                "decode_device_s memory_bytes=total_bytes fits waves warnings=all_warnings")
+                "decode_device_s memory_bytes=total_bytes fits waves skipped warnings=all_warnings")
         .csv();
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -101,44 +102,40 @@ std::string interval_table(const std::vector<Crossover>& crossovers) {
     return columns.select(crossovers).page_table("interval");
 }
 
-std::string title_of(const ComparisonReport& report) {
-    std::string title = fmt::format("{} compared, {}", report.model, name_of(report.precision));
-    for (const auto& [symbol, value] : report.dims) title += fmt::format(", {} {}", symbol, value);
-    return title;
-}
-
 /// Where a name stands among those seen so far, at most at the last category; a new one is added.
-std::size_t index_of(std::string_view name, std::vector<std::string_view>& seen) {
+std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
     const auto found = std::find(seen.begin(), seen.end(), name);
     const auto index = static_cast<std::size_t>(found - seen.begin());
     if (found == seen.end()) seen.push_back(name);
     return std::min(index, category_count - 1);
 }
 
-/// One line per pair: devices differ in colour and dot, frameworks in dash. What there is one of leaves colour and dash
-/// to the other; those beyond the last share it.
+/// One line per combination: devices differ in colour and dot, the rest in dash. What there is one of leaves colour and
+/// dash to the other; those beyond the last share it.
 Chart chart_of(const ComparisonReport& report) {
     Chart chart{.title = title_of(report), .y_label = "latency, ms"};
     std::vector<double> batches;
-    std::vector<std::string_view> devices, frameworks;
-    for (const ComparisonRow& row : report.rows) {
-        if (!row.prediction) continue;
-        static_cast<void>(index_of(row.device, devices));
-        static_cast<void>(index_of(row.framework, frameworks));
-    }
+    Differences differences(choices_of(report.rows));
+    differences.batch = false;
+    Differences others = differences;
+    others.device = false;
+    const bool has_others = others.framework || others.precision || others.cards;
+    std::vector<std::string> devices, rests;
+    std::map<std::string, std::size_t> series_of;
     for (const ComparisonRow& row : report.rows) {
         if (!row.prediction) continue;
         if (row.batch) batches.push_back(static_cast<double>(*row.batch));
-        const std::string label = fmt::format("{} on {}", row.framework, row.device);
-        if (chart.series.empty() || chart.series.back().label != label) {
-            const std::size_t device = index_of(row.device, devices), framework = index_of(row.framework, frameworks);
+        const std::string label = differences.name(row);
+        const std::size_t device = index_of(row.device, devices), rest = index_of(others.name(row), rests);
+        const auto [found, is_new] = series_of.emplace(label, chart.series.size());
+        if (is_new) {
             chart.series.push_back({.label = label,
                                     .look = SeriesLook::line,
                                     .points = {},
-                                    .category = devices.size() > 1 ? device : framework,
-                                    .dash = frameworks.size() > 1 ? framework : device});
+                                    .category = differences.device ? device : rest,
+                                    .dash = has_others ? rest : device});
         }
-        chart.series.back().points.push_back(
+        chart.series[found->second].points.push_back(
             {static_cast<double>(row.batch.value_or(1)), row.prediction->latency_s * 1e3});
     }
     for (Series& series : chart.series) {
@@ -150,15 +147,13 @@ Chart chart_of(const ComparisonReport& report) {
 }
 
 std::string pairs_table(const ComparisonReport& report) {
-    std::vector<ComparisonRow> rows;
-    std::copy_if(report.rows.begin(), report.rows.end(), std::back_inserter(rows),
-                 [](const ComparisonRow& row) { return row.prediction.has_value(); });
-    // The pairs of one batch stand together: that is what is compared.
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.batch < b.batch; });
     return comparison_columns(report)
-        .select(rows,
-                "device framework batch latency_s low_s high_s bound ratio_to_best host_s device_s =bars host_share "
-                "framework_overhead coverage_time total_bytes fits")
+        .select(
+            rows_that_run(report.rows),
+            Differences(choices_of(report.rows)).keys("device framework") +
+                "batch latency_s low_s high_s items_per_s ?dollars_per_million "
+                "?keeps_level bound ratio_to_best host_s device_s =bars host_share framework_overhead coverage_time "
+                "total_bytes fits")
         .page_table("comparison");
 }
 
@@ -174,14 +169,17 @@ std::string profiles_section(const ComparisonReport& report) {
                                            .page_table("profiles"));
 }
 
-std::string skipped_list(const ComparisonReport& report) {
+/// What could not run, with the reason.
+std::string skipped_list(const std::vector<const Choice*>& choices) {
     std::string html;
-    for (const ComparisonRow& row : report.rows) {
-        if (row.prediction) continue;
-        html += fmt::format("<li>{}</li>\n",
-                            escape_markup(fmt::format("{} on {}: {}", row.framework, row.device, row.skipped)));
-    }
+    for (const std::string& line : reasons_of(choices)) html += fmt::format("<li>{}</li>\n", escape_markup(line));
     return html.empty() ? "" : section("Not compared", fmt::format("<ul id=\"skipped\">\n{}</ul>\n", html));
+}
+
+/// The answer in one line.
+std::string verdict_line(const Ranking& ranking) {
+    const std::string& text = ranking.verdict;
+    return text.empty() ? "" : fmt::format("<p id=\"best\" class=\"verdict\">{}</p>\n", escape_markup(text));
 }
 
 Chart step_chart(const GenerationReport& report) {
@@ -190,13 +188,13 @@ Chart step_chart(const GenerationReport& report) {
                 .y_label = "milliseconds",
                 .series = {}};
     std::vector<double> batches;
-    const int cards = report.rows.back().cards;
+    const std::size_t model = shown(report).model;
     Series host{.label = "host, a step of decoding", .look = SeriesLook::host, .points = {}};
     Series device{.label = "device, a step of decoding", .look = SeriesLook::device, .points = {}};
     Series step{.label = "per token", .look = SeriesLook::prediction, .points = {}};
     Series first{.label = "first token", .look = SeriesLook::line, .points = {}, .category = 3};
     for (const GenerationRow& row : report.rows) {
-        if (row.cards != cards) continue;
+        if (!row.runs() || row.model != model) continue;
         const auto batch = static_cast<double>(row.generation.request.batch);
         batches.push_back(batch);
         host.points.push_back({batch, row.generation.decode_host_s * 1e3});
@@ -209,18 +207,19 @@ Chart step_chart(const GenerationReport& report) {
         std::stable_sort(series.points.begin(), series.points.end(),
                          [](const auto& a, const auto& b) { return a.x < b.x; });
     }
-    mark_crossovers(chart, report.rows.back().crossover.batches, "decoding's crossover");
+    mark_crossovers(chart, shown(report).crossover.batches, "decoding's crossover");
     label_batches(chart, std::move(batches));
     return chart;
 }
 
 std::string generations_section(const GenerationReport& report) {
-    const Grid table =
-        generation_columns(report).select(report.rows,
-                                          "cards batch ttft_s tpot_s total_s low_s high_s tokens_per_s "
-                                          "=prefill_bound =decode_bound =total_bytes fits ?tokens_per_dollar");
-    return section(fmt::format("Prompts of {} tokens, {} new ones", report.rows.back().generation.request.prompt,
-                               report.rows.back().generation.request.new_tokens),
+    const Grid table = generation_columns(report).select(
+        rows_that_run(report.rows),
+        Differences(choices_of(report.rows)).keys() +
+            "batch ttft_s tpot_s total_s low_s high_s tokens_per_s "
+            "=prefill_bound =decode_bound =total_bytes fits ?dollars_per_million ?keeps_level");
+    return section(fmt::format("Prompts of {} tokens, {} new ones", shown(report).generation.request.prompt,
+                               shown(report).generation.request.new_tokens),
                    table.page_table("generations"));
 }
 
@@ -389,21 +388,23 @@ std::string comparison_page(const ComparisonReport& report) {
         "host and device time together. Overhead: share of the latency that the GPU waits. Modelled: share "
         "of the time that rests on a rule of its operator.</p>\n" +
         warning_list({warnings.begin(), warnings.end()});
-    return page(chart.title, to_figure(chart, "") + section("Predictions", predictions) + skipped_list(report) +
-                                 profiles_section(report));
+    const std::vector<const Choice*> choices = choices_of(report.rows);
+    return page(chart.title, verdict_line(report.ranking) + to_figure(chart, "") + section("Predictions", predictions) +
+                                 skipped_list(choices) + profiles_section(report));
 }
 
 std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill, const ExplainedPass& decode) {
     const Chart chart = step_chart(report);
-    const Generation& last = report.rows.back().generation;
+    const Generation& last = shown(report).generation;
     const auto kinds = [](const ExplainedPass& pass) {
         return breakdown(pass.graph, pass.explanation.launches, kind_of);
     };
-    std::string html = facts_line(report.run) + to_figure(chart, "") + generations_section(report) +
-                       memory_section(last.memory) +
+    std::string html = verdict_line(report.ranking) + facts_line(report.run) + to_figure(chart, "") +
+                       generations_section(report) + memory_section(last.memory) +
                        breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
                        breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
-                       section("Warnings", warning_list(warnings_of(report))) + provenance_section(report.run);
+                       section("Warnings", warning_list(warnings_of(report))) + skipped_list(choices_of(report.rows)) +
+                       provenance_section(report.run);
     return page(chart.title, html);
 }
 

@@ -19,20 +19,6 @@ namespace {
 
 using Row = ServingRow;
 
-/// Dollars per million tokens, or per million requests of a model that generates none.
-std::optional<double> dollars_per_million(const ServingReport& report, const Row& row) {
-    if (!row.dollars_per_hour || !row.skipped.empty()) return std::nullopt;
-    constexpr double seconds_per_hour = 3600, million = 1e6;
-    const double per_s = report.generates ? row.serving.tokens_per_s : row.serving.requests_per_s;
-    return *row.dollars_per_hour / seconds_per_hour / per_s * million;
-}
-
-/// Mean draw of all boards.
-double power_w(const Row& row) {
-    const Serving& s = row.serving;
-    return row.cards * (s.energy_j / s.duration_s + row.idle_w * (1 - s.utilisation));
-}
-
 void add_percentiles(Columns<Row>& columns, const std::string& key, const std::string& title,
                      Percentiles Serving::*of) {
     const std::pair<std::string_view, double Percentiles::*> figures[] = {{"mean", &Percentiles::mean},
@@ -43,7 +29,7 @@ void add_percentiles(Columns<Row>& columns, const std::string& key, const std::s
         columns.add({fmt::format("{}_{}_s", key, figure.first), fmt::format("{} {}", title, figure.first),
                      Unit::milliseconds, [of, value = figure.second](const Row& row) {
                          const double seconds = row.serving.*of.*value;
-                         return row.skipped.empty() && seconds > 0 ? Value(seconds) : Value();
+                         return row.runs() && seconds > 0 ? Value(seconds) : Value();
                      }});
     }
 }
@@ -120,15 +106,6 @@ std::string rates_figure(const ServingReport& report) {
 
 }  // namespace
 
-void rank(ServingReport& report) {
-    const auto key = [&](const Row& row) {
-        return std::tuple(!row.skipped.empty(), !row.keeps_level, dollars_per_million(report, row).value_or(row.cards),
-                          row.serving.latency_s.p99);
-    };
-    std::stable_sort(report.rows.begin(), report.rows.end(),
-                     [&](const Row& a, const Row& b) { return key(a) < key(b); });
-}
-
 Columns<Row> serving_columns(const ServingReport& report) {
     const Columns<Serving> own{
         {"requests_per_s", "requests/s", Unit::significant, &Serving::requests_per_s},
@@ -146,44 +123,26 @@ Columns<Row> serving_columns(const ServingReport& report) {
     Columns<Row> columns = Columns<Row>{
         {"model", "model", Unit::text, [&](const Row&) { return report.model; }},
         {"workload", "workload", Unit::text, [&](const Row&) { return report.workload; }},
-        {"device", "device", Unit::text, &Row::device},
-        {"framework", "framework", Unit::text, &Row::framework},
-        {"framework_version", "version", Unit::text, &Row::version},
-        {"precision", "precision", Unit::text, &Row::precision},
-        {"cards", "cards", Unit::plain, &Row::cards},
-        {"keeps_level", "keeps SLO", Unit::text,
-         [&](const Row& row) {
-             return report.has_level ? Value(row.keeps_level, row.keeps_level ? Tone::strong : Tone::warning) : Value();
-         }},
         {"kept_share", "kept", Unit::share,
-         [&](const Row& row) { return report.has_level ? Value(row.kept_share) : Value(); }},
+         [&](const Row& row) { return report.ranking.has_level ? Value(row.kept_share) : Value(); }},
         {"goodput_per_s", "goodput/s", Unit::significant,
          [&](const Row& row) {
-             return report.has_level ? Value(row.kept_share * row.serving.requests_per_s) : Value();
+             return report.ranking.has_level ? Value(row.kept_share * row.serving.requests_per_s) : Value();
          }},
         {"largest_rate", "rate that holds", Unit::significant,
          [](const Row& row) { return row.largest_rate ? Value(*row.largest_rate) : Value(); }},
-        {"dollars_per_million", report.generates ? "$/M tokens" : "$/M requests", Unit::significant,
-         [&](const Row& row) {
-             const auto dollars = dollars_per_million(report, row);
-             return dollars ? Value(*dollars) : Value();
-         }},
         {"power_w", "power, W", Unit::significant,
-         [](const Row& row) { return row.skipped.empty() ? Value(power_w(row)) : Value(); }},
-        {"energy_per_item_j", report.generates ? "J/token" : "J/request", Unit::significant,
-         [&](const Row& row) {
-             if (!row.skipped.empty()) return Value();
-             return Value(power_w(row) / (report.generates ? row.serving.tokens_per_s : row.serving.requests_per_s));
-         }},
+         [](const Row& row) { return row.runs() ? Value(*row.energy_per_item_j * *row.items_per_s) : Value(); }},
         {"cache_tokens", "cache tokens", Unit::plain,
          [&](const Row& row) { return report.generates ? Value(row.cache_tokens) : Value(); }},
-        {"skipped", "skipped", Unit::text, [](const Row& row) { return row.skipped.empty() ? Value() : row.skipped; }},
         {"warnings", "", Unit::text, &Row::warnings},
         {"all_warnings", "", Unit::text, [&](const Row& row) {
              return joined(report.warnings, row.warnings);
-         }}}.including(own, [](const Row& row) {
-                return row.skipped.empty() ? &row.serving : nullptr;
-            }).including(memory_columns(), [](const Row& row) { return row.skipped.empty() ? &row.memory : nullptr; });
+         }}}.including(choice_columns(report.ranking), [](const Row& row) {
+                return &row;
+            }).including(own, [](const Row& row) {
+                  return row.runs() ? &row.serving : nullptr;
+              }).including(memory_columns(), [](const Row& row) { return row.runs() ? &row.memory : nullptr; });
     // Of the time that steps take; queues move by more.
     for (const bool high : {false, true}) {
         const char* bound = high ? "high" : "low";
@@ -191,11 +150,11 @@ Columns<Row> serving_columns(const ServingReport& report) {
         columns.add({fmt::format("tpot_{}_s", bound), fmt::format("per token {}", bound), Unit::milliseconds,
                      [share](const Row& row) {
                          const double mean_s = row.serving.tpot_s.mean;
-                         return row.skipped.empty() && mean_s > 0 ? Value(mean_s * row.*share) : Value();
+                         return row.runs() && mean_s > 0 ? Value(mean_s * row.*share) : Value();
                      }});
         columns.add({fmt::format("latency_{}_s", bound), fmt::format("end to end {}", bound), Unit::milliseconds,
                      [share](const Row& row) {
-                         return row.skipped.empty() ? Value(row.serving.latency_s.mean * row.*share) : Value();
+                         return row.runs() ? Value(row.serving.latency_s.mean * row.*share) : Value();
                      }});
     }
     add_percentiles(columns, "ttft", "first token", &Serving::ttft_s);
@@ -206,45 +165,33 @@ Columns<Row> serving_columns(const ServingReport& report) {
 }
 
 std::string to_table(const ServingReport& report, Style style) {
-    std::vector<Row> rows;
-    std::string notes;
-    for (const Row& row : report.rows) {
-        if (row.skipped.empty()) {
-            rows.push_back(row);
-        } else {
-            notes += escape_terminal(fmt::format("not served: {} on {} x {} {}: {}", row.framework, row.cards,
-                                                 row.device, row.precision, row.skipped)) +
-                     "\n";
-        }
-    }
+    const std::vector<const Choice*> choices = choices_of(report.rows);
+    const Differences differences(choices);
+    const std::string title =
+        fmt::format("{}: {}; {}", report.model, differences.common(*choices.front()), report.workload);
     std::string text =
-        toned(escape_terminal(fmt::format("{}: {}", report.model, report.workload)), Tone::strong, style) + "\n\n" +
+        print_verdict(report.ranking, style) + escape_terminal(title) + "\n\n" +
         serving_columns(report)
             .select(
-                rows,
-                report.generates
-                    ? "device framework precision cards ?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
-                      "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
-                      "mean_sequences utilisation peak_cache_share power_w energy_per_item_j bound ?largest_rate"
-                    : "device framework precision ?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
-                      "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation power_w energy_per_item_j "
-                      "bound "
-                      "?largest_rate")
+                rows_that_run(report.rows),
+                differences.keys() +
+                    (report.generates
+                         ? "?keeps_level ?dollars_per_million requests_per_s tokens_per_s "
+                           "ttft_p50_s ttft_p99_s tpot_p50_s tpot_p99_s latency_p50_s latency_p99_s "
+                           "mean_sequences utilisation peak_cache_share power_w energy_per_item_j bound ?largest_rate"
+                         : "?keeps_level ?dollars_per_million requests_per_s latency_mean_s "
+                           "latency_p50_s latency_p90_s latency_p99_s mean_sequences utilisation power_w "
+                           "energy_per_item_j bound ?largest_rate"))
             .print(style);
     text += "\nbatch: sequences that run, on average; busy: share of the time in which a step runs\n";
-    if (report.has_level) text += fmt::format("SLO: {}\n", level_text(report));
-    if (report.has_level && report.rows.front().keeps_level && report.rows.front().skipped.empty()) {
-        const Row& best = report.rows.front();
-        text += escape_terminal(
-                    fmt::format("best: {} on {} x {}, {}", best.framework, best.cards, best.device, best.precision)) +
-                "\n";
-    }
-    return text + notes;
+    if (report.ranking.has_level) text += fmt::format("SLO: {}\n", level_text(report));
+    for (const std::string& line : reasons_of(choices)) text += "not served: " + escape_terminal(line) + "\n";
+    return text;
 }
 
 std::string to_json(const ServingReport& report) {
     Json level = nullptr;
-    if (report.has_level) {
+    if (report.ranking.has_level) {
         level = {{"share", report.level.share}};
         for (const auto& limit : {std::pair<const char*, double>{"ttft_s", report.level.ttft_s},
                                   {"tpot_s", report.level.tpot_s},
@@ -256,6 +203,7 @@ std::string to_json(const ServingReport& report) {
         {"model", report.model},
         {"workload", report.workload},
         {"slo", level},
+        {"verdict", report.ranking.verdict},
         {"rows",
          serving_columns(report)
              .select(report.rows,
@@ -286,16 +234,8 @@ std::string serving_page(const ServingReport& report) {
     const Row& best = report.rows.front();
     std::vector<std::string> warnings = report.warnings;
     for (const Row& row : report.rows) warnings = joined(warnings, row.warnings);
-    std::string best_text = fmt::format("{} on {} x {}, {}: {} requests per second", best.framework, best.cards,
-                                        best.device, best.precision, significant(best.serving.requests_per_s));
-    if (const auto dollars = dollars_per_million(report, best))
-        best_text +=
-            fmt::format(", {} dollars per million {}", significant(*dollars), report.generates ? "tokens" : "requests");
-    if (report.has_level)
-        best_text +=
-            fmt::format("; {} of the requests keep the level ({})", percent(best.kept_share), level_text(report));
     const std::string html =
-        section("Best", "<p id=\"best\">" + escape_markup(best_text) + "</p>") +
+        section("Best", "<p id=\"best\">" + escape_markup(report.ranking.verdict) + "</p>") +
         section("Combinations",
                 serving_columns(report)
                     .select(report.rows,

@@ -68,8 +68,6 @@ std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     return usable_rows(read_language_measurements(std::move(table)), print_warnings);
 }
 
-namespace {
-
 Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     constexpr std::int64_t most_cards = 64;
     if (cards > most_cards) {
@@ -87,6 +85,21 @@ Graph load_shard(const ModelArguments& model, std::int64_t cards) {
     }
     return graph;
 }
+
+void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards) {
+    if (!model_of(framework).traits.splits_tensors) {
+        throw Error(ErrorCode::usage, fmt::format("--tp {}: {} gives each card layers of its own instead of a part "
+                                                  "of every layer; there is no prediction for that",
+                                                  cards, framework.framework));
+    }
+    if (!device.peer_bandwidth_bytes_per_s) {
+        throw Error(ErrorCode::usage, fmt::format("--tp {}: the datasheet of {} has no bandwidth between cards "
+                                                  "(peer_bandwidth_bytes_per_s)",
+                                                  cards, device.name));
+    }
+}
+
+namespace {
 
 /// Refuses a model that generates no tokens where the zoo has one of a similar name that does: gpt2, which lacks the
 /// cache that gpt2-small has. Of others the Generator says what is missing.
@@ -120,16 +133,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
         run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
     }
     const Predictor built = make_predictor(graph, model, run);
-    if (cards > 1 && !model_of(built.framework()).traits.splits_tensors) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {}: {} gives each card layers of its own instead of a part "
-                                                  "of every layer; there is no prediction for that",
-                                                  cards, built.framework().framework));
-    }
-    if (cards > 1 && !built.device().device.peer_bandwidth_bytes_per_s) {
-        throw Error(ErrorCode::usage, fmt::format("--tp {}: the datasheet of {} has no bandwidth between cards "
-                                                  "(peer_bandwidth_bytes_per_s)",
-                                                  cards, built.device().device.name));
-    }
+    if (cards > 1) require_shards(built.framework(), built.device().device, cards);
     PredictOptions options = run.options;
     options.precision = parse_precision(run.precision);
     static_cast<void>(chosen_framework(run.framework, run.host, run.framework_profile, options.libraries));
@@ -144,37 +148,90 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     return generator;
 }
 
+namespace {
+
+/// Share of a pass's device time in which cards exchange sums.
+double exchange_share(const Predictor& predictor, const Explanation& pass) {
+    double exchange_s = 0;
+    for (const OpPrediction& launch : pass.launches) {
+        const std::vector<Op>& ops = predictor.graph().ops;
+        if (launch.op < ops.size() && ops[launch.op].kind == OpKind::all_reduce) exchange_s += launch.device_s;
+    }
+    return exchange_s / pass.prediction.device_s;
+}
+
+/// One combination over all batches.
+std::vector<report::GenerationRow> rows_of(Generator& generator, const GenerationArguments& arguments,
+                                           report::GenerationRow row) {
+    const ServiceLevel level = parse_level(arguments.choice.level);
+    row.version = generator.predictor().framework().version;
+    row.host = generator.predictor().framework().host;
+    std::vector<report::GenerationRow> rows;
+    for (const std::int64_t batch : parse_batches(arguments.batches)) {
+        GenerationRequest request = arguments.request;
+        request.batch = batch;
+        const Generation& g = row.generation = generator.generate(request);
+        row.crossover = generator.crossover(request, rows.empty() ? nullptr : &rows.front().crossover);
+        if (arguments.largest_batch) row.largest_batch = g.at_once;
+        if (row.cards > 1) {
+            const ShapeBindings step = generator.pass(request, batch, 1, request.prompt + request.new_tokens / 2);
+            row.exchange_share = exchange_share(generator.decoder(), generator.decoder().explain(step));
+        }
+        row.batch = batch;
+        row.fits = g.memory.fits();
+        row.memory_bytes = g.memory.total_bytes();
+        row.latency_s = g.total_s;
+        row.first_token_s = g.ttft_s;
+        row.per_token_s = g.tpot_s;
+        row.items_per_s = g.tokens_per_s;
+        row.energy_per_item_j = row.cards * g.energy_j() / static_cast<double>(batch * request.new_tokens);
+        row.low = g.low_s / g.total_s;
+        row.high = g.high_s / g.total_s;
+        hold_to(level, row);
+        print_warnings(g.warnings);
+        rows.push_back(row);
+    }
+    return rows;
+}
+
+}  // namespace
+
 GenerationResult generate(const GenerationArguments& arguments) {
     GenerationResult result;
-    result.report.dollars_per_hour =
-        arguments.dollars_per_hour > 0 ? std::optional(arguments.dollars_per_hour) : std::nullopt;
-    const std::vector<std::int64_t> batches = parse_batches(arguments.batches);
+    report::GenerationReport& report = result.report;
     RunArguments run = arguments.run;
     const std::vector<LanguageMeasurement> anchors = take_language_rows(run);
-    for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
-        Generator& generator = result.models.add(arguments.model, run, cards, anchors);
-        const Graph& graph = result.models.graphs.back();
-        if (result.report.rows.empty()) result.report.run = report_on(generator.predictor(), arguments.model, run);
-        std::vector<std::string>& warnings = result.report.run.warnings;
-        for (const auto* more :
-             {&graph.warnings, &generator.predictor().device().warnings, &generator.predictor().framework().warnings}) {
-            for (const std::string& warning : *more) {
-                if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
+    const auto without = arguments.choice.level.empty() ? std::nullopt : std::optional(report::Criterion::throughput);
+    report.ranking = ranking_of(arguments.choice, without, "tokens");
+    std::vector<report::PredictionReport> runs;
+    std::vector<std::string> warnings;
+    for (Combination& one : combinations(run, arguments.choice)) {
+        report::GenerationRow row{one.choice()};
+        row.model = runs.size();
+        try {
+            Generator& generator = result.models.add(arguments.model, one.run, one.cards, anchors);
+            row.precision = one.run.precision;
+            runs.push_back(report_on(generator.predictor(), arguments.model, one.run));
+            for (const auto* more :
+                 {&std::as_const(result.models).graphs.back().warnings, &generator.predictor().device().warnings,
+                  &generator.predictor().framework().warnings}) {
+                for (const std::string& warning : *more) {
+                    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+                        warnings.push_back(warning);
+                }
             }
-        }
-        const report::GenerationRow* first = nullptr;
-        result.report.rows.reserve(result.report.rows.size() + batches.size());
-        for (const std::int64_t batch : batches) {
-            GenerationRequest request = arguments.request;
-            request.batch = batch;
-            report::GenerationRow row{.cards = static_cast<int>(cards),
-                                      .generation = generator.generate(request),
-                                      .crossover = generator.crossover(request, first ? &first->crossover : nullptr)};
-            if (arguments.largest_batch) row.largest_batch = row.generation.at_once;
-            print_warnings(row.generation.warnings);
-            first = &result.report.rows.emplace_back(std::move(row));
+            for (report::GenerationRow& batch : rows_of(generator, arguments, row))
+                report.rows.push_back(std::move(batch));
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::usage) throw;
+            row.skipped = error.what();
+            report.rows.push_back(std::move(row));
         }
     }
+    rank_rows(report.rows, report.ranking);
+    if (!report.rows.front().runs()) throw Error(ErrorCode::usage, report.rows.front().skipped);
+    report.run = std::move(runs[shown(report).model]);
+    report.run.warnings = std::move(warnings);
     return result;
 }
 

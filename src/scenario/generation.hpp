@@ -7,6 +7,7 @@
 #include "ftax/generate.hpp"
 #include "ftax/measurement.hpp"
 #include "src/report/generation_report.hpp"
+#include "src/scenario/combinations.hpp"
 #include "src/scenario/scenario.hpp"
 
 /// What `ftax generate` and Python's ftax.generate share.
@@ -14,11 +15,11 @@ namespace ftax::scenario {
 
 struct GenerationArguments {
     ModelArguments model;
-    RunArguments run{.precision = ""};  ///< precision: empty for the type of the model's weights
+    /// Device, framework and precision are lists; no precision: the type of the model's weights.
+    RunArguments run{.precision = ""};
     std::string batches = "1";
-    std::string tensor_parallel = "1";  ///< a list of numbers of cards
+    ChoiceArguments choice;
     GenerationRequest request;
-    double dollars_per_hour = 0;  ///< of one card; 0: no price
     bool largest_batch = false;
 };
 
@@ -38,13 +39,18 @@ struct GenerationModels {
 /// Takes the file of anchor rows out of the arguments where it holds runs of language models.
 [[nodiscard]] std::vector<LanguageMeasurement> take_language_rows(RunArguments& run);
 
+/// The part of a model that one of so many cards holds. Throws Error{usage} for more than 64 of them.
+[[nodiscard]] Graph load_shard(const ModelArguments& model, std::int64_t cards);
+/// Throws Error{usage} where the framework cuts no tensors or the datasheet has no bandwidth between cards.
+void require_shards(const FrameworkProfile& framework, const DeviceSpec& device, std::int64_t cards);
+
 struct GenerationResult {
     report::GenerationReport report;
-    GenerationModels models;  ///< one per number of cards
+    GenerationModels models;  ///< one per combination that can run
 };
 
-/// Predicts each batch on each number of cards. Throws Error{usage} for what the arguments misspell, Error{model} for a
-/// model that is no decoder or does not divide by the number of cards.
+/// Predicts each batch under each combination; one that cannot run is a row with the reason. Throws Error{usage} for
+/// what the arguments misspell, Error{model} for a model that is no decoder or does not divide by the number of cards.
 [[nodiscard]] GenerationResult generate(const GenerationArguments& arguments);
 
 }  // namespace ftax::scenario

@@ -49,7 +49,7 @@ void check(const ServingArguments& a) {
     require(a.max_sequences >= 0 && a.max_tokens >= 0 && a.max_batch >= 1,
             "--max-num-seqs, --max-num-batched-tokens and --max-batch are numbers from 1 on");
     require(std::isfinite(a.max_delay_s) && a.max_delay_s >= 0, "--max-delay is not a time from 0 on");
-    require(!a.find_rate || (!a.level.empty() && a.concurrency == 0),
+    require(!a.find_rate || (!a.choice.level.empty() && a.concurrency == 0),
             "--find-rate looks for the largest rate that keeps a level: give --slo, and --rate or --requests");
 }
 
@@ -73,21 +73,6 @@ std::pair<std::vector<ServingRequest>, std::string> requests_of(const ServingArg
     }
     return {draw_requests(a.count, a.rate, prompt, output, spread, static_cast<std::uint64_t>(a.seed)),
             std::move(name)};
-}
-
-std::vector<double> prices_of(const std::string& text, std::size_t devices) {
-    if (text.empty()) return {};
-    std::vector<double> prices;
-    for (const std::string& word : split_list(text)) {
-        const auto price = parse_number(word);
-        require(price && *price > 0,
-                fmt::format("--price {} is not a positive number of dollars per hour", escape_terminal(word)));
-        prices.push_back(*price);
-    }
-    require(prices.size() == 1 || prices.size() == devices,
-            fmt::format("--price has {} values for {} devices; give one, or one for each", prices.size(), devices));
-    prices.resize(devices, prices.front());
-    return prices;
 }
 
 /// How the engine of a framework schedules unless told otherwise. Source: vLLM, EngineArgs.get_batch_defaults: cards of
@@ -155,9 +140,14 @@ void check_context(const Graph& graph, const std::vector<ServingRequest>& reques
     }
 }
 
-void set_interval(report::ServingRow& row, const Prediction& step) {
+/// What holds however many requests come.
+void describe(report::ServingRow& row, const Predictor& predictor, const Prediction& step) {
     row.low = step.low_s / step.latency_s;
     row.high = step.high_s / step.latency_s;
+    row.version = predictor.framework().version;
+    row.idle_w = predictor.device().device.idle_power_w();
+    for (const auto* more : {&predictor.device().warnings, &predictor.framework().warnings})
+        row.warnings.insert(row.warnings.end(), more->begin(), more->end());
 }
 
 /// An engine with continuous batching on so many cards.
@@ -189,15 +179,11 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
                         row.memory.total_bytes() * 1e-9, generator.usable_bytes() * 1e-9));
     options.cache_tokens = row.cache_tokens = static_cast<std::int64_t>(room / token_bytes);
     row.memory.cache_bytes = token_bytes * static_cast<double>(row.cache_tokens);
-    for (const auto* more :
-         {&graph.warnings, &generator.predictor().device().warnings, &generator.predictor().framework().warnings})
-        row.warnings.insert(row.warnings.end(), more->begin(), more->end());
-    row.version = generator.predictor().framework().version;
-    row.idle_w = generator.device().idle_power_w();
+    row.warnings = graph.warnings;
     constexpr std::int64_t typical_sequences = 32;
     const std::int64_t together = arguments.concurrency > 0 ? arguments.concurrency : typical_sequences;
-    set_interval(
-        row, generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
+    describe(row, generator.predictor(),
+             generator.decoder().predict(generator.pass({}, std::min(together, options.max_sequences), 1, mean / 2)));
     const auto table = std::make_shared<StepTable>(generator, options.schedules_ahead,
                                                    sampling_s(graph, generator.device(), libraries, traits));
     return [table, options](const std::vector<ServingRequest>& some) {
@@ -215,14 +201,10 @@ Server batch_server(const ServingArguments& arguments, RunArguments& run, const 
     row.memory = predictor->memory(with_batch(dims, arguments.max_batch));
     const Prediction largest = predictor->predict(with_batch(dims, arguments.max_batch));
     row.warnings = largest.warnings;
-    for (const auto* more : {&predictor->device().warnings, &predictor->framework().warnings})
-        row.warnings.insert(row.warnings.end(), more->begin(), more->end());
     require(row.memory.fits(),
             fmt::format("a batch of {} does not fit: {:.1f} GB of {:.1f} GB of memory", arguments.max_batch,
                         row.memory.total_bytes() * 1e-9, row.memory.capacity_bytes * 1e-9));
-    row.version = predictor->framework().version;
-    row.idle_w = predictor->device().device.idle_power_w();
-    set_interval(row, largest);
+    describe(row, *predictor, largest);
     const auto costs = std::make_shared<std::map<std::int64_t, StepCost>>();
     const BatchingOptions options{arguments.max_batch, arguments.max_delay_s, arguments.concurrency};
     return [=](const std::vector<ServingRequest>& some) {
@@ -246,8 +228,18 @@ std::vector<ServingRequest> at_rate(std::vector<ServingRequest> requests, double
 void serve_row(const ServingArguments& arguments, const Server& server, const std::vector<ServingRequest>& requests,
                report::ServingReport& report, report::ServingRow& row) {
     row.serving = server(requests);
-    row.kept_share = kept_share(row.serving, report.level);
+    const Serving& s = row.serving;
+    row.kept_share = kept_share(s, report.level);
+    row.latency_s = s.latency_s.p99;
+    row.memory_bytes = row.memory.total_bytes();
+    row.items_per_s = report.generates ? s.tokens_per_s : s.requests_per_s;
+    if (report.generates) row.first_token_s = s.ttft_s.p99;
+    if (report.generates) row.per_token_s = s.tpot_s.p99;
+    if (report.ranking.has_level) hold_to(report.level, row);
     row.keeps_level = row.kept_share >= report.level.share;
+    row.is_paced = arguments.concurrency == 0 && s.utilisation < 1;
+    const double idle_w = row.idle_w * (1 - s.utilisation);
+    row.energy_per_item_j = row.cards * (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
     const double last_s = requests.back().arrival_s;
     const bool open = arguments.concurrency == 0 && last_s > 0;
     const double own_rate = arguments.rate > 0 ? arguments.rate
@@ -281,33 +273,6 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
 }
 
 }  // namespace
-
-ServiceLevel parse_level(std::string_view text, double kept_share) {
-    ServiceLevel level{.share = kept_share};
-    if (text.empty()) return level;
-    const std::map<std::string, double*, std::less<>> limits{
-        {"ttft", &level.ttft_s}, {"tpot", &level.tpot_s}, {"latency", &level.latency_s}};
-    for (const std::string& word : split_list(text)) {
-        const std::size_t equals = std::min(word.find('='), word.size());
-        const auto limit = limits.find(word.substr(0, equals));
-        std::string_view value = std::string_view(word).substr(std::min(equals + 1, word.size()));
-        double unit_s = 0;
-        for (const auto& [suffix, seconds] :
-             {std::pair<std::string_view, double>{"ms", 1e-3}, {"us", 1e-6}, {"s", 1.0}}) {
-            if (unit_s > 0 || !value.ends_with(suffix)) continue;
-            unit_s = seconds;
-            value.remove_suffix(suffix.size());
-        }
-        const auto number = parse_number(value);
-        if (limit == limits.end() || !number || *number <= 0 || unit_s == 0) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("--slo {}: not one of ttft, tpot and latency with a time, as in ttft=500ms",
-                                    escape_terminal(excerpt(word))));
-        }
-        *limit->second = *number * unit_s;
-    }
-    return level;
-}
 
 std::vector<ServingRequest> read_requests(const std::string& path) {
     const CsvTable table = read_csv(path);
@@ -343,70 +308,49 @@ std::vector<ServingRequest> read_requests(const std::string& path) {
 report::ServingReport serve(const ServingArguments& arguments) {
     check(arguments);
     report::ServingReport report{.model = arguments.model.model,
-                                 .level = parse_level(arguments.level, arguments.kept_share),
-                                 .has_level = !arguments.level.empty(),
-                                 .has_price = !arguments.prices.empty(),
-                                 .finds_rate = arguments.find_rate};
-    const std::vector<std::string> devices = split_list(arguments.run.device);
-    const std::vector<double> prices = prices_of(arguments.prices, devices.size());
-    for (const std::string& device : devices) static_cast<void>(device_profile(device, arguments.run.device_profile));
-    for (const std::string& name : split_list(arguments.run.framework)) {
-        LibraryVersions ignored;
-        static_cast<void>(framework_model(take_version(name, ignored).name));
-    }
+                                 .level = parse_level(arguments.choice.level, arguments.kept_share)};
+    static_cast<void>(combinations(arguments.run, arguments.choice));
     const Graph graph = load_graph(arguments.model);
     report.generates = is_decoder(graph);
     if (!report.generates) require_batch(graph);
     RunArguments run = arguments.run;
     if (report.generates && !run.framework_given) run.framework = "vllm";
-    const std::vector<std::string> frameworks = split_list(run.framework);
-    std::vector<std::vector<ServingRequest>> requests;  // by framework
-    for (const std::string& framework : frameworks) {
+    report.ranking = ranking_of(arguments.choice, report::Criterion::latency, report.generates ? "tokens" : "requests");
+    report.ranking.fewest_cards = report.ranking.by == report::Criterion::latency && arguments.choice.sort.empty();
+    std::map<std::string, std::vector<ServingRequest>> requests;  // by framework
+    for (const std::string& framework : split_list(run.framework)) {
         LibraryVersions libraries;
         const LoweringTraits& traits =
             framework_model(chosen_framework(framework, run.host, run.framework_profile, libraries).name).traits;
-        std::tie(requests.emplace_back(), report.workload) =
+        std::tie(requests[framework], report.workload) =
             requests_of(arguments, report.generates, has(libraries, traits.mixes_phases_from));
     }
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
     std::set<std::string> told;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-        for (std::size_t f = 0; f < frameworks.size(); ++f) {
-            for (const std::string& precision : split_list(arguments.run.precision)) {
-                for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
-                    RunArguments one = run;
-                    one.device = devices[i];
-                    one.framework = frameworks[f];
-                    one.precision = precision;
-                    report::ServingRow row{
-                        .device = devices[i], .framework = frameworks[f], .cards = static_cast<int>(cards)};
-                    if (!prices.empty()) row.dollars_per_hour = prices[i] * static_cast<double>(cards);
-                    GenerationModels models;
-                    try {
-                        require(report.generates || cards == 1, "--tp is for language models");
-                        serve_row(arguments,
-                                  report.generates
-                                      ? language_server(arguments, one, cards, anchors, requests[f], models, row)
-                                      : batch_server(arguments, one, graph, row),
-                                  requests[f], report, row);
-                    } catch (const Error& error) {
-                        if (error.code() != ErrorCode::usage) throw;
-                        row.skipped = error.what();
-                    }
-                    row.precision = one.precision;
-                    print_warnings(row.warnings);
-                    told.insert(row.warnings.begin(), row.warnings.end());
-                    report.rows.push_back(std::move(row));
-                }
-            }
+    for (Combination& one : combinations(run, arguments.choice)) {
+        report::ServingRow row{one.choice()};
+        const std::vector<ServingRequest>& some = requests.at(one.run.framework);
+        GenerationModels models;
+        try {
+            require(report.generates || one.cards == 1, "--tp is for language models");
+            const Server server = report.generates
+                                      ? language_server(arguments, one.run, one.cards, anchors, some, models, row)
+                                      : batch_server(arguments, one.run, graph, row);
+            serve_row(arguments, server, some, report, row);
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::usage) throw;
+            row.skipped = error.what();
         }
+        row.precision = one.run.precision;
+        print_warnings(row.warnings);
+        told.insert(row.warnings.begin(), row.warnings.end());
+        report.rows.push_back(std::move(row));
     }
-    if (std::all_of(report.rows.begin(), report.rows.end(),
-                    [](const report::ServingRow& row) { return !row.skipped.empty(); }))
+    if (std::all_of(report.rows.begin(), report.rows.end(), [](const report::ServingRow& row) { return !row.runs(); }))
         throw Error(ErrorCode::usage, report.rows.front().skipped);
-    rank(report);
-    if (report.has_level && !report.rows.front().keeps_level)
+    rank_rows(report.rows, report.ranking);
+    if (report.ranking.has_level && !report.rows.front().keeps_level)
         print_warnings({report.warnings.emplace_back("no combination keeps the level")});
     const std::vector<std::string> rest = warnings_besides(told);
     for (const std::string& warning : rest)

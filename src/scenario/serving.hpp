@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/report/serving_report.hpp"
+#include "src/scenario/combinations.hpp"
 #include "src/scenario/scenario.hpp"
 
 /// What `ftax serve` and Python's ftax.serve share.
@@ -13,19 +14,17 @@ struct ServingArguments {
     ModelArguments model;
     RunArguments run{.precision =
                          ""};  ///< device, framework and precision are lists; no precision: that of the weights
-    std::string tensor_parallel = "1";  ///< a list of numbers of cards
-    double rate = 0;                    ///< requests per second
-    std::int64_t concurrency = 0;       ///< requests that clients keep outstanding
-    std::string requests;               ///< a CSV file with arrival_s, prompt and output
-    std::int64_t count = 1000;          ///< of requests that are drawn
+    ChoiceArguments choice;
+    double rate = 0;               ///< requests per second
+    std::int64_t concurrency = 0;  ///< requests that clients keep outstanding
+    std::string requests;          ///< a CSV file with arrival_s, prompt and output
+    std::int64_t count = 1000;     ///< of requests that are drawn
     std::int64_t prompt = 0, new_tokens = 0;
     /// Coefficient of variation of both; below 0: 0, but 0.2 at a fixed concurrency under engines whose steps mix
     /// prompts and decoding, where clients that begin together and ask for texts of one length would stay in step.
     double spread = -1;
     std::int64_t seed = 1;
-    std::string level;  ///< "ttft=500ms,tpot=50ms"
     double kept_share = 0.99;
-    std::string prices;  ///< dollars per hour of one card, one for all devices or one each
     bool find_rate = false;
     bool rates = false;                              ///< latency is also wanted at other rates
     std::int64_t max_sequences = 0, max_tokens = 0;  ///< 0: the engine's own
@@ -33,9 +32,6 @@ struct ServingArguments {
     std::int64_t max_batch = 8;  ///< of models that do not generate
     double max_delay_s = 0;
 };
-
-/// Parses "ttft=500ms,tpot=50ms,latency=2s". Throws Error{usage}.
-[[nodiscard]] ServiceLevel parse_level(std::string_view text, double kept_share);
 
 /// Reads requests. Throws Error{profile} naming file, line and column, Error{usage} for a file without rows.
 [[nodiscard]] std::vector<ServingRequest> read_requests(const std::string& path);

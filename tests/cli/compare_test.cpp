@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "src/io/csv.hpp"
 #include "tests/approx.hpp"
@@ -71,9 +72,9 @@ TEST_CASE("compare: a device without the precision is listed with the reason, on
     CHECK(mixed.exit_code == 0);
     const CsvTable table(mixed.output, "csv");
     REQUIRE(table.rows() == 2);
-    CHECK(table.row(0)[*table.column("skipped")].find("bf16") != std::string_view::npos);
-    CHECK(table.row(0)[*table.column("latency_s")].empty());
-    CHECK(table.row(1)[*table.column("skipped")].empty());
+    CHECK(table.row(0)[*table.column("skipped")].empty());  // what runs stands first
+    CHECK(table.row(1)[*table.column("skipped")].find("bf16") != std::string_view::npos);
+    CHECK(table.row(1)[*table.column("latency_s")].empty());
     const ProgramRun alone = run_ftax({"compare", "resnet18", "--device", "t4", "--precision", "bf16", "--batch", "1"});
     CHECK(alone.exit_code == 2);
     CHECK(alone.errors.find("bf16") != std::string::npos);
@@ -83,6 +84,85 @@ TEST_CASE("compare: a misspelt device or framework is a usage error") {
     CHECK(run_ftax({"compare", "resnet18", "--device", "t4,t44", "--batch", "1"}).exit_code == 2);
     CHECK(run_ftax({"compare", "resnet18", "--device", "t4", "--framework", "pytorch-eager,caffe", "--batch", "1"})
               .exit_code == 2);
+}
+
+namespace {
+
+nlohmann::json compared(std::vector<std::string> more) {
+    std::vector<std::string> words{"compare", "resnet18", "--framework", "pytorch-eager,torchscript", "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramRun run = run_ftax(words);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+    return nlohmann::json::parse(run.output);
+}
+
+}  // namespace
+
+TEST_CASE("compare: the criteria of --sort order the rows, --top cuts them, and the first line names the best") {
+    const std::vector<std::string> lists{"--device", "t4,l4", "--precision", "fp32,fp16", "--batch", "1,32"};
+    const auto sorted = [&](const char* by) {
+        std::vector<std::string> words = lists;
+        words.insert(words.end(), {"--sort", by, "--price", "0.5,1"});
+        return compared(words)["rows"];
+    };
+    for (const auto& [by, key, sign] : {std::tuple{"latency", "latency_s", 1},
+                                        {"throughput", "items_per_s", -1},
+                                        {"cost", "dollars_per_million", 1}}) {
+        CAPTURE(by);
+        const auto rows = sorted(by);
+        REQUIRE(rows.size() == 16);
+        for (std::size_t i = 1; i < rows.size(); ++i)
+            CHECK(sign * rows[i - 1][key].get<double>() <= sign * rows[i][key].get<double>());
+    }
+    for (const auto& row : sorted("cost")) {
+        CHECK(row["items_per_s"].get<double>() == approx(row["batch"].get<double>() / row["latency_s"].get<double>()));
+        const double dollars_per_hour = row["device"] == "t4" ? 0.5 : 1;
+        CHECK(row["dollars_per_million"].get<double>() ==
+              approx(dollars_per_hour / 3600 / row["items_per_s"].get<double>() * 1e6));
+    }
+    std::vector<std::string> words = lists;
+    words.insert(words.end(), {"--sort", "throughput", "--top", "3"});
+    const auto top = compared(words);
+    CHECK(top["rows"].size() == 3);
+    CHECK(top["verdict"].get<std::string>().find(top["rows"][0]["device"].get<std::string>()) != std::string::npos);
+    words.back() = "-1";
+    words.insert(words.begin(), {"compare", "resnet18"});
+    CHECK(run_ftax(words).exit_code == 2);
+    CHECK(run_ftax({"compare", "resnet18", "--device", "t4", "--batch", "1", "--sort", "beauty"}).exit_code == 2);
+    const ProgramRun unpriced = run_ftax({"compare", "resnet18", "--device", "t4", "--batch", "1", "--sort", "cost"});
+    CHECK(unpriced.exit_code == 2);
+    CHECK(unpriced.errors.find("give --price") != std::string::npos);
+}
+
+TEST_CASE("compare: the SLO comes before the price, whose file names the devices") {
+    const TemporaryFolder folder;
+    const std::string prices = folder.write("prices.csv", "device,dollars_per_hour\nT4,0.35\nL4,0.8\n");
+    const auto json = compared({"--price", prices, "--batch", "1,8,64", "--slo", "latency=10ms"});
+    bool kept = true;
+    double dollars = 0;
+    for (const auto& row : json["rows"]) {
+        CHECK(row["keeps_level"].get<bool>() == (row["latency_s"].get<double>() <= 10e-3));
+        CHECK((kept || !row["keeps_level"].get<bool>()));
+        if (row["keeps_level"] != kept) dollars = 0;
+        kept = row["keeps_level"];
+        CHECK(row["dollars_per_million"].get<double>() >= dollars);
+        dollars = row["dollars_per_million"];
+    }
+    CHECK(json["rows"].size() == 12);
+    CHECK_FALSE(kept);
+    const auto hopeless = compared({"--device", "t4", "--batch", "1", "--slo", "latency=1us"});
+    CHECK(hopeless["verdict"].get<std::string>().starts_with("none keeps the SLO"));
+    const auto refused = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> words{"compare", "resnet18", "--batch", "1"};
+        words.insert(words.end(), more.begin(), more.end());
+        return run_ftax(words).exit_code;
+    };
+    CHECK(refused({}) == 2);
+    CHECK(refused({"--price", "1"}) == 2);
+    CHECK(refused({"--device", "v100-sxm2-32gb", "--price", prices}) == 2);
+    CHECK(refused({"--device", "t4", "--price", "nan"}) == 2);
+    CHECK(refused({"--device", "t4", "--slo", "ttft=1ms"}) == 2);
+    CHECK(refused({"--price", folder.write("bad.csv", "device,price\nt4,1\n")}) == 6);
 }
 
 TEST_CASE("headroom: properties and frameworks, and what is no budget") {

@@ -209,6 +209,7 @@ TEST_CASE("compared pairs: devices differ in colour, frameworks in dash, and the
         const std::regex line("class=\"line (k[0-9] d[0-9])\" d=\"M[0-9.]+ [0-9.]+L");
         for (auto at = std::sregex_iterator(html.begin(), html.end(), line); at != std::sregex_iterator(); ++at)
             found.push_back((*at)[1]);
+        std::sort(found.begin(), found.end());  // the best comes first
         return found;
     };
     using Looks = std::vector<std::string>;

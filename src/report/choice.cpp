@@ -1,0 +1,343 @@
+#include "src/report/choice.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "ftax/error.hpp"
+#include "src/io/escape.hpp"
+#include "src/report/units.hpp"
+
+namespace ftax::report {
+namespace {
+
+/// The less, the better: for throughput the seconds of an item.
+std::optional<double> value_of(const Choice& choice, Criterion by) {
+    switch (by) {
+        case Criterion::latency:
+            return choice.latency_s;
+        case Criterion::first_token:
+            return choice.first_token_s;
+        case Criterion::per_token:
+            return choice.per_token_s;
+        case Criterion::throughput:
+            return choice.items_per_s ? std::optional(1 / *choice.items_per_s) : std::nullopt;
+        case Criterion::cost:
+            return choice.dollars_per_million();
+        case Criterion::energy:
+            return choice.energy_per_item_j;
+        case Criterion::memory:
+            return choice.memory_bytes;
+    }
+    return std::nullopt;
+}
+
+/// The interval of a figure as factors of it.
+struct Factors {
+    double low = 1, high = 1;
+};
+
+Factors factors_of(const Choice& choice, Criterion by) {
+    const bool is_time = by == Criterion::latency || by == Criterion::first_token || by == Criterion::per_token;
+    return by == Criterion::memory || (choice.is_paced && !is_time) ? Factors{} : Factors{choice.low, choice.high};
+}
+
+/// What is printed of a value, without its unit: throughput is the inverse of its seconds.
+std::string number(double value, Criterion by) {
+    switch (by) {
+        case Criterion::throughput:
+            return significant(1 / value);
+        case Criterion::cost:
+        case Criterion::energy:
+            return significant(value);
+        case Criterion::memory:
+            return byte_size(value);
+        default:
+            return duration(value);
+    }
+}
+
+/// "2.16 ms (1.90 ms to 2.41 ms), 3500 items/s"
+std::string figures(const Choice& choice, Criterion by, const std::string& items) {
+    const double value = *value_of(choice, by);
+    Factors factors = factors_of(choice, by);
+    if (by == Criterion::throughput) std::swap(factors.low, factors.high);
+    std::string text = number(value, by);
+    if (factors.low != factors.high)
+        text += fmt::format(" ({} to {})", number(value * factors.low, by), number(value * factors.high, by));
+    if (by == Criterion::cost) text += " $ per million " + items;
+    if (by == Criterion::energy) text += " J/" + items.substr(0, items.size() - 1);
+    if (by == Criterion::throughput) text += fmt::format(" {}/s", items);
+    if (by != Criterion::throughput && choice.items_per_s)
+        text += fmt::format(", {} {}/s", significant(*choice.items_per_s), items);
+    if (by != Criterion::latency && choice.latency_s) text += ", latency " + duration(*choice.latency_s);
+    return text;
+}
+
+/// Those that may be named best: what runs, keeps the level and fits, as long as something does.
+bool is_eligible(const Choice& choice) {
+    return choice.runs() && choice.keeps_level && choice.fits;
+}
+
+/// The best of choices in order, against the next.
+struct Lead {
+    const Choice* best = nullptr;
+    const Choice* next = nullptr;
+    double ratio = 1, low = 1, high = 1;  ///< next over best, with its 90 % interval
+    std::size_t tied = 0;                 ///< choices whose ratio may be 1
+
+    [[nodiscard]] bool is_tie() const { return tied > 0; }
+};
+
+/// The interval of a ratio is that of independent errors: logarithms add in quadrature. Errors of one card and
+/// framework cancel in part, which leaves it on the safe side.
+Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_cards = false) {
+    Lead lead;
+    for (const Choice* choice : choices) {
+        const auto value = value_of(*choice, by);
+        if (!choice->runs() || !value) continue;
+        if (!lead.best) {
+            lead.best = choice;
+            continue;
+        }
+        if (is_eligible(*lead.best) && !is_eligible(*choice)) continue;
+        if (same_cards && choice->cards != lead.best->cards) continue;
+        const Factors best = factors_of(*lead.best, by), own = factors_of(*choice, by);
+        const double ratio = *value / *value_of(*lead.best, by);
+        const double low = ratio * std::exp(-std::hypot(std::log(best.high), std::log(own.low)));
+        if (low < 1 || ratio == 1) ++lead.tied;
+        if (lead.next) continue;
+        lead.next = choice;
+        lead.ratio = ratio;
+        lead.low = low;
+        lead.high = ratio * std::exp(std::hypot(std::log(best.low), std::log(own.high)));
+    }
+    return lead;
+}
+
+/// "4 x h100-sxm5-80gb"
+std::string with_cards(const Choice& choice) {
+    return choice.cards > 1 ? fmt::format("{} x {}", choice.cards, choice.device) : choice.device;
+}
+
+/// "; each of 8 cards does 56 % of what it does in 2"
+std::string scaling(const std::vector<const Choice*>& choices, const Choice& best) {
+    const auto fewer = std::min_element(choices.begin(), choices.end(), [&](const Choice* a, const Choice* b) {
+        const auto key = [&](const Choice* c) {
+            const bool comparable = c->runs() && c->items_per_s && c->batch == best.batch && c->device == best.device &&
+                                    c->framework == best.framework && c->precision == best.precision;
+            return std::tuple(!comparable, c->cards);
+        };
+        return key(a) < key(b);
+    });
+    if (!best.items_per_s || (*fewer)->cards >= best.cards || !(*fewer)->items_per_s) return "";
+    const double share = *best.items_per_s / best.cards / (*(*fewer)->items_per_s / (*fewer)->cards);
+    return fmt::format("; each of {} cards does {} of what it does in {}", best.cards, percent(share),
+                       (*fewer)->cards == 1 ? "one alone" : fmt::format("{}", (*fewer)->cards));
+}
+
+std::string verdict_over_all(const std::vector<const Choice*>& choices, Criterion by, const Ranking& ranking) {
+    const Differences differences(choices);
+    const Lead lead = lead_of(choices, by, ranking.fewest_cards);
+    if (!lead.best) return "";
+    const std::string figure =
+        fmt::format("{}: {}", differences.name(*lead.best), figures(*lead.best, by, ranking.items));
+    std::string text = !lead.best->keeps_level ? "none keeps the SLO; closest: "
+                       : !lead.best->fits      ? "none fits into the memory; smallest misfit: "
+                       : lead.next == nullptr  ? ""
+                       : lead.is_tie()         ? "tie: "
+                                               : "best: ";
+    text += figure;
+    if (is_eligible(*lead.best) && !lead.best->keeps_level_surely) text += ", which may miss the SLO";
+    if (lead.next) {
+        const bool less = by == Criterion::throughput;  // of it, the next has less
+        text += fmt::format("; next: {} at {} times that", differences.name(*lead.next),
+                            significant(less ? 1 / lead.ratio : lead.ratio));
+        if (lead.low != lead.high)
+            text += fmt::format(" ({} to {})", significant(less ? 1 / lead.high : lead.low),
+                                significant(less ? 1 / lead.low : lead.high));
+    }
+    if (lead.tied > 1) text += fmt::format(", and {} more within the intervals", lead.tied - 1);
+    return text + scaling(choices, *lead.best);
+}
+
+/// One part for each run of batches with one best.
+std::string verdict_by_batch(const std::vector<const Choice*>& choices) {
+    const Differences differences(choices);
+    struct Part {
+        std::string name;
+        bool is_tie;
+        std::int64_t first, last;
+        double least, most;
+    };
+    std::vector<Part> parts;
+    for (auto at = choices.begin(); at != choices.end();) {
+        const auto end = std::find_if(at, choices.end(), [&](const Choice* c) { return c->batch != (*at)->batch; });
+        const std::vector<const Choice*> batch(at, end);
+        at = end;
+        const Lead lead = lead_of(batch, Criterion::latency);
+        if (!lead.next) continue;
+        Differences others = differences;
+        others.batch = false;
+        const std::string name = others.name(*lead.best);
+        const std::int64_t size = lead.best->batch.value_or(1);
+        if (!parts.empty() && parts.back().name == name && parts.back().is_tie == lead.is_tie()) {
+            parts.back().last = size;
+            parts.back().least = std::min(parts.back().least, lead.ratio);
+            parts.back().most = std::max(parts.back().most, lead.ratio);
+        } else {
+            parts.push_back({name, lead.is_tie(), size, size, lead.ratio, lead.ratio});
+        }
+    }
+    std::string text;
+    for (const Part& part : parts) {
+        text += text.empty() ? "best at batch " : "; at ";
+        text +=
+            part.first == part.last ? fmt::format("{}", part.first) : fmt::format("{} to {}", part.first, part.last);
+        const std::string least = significant(part.least), most = significant(part.most);
+        text += fmt::format(": {}, {} times ahead{}", part.name, least == most ? least : least + " to " + most,
+                            part.is_tie ? ", a tie within the 90 % intervals" : "");
+    }
+    return text;
+}
+
+}  // namespace
+
+const std::vector<std::string>& criterion_names() {
+    static const std::vector<std::string> names{"latency", "first-token", "per-token", "throughput",
+                                                "cost",    "energy",      "memory"};
+    return names;
+}
+
+std::optional<Criterion> criterion_from_name(std::string_view name) {
+    const auto found = std::find(criterion_names().begin(), criterion_names().end(), name);
+    if (found == criterion_names().end()) return std::nullopt;
+    return static_cast<Criterion>(found - criterion_names().begin());
+}
+
+std::optional<double> Choice::dollars_per_million() const {
+    if (!dollars_per_hour || !items_per_s) return std::nullopt;
+    constexpr double seconds_per_hour = 3600, million = 1e6;
+    return *dollars_per_hour / seconds_per_hour / *items_per_s * million;
+}
+
+Columns<Choice> choice_columns(const Ranking& ranking) {
+    const std::string item = ranking.items.substr(0, ranking.items.size() - 1);
+    const auto figure = [](std::optional<double> Choice::*member) {
+        return [member](const Choice& choice) { return choice.*member ? Value(*(choice.*member)) : Value(); };
+    };
+    return {{"device", "device", Unit::text, &Choice::device},
+            {"framework", "framework", Unit::text,
+             [](const Choice& choice) { return Value(choice.framework, choice.framework + " " + choice.version); }},
+            {"framework_version", "version", Unit::text, &Choice::version},
+            {"host", "host", Unit::text, &Choice::host},
+            {"precision", "precision", Unit::text, &Choice::precision},
+            {"cards", "cards", Unit::plain, &Choice::cards},
+            {"keeps_level", "keeps SLO", Unit::text,
+             [&](const Choice& choice) {
+                 if (!ranking.has_level || !choice.runs()) return Value();
+                 return Value(choice.keeps_level, choice.keeps_level ? Tone::strong : Tone::warning);
+             }},
+            {"items_per_s", ranking.items + "/s", Unit::significant, figure(&Choice::items_per_s)},
+            {"energy_per_item_j", "J/" + item, Unit::significant, figure(&Choice::energy_per_item_j)},
+            {"dollars_per_million", "$/M " + ranking.items, Unit::significant,
+             [](const Choice& choice) {
+                 const auto dollars = choice.dollars_per_million();
+                 return dollars ? Value(*dollars) : Value();
+             }},
+            {"skipped", "skipped", Unit::text,
+             [](const Choice& choice) { return choice.runs() ? Value() : Value(choice.skipped); }}};
+}
+
+Differences::Differences(const std::vector<const Choice*>& choices) {
+    for (const Choice* choice : choices) {
+        const Choice& first = *choices.front();
+        device = device || choice->device != first.device;
+        framework = framework || choice->framework != first.framework;
+        precision = precision || choice->precision != first.precision;
+        cards = cards || choice->cards != first.cards;
+        batch = batch || (choice->runs() && first.runs() && choice->batch != first.batch);
+    }
+}
+
+std::string Differences::keys(std::string_view always) const {
+    std::string text;
+    for (const auto& [differs, key] : {std::pair<bool, std::string_view>{device, "device"},
+                                       {framework, "framework"},
+                                       {precision, "precision"},
+                                       {cards, "cards"}}) {
+        if (differs || always.find(key) != std::string_view::npos) text += fmt::format("{} ", key);
+    }
+    return text;
+}
+
+std::string Differences::name(const Choice& choice) const {
+    std::vector<std::string> parts;
+    if (framework) parts.push_back(choice.framework);
+    if (device) parts.push_back(choice.device);
+    if (precision) parts.push_back(choice.precision);
+    if (cards) parts.push_back(fmt::format("{} card{}", choice.cards, choice.cards == 1 ? "" : "s"));
+    if (batch && choice.batch) parts.push_back(fmt::format("batch {}", *choice.batch));
+    return parts.empty() ? choice.framework + " on " + with_cards(choice) : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string Differences::common(const Choice& choice) const {
+    std::vector<std::string> parts;
+    if (!framework)
+        parts.push_back(choice.version.empty() ? choice.framework : choice.framework + " " + choice.version);
+    if (!device) parts.push_back(cards ? choice.device : with_cards(choice));
+    if (!precision) parts.push_back(choice.precision);
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<std::size_t> order_of(const std::vector<const Choice*>& choices, const Ranking& ranking) {
+    const Criterion by = ranking.by.value_or(Criterion::latency);
+    std::vector<std::optional<std::int64_t>> batches;
+    const auto key = [&](std::size_t i) {
+        const Choice& choice = *choices[i];
+        const auto batch = std::find(batches.begin(), batches.end(), choice.batch) - batches.begin();
+        return std::tuple(!choice.runs(), ranking.by ? 0 : batch, !choice.keeps_level, !choice.fits,
+                          ranking.fewest_cards ? choice.cards : 0,
+                          value_of(choice, by).value_or(std::numeric_limits<double>::infinity()),
+                          choice.latency_s.value_or(0));
+    };
+    std::vector<std::size_t> order;
+    bool any = false;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+        order.push_back(i);
+        batches.push_back(choices[i]->batch);
+        any = any || value_of(*choices[i], by) || !choices[i]->runs();
+    }
+    if (!any)
+        throw Error(ErrorCode::usage, fmt::format("--sort {}: there is no such figure here{}",
+                                                  criterion_names()[static_cast<std::size_t>(by)],
+                                                  by == Criterion::cost ? "; give --price" : ""));
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return order;
+}
+
+std::string verdict_on(const std::vector<const Choice*>& choices, const Ranking& ranking) {
+    const bool several = Differences(choices).batch;
+    return !ranking.by && several ? verdict_by_batch(choices)
+                                  : verdict_over_all(choices, ranking.by.value_or(Criterion::latency), ranking);
+}
+
+std::string print_verdict(const Ranking& ranking, Style style) {
+    return ranking.verdict.empty() ? "" : toned(escape_terminal(ranking.verdict), Tone::strong, style) + "\n";
+}
+
+std::vector<std::string> reasons_of(const std::vector<const Choice*>& choices) {
+    std::vector<std::string> lines;
+    for (const Choice* choice : choices) {
+        if (choice->runs()) continue;
+        lines.push_back(fmt::format("{} on {}, {}: {}", choice->framework, with_cards(*choice), choice->precision,
+                                    choice->skipped));
+    }
+    return lines;
+}
+
+}  // namespace ftax::report

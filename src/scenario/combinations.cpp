@@ -1,0 +1,181 @@
+#include "src/scenario/combinations.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ftax/error.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/core/excerpt.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/escape.hpp"
+#include "src/io/number.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+bool is_file(const std::string& prices) {
+    return prices.ends_with(".csv");
+}
+
+double parse_price(std::string_view text, std::string_view where) {
+    const auto price = parse_number(text);
+    if (price && *price > 0 && std::isfinite(*price)) return *price;
+    throw Error(ErrorCode::usage, fmt::format("{} {} is not a positive number of dollars per hour", where,
+                                              escape_terminal(excerpt(std::string(text)))));
+}
+
+struct PricedDevice {
+    std::string name;  ///< slug, or the file of a datasheet
+    std::optional<double> dollars_per_hour;
+};
+
+/// A file with the columns device and dollars_per_hour, in its order.
+std::vector<PricedDevice> read_prices(const std::string& path) {
+    const CsvTable table = read_csv(path);
+    const auto column = [&](std::string_view name) {
+        const auto found = table.column(name);
+        if (!found) throw Error(ErrorCode::profile, fmt::format("{}: there is no column {}", path, name));
+        return *found;
+    };
+    const std::size_t device = column("device"), price = column("dollars_per_hour");
+    std::vector<PricedDevice> list;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        const auto cells = table.row(row);
+        list.push_back({device_spec(std::string(cells[device])).slug,
+                        parse_price(cells[price], fmt::format("{}:{}:", path, table.line(row)))});
+    }
+    return list;
+}
+
+/// A misspelt name is a mistake, not a combination that cannot run: found before any model is read.
+std::string checked_device(const std::string& name) {
+    return name.ends_with(".json") ? name : device_spec(name).slug;
+}
+
+std::vector<PricedDevice> priced_devices(const RunArguments& run, const std::string& prices) {
+    if (run.device.empty()) {
+        if (is_file(prices)) return read_prices(prices);
+        throw Error(ErrorCode::usage,
+                    "give --device, or a file of prices (--price FILE.csv) whose devices are compared");
+    }
+    std::vector<PricedDevice> devices;
+    for (const std::string& name : split_list(run.device)) devices.push_back({checked_device(name), std::nullopt});
+    if (prices.empty()) return devices;
+    if (is_file(prices)) {
+        const std::vector<PricedDevice> known = read_prices(prices);
+        for (PricedDevice& device : devices) {
+            const auto found =
+                std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.name == device.name; });
+            if (found == known.end())
+                throw Error(ErrorCode::usage, fmt::format("{} has no price of {}", prices, device.name));
+            device.dollars_per_hour = found->dollars_per_hour;
+        }
+        return devices;
+    }
+    const std::vector<std::string> words = split_list(prices);
+    if (words.size() != 1 && words.size() != devices.size())
+        throw Error(ErrorCode::usage, fmt::format("--price has {} values for {} devices; give one, or one for each",
+                                                  words.size(), devices.size()));
+    for (std::size_t i = 0; i < devices.size(); ++i)
+        devices[i].dollars_per_hour = parse_price(words[words.size() == 1 ? 0 : i], "--price");
+    return devices;
+}
+
+}  // namespace
+
+report::Choice Combination::choice() const {
+    return {.device = run.device,
+            .framework = run.framework,
+            .precision = run.precision,
+            .cards = static_cast<int>(cards),
+            .dollars_per_hour = dollars_per_hour};
+}
+
+std::vector<Combination> combinations(const RunArguments& run, const ChoiceArguments& arguments) {
+    const std::vector<PricedDevice> devices = priced_devices(run, arguments.prices);
+    const std::vector<std::string> frameworks = split_list(run.framework), precisions = split_list(run.precision);
+    for (const std::string& name : frameworks) {
+        LibraryVersions ignored;
+        static_cast<void>(framework_model(take_version(name, ignored).name));
+    }
+    for (const std::string& name : precisions) {
+        if (!name.empty()) static_cast<void>(parse_precision(name));
+    }
+    std::vector<Combination> all;
+    for (const PricedDevice& device : devices) {
+        for (const std::string& framework : frameworks) {
+            for (const std::string& precision : precisions) {
+                for (const std::int64_t cards : parse_counts(arguments.tensor_parallel, "--tp")) {
+                    Combination& one = all.emplace_back(Combination{.run = run, .cards = cards});
+                    one.run.device = device.name;
+                    one.run.framework = framework;
+                    one.run.precision = precision;
+                    if (device.dollars_per_hour)
+                        one.dollars_per_hour = *device.dollars_per_hour * static_cast<double>(cards);
+                }
+            }
+        }
+    }
+    return all;
+}
+
+report::Ranking ranking_of(const ChoiceArguments& arguments, std::optional<report::Criterion> without,
+                           std::string items) {
+    report::Ranking ranking{
+        .by = without, .top = arguments.top, .has_level = !arguments.level.empty(), .items = std::move(items)};
+    if (!arguments.prices.empty()) ranking.by = report::Criterion::cost;
+    if (!arguments.sort.empty()) {
+        ranking.by = report::criterion_from_name(arguments.sort);
+        if (!ranking.by)
+            throw Error(ErrorCode::usage, fmt::format("--sort {}: there are {}", escape_terminal(arguments.sort),
+                                                      fmt::join(report::criterion_names(), ", ")));
+    }
+    if (arguments.top < 0) throw Error(ErrorCode::usage, fmt::format("--top {} is no number of rows", arguments.top));
+    return ranking;
+}
+
+ServiceLevel parse_level(std::string_view text, double kept_share) {
+    ServiceLevel level{.share = kept_share};
+    if (text.empty()) return level;
+    const std::map<std::string, double*, std::less<>> limits{
+        {"ttft", &level.ttft_s}, {"tpot", &level.tpot_s}, {"latency", &level.latency_s}};
+    for (const std::string& word : split_list(text)) {
+        const std::size_t equals = std::min(word.find('='), word.size());
+        const auto limit = limits.find(word.substr(0, equals));
+        std::string_view value = std::string_view(word).substr(std::min(equals + 1, word.size()));
+        double unit_s = 0;
+        for (const auto& [suffix, seconds] :
+             {std::pair<std::string_view, double>{"ms", 1e-3}, {"us", 1e-6}, {"s", 1.0}}) {
+            if (unit_s > 0 || !value.ends_with(suffix)) continue;
+            unit_s = seconds;
+            value.remove_suffix(suffix.size());
+        }
+        const auto number = parse_number(value);
+        if (limit == limits.end() || !number || *number <= 0 || unit_s == 0) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("--slo {}: not one of ttft, tpot and latency with a time, as in ttft=500ms",
+                                    escape_terminal(excerpt(word))));
+        }
+        *limit->second = *number * unit_s;
+    }
+    return level;
+}
+
+void hold_to(const ServiceLevel& level, report::Choice& choice) {
+    const auto within = [&](const std::optional<double>& seconds, double limit, const char* name) {
+        if (!std::isfinite(limit)) return;
+        if (!seconds) throw Error(ErrorCode::usage, fmt::format("--slo {}: nothing here has that time", name));
+        choice.keeps_level = choice.keeps_level && *seconds <= limit;
+        choice.keeps_level_surely = choice.keeps_level_surely && *seconds * choice.high <= limit;
+    };
+    choice.keeps_level = choice.keeps_level_surely = true;
+    within(choice.latency_s, level.latency_s, "latency");
+    within(choice.first_token_s, level.ttft_s, "ttft");
+    within(choice.per_token_s, level.tpot_s, "tpot");
+}
+
+}  // namespace ftax::scenario

@@ -1,0 +1,91 @@
+#include "src/scenario/comparison.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ftax/error.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "src/scenario/generation.hpp"
+
+namespace ftax::scenario {
+namespace {
+
+/// One combination over all batches.
+std::vector<report::ComparisonRow> compare_one(const Graph& graph, const ComparisonArguments& arguments,
+                                               const Combination& one,
+                                               const std::vector<std::optional<std::int64_t>>& batches,
+                                               const ServiceLevel& level) {
+    LibraryVersions libraries;
+    const FrameworkModel& model = framework_model(take_version(one.run.framework, libraries).name);
+    report::ComparisonRow row{one.choice()};
+    if (one.run.framework.find('@') == std::string::npos) row.framework = model.name;
+    row.unmeasured = unmeasured_family(model, graph);
+    std::optional<Predictor> predictor;
+    try {
+        predictor = make_predictor(graph, arguments.model, one.run);
+        if (one.cards > 1) require_shards(predictor->framework(), predictor->device().device, one.cards);
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::usage) throw;
+        row.skipped = error.what();
+        return {row};
+    }
+    row.device_profile = predictor->device().version;
+    row.version = predictor->framework().version;
+    row.host = predictor->framework().host;
+    std::vector<report::ComparisonRow> rows;
+    for (const auto batch : batches) {
+        report::PredictionRow predicted = predicted_row(*predictor, dimension_bindings(arguments.model), batch);
+        const Prediction& p = row.prediction.emplace(std::move(predicted.prediction));
+        row.batch = batch;
+        row.memory = predicted.memory;
+        row.fits = row.memory->fits();
+        row.memory_bytes = row.memory->total_bytes();
+        row.latency_s = p.latency_s;
+        row.low = p.low_s / p.latency_s;
+        row.high = p.high_s / p.latency_s;
+        const auto items = static_cast<double>(batch ? *batch : fixed_batch(graph).value_or(1));
+        row.items_per_s = items / p.latency_s;
+        row.energy_per_item_j = static_cast<double>(one.cards) * p.power_w * p.latency_s / items;
+        hold_to(level, row);
+        for (const auto& more : {predictor->framework().warnings, predictor->device().warnings}) {
+            row.prediction->warnings.insert(row.prediction->warnings.begin(), more.begin(), more.end());
+        }
+        rows.push_back(row);
+    }
+    return rows;
+}
+
+}  // namespace
+
+report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& arguments) {
+    const auto batches = batches_for(graph, arguments.batches);
+    const ServiceLevel level = parse_level(arguments.choice.level);
+    // Without a criterion the batches are not ranked among each other; a limit on the latency asks which of them is
+    // best.
+    const auto without = arguments.choice.level.empty() ? std::nullopt : std::optional(report::Criterion::throughput);
+    report::ComparisonReport report{.model = arguments.model.model,
+                                    .precision = arguments.run.precision,
+                                    .dims = dimension_bindings(arguments.model),
+                                    .rows = {},
+                                    .ranking = ranking_of(arguments.choice, without, "items")};
+    std::map<std::int64_t, Graph> shards;
+    bool any = false;
+    std::set<std::string> told;
+    for (const Combination& one : combinations(arguments.run, arguments.choice)) {
+        if (one.cards > 1 && !shards.contains(one.cards))
+            shards.emplace(one.cards, load_shard(arguments.model, one.cards));
+        const Graph& of_card = one.cards > 1 ? shards.at(one.cards) : graph;
+        for (report::ComparisonRow& row : compare_one(of_card, arguments, one, batches, level)) {
+            any = any || row.runs();
+            if (row.prediction) told.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
+            report.rows.push_back(std::move(row));
+        }
+    }
+    if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
+    report.warnings = warnings_besides(told);
+    rank(report);
+    return report;
+}
+
+}  // namespace ftax::scenario

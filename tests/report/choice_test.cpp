@@ -1,0 +1,97 @@
+#include "src/report/choice.hpp"
+
+#include <doctest/doctest.h>
+
+#include "ftax/error.hpp"
+#include "tests/failure.hpp"
+
+using namespace ftax;
+using namespace ftax::report;
+
+namespace {
+
+Choice choice(const char* device, double latency_s, double spread, std::int64_t batch = 1) {
+    return {.device = device,
+            .framework = "engine",
+            .precision = "fp16",
+            .batch = batch,
+            .latency_s = latency_s,
+            .items_per_s = static_cast<double>(batch) / latency_s,
+            .low = 1 / spread,
+            .high = spread};
+}
+
+std::string verdict_of(std::vector<Choice> rows, Ranking ranking = {.by = Criterion::latency}) {
+    rank_rows(rows, ranking);
+    return ranking.verdict;
+}
+
+}  // namespace
+
+TEST_CASE("the verdict is a tie where the interval of the ratio reaches 1") {
+    // ln 1.1 = 0.095 each: together 0.135, a ratio of 1.144.
+    CHECK(verdict_of({choice("a", 1.1e-3, 1.1), choice("b", 1e-3, 1.1)}) ==
+          "tie: b: 1.00 ms (909 µs to 1.10 ms), 1000 items/s; next: a at 1.10 times that (0.961 to 1.26)");
+    CHECK(verdict_of({choice("a", 1.2e-3, 1.1), choice("b", 1e-3, 1.1)}) ==
+          "best: b: 1.00 ms (909 µs to 1.10 ms), 1000 items/s; next: a at 1.20 times that (1.05 to 1.37)");
+    CHECK(verdict_of({choice("a", 1e-3, 1), choice("b", 1e-3, 1), choice("c", 1e-3, 1)})
+              .ends_with("and 1 more within the intervals"));
+}
+
+TEST_CASE("the verdict of throughput counts more as better, that of a pace of its own has no interval") {
+    const Ranking throughput{.by = Criterion::throughput};
+    CHECK(verdict_of({choice("a", 1e-3, 1.1, 2), choice("b", 1e-3, 1.1, 4)}, throughput) ==
+          "best: b, batch 4: 4000 (3636 to 4400) items/s, latency 1.00 ms; next: a, batch 2 at 0.500 times that "
+          "(0.437 to 0.572)");
+    std::vector<Choice> paced{choice("a", 1e-3, 1.5), choice("b", 1e-3, 1.5)};
+    for (Choice& one : paced) one.is_paced = true;
+    paced[0].dollars_per_hour = 1.1;
+    paced[1].dollars_per_hour = 1;
+    CHECK(verdict_of(paced, {.by = Criterion::cost, .items = "requests"}) ==
+          "best: b: 0.278 $ per million requests, 1000 requests/s, latency 1.00 ms; next: a at 1.10 times that");
+}
+
+TEST_CASE("batches are not ranked among each other unless something asks for it") {
+    CHECK(verdict_of({choice("a", 1e-3, 1.1, 1), choice("b", 2e-3, 1.1, 1), choice("a", 4e-3, 1.1, 8),
+                      choice("b", 8e-3, 1.1, 8), choice("a", 30e-3, 1.1, 64), choice("b", 29e-3, 1.1, 64)},
+                     {}) ==
+          "best at batch 1 to 8: a, 2.00 times ahead; at 64: b, 1.03 times ahead, a tie within the 90 % intervals");
+    std::vector<Choice> rows{choice("a", 3e-3, 1, 4), choice("b", 2e-3, 1, 1), choice("a", 1e-3, 1, 1)};
+    Ranking by_batch;
+    rank_rows(rows, by_batch);
+    CHECK(rows[0].batch == 4);  // given first
+    CHECK(rows[1].device == "a");
+}
+
+TEST_CASE("what runs, keeps the level and fits stands before what does not, however fast") {
+    std::vector<Choice> rows(4, choice("a", 1e-3, 1));
+    rows[0].skipped = "no such arithmetic";
+    rows[1].fits = false;
+    rows[2].keeps_level = false;
+    rows[3].latency_s = 1;
+    Ranking ranking{.by = Criterion::latency};
+    rank_rows(rows, ranking);
+    CHECK(rows[0].latency_s == 1);
+    CHECK_FALSE(rows[1].fits);
+    CHECK_FALSE(rows[2].keeps_level);
+    CHECK_FALSE(rows[3].runs());
+    CHECK(reasons_of(choices_of(rows)) == std::vector<std::string>{"engine on a, fp16: no such arithmetic"});
+    CHECK(ranking.verdict == "engine on a: 1.00 s, 1000 items/s");
+}
+
+TEST_CASE("each card's share is against the fewest cards") {
+    std::vector<Choice> rows(2, choice("a", 1e-3, 1));
+    rows[1].cards = 4;
+    rows[1].latency_s = 0.5e-3;
+    rows[1].items_per_s = 2000;
+    CHECK(verdict_of(rows).ends_with("; each of 4 cards does 50.0 % of what it does in one alone"));
+    rows[0].cards = 2;
+    CHECK(verdict_of(rows).ends_with("; each of 4 cards does 100 % of what it does in 2"));
+    CHECK(verdict_of(rows, {.by = Criterion::latency, .fewest_cards = true}).starts_with("2 cards: "));
+}
+
+TEST_CASE("a criterion without a figure is a usage error") {
+    const std::vector<Choice> rows{choice("a", 1e-3, 1)};
+    CHECK(test::failure_of([&] { return order_of(choices_of(rows), {.by = Criterion::cost}); }).code ==
+          ErrorCode::usage);
+}
