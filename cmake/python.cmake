@@ -16,7 +16,7 @@ nanobind_add_module(ftax_python STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS ${pyth
 set_target_properties(ftax_python PROPERTIES OUTPUT_NAME _ftax LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/ftax)
 target_include_directories(ftax_python PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(ftax_python PRIVATE FTAX_VERSION="${PROJECT_VERSION}")
-target_link_libraries(ftax_python PRIVATE ftax_scenario ftax_report ftax fmt::fmt ftax_options)
+target_link_libraries(ftax_python PRIVATE ftax_cli ftax_scenario ftax_report ftax fmt::fmt ftax_options)
 target_link_options(ftax_python PRIVATE -Wl,--as-needed) # ftax_scenario knows of libraries that only the program uses
 nanobind_add_stub(ftax_python_stub MODULE _ftax OUTPUT ${PROJECT_BINARY_DIR}/python/ftax/_ftax.pyi
                   PYTHON_PATH ${PROJECT_BINARY_DIR}/python/ftax DEPENDS ftax_python)

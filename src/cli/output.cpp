@@ -8,6 +8,7 @@
 #include <span>
 
 #include "ftax/error.hpp"
+#include "src/cli/in_process.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/file.hpp"
@@ -34,7 +35,20 @@ void refuse_one_place_for_two(std::span<const Form> forms) {
     }
 }
 
+struct Captured {
+    Result* result = nullptr;
+    bool with_page = false;
+};
+thread_local Captured captured;
+
 }  // namespace
+
+Capture::Capture(Result& result, bool with_page) {
+    captured = {&result, with_page};
+}
+Capture::~Capture() {
+    captured = {};
+}
 
 void add_json_option(Verb verb, OutputArguments& arguments) {
     verb.add_option("--json", arguments.json, "write JSON to a file, or to standard output (-)", "FILE")
@@ -59,7 +73,10 @@ void write_result(const OutputArguments& arguments, const Forms& forms) {
         Form{"--trace", arguments.trace, forms.trace}, Form{"--html", arguments.html, forms.html},
         Form{"--svg", arguments.svg, forms.svg},       Form{"--predictions", arguments.predictions, forms.predictions}};
     refuse_one_place_for_two(all);
-    bool table = true;
+    bool table = captured.result == nullptr;
+    if (captured.result) {
+        *captured.result = {forms.table(), forms.json(), captured.with_page && forms.html ? forms.html() : ""};
+    }
     for (const Form& form : all) {
         if (form.path.empty()) continue;
         write_output(form.path, form.text());

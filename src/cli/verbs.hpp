@@ -74,6 +74,16 @@ template <class Report>
 /// Throws Error{usage} when a file cannot be written or two forms would go to the same place.
 void write_result(const OutputArguments& arguments, const Forms& forms);
 
+struct Result;  // src/cli/in_process.hpp
+/// While it lives, write_result() of this thread fills in the forms of a result instead of writing them.
+class Capture {
+  public:
+    Capture(Result& result, bool with_page);
+    ~Capture();
+    Capture(const Capture&) = delete;
+    Capture& operator=(const Capture&) = delete;
+};
+
 /// Writes to a file, or to standard output when the path is "-".
 void write_output(const std::string& path, std::string_view text);
 

@@ -62,6 +62,8 @@ DType parse_cache_type(const std::string& name) {
     return found->second;
 }
 
+thread_local const Graph* given_graph = nullptr;
+
 std::FILE*& notice_stream() {
     static std::FILE* stream = stderr;
     return stream;
@@ -139,8 +141,15 @@ ImportOptions import_options(const ModelArguments& arguments) {
     return options;
 }
 
+GivenGraph::GivenGraph(const Graph* graph) {
+    given_graph = graph;
+}
+GivenGraph::~GivenGraph() {
+    given_graph = nullptr;
+}
+
 Graph load_graph(const ModelArguments& arguments) {
-    Graph graph = ftax::load_graph(arguments.model, import_options(arguments));
+    Graph graph = given_graph ? *given_graph : ftax::load_graph(arguments.model, import_options(arguments));
     print_warnings(graph.warnings);
     return graph;
 }
@@ -360,6 +369,11 @@ std::vector<std::string> warnings_besides(const std::set<std::string>& told) {
     std::vector<std::string> others = printed_warnings();
     std::erase_if(others, [&](const std::string& warning) { return told.contains(warning); });
     return others;
+}
+
+void forget_warnings() {
+    const std::lock_guard guard(printing());
+    printed_warnings().clear();
 }
 
 void warn_of_memory(Prediction& prediction, const MemoryUse& memory) {

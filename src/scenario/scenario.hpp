@@ -48,6 +48,14 @@ struct RunArguments {
 /// How a file is read, as the arguments say. Throws Error{usage} for what they misspell.
 [[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
+/// While it lives, load_graph() of this thread returns this graph, whatever model the arguments name.
+class GivenGraph {
+  public:
+    explicit GivenGraph(const Graph* graph);  ///< nullptr: none is given
+    ~GivenGraph();
+    GivenGraph(const GivenGraph&) = delete;
+    GivenGraph& operator=(const GivenGraph&) = delete;
+};
 /// Bindings given by --dim.
 [[nodiscard]] ShapeBindings dimension_bindings(const ModelArguments& arguments);
 [[nodiscard]] bool has_batch(const Graph& graph);
@@ -113,6 +121,9 @@ void print_warnings(const std::vector<std::string>& warnings);
 /// What print_warnings() has been given so far and `told` does not say, in order: a result whose rows carry their own
 /// warnings carries these too, so that none is told on standard error alone.
 [[nodiscard]] std::vector<std::string> warnings_besides(const std::set<std::string>& told);
+
+/// Begins another result: nothing has been printed yet.
+void forget_warnings();
 
 /// Adds to the warnings of a run that it does not fit into the memory of its device, where it does not.
 void warn_of_memory(Prediction& prediction, const MemoryUse& memory);

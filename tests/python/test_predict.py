@@ -1,4 +1,5 @@
 import json
+import pickle
 import subprocess
 import sys
 
@@ -72,15 +73,15 @@ def test_cudnn_9_reads_and_writes_nchw_itself():
 
 
 def test_compare_skips_what_a_device_lacks(tiny):
-    rows = ftax.compare(tiny, ["t4", "p100"], precisions=["fp32", "bf16"], batch=[1, 8])
-    assert [row["batch"] for row in rows if "skipped" not in row and row["device"] == "p100"] == [1, 8]
-    assert any(row["device"] == "p100" and row["precision"] == "bf16" and "skipped" in row for row in rows)
+    rows = ftax.compare(tiny, ["t4", "p100"], precision=["fp32", "bf16"], batch=[1, 8])
+    assert [row["batch"] for row in rows if "skipped" not in row and row["device"].startswith("p100")] == [1, 8]
+    assert any(row["device"].startswith("p100") and row["precision"] == "bf16" and "skipped" in row for row in rows)
     with pytest.raises(ftax.UsageError):
-        ftax.compare(tiny, "p100", precisions="bf16")
+        ftax.compare(tiny, "p100", precision="bf16", batch=1)
     with pytest.raises(ftax.UsageError, match="bf16"):
-        ftax.compare(tiny, ["p100", "p4"], precisions="bf16")
-    with pytest.raises(ftax.UsageError, match="'framework' is neither an argument nor an open dimension"):
-        ftax.compare(tiny, ["t4", "p100"], framework="pytorch-eager", batch=1)
+        ftax.compare(tiny, ["p100", "p4"], precision="bf16", batch=1)
+    with pytest.raises(ftax.UsageError, match="'frameworks' is neither an argument nor an open dimension"):
+        ftax.compare(tiny, ["t4", "p100"], frameworks="pytorch-eager", batch=1)
 
 
 def test_a_graph_survives_the_round_trip_through_text(tiny):
@@ -140,7 +141,7 @@ def test_importing_does_not_load_what_is_not_needed():
 
 
 def test_generate_gives_both_phases_of_each_batch():
-    one, eight = ftax.generate("llama-3-8b", "h100-sxm5-80gb", "vllm", prompt=512, new_tokens=64, batch=[1, 8], price=2.0)
+    eight, one = ftax.generate("llama-3-8b", "h100-sxm5-80gb", "vllm", prompt=512, new_tokens=64, batch=[1, 8], price=2.0)
     assert one["batch"] == 1 and eight["batch"] == 8
     assert one["ttft_s"] < eight["ttft_s"] and one["tpot_s"] < eight["tpot_s"]
     assert one["total_s"] == pytest.approx(one["ttft_s"] + 63 * one["tpot_s"])
@@ -169,5 +170,37 @@ def test_serve_ranks_combinations_and_counts_as_the_program_does():
     assert all(row["keeps_level"] and row["ttft_p50_s"] <= row["ttft_p99_s"] for row in rows)
     with pytest.raises(ftax.UsageError, match="rate"):
         ftax.serve("llama-3-8b", "l40s", prompt=512, new_tokens=64)
-    with pytest.raises(TypeError, match="unexpected"):
-        ftax.serve("llama-3-8b", "l40s", rates=5)
+    with pytest.raises(ftax.UsageError, match="rates"):
+        ftax.serve("llama-3-8b", "l40s", rate=5, rates=5, prompt=8, new_tokens=2)
+
+
+def test_a_report_is_a_table_a_frame_and_a_page(tiny):
+    report = ftax.compare(tiny, ["t4", "l4"], batch=[1, 64], sort="throughput")
+    assert str(report).startswith(report.verdict) and report.verdict.startswith(("best: ", "tie: "))
+    assert len(str(report).splitlines()) >= 4 + len(report)
+    assert report.to_dict()["rows"] == list(report) and report.to_dict()["model"] == tiny.name
+    assert report[0]["items_per_s"] == max(row["items_per_s"] for row in report)
+    page = report._repr_html_()
+    assert page.startswith("<iframe") and "&lt;table" in page
+    single = ftax.predict(tiny, report[0]["device"], batch=report[0]["batch"])[0]
+    assert single.latency_s == pytest.approx(report[0]["latency_s"], rel=1e-12)
+    again = pickle.loads(pickle.dumps(report))
+    assert again == report and str(again) == str(report) and again._repr_html_() == page
+    assert len(ftax.compare(tiny, ["t4", "l4"], batch=[1, 64], top=3)) == 3
+
+
+def test_a_sweep_prints_its_table():
+    lines = str(ftax.predict("bert", "t4", batch=[1, 8], seq=128)).splitlines()
+    assert lines[0].startswith("bert, t4, pytorch-eager, fp32, seq 128") and len(lines) == 4
+    assert lines[1].split()[:2] == ["batch", "latency"] and len({len(line) for line in lines[1:]}) == 1
+
+
+def test_the_examples_of_the_docstrings_hold():
+    import doctest
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = doctest.testmod(ftax, globs={"ftax": ftax})
+    assert run.attempted >= 6 and run.failed == 0
+    assert "slo: limits to keep" in ftax.compare.__doc__

@@ -11,13 +11,14 @@ model leaves open are keyword arguments. All times are seconds. Whatever takes t
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import operator
 import os
 import sys
 import warnings as _warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape as _escape
 from typing import TYPE_CHECKING, Any, Union
 
@@ -53,12 +54,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
-    "Predictor", "ProfileError", "RefusedError", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "framework",
+    "Predictor", "ProfileError", "RefusedError", "Report", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "framework",
     "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "serve", "validate", "zoo",
     "__version__",
 ]
 
 Model = Union[str, "os.PathLike[str]", Graph, "torch.nn.Module", "torch.export.ExportedProgram"]
+
+Names = Union[str, Iterable[str], None]  # None: the default of the program
 
 assumed_framework = "pytorch-eager"
 
@@ -97,15 +100,6 @@ def _one(argument: str, value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)):
         raise UsageError(f"{argument} must be a name, not {value!r}")
     return os.fspath(value)
-
-
-def _warned(rows: list[dict[str, Any]], warnings: list[str]) -> list[dict[str, Any]]:
-    """Adds the warnings of a whole report to each row and warns the caller of the caller, once each."""
-    for row in rows:
-        row["warnings"] = warnings + row["warnings"]
-    for warning in dict.fromkeys(warning for row in rows for warning in row["warnings"]):
-        _warnings.warn(warning, stacklevel=3)
-    return rows
 
 
 def _dims(graph: Graph, dims: dict[str, Any]) -> dict[str, int]:
@@ -158,18 +152,30 @@ class Sweep(list):
             row["warnings"] = "; ".join(row["warnings"])
         return pandas.DataFrame(rows)
 
-    def _repr_html_(self) -> str:
-        title = ", ".join(filter(None, [self.model, self.device, self.framework, self.precision,
-                                        *(f"{name} {value}" for name, value in self.dims.items())]))
+    def _cells(self) -> list[tuple[str, ...]]:
+        """A table: its heading, and a row per batch."""
         cells = [("batch", "latency", "90 % interval", "host", "device", "bound", "memory")]
         for batch, p in zip(self.batches, self):
             cells.append(("" if batch is None else str(batch), f"{p.latency_s * 1e3:.3g} ms",
                           f"{p.low_s * 1e3:.3g} to {p.high_s * 1e3:.3g} ms", f"{p.host_s * 1e3:.3g} ms",
                           f"{p.device_s * 1e3:.3g} ms", p.bound, f"{p.memory_bytes / 1e9:.3g} GB"))
+        return cells
+
+    def _title(self) -> str:
+        return ", ".join(filter(None, [self.model, self.device, self.framework, self.precision,
+                                       *(f"{name} {value}" for name, value in self.dims.items())]))
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells)
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
         html = "".join("<tr>" + "".join(f"<{tag}>{_escape(cell)}</{tag}>" for cell in row) + "</tr>"
-                       for tag, row in zip(itertools.chain(["th"], itertools.repeat("td")), cells))
+                       for tag, row in zip(itertools.chain(["th"], itertools.repeat("td")), self._cells()))
         notes = "".join(f"<li>{_escape(warning)}</li>" for warning in self.warnings)
-        return f"<table><caption>{_escape(title)}</caption>{html}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+        return f"<table><caption>{_escape(self._title())}</caption>{html}</table>" + (f"<ul>{notes}</ul>" if notes else "")
 
 
 class Predictor:
@@ -294,73 +300,112 @@ def headroom(model: Model, device: str, framework: str | None = None, precision:
     return predictor.headroom(budget, **dims)
 
 
-def compare(model: Model, devices: str | Sequence[str], frameworks: str | Sequence[str] = assumed_framework,
-            precisions: str | Sequence[str] = "fp32", *, batch: int | Iterable[int] | None = None, example_inputs: Any = None,
-            **dims: int) -> list[dict[str, Any]]:
-    """Predicts a model side by side: a dict per device, framework, precision and batch size.
+class Report(list):
+    """What compare, generate and serve found: a dict per combination, the best first. print() shows the table that the
+    program prints, a notebook its page.
 
-    A combination that does not exist (a precision that the device lacks) has `skipped` in place of a prediction.
+    `verdict` says the best in a sentence, `warnings` are those of the whole report, to_dict() has all that `--json` has.
     """
-    graph = _graph(model, example_inputs)
-    batches = None if batch is None else _wholes("batch", batch)
-    _dims(graph, {name: value for name, value in dims.items() if name not in _options})
-    sides = [[side] if isinstance(side, str) else list(side) for side in (devices, frameworks, precisions)]
-    rows: list[dict[str, Any]] = []
-    for on, under, precision in itertools.product(*sides):
-        side = {"device": on, "framework": under, "precision": precision}
-        try:
-            predictor, sizes = _predictor(graph, on, under, precision, dims)
-            predictions = predictor.sweep(batches, **sizes)
-        except UsageError as error:
-            rows.append({**side, "skipped": str(error)})
-            continue
-        rows += [{**side, "batch": b, "latency_s": p.latency_s, "low_s": p.low_s, "high_s": p.high_s, "host_s": p.host_s,
-                  "device_s": p.device_s, "bound": p.bound, "warnings": p.warnings} for b, p in zip(predictions.batches, predictions)]
-    if rows and all("skipped" in row for row in rows):
-        raise UsageError(rows[0]["skipped"])
-    return rows
+
+    def __init__(self, result: tuple[str, str, str], write_page: Callable[[], str]) -> None:
+        self._result, self._write_page = result, write_page
+        self._report: dict[str, Any] = json.loads(result[0])
+        super().__init__(self._report.get("predictions") or self._report["rows"])
+        self.verdict: str = self._report["verdict"]
+        self.warnings: list[str] = self._report["warnings"]
+
+    def __str__(self) -> str:
+        return self._result[1].rstrip("\n")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Report, (self._result, functools.partial(str, self._write_page()))
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._report
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A frame with one row per combination; nested values get names like memory.total_bytes."""
+        import pandas
+
+        return pandas.json_normalize(list(self))
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{_escape(self._write_page())}" style="width:100%;height:640px;border:0"></iframe>'
 
 
-def generate(model: str | os.PathLike[str], device: str, framework: str = assumed_framework, precision: str = "", *,
-             prompt: int, new_tokens: int, batch: int | Iterable[int] = 1, longest_prompt: int = 0,
-             tp: int | Iterable[int] = 1, price: float = 0.0, host: str = "", kv_cache: str = "",
-             kv_precision: str = "") -> list[dict[str, Any]]:
-    """Predicts the text of a language model: a dict per number of cards `tp` and batch; as `ftax generate --json`.
+def _run(command: str, model: Model, arguments: dict[str, Any], example_inputs: Any = None) -> Report:
+    """Runs a command of the program: an argument is its option --argument, or else a dimension of the model."""
+    graph = None if isinstance(model, (str, os.PathLike)) else _graph(model, example_inputs)
+    known = _ftax.options(command)
+    words = [command, graph.name if graph else os.fspath(model)]
+    for name, value in arguments.items():
+        option = name.replace("_", "-")
+        if option not in known:
+            _dims(graph or load_graph(os.fspath(model)), {name: value})
+            words += ["--dim", f"{name}={_whole(name, value)}"]
+        elif value is not None and name in ("batch", "tp"):
+            words.append(f"--{option}={','.join(map(str, _wholes(name, value)))}")
+        elif value is True:
+            words.append(f"--{option}")
+        elif value is not None and value is not False:
+            listed = isinstance(value, Iterable) and not isinstance(value, (str, os.PathLike))
+            words.append(f"--{option}={','.join(map(str, value)) if listed else value}")
+    run = functools.partial(_ftax.run, words, graph)
+    report = Report(run(False), lambda: run(True)[2])
+    for warning in dict.fromkeys([*report.warnings, *(w for row in report for w in row.get("warnings", ()))]):
+        _warnings.warn(warning, stacklevel=3)
+    return report
 
-    Keys: ttft_s (time to the first token), tpot_s (mean time per further token), total_s, tokens_per_s, memory, fits,
-    largest_batch and more. `model` is a config.json, a folder with one, or a name of the zoo; without a `precision` its
-    own holds. `price` is that of one card in dollars per hour.
+
+def compare(model: Model, device: Names = None, framework: Names = None, precision: Names = None, *,
+            batch: int | Iterable[int] | None = None, example_inputs: Any = None, **options_and_dims: Any) -> Report:
+    """Predicts every combination of the given devices, frameworks, precisions and numbers of cards (`tp`), the best first.
+
+    A combination that does not exist (a precision that the device lacks) has `skipped` in place of figures. `price` is in
+    dollars per hour of one card, or a CSV file of them; `slo` is as in "latency=20ms".
+
+    >>> best = ftax.compare("resnet50", ["t4", "l4"], ["pytorch-eager", "tensorrt"], precision="fp16", batch=8)[0]
+    >>> best["device"], best["framework"]
+    ('l4', 'tensorrt')
     """
-    report = json.loads(_ftax.generate_json(
-        os.fspath(model), _one("device", device), _one("framework", framework), precision, host, _wholes("batch", batch),
-        _whole("prompt", prompt), _whole("new_tokens", new_tokens), _whole("longest_prompt", longest_prompt), _wholes("tp", tp),
-        price, kv_cache, kv_precision))
-    return _warned(report["predictions"], report["warnings"])
+    arguments = {"device": device, "framework": framework, "precision": precision, "batch": batch, **options_and_dims}
+    return _run("compare", model, arguments, example_inputs)
 
 
-def serve(model: str | os.PathLike[str], device: str | Iterable[str], framework: str | Iterable[str] = "vllm",
-          precision: str | Iterable[str] = "", *, tp: int | Iterable[int] = 1, requests: str | os.PathLike[str] = "", slo: str = "",
-          price: float | Iterable[float] = (), dims: dict[str, int] | None = None, **numbers: float) -> list[dict[str, Any]]:
-    """Serves requests that arrive over time: a dict per combination, the best first; as `ftax serve --json`.
+def generate(model: Model, device: Names = None, framework: Names = None, precision: Names = None, *, prompt: int,
+             new_tokens: int, batch: int | Iterable[int] = 1, **options: Any) -> Report:
+    """Predicts the text of a language model under every combination, numbers of cards (`tp`) and batch.
 
-    One of `rate`, `concurrency` and `requests` (a CSV file) says how they come. Other `numbers`: prompt, new_tokens,
-    spread, count, seed, slo_share, find_rate, max_num_seqs, max_num_batched_tokens, shared_prefix, max_batch, max_delay
-    (seconds). `slo` is as in "ttft=500ms,tpot=50ms".
+    Keys of a row: ttft_s (time to the first token), tpot_s (mean time per further token), total_s, tokens_per_s, memory,
+    fits, largest_batch and more. `model` is a config.json, a folder with one, or a name of the zoo; without a `precision`
+    its own holds.
+
+    >>> one, many = ftax.generate("llama-3-8b", "h100-sxm5-80gb", "vllm", prompt=1024, new_tokens=256, batch=[1, 64])
+    >>> one["tokens_per_s"] < many["tokens_per_s"]
+    True
     """
-    known = {"rate", "concurrency", "count", "prompt", "new_tokens", "spread", "seed", "slo_share", "find_rate", "max_num_seqs",
-             "max_num_batched_tokens", "shared_prefix", "max_batch", "max_delay"}
-    for name in numbers.keys() - known:
-        raise TypeError(f"serve() got an unexpected keyword argument '{name}'")
+    arguments = {"device": device, "framework": framework, "precision": precision, "batch": batch, "prompt": prompt,
+                 "new_tokens": new_tokens, "largest_batch": True, **options}
+    return _run("generate", model, arguments)
 
-    def listed(values: Any) -> str:
-        return values if isinstance(values, str) else ",".join(map(str, values)) if isinstance(values, Iterable) else str(values)
 
-    report = json.loads(_ftax.serve_json(
-        os.fspath(model), listed(device), listed(framework), listed(precision), listed(tp),
-        {name: float(value) for name, value in numbers.items()},
-        {"requests": os.fspath(requests), "slo": slo, "price": listed(price)},
-        [f"{name}={value}" for name, value in (dims or {}).items()]))
-    return _warned(report["rows"], report["warnings"])
+def serve(model: Model, device: Names = None, framework: Names = None, precision: Names = None, **options_and_dims: Any) -> Report:
+    """Serves requests that arrive over time under every combination, the best first.
+
+    One of `rate`, `concurrency` and `requests` (a CSV file) says how they come; `slo` is as in "ttft=500ms,tpot=50ms".
+
+    >>> rows = ftax.serve("llama-3-8b", ["h100-sxm5-80gb", "l40s"], "vllm@0.19", rate=5, prompt=512, new_tokens=128,
+    ...                   slo="ttft=500ms", count=100)
+    >>> all(row["keeps_level"] for row in rows)
+    True
+    """
+    return _run("serve", model, {"device": device, "framework": framework, "precision": precision, **options_and_dims})
+
+
+for _command in (compare, generate, serve):
+    _command.__doc__ = f"{_command.__doc__}\n    Options, as those of `ftax {_command.__name__}`:\n\n" + "".join(
+        f"    {name.replace('-', '_')}: {text}\n" for name, text in _ftax.options(_command.__name__).items()
+        if name not in ("json", "csv", "html"))
 
 
 def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims: int) -> dict[str, Any]:
@@ -377,8 +422,10 @@ def validate(rows: str | os.PathLike[str], *, anchor: str | os.PathLike[str] = "
     `host_profile` says what calls cost the host that rows of operators were measured on. `predictions` names a file
     that gets every row with its prediction.
     """
-    report, doubts = _ftax.validate_json(os.fspath(rows), os.fspath(anchor), os.fspath(models), ",".join(by),
-                                         os.fspath(device_profile), os.fspath(host_profile), os.fspath(predictions))
-    for doubt in doubts:
+    options = {"anchor": anchor, "models": models, "by": ",".join(by), "profile": device_profile,
+               "host-profile": host_profile, "predictions": predictions}
+    words = ["validate", os.fspath(rows), *(f"--{name}={os.fspath(value)}" for name, value in options.items() if value)]
+    report = json.loads(_ftax.run(words, None, False)[0])
+    for doubt in report["warnings"]:
         _warnings.warn(doubt, stacklevel=2)
-    return json.loads(report)
+    return report
