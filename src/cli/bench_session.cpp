@@ -27,6 +27,7 @@
 #include "ftax/work.hpp"
 #include "src/cli/verbs.hpp"
 #include "src/io/file.hpp"
+#include "src/io/json_document.hpp"
 #include "src/scenario/scenario.hpp"
 
 extern char** environ;
@@ -94,6 +95,18 @@ std::string value_of(const bench::Environment& environment, std::string_view key
     const auto found =
         std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == key; });
     return found == environment.end() ? std::string() : found->second;
+}
+
+/// Rows of two machines, or of two frameworks, in one file would be fitted as one.
+void refuse_other_machine(const std::string& file, const bench::Environment& now) {
+    if (!std::filesystem::exists(file)) return;
+    const nlohmann::json before = parse_json(read_file(file), file);
+    for (const char* key : {"device", "cpu", "framework"}) {
+        const auto was = before.value("environment", nlohmann::json::object()).value(key, ""), is = value_of(now, key);
+        if (was != is && !was.empty())
+            throw Error(ErrorCode::refused,
+                        fmt::format("{}: {} is {}, now {}: choose another folder (--output)", file, key, was, is));
+    }
 }
 
 /// Calls per sample so that a sample takes about a millisecond on a slow device, and few enough not to fill the queue.
@@ -191,6 +204,7 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     for (auto& entry : device_->environment()) environment.push_back(std::move(entry));
     spec_ = arguments_.device == "cpu" ? bench::query_cpu(arguments_.threads)
                                        : device_spec(value_of(environment, "device"));
+    if (arguments_.resume) refuse_other_machine(path("environment.json"), environment);
     if (!arguments_.repetition) bench::write_environment(path("environment.json"), environment);
 }
 

@@ -112,6 +112,9 @@ class Campaign:
         if os.path.exists(path):
             with open(path) as file:
                 found = json.load(file)
+            before = found["calls"][-1]["device"]
+            if before != self.gpu:
+                raise RuntimeError(f"{path} is of {before}, this is {self.gpu}: one card a folder")
         if self.device != "cpu":
             p = torch.cuda.get_device_properties(0)
             call.update(multiprocessors=p.multi_processor_count, l2_bytes=p.L2_cache_size, memory_bytes=p.total_memory,

@@ -82,6 +82,24 @@ std::string measure_command(const TemporaryFolder& folder, const std::string& py
 
 }  // namespace
 
+TEST_CASE("rows of one card are not continued on another, nor under another framework") {
+    const TemporaryFolder folder;
+    auto here = arguments(folder);
+    const std::vector<std::string> models{"alexnet"};
+    {
+        cli::BenchSession session(here, gpu());
+        CHECK(session.measure_models(models, {1}, {}, {{Mode::end_to_end}}));
+    }
+    here.resume = true;
+    CHECK_NOTHROW(cli::BenchSession(here, gpu()));
+    auto other = gpu();
+    other->about = {{"device", "NVIDIA L4"}};
+    CHECK_THROWS_WITH_AS(cli::BenchSession(here, std::move(other)),
+                         doctest::Contains("device is Tesla T4, now NVIDIA L4"), Error);
+    here.framework = "torchscript";
+    CHECK_THROWS_WITH_AS(cli::BenchSession(here, gpu()), doctest::Contains("framework is pytorch-eager"), Error);
+}
+
 TEST_CASE("a network on a GPU is timed end to end, on the host and on the device, with its kernels") {
     const TemporaryFolder folder;
     {

@@ -287,6 +287,15 @@ class Networks(unittest.TestCase):
             self.campaign.traces()
         self.assertEqual([row["kernel"] for row in self.read("kernels.csv.gz", gzip.open)], [name])
 
+    def test_another_card_does_not_continue_the_rows_of_the_first(self):
+        self.campaign.torch = mock.Mock(__version__="2", version=mock.Mock(cuda="13"))
+        self.campaign.gpu = "NVIDIA H100 80GB HBM3"
+        self.campaign.environment()
+        self.campaign.environment()
+        self.campaign.gpu = "NVIDIA H200"
+        with self.assertRaisesRegex(RuntimeError, "is of NVIDIA H100 80GB HBM3, this is NVIDIA H200"):
+            self.campaign.environment()
+
     def test_ceilings_are_timed_once_the_card_has_raised_its_clocks(self):
         warmed_up = []
         self.campaign.torch = mock.MagicMock()
