@@ -78,6 +78,7 @@ def _torchvision_module(torchvision, name):
 
 def _from_timm(name, bindings, precision, device):
     import timm
+    timm.layers.set_fused_attn(False)  # the zoo's graphs were traced without
     module = _kept_module((name, precision, device), lambda: timm.create_model(TIMM[name], pretrained=False),
                           _images(2, "fp32", device), precision, device)
     return module, _images(bindings["batch"], precision, device), f"timm {timm.__version__}"
@@ -86,6 +87,7 @@ def _from_timm(name, bindings, precision, device):
 def _from_transformers(name, bindings, precision, device):
     import torch
     import transformers
+    from text_graph import float_type
     model, config = (getattr(transformers, part) for part in TRANSFORMERS[name])
     options = TRANSFORMERS_OPTIONS.get(name, {})
 
@@ -93,8 +95,11 @@ def _from_transformers(name, bindings, precision, device):
         # Plain attention and tuples, as the zoo's graphs were traced.
         return model(config(**options, attn_implementation="eager", return_dict=False, use_cache=False))
     module = _kept_module((name, precision, device), make, (), precision, device)
-    tokens = torch.randint(0, 1000, (bindings["batch"], bindings["seq"]), device=device)
-    return module, (tokens,), f"transformers {transformers.__version__}"
+    batch, seq = bindings["batch"], bindings["seq"]
+    tokens = torch.randint(0, 1000, (batch, seq), device=device)
+    # A mask as the layers read it: made of ones it would be left out, after a look that waits for the device.
+    mask = torch.zeros(batch, 1, seq, seq, device=device, dtype=float_type(precision))
+    return module, (tokens, mask), f"transformers {transformers.__version__}"
 
 
 LIBRARIES = ((TORCHVISION, _from_torchvision), (TRANSFORMERS, _from_transformers), (TIMM, _from_timm))
@@ -111,18 +116,44 @@ def finite(outputs):
         outputs, "__iter__") else True
 
 
+def kernels(module, inputs):
+    """How many operators of a forward pass compute something; views and empty tensors do not."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    count = 0
+
+    class Counter(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            nonlocal count
+            count += not (function.is_view or "view" in str(function) or "empty" in str(function))
+            return function(*arguments, **(options or {}))
+    with Counter():
+        module(*inputs)
+    return count
+
+
+MOST_UNLIKE = 0.02  # share of the kernels by which a library's network may differ from the zoo's
+_unlike = {}  # zoo name → whether the installed library's network is another one
+
+
 def build(request, arguments):
-    """Returns module, inputs and where the module comes from."""
+    """Returns module, inputs and where the module comes from: the library where its network has the kernels of the zoo's."""
     precision, device = arguments["precision"], arguments["device"]
     bindings, model = request["bindings"], request.get("model")
+
+    def from_graph():
+        network = Network(request["graph"], bindings, precision, device, request.get("weight_sets", 1)).eval()
+        return network, network.inputs(), GRAPH_SOURCE
     for names, make in LIBRARIES:
-        if model in names:
+        if model in names and not _unlike.get(model):
             try:
-                return make(model, bindings, precision, device)
+                found = make(model, bindings, precision, device)
             except ImportError:
                 break
-    network = Network(request["graph"], bindings, precision, device, request.get("weight_sets", 1)).eval()
-    inputs = network.inputs()
+            if model not in _unlike:
+                _unlike[model] = abs(kernels(*found[:2]) / kernels(*from_graph()[:2]) - 1) > MOST_UNLIKE
+            if not _unlike[model]:
+                return found
+    network, inputs, source = from_graph()
     if model:
         network.settle(inputs)
-    return network, inputs, GRAPH_SOURCE
+    return network, inputs, source

@@ -50,6 +50,24 @@ class Networks(unittest.TestCase):
                 self.assertTrue(networks.finite(outputs))
                 self.assertLess(largest, HALF_LIMIT)
 
+    def test_what_is_measured_has_the_kernels_that_ftax_predicts(self):
+        """Libraries change: a network of theirs that is another one than the zoo's is run from the zoo's graph."""
+        import networks
+        for model in ("vit32", "distilbert", "bert", "squeeze_bert", "resnet18"):
+            with self.subTest(model), open(os.path.join(ROOT, "graphs", "zoo", model + ".txt")) as file:
+                text = file.read()
+                found, inputs, source = networks.build({"graph": text, "bindings": {"batch": 1, "seq": 128}, "model": model},
+                                                       {"precision": "fp32", "device": "cpu"})
+                network = self.network(text)
+                expected = networks.kernels(network, network.inputs())
+                self.assertAlmostEqual(networks.kernels(found, inputs) / expected, 1, delta=0.02, msg=source)
+                self.assertEqual(source == networks.GRAPH_SOURCE, model == "distilbert" or not self.has_library(model))
+
+    @staticmethod
+    def has_library(model):
+        library = "timm" if model == "vit32" else "transformers" if "bert" in model else "torchvision"
+        return importlib.util.find_spec(library) is not None
+
     def test_every_kind_of_designed_operator_runs(self):
         import networks
         import quantised
