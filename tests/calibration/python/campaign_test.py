@@ -431,6 +431,14 @@ class Design(unittest.TestCase):
         core = [case["framework"] for case in design.framework_cases(self.gpu)]
         self.assertEqual(list(dict.fromkeys(core))[:2], ["cuda-graph", "torch-compile"])
 
+    def test_each_framework_can_be_fitted_with_a_network_left_out_and_one_that_did_not_compile(self):
+        cases = design.framework_cases(self.gpu)
+        for framework in {case["framework"] for case in cases}:
+            rows = [case["model"] for case in cases if case["framework"] == framework and
+                    "host_dispatch" in design.modes_of(case)]
+            two = sum(rows.count(model) for model in design.FRAMEWORK_MODELS[:2])
+            self.assertGreaterEqual(len(rows) - two, 8, framework)
+
     def test_a_profiler_runs_in_the_last_process_and_keeps_its_share(self):
         planned = design.plan(self.expected("third"), 500)
         self.assertEqual(planned[-1][0], "traces")
