@@ -7,6 +7,8 @@ import os
 import zlib
 
 DISTURBED = "another process uses the GPU"
+NO_LIBRARY = "no LibTorch library"
+PASSING = (DISTURBED, NO_LIBRARY)  # problems that the next call may not have
 
 
 class Rows:
@@ -30,8 +32,8 @@ class Rows:
         return tuple(str(row[name]) for name in self.key)
 
     def _remember(self, row):
-        if DISTURBED in row["problem"]:
-            return  # it may be better next time
+        if any(problem in row["problem"] for problem in PASSING):
+            return
         self.done.add(self._key(row))
         if row["problem"]:
             self.failed.add(self._key(row))

@@ -13,7 +13,7 @@ sys.path.insert(0, HERE)
 import design  # noqa: E402
 from measuring import measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
-from recording import KernelRows, Rows  # noqa: E402
+from recording import NO_LIBRARY, KernelRows, Rows  # noqa: E402
 
 LOST = 3  # exit code: no kernel runs any more in this process; another process may go on
 MOST_COPIES = 1 << 12  # of a small weight
@@ -238,7 +238,7 @@ class Campaign:
                 timer = self.timer
                 if case["framework"] == "libtorch":
                     if not libtorch_timer:
-                        raise RuntimeError(f"no LibTorch library: {why_not}")
+                        raise RuntimeError(f"{NO_LIBRARY}: {why_not}")
                     timer = libtorch_timer
                     timer.prepare(case["graph"], case["precision"])
                     run = timer.run

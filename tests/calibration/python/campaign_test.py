@@ -276,6 +276,11 @@ class Networks(unittest.TestCase):
             problems.setdefault(row["framework"], set()).add(row["problem"])
         self.assertEqual(problems, {"pytorch-eager": {""}, "torchscript": {""}, "libtorch": {
             "RuntimeError: no LibTorch library: OSError: carried.so: undefined symbol: missing_operand"}})
+        # The next call finds the library.
+        with mock.patch.dict(sys.modules, libtorch=mock.Mock(LibtorchTimer=lambda *_: mock.Mock(sample=lambda *_: 1e-3))):
+            self.campaign.dispatch()
+        self.assertEqual(sum(row["framework"] == "libtorch" and not row["problem"] for row in self.read("dispatch.csv")),
+                         sum(row["framework"] == "torchscript" for row in self.read("dispatch.csv")))
 
     def test_kernels_are_recorded_under_their_whole_names(self):
         name = "cudnn::" + 9 * "ampere_scudnn_128x64_" + "nn"
