@@ -249,11 +249,12 @@ std::int64_t weight_bytes(const Graph& graph) {
 }
 
 int weight_sets(const Graph& graph, Precision precision, const DeviceSpec& device) {
-    constexpr double most = 1 << 12;  // of a small weight
-    const auto f32_bytes = static_cast<double>(weight_bytes(graph));
-    if (f32_bytes == 0) return 1;
+    constexpr double small_bytes = 25 << 10, most_of_small = 64, most = 1 << 16;  // millions of tensors take minutes
     const bool half = precision == Precision::fp16 || precision == Precision::bf16;
-    return static_cast<int>(std::clamp(std::ceil(2 * device.l2_bytes / (half ? f32_bytes / 2 : f32_bytes)), 2.0, most));
+    const double bytes = static_cast<double>(weight_bytes(graph)) / (half ? 2 : 1);
+    if (bytes == 0) return 1;
+    return static_cast<int>(
+        std::clamp(std::ceil(2 * device.l2_bytes / bytes), 2.0, bytes < small_bytes ? most_of_small : most));
 }
 
 std::vector<OperatorCase> cpu_operators(bool quick) {

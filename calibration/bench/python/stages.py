@@ -16,7 +16,9 @@ from nvml import Nvml  # noqa: E402
 from recording import NO_LIBRARY, KernelRows, Rows  # noqa: E402
 
 LOST = 3  # exit code: no kernel runs any more in this process; another process may go on
-MOST_COPIES = 1 << 12  # of a small weight
+# Of a weight that many kernels' worth of would not fill the cache before tensors are all a process makes: ftax counts the
+# same number (calibration/bench/operator_cases.cpp).
+SMALL_BYTES, SMALL_COPIES = 25 << 10, 64
 
 
 class Lost(Exception):
@@ -197,7 +199,8 @@ class Campaign:
         if element:
             weights = weights * element // 4  # the design counts four bytes an element
         l2 = self.torch.cuda.get_device_properties(0).L2_cache_size if self.device != "cpu" else 8 << 20
-        return min(MOST_COPIES, -(-2 * l2 // weights)) if 2 * l2 > weights else 2
+        copies = max(2, -(-2 * l2 // weights))
+        return min(copies, SMALL_COPIES) if weights < SMALL_BYTES else copies
 
     def operators(self):
         self.measure_cases("operators", self.operator)

@@ -296,10 +296,12 @@ class Network(torch.nn.Module):
         self.device = device
         self.slots = {name: at for at, name in enumerate(self.graph.tensors)}
         self.uses = self._uses()
-        self.sets = [[self._filled(name) for name in self.graph.weights + self.graph.constants]
-                     for _ in range(weight_sets)]
+        # One allocation a weight: a hundred sets made one by one take longer than measuring them.
+        kept = self.graph.weights + self.graph.constants
+        self.sets = [[self._filled(name) for name in kept]] if weight_sets == 1 or not kept else list(
+            zip(*(self._filled(name, weight_sets) for name in kept)))
         self.next_set = 0
-        self.weight_slots = [self.slots[name] for name in self.graph.weights + self.graph.constants]
+        self.weight_slots = [self.slots[name] for name in kept]
         self.input_slots = [self.slots[name] for name in self.graph.inputs]
         self.output_slots = [self.slots[name] for name in self.graph.outputs]
         self.steps = self._steps()
@@ -313,18 +315,19 @@ class Network(torch.nn.Module):
             raise Unsupported(f"element type {self.graph.tensors[name].dtype}")
         return self.float_type if dtype == torch.float32 else dtype
 
-    def _filled(self, name):
+    def _filled(self, name, *sets):
         tensor, dtype = self.graph.tensors[name], self._type(name)
+        shape = [*sets, *tensor.shape]
         if dtype.is_floating_point:
-            return self._random(name, tensor.shape).to(dtype)
+            return self._random(name, shape, tensor.shape).to(dtype)
         rows = [self.graph.tensors[o.inputs[0]].shape[0] for o in self.graph.operators
                 if o.kind == "embedding" and o.inputs[1] == name]
         if not rows and dtype != torch.bool and name not in self.graph.inputs:
-            return torch.zeros(tensor.shape, dtype=dtype, device=self.device)  # a table's rows on the way to a lookup
+            return torch.zeros(shape, dtype=dtype, device=self.device)  # a table's rows on the way to a lookup
         high = 2 if dtype == torch.bool else min(rows, default=2)
-        return torch.randint(0, high, tensor.shape, device=self.device).to(dtype)
+        return torch.randint(0, high, shape, device=self.device).to(dtype)
 
-    def _random(self, name, shape):
+    def _random(self, name, shape, of_one):
         """Values that keep activations finite through the deepest network, in half precision, too: what overflows
         draws another power. Products get the variance of He et al. (arXiv 1502.01852), norms those of a normed input."""
         use = self.uses.get(name)
@@ -335,12 +338,12 @@ class Network(torch.nn.Module):
         if use in ("bias", "mean"):
             return torch.zeros(shape, device=self.device)
         if use == "product":
-            fan_in = max(1, math.prod(shape[1:]))
+            fan_in = max(1, math.prod(of_one[1:]))
             return torch.randn(shape, device=self.device).mul_(math.sqrt(2 / fan_in))
         if use == "table":
             return torch.randn(shape, device=self.device)
         # A constant may be a divisor, the argument of a root or a power.
-        return torch.rand(shape, device=self.device).add_(0.5).div_(max(shape[-1:] or [1]))
+        return torch.rand(shape, device=self.device).add_(0.5).div_(max(of_one[-1:] or [1]))
 
     def _uses(self):
         """What each weight is to the operator that reads it."""

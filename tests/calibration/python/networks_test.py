@@ -80,6 +80,20 @@ class Networks(unittest.TestCase):
                 else:
                     self.assertTrue(networks.finite(quantised.build(case, "cpu", 2)()))
 
+    def test_copies_of_a_weight_are_made_at_once_and_taken_in_turn(self):
+        import text_graph
+        import torch
+        text = parsed("input %x f32[1,64]", "weight %w f32[64,64]", '%y f32[1,64] = linear(%x, %w) "aten::linear"', "output %y")
+        with mock.patch.object(torch, "randn", wraps=torch.randn) as made:
+            network = text_graph.Network(text, {}, weight_sets=500)
+        self.assertEqual(made.call_count, 1)
+        x, = network.inputs()
+        first = network(x)[0]
+        self.assertFalse(torch.equal(network(x)[0], first))
+        for _ in range(498):
+            network(x)
+        torch.testing.assert_close(network(x)[0], first)
+
     def test_wave_edges_run(self):
         for case in design.wave_edges(2):
             network = self.network(case["graph"])
