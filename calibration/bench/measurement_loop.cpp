@@ -47,13 +47,14 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
     }
     StoppingRule rule(options.limits);
     KnownMean clock_ratio, power_w;
-    for (int discarded_in_sequence = 0; !rule.reason();) {
+    for (int discarded_in_sequence = 0, settling = options.settling_samples; !rule.reason();) {
         if (surroundings.interrupted()) return std::nullopt;
         const auto outcome = device.sample();
         if (const auto* failure = std::get_if<Failure>(&outcome)) {
             fail(*failure);
             return result;
         }
+        if (settling-- > 0) continue;
         const Sample& sample = std::get<Sample>(outcome);
         const bool stepped = !std::isfinite(sample.seconds) || sample.seconds <= 0;
         const bool throttled = sample.clock_ratio && *sample.clock_ratio < options.min_clock_ratio;

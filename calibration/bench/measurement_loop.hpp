@@ -79,6 +79,8 @@ struct LoopOptions {
     double pause_s = 1;
     /// Each repetition in a process of its own, where the device can be restarted: dispatch differs between processes.
     bool fresh_processes = false;
+    /// Of each case, not counted: how long queueing takes is known after the first one, which the host may have bound.
+    int settling_samples = 0;
     /// A case with this many discarded samples in sequence is given up: marked, not averaged in.
     int max_discarded = 10;
 };

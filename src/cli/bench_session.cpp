@@ -214,8 +214,8 @@ bool BenchSession::is_over() const {
 }
 
 bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
-                       const std::vector<std::string>& columns, const std::string& file,
-                       const bench::LoopOptions& options) {
+                       const std::vector<std::string>& columns, const std::string& file, bench::LoopOptions options) {
+    options.settling_samples = arguments_.device == "cpu" ? 0 : 1;
     std::vector<std::string> header = columns;
     for (std::string& column : bench::result_columns()) header.push_back(std::move(column));
     bench::ResultFile results(path(file), header, arguments_.resume);

@@ -63,7 +63,7 @@ class BenchSession {
     [[nodiscard]] bool is_over() const;
     [[nodiscard]] bool run(std::span<const bench::BenchCase> cases, const std::vector<std::vector<std::string>>& labels,
                            const std::vector<std::string>& columns, const std::string& file,
-                           const bench::LoopOptions& options);
+                           bench::LoopOptions options);
 
     BenchArguments arguments_;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -33,6 +33,7 @@ def measure(timer, run, mode, power, limits, operators=1):
     if mode == "host_dispatch":
         calls = max(1, min(calls, QUEUED_OPERATORS // operators))
     largest = power.read("largest_clock_mhz")
+    timer.sample(run, mode, calls)  # how long queueing takes is known from here on
     samples, clocks, discarded, begin = [], [], 0, time.monotonic()
     while True:
         seconds = timer.sample(run, mode, calls)

@@ -92,6 +92,15 @@ TEST_CASE("one repetition alone is the one that all of them would have had") {
     CHECK(one.progressed == 4);
 }
 
+TEST_CASE("the first sample of a case, which the host may have bound, does not count") {
+    Run run;
+    int next = 0;
+    run.device.on_sample = [&] { return Sample{next++ % 4 == 0 ? 9.0 : 0.1}; };
+    run.options.settling_samples = 1;
+    REQUIRE(run());
+    for (const auto& kept : run.kept) CHECK(kept.second.samples_s == std::vector<double>{0.1, 0.1, 0.1});
+}
+
 TEST_CASE("every sample that counts is kept, with why measuring stopped") {
     Run run;
     int next = 0;

@@ -58,10 +58,15 @@ def measure(timer, power, mode="device_hot", operators=1):
 class Measuring(unittest.TestCase):
     def test_samples_under_a_throttled_clock_do_not_count(self):
         timer = Timer()
-        timer.seconds = lambda: 9 if timer.samples <= 3 else 1e-3
-        power = Power(clock=lambda: 600 if timer.samples <= 3 else 1500)
+        timer.seconds = lambda: 9 if timer.samples <= 4 else 1e-3
+        power = Power(clock=lambda: 600 if timer.samples <= 4 else 1500)
         times = measure(timer, power)
         self.assertEqual((times["latency_ms"], times["discarded"], times["clock_mhz"], times["power_w"]), ("1", 3, 1500, 70.5))
+
+    def test_the_first_sample_waits_for_the_host_and_does_not_count(self):
+        timer = Timer()
+        timer.seconds = lambda: 5e-3 if timer.samples == 1 else 1e-3
+        self.assertEqual(measure(timer, Power())["relative_stddev"], "0")
 
     def test_a_clock_that_stays_low_is_how_the_card_runs_and_stands_in_the_row(self):
         times = measure(Timer(), Power(clock=lambda: 800))
