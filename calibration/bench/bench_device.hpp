@@ -40,7 +40,7 @@ struct BenchCase {
 struct Sample {
     double seconds = 0;                   ///< of one call
     std::optional<double> clock_ratio{};  ///< clock over its default; nullopt where it cannot be read
-    std::optional<double> power_w{};      ///< of the whole device, now
+    std::string slowdown{};               ///< why the device runs below its clock, as Nvml::slowdown() says
     bool disturbed = false;               ///< another process used the device meanwhile
 };
 

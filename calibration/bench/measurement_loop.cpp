@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "calibration/bench/nvml.hpp"
+
 namespace ftax::bench {
 namespace {
 
@@ -46,7 +48,7 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         return result;
     }
     StoppingRule rule(options.limits);
-    KnownMean clock_ratio, power_w;
+    KnownMean clock_ratio;
     for (int discarded_in_sequence = 0, settling = options.settling_samples; !rule.reason();) {
         if (surroundings.interrupted()) return std::nullopt;
         const auto outcome = device.sample();
@@ -57,7 +59,8 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         if (settling-- > 0) continue;
         const Sample& sample = std::get<Sample>(outcome);
         const bool stepped = !std::isfinite(sample.seconds) || sample.seconds <= 0;
-        const bool throttled = sample.clock_ratio && *sample.clock_ratio < options.min_clock_ratio;
+        const bool throttled =
+            is_fault(sample.slowdown) || (sample.clock_ratio && *sample.clock_ratio < options.min_clock_ratio);
         if (stepped || throttled || sample.disturbed) {
             ++result.discarded;
             if (++discarded_in_sequence >= options.max_discarded) {
@@ -72,12 +75,11 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         discarded_in_sequence = 0;
         result.samples_s.push_back(sample.seconds);
         clock_ratio.add(sample.clock_ratio);
-        power_w.add(sample.power_w);
+        result.slowdown = sample.slowdown;
         rule.add(sample.seconds, sample.seconds * bench_case.calls);
     }
     result.source = device.source();
     result.clock_ratio = clock_ratio.mean();
-    result.power_w = power_w.mean();
     result.stopped = name_of(*rule.reason());
     return result;
 }

@@ -62,7 +62,7 @@ struct CaseResult {
     std::vector<double> samples_s;  ///< all that count
     int discarded = 0;              ///< samples under a throttled clock, beside another process, or across a clock step
     std::optional<double> clock_ratio;  ///< mean over the samples that count
-    std::optional<double> power_w;      ///< mean over the samples that count
+    std::string slowdown;               ///< what held the clock down in the last sample that counts
     std::string source;                 ///< whose network it was, as the device says
     std::string stopped;                ///< name of the StopReason; empty when there is a problem
     std::string problem;                ///< why there is no time; empty for a valid result

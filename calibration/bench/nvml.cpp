@@ -25,6 +25,10 @@ struct nvmlProcessInfo_t {
 
 }  // namespace
 
+bool is_fault(std::string_view slowdown) {
+    return slowdown.find("thermal") != slowdown.npos || slowdown.find("hardware") != slowdown.npos;
+}
+
 template <class Function>
 Function* Nvml::function(const char* name) const {
     return library_ ? reinterpret_cast<Function*>(::dlsym(library_, name)) : nullptr;
@@ -62,11 +66,19 @@ std::optional<double> Nvml::largest_clock_hz() const {
     return mhz * 1e6;
 }
 
-std::optional<double> Nvml::power_w() const {
-    unsigned milliwatt = 0;
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, unsigned*)>("nvmlDeviceGetPowerUsage");
-    if (!open() || !get || get(device_, &milliwatt) != NVML_SUCCESS) return std::nullopt;
-    return milliwatt * 1e-3;
+std::string Nvml::slowdown() const {
+    // Bits of nvmlClocksEventReasons; the first name is that of drivers before 535, which newer ones keep.
+    constexpr std::pair<unsigned long long, std::string_view> reasons[] = {
+        {0x4, "power cap"}, {0x20 | 0x40, "thermal"}, {0x8 | 0x80, "hardware"}};
+    unsigned long long now = 0;
+    const auto get =
+        function<nvmlReturn_t(nvmlDevice_t, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
+    if (!open() || !get || get(device_, &now) != NVML_SUCCESS) return "";
+    std::string text;
+    for (const auto& [bits, name] : reasons) {
+        if ((now & bits) != 0) text.append(text.empty() ? "" : " and ").append(name);
+    }
+    return text;
 }
 
 std::optional<bool> Nvml::mig() const {

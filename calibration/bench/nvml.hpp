@@ -2,8 +2,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace ftax::bench {
+
+/// Whether a slowdown is a fault of the machine: rows under it say nothing about the card.
+[[nodiscard]] bool is_fault(std::string_view slowdown);
 
 /// What NVML says about the first GPU. The library is opened at run time: it comes with the driver, not with CUDA.
 class Nvml {
@@ -17,7 +21,9 @@ class Nvml {
     [[nodiscard]] std::string driver() const;
     [[nodiscard]] std::optional<double> clock_hz() const;  ///< of the multiprocessors, now
     [[nodiscard]] std::optional<double> largest_clock_hz() const;
-    [[nodiscard]] std::optional<double> power_w() const;
+    /// Why the clock is below what was asked for, now: "power cap", "thermal", "hardware", or several; "" for none.
+    /// NVML's power is a mean over a second, longer than a case takes: this says whether it was the limit.
+    [[nodiscard]] std::string slowdown() const;
     [[nodiscard]] std::optional<bool> mig() const;
     /// Compute processes on the GPU beside this one.
     [[nodiscard]] std::optional<int> other_processes() const;

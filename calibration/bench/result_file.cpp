@@ -101,8 +101,8 @@ void ResultFile::append_rows(std::span<const std::vector<std::string>> rows) {
 }
 
 std::vector<std::string> result_columns() {
-    return {"latency_ms",  "mode",    "case",   "repetition", "samples", "relative_stddev", "discarded",
-            "clock_ratio", "power_w", "source", "stopped",    "problem", "samples_ms"};
+    return {"latency_ms",  "mode",     "case",   "repetition", "samples", "relative_stddev", "discarded",
+            "clock_ratio", "slowdown", "source", "stopped",    "problem", "samples_ms"};
 }
 
 std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseResult& result) {
@@ -119,7 +119,7 @@ std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseRes
             valid ? fmt::format("{:.3g}", relative_stddev(result.samples_s)) : "",
             fmt::format("{}", result.discarded),
             result.clock_ratio ? fmt::format("{:.3f}", *result.clock_ratio) : "",
-            result.power_w ? fmt::format("{:.1f}", *result.power_w) : "",
+            result.slowdown,
             result.source,
             result.stopped,
             result.problem,

@@ -14,7 +14,7 @@ GpuMonitor nvml_monitor() {
                 if (!now || !largest || *largest <= 0) return std::nullopt;
                 return *now / *largest;
             },
-            .power_w = [nvml] { return nvml->power_w(); },
+            .slowdown = [nvml] { return nvml->slowdown(); },
             .other_processes = [nvml] { return nvml->other_processes(); }};
 }
 
@@ -47,7 +47,7 @@ std::variant<Sample, Failure> WatchedDevice::sample() {
     auto outcome = device_->sample();
     if (auto* sample = std::get_if<Sample>(&outcome)) {
         sample->clock_ratio = monitor_.clock_ratio();
-        sample->power_w = monitor_.power_w();
+        sample->slowdown = monitor_.slowdown();
         sample->disturbed = monitor_.other_processes().value_or(0) > usual_processes_.value_or(0);
     }
     return outcome;

@@ -15,14 +15,14 @@ struct GpuMonitor {
     std::string driver;
     std::optional<bool> mig;
     std::function<std::optional<double>()> clock_ratio;   ///< clock over the largest one, now
-    std::function<std::optional<double>()> power_w;       ///< of the whole GPU, now
+    std::function<std::string()> slowdown;                ///< as Nvml::slowdown() says
     std::function<std::optional<int>()> other_processes;  ///< compute processes beside this one
 };
 /// Asks NVML about the first GPU; nothing is known where its library is not.
 [[nodiscard]] GpuMonitor nvml_monitor();
 
-/// Runs cases on another device and marks each sample with the clock and power it ran at and whether somebody else came
-/// to the GPU.
+/// Runs cases on another device and marks each sample with the clock it ran at, what held that down, and whether
+/// somebody else came to the GPU.
 class WatchedDevice : public BenchDevice {
   public:
     WatchedDevice(std::unique_ptr<BenchDevice> device, GpuMonitor monitor)

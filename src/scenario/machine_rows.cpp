@@ -1,5 +1,8 @@
 #include "src/scenario/machine_rows.hpp"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -62,9 +65,9 @@ class Collector {
     MachineRows rows() {
         if (!device_) throw Error(ErrorCode::usage, "no row of these files was timed as device_hot or host_dispatch");
         MachineRows result{*device_, {}, {}, runtime_};
-        for (const auto& [found, seconds] : seconds_) {
+        for (const auto& [found, seconds] : median_rows()) {
             try {
-                place(found, median(seconds), result);
+                place(found, seconds, result);
             } catch (const Error& error) {
                 if (unusable_.insert(found.name).second) warn_({fmt::format("{}: {}", found.name, error.what())});
             }
@@ -113,8 +116,40 @@ class Collector {
             fill(file.rows[i], found);
             if (!found.is_operator && left_out_.contains(found.name)) continue;
             same_device(file.rows[i].gpu);
-            seconds_[std::move(found)].push_back(file.rows[i].latency_s);
+            const auto mhz = parse_number(text(i, "clock_mhz")), ratio = parse_number(text(i, "clock_ratio"));
+            // Host times do not depend on the device's clock, nor does a card at its power limit run slower than usual.
+            const bool counts = found.mode == name_of(bench::Mode::device_hot) && (mhz || ratio) &&
+                                text(i, "slowdown").find("power cap") == std::string::npos;
+            timed_.push_back({std::move(found), file.rows[i].latency_s, std::size_t{mhz ? 1U : 0U},
+                              counts ? mhz.value_or(ratio.value_or(0)) : std::optional<double>()});
         }
+    }
+
+    /// Median time of each case, without rows whose clock was far below that of most: a hot card, somebody's limit.
+    std::map<Case, double> median_rows() {
+        constexpr double lowest = 0.85, usual_share = 0.9, most_dropped = 0.5;
+        std::array<std::vector<double>, 2> clocks;
+        for (const Timed& row : timed_) {
+            if (row.clock) clocks[row.unit].push_back(*row.clock);
+        }
+        std::map<Case, std::vector<double>> seconds;
+        std::size_t slow = 0;
+        for (const Timed& row : timed_) {
+            if (row.clock && *row.clock < lowest * quantile(clocks[row.unit], usual_share)) {
+                ++slow;
+            } else {
+                seconds[row.found].push_back(row.seconds);
+            }
+        }
+        const std::size_t clocked = clocks[0].size() + clocks[1].size();
+        if (static_cast<double>(slow) > most_dropped * static_cast<double>(clocked))
+            throw Error(ErrorCode::refused,
+                        fmt::format("{} of {} rows ran below {:.0f} % of the clock of the others: measure again", slow,
+                                    clocked, 100 * lowest));
+        if (slow > 0) warn_({fmt::format("{} rows at a clock far below that of the others are not fitted", slow)});
+        std::map<Case, double> result;
+        for (auto& [found, times] : seconds) result.emplace(found, median(times));
+        return result;
     }
 
     void same_device(const std::string& gpu) {
@@ -186,7 +221,13 @@ class Collector {
     const Warn& warn_;
     std::string gpu_;
     std::optional<DeviceSpec> device_;
-    std::map<Case, std::vector<double>> seconds_;
+    struct Timed {
+        Case found;
+        double seconds;
+        std::size_t unit;             ///< of its clock: a ratio, or MHz
+        std::optional<double> clock;  ///< where it says whether the row counts
+    };
+    std::vector<Timed> timed_;
     std::map<std::string, Graph> graphs_;
     std::set<std::string> unusable_, unmodelled_;
     fit::RuntimeQuantities runtime_;

@@ -6,6 +6,7 @@ import ctypes
 
 class LibtorchTimer:
     """A timer of host_dispatch samples; what it times is the network prepared last."""
+    clock_mhz = 0
 
     def __init__(self, path, device):
         import torch  # noqa: F401  its libraries must be loaded first

@@ -3,9 +3,10 @@
 import statistics
 import time
 
-from recording import DISTURBED
+from nvml import FAULTS
+from recording import DISTURBED, SLOWED
 
-TIMES = ["latency_ms", "min_ms", "samples", "calls", "discarded", "relative_stddev", "clock_mhz", "power_w", "problem"]
+TIMES = ["latency_ms", "min_ms", "samples", "calls", "discarded", "relative_stddev", "clock_mhz", "slowdown", "problem"]
 
 # Of the largest clock: a power-limited card runs big matrix products at 0.7 of it in steady state, small cards (T4) below.
 # What stays under the limit after pauses is how the card runs, and the row says at which clock.
@@ -37,13 +38,18 @@ def measure(timer, run, mode, power, limits, operators=1):
     samples, clocks, discarded, begin = [], [], 0, time.monotonic()
     while True:
         seconds = timer.sample(run, mode, calls)
-        clock = power.read("clock_mhz")
-        if largest and clock and mode != "host_dispatch" and clock < LOWEST_CLOCK * largest and discarded < MOST_DISCARDED:
+        clock = timer.clock_mhz or power.read("clock_mhz")
+        slowdown = power.read("slowdown")
+        fault = any(name in slowdown for name in FAULTS)
+        slow = largest and clock and mode != "host_dispatch" and clock < LOWEST_CLOCK * largest
+        if (fault or slow) and discarded < MOST_DISCARDED:
             discarded += 1
             time.sleep(0.02)
-        else:
-            samples.append(seconds)
-            clocks.append(clock)
+            continue
+        if fault:
+            raise RuntimeError(f"{SLOWED}: {slowdown}")
+        samples.append(seconds)
+        clocks.append(clock)
         elapsed = time.monotonic() - begin
         if elapsed > max_s and samples:
             break
@@ -58,4 +64,4 @@ def measure(timer, run, mode, power, limits, operators=1):
     return {"latency_ms": f"{1e3 * statistics.median(samples):.6g}", "min_ms": f"{1e3 * min(samples):.6g}",
             "samples": len(samples), "calls": calls, "discarded": discarded,
             "relative_stddev": f"{statistics.stdev(samples) / statistics.mean(samples):.3g}" if len(samples) > 1 else 0,
-            "clock_mhz": round(statistics.mean(known)) if known else "", "power_w": power.read("power_w")}
+            "clock_mhz": round(statistics.median(known)) if known else "", "slowdown": slowdown}

@@ -6,6 +6,11 @@ import sys
 _SM = 1  # NVML_CLOCK_SM
 _SUCCESS, _INSUFFICIENT_SIZE = 0, 7
 
+# Bits of nvmlClocksEventReasons of nvml.h. NVML's power is a mean over a second, longer than a case takes: the first of
+# these says whether it was the limit. Rows under the others say nothing about the card.
+_SLOWDOWNS = ((0x4, "power cap"), (0x60, "thermal"), (0x88, "hardware"))
+FAULTS = ("thermal", "hardware")
+
 
 class Nvml:
     """Each value is "" where the driver does not tell it."""
@@ -46,8 +51,10 @@ class Nvml:
                 return self._number("nvmlDeviceGetClockInfo", ctypes.c_int(_SM))
             if what == "largest_clock_mhz":
                 return self._number("nvmlDeviceGetMaxClockInfo", ctypes.c_int(_SM))
-            if what == "power_w":
-                return round(self._number("nvmlDeviceGetPowerUsage") / 1000, 1)
+            if what == "slowdown":
+                now = ctypes.c_ulonglong(0)
+                self._do("nvmlDeviceGetCurrentClocksThrottleReasons", self.handle, ctypes.byref(now))
+                return " and ".join(name for bits, name in _SLOWDOWNS if now.value & bits)
             if what == "power_limit_w":
                 return round(self._number("nvmlDeviceGetEnforcedPowerLimit") / 1000, 1)
             if what == "driver":

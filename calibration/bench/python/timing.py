@@ -19,6 +19,7 @@ CYCLES_PER_S = 2e9
 class CpuTimer:
     """One thread is timed by the CPU time it used, which other processes on the machine do not lengthen; several
     threads wait for each other, and only a wall clock sees that."""
+    clock_mhz = 0  # of the last sample; 0 where it is not known
 
     def __init__(self, threads):
         torch.set_num_threads(threads)
@@ -40,22 +41,27 @@ class CpuTimer:
 
 class CudaTimer:
     def __init__(self):
-        self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.asleep, self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
         l2 = torch.cuda.get_device_properties(0).L2_cache_size or 64 << 20
         self.flush = torch.empty(2 * l2, dtype=torch.int8, device="cuda")
-        self.last = (None, 0.0)
+        self.last, self.clock_mhz = (None, 0.0), 0
 
     def synchronize(self):
         torch.cuda.synchronize()
 
     def sample(self, run, mode, calls):
+        self.clock_mhz = 0
         return getattr(self, "_" + mode)(run, calls)
 
     def _device(self, run, calls):
-        """Device time of calls that were queued behind a kernel which sleeps for as long as queueing took last time."""
+        """Device time of calls that were queued behind a kernel which sleeps for as long as queueing took last time. It
+        sleeps by its own clock: how long that takes is the clock that the sample runs at."""
         known_s = self.last[1] if self.last[0] is run else 2e-4
         torch.cuda.synchronize()
-        torch.cuda._sleep(int(min(1.2 * known_s + 5e-5, 0.2) * CYCLES_PER_S))
+        cycles = int(min(1.2 * known_s + 5e-5, 0.2) * CYCLES_PER_S)
+        torch.cuda._sleep(int(2e-5 * CYCLES_PER_S))  # meanwhile the next two are queued
+        self.asleep.record()
+        torch.cuda._sleep(cycles)
         self.begin.record()
         begin = time.perf_counter()
         for _ in range(calls):
@@ -63,6 +69,7 @@ class CudaTimer:
         self.last = (run, time.perf_counter() - begin)
         self.end.record()
         self.end.synchronize()
+        self.clock_mhz = round(cycles / (1e3 * self.asleep.elapsed_time(self.begin)))
         return self.begin.elapsed_time(self.end) * 1e-3 / calls
 
     def _device_cold(self, run, calls):

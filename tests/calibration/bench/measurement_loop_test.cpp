@@ -114,6 +114,23 @@ TEST_CASE("every sample that counts is kept, with why measuring stopped") {
     CHECK(result.problem.empty());
 }
 
+TEST_CASE("samples of a hot card do not count, those at its power limit do") {
+    Run run;
+    run.cases.resize(1);
+    int next = 0;
+    run.device.on_sample = [&] {
+        return Sample{0.1 * ++next, 0.9, next == 2 ? "thermal" : next == 3 ? "power cap and hardware" : "power cap"};
+    };
+    REQUIRE(run());
+    CHECK(run.only("a").samples_s == std::vector<double>{0.1, 0.4, 0.5});
+    CHECK(run.only("a").discarded == 2);
+    CHECK(run.only("a").slowdown == "power cap");
+    run.device.on_sample = [] { return Sample{0.1, 0.9, "thermal"}; };
+    run.kept.clear();
+    REQUIRE(run());
+    CHECK(run.only("a").problem.find("throttled") != std::string::npos);
+}
+
 TEST_CASE("BAD_INPUTS 46: samples under a throttled clock are discarded and the device gets a pause") {
     Run run;
     run.cases.resize(1);
@@ -198,19 +215,6 @@ TEST_CASE("BAD_INPUTS 46: a profiler that is denied, or dies, costs the records 
     CHECK(restarts == 4);
     CHECK(run.only("a").samples_s.size() == 3);
     CHECK(run.traces.at("a").problem == "device lost: the worker died");
-}
-
-TEST_CASE("power is averaged over the samples that count, where the driver tells it") {
-    Run run;
-    run.cases.resize(1);
-    int count = 0;
-    run.device.on_sample = [&] {
-        ++count;
-        if (count == 1) return Sample{1e-3, 0.5, 900.0};  // throttled: does not count
-        return Sample{1e-3, 1.0, count == 2 ? std::nullopt : std::optional(100.0 * count)};
-    };
-    REQUIRE(run());
-    CHECK(*run.only("a").power_w == approx(350));
 }
 
 TEST_CASE("BAD_INPUTS 46: out of memory in the middle of the samples leaves no latency") {

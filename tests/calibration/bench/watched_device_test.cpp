@@ -13,13 +13,13 @@ struct Machine {
     std::optional<double> clock_ratio = 0.97;
     std::optional<int> processes = 1;
     std::optional<bool> mig = false;
-    std::optional<double> power_w = 300;
+    std::string slowdown = "power cap";
 
     WatchedDevice device() {
         return WatchedDevice(std::make_unique<FakeDevice>(), {.driver = "580.1",
                                                               .mig = mig,
                                                               .clock_ratio = [this] { return clock_ratio; },
-                                                              .power_w = [this] { return power_w; },
+                                                              .slowdown = [this] { return slowdown; },
                                                               .other_processes = [this] { return processes; }});
     }
 };
@@ -30,13 +30,13 @@ Sample sampled(WatchedDevice& device) {
 
 }  // namespace
 
-TEST_CASE("each sample carries the clock and the power it ran at") {
+TEST_CASE("each sample carries the clock it ran at and what held it down") {
     Machine machine;
     WatchedDevice device = machine.device();
     CHECK(device.warnings().empty());
     REQUIRE_FALSE(device.prepare({.id = "a"}));
     CHECK(sampled(device).clock_ratio == 0.97);
-    CHECK(sampled(device).power_w == 300);
+    CHECK(sampled(device).slowdown == "power cap");
     machine.clock_ratio = 0.5;
     CHECK(sampled(device).clock_ratio == 0.5);
     CHECK(device.environment() == Environment{{"device", "fake"}, {"driver", "580.1"}, {"mig", "off"}});

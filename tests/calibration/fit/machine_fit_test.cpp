@@ -120,7 +120,7 @@ class SyntheticCampaign {
     DeviceProfile device = device_profile(hopper);
     FrameworkProfile host = framework_profile("pytorch-eager");
 
-    SyntheticCampaign() {
+    explicit SyntheticCampaign(double throttled_share = 0) : throttled_share_(throttled_share) {
         for (const auto& [name, factor] : planted) scale(std::string(name), factor);
         value_in(host.parameters, "host.scale") *= 0.6;
         value_in(host.parameters, "host.conv") *= 1.5;
@@ -158,7 +158,7 @@ class SyntheticCampaign {
     std::pair<DeviceProfile, FrameworkProfile> fit(const std::string& probe) const {
         const test::TemporaryFolder folder;
         const std::vector<std::string> files{
-            folder.write("operators.csv", "gpu,op,precision,shape,mode,latency_ms,problem\n" + operators_),
+            folder.write("operators.csv", "gpu,op,precision,shape,mode,latency_ms,clock_mhz,problem\n" + operators_),
             folder.write("dispatch.csv",
                          "gpu,framework,op,precision,shape,mode,repetition,latency_ms,problem\n" + dispatch_),
             folder.write("models.csv",
@@ -226,10 +226,14 @@ class SyntheticCampaign {
                                  .role = TensorRole::weight,
                                  .shape = {graph.expressions.constant(bench::weight_bytes(graph) / 4 * other_copies)}});
         const Prediction p = predict(graph, host, precision, {}, precision != Precision::fp32);
-        operators_ += fmt::format("{},{},{},{},device_hot,{:.9g},\n", hopper, c.op, name_of(precision),
-                                  bench::shape_text(c), 1e3 * noisy(p.device_s + p.kernels * gap_s));
+        // The share that is throttled runs at 0.72 of the clock, one slice of the time.
+        const double clock = rows_ > 500 && rows_ < 500 + throttled_share_ * 2640 ? 0.72 : 1;
+        operators_ +=
+            fmt::format("{},{},{},{},device_hot,{:.9g},{:.0f},\n", hopper, c.op, name_of(precision),
+                        bench::shape_text(c), 1e3 * noisy(p.device_s / clock + p.kernels * gap_s), 1980 * clock);
     }
 
+    double throttled_share_;
     FrameworkProfile without_modules_;
     std::mt19937 random_{7};
     std::normal_distribution<double> noise_{0, 0.03};
@@ -258,6 +262,24 @@ TEST_CASE("an H200's campaign returns what it was made with: clocks, bandwidth, 
     // The gap between queued kernels, not the one that CUPTI's records have between them.
     CHECK(host_costs(host, Precision::fp32).kernel_gap_s == approx(SyntheticCampaign::gap_s));
     CHECK(host_costs(host, Precision::fp32).launch_latency_s == approx(SyntheticCampaign::launch_latency_s));
+}
+
+TEST_CASE("a slice of the campaign on a hot card leaves the clocks as they are; most of it at a low clock is refused") {
+    const SyntheticCampaign campaign(0.25);
+    const auto device = campaign.fit(SyntheticCampaign::probe()).first;
+    for (const auto& [name, factor] : SyntheticCampaign::planted) {
+        const std::string parameter(name);
+        CAPTURE(parameter);
+        CHECK(SyntheticCampaign::value(device.parameters, parameter) ==
+              approx(SyntheticCampaign::value(campaign.device.parameters, parameter)).epsilon(0.05));
+    }
+    const test::TemporaryFolder folder;
+    std::string rows = "gpu,op,precision,shape,mode,latency_ms,clock_ratio,slowdown\n";
+    for (int i = 0; i < 40; ++i)
+        rows += fmt::format("t4,relu,fp32,b=1 h={},device_hot,0.01,{},\n", 128 + i, i < 5 ? 0.95 : 0.7);
+    const auto refused = test::run_ftax({"fit", folder.write("rows.csv", rows), "-o", folder.file("profile.json")});
+    CHECK(refused.exit_code == 5);
+    CHECK(refused.errors.find("35 of 40 rows ran below 85 % of the clock") != std::string::npos);
 }
 
 TEST_CASE("rows of the CUDA runtime: a gap is the queued kernel less the kernel, and stays within its bounds") {

@@ -26,6 +26,7 @@ KEY = ("model", "batch", "mode")
 
 class Timer:
     """Takes a millisecond per call, or what a test says."""
+    clock_mhz = 0
 
     def __init__(self, seconds=lambda: 1e-3):
         self.seconds, self.samples, self.lost = seconds, 0, False
@@ -41,13 +42,13 @@ class Timer:
 
 
 class Power:
-    def __init__(self, clock=lambda: 1500, processes=lambda: 1):
-        self.clock, self.processes, self.usual_processes = clock, processes, processes()
+    def __init__(self, clock=lambda: 1500, processes=lambda: 1, slowdown=lambda: ""):
+        self.slowdown, self.clock, self.processes, self.usual_processes = slowdown, clock, processes, processes()
 
     disturbed = nvml.Nvml.disturbed
 
     def read(self, what):
-        return {"clock_mhz": self.clock, "largest_clock_mhz": lambda: 1500, "power_w": lambda: 70.5,
+        return {"clock_mhz": self.clock, "largest_clock_mhz": lambda: 1500, "slowdown": self.slowdown,
                 "processes": self.processes}[what]()
 
 
@@ -61,7 +62,7 @@ class Measuring(unittest.TestCase):
         timer.seconds = lambda: 9 if timer.samples <= 4 else 1e-3
         power = Power(clock=lambda: 600 if timer.samples <= 4 else 1500)
         times = measure(timer, power)
-        self.assertEqual((times["latency_ms"], times["discarded"], times["clock_mhz"], times["power_w"]), ("1", 3, 1500, 70.5))
+        self.assertEqual((times["latency_ms"], times["discarded"], times["clock_mhz"], times["slowdown"]), ("1", 3, 1500, ""))
 
     def test_the_first_sample_waits_for_the_host_and_does_not_count(self):
         timer = Timer()
@@ -71,6 +72,21 @@ class Measuring(unittest.TestCase):
     def test_a_clock_that_stays_low_is_how_the_card_runs_and_stands_in_the_row(self):
         times = measure(Timer(), Power(clock=lambda: 800))
         self.assertEqual((times["discarded"], times["clock_mhz"]), (20, 800))
+
+    def test_each_sample_is_judged_by_the_clock_it_ran_at_itself(self):
+        timer = Timer()
+        timer.seconds = lambda: setattr(timer, "clock_mhz", 700 if timer.samples == 3 else 1480) or (
+            2e-3 if timer.samples == 3 else 1e-3)
+        times = measure(timer, Power(clock=lambda: 300))  # idle between two samples
+        self.assertEqual((times["latency_ms"], times["discarded"], times["clock_mhz"]), ("1", 1, 1480))
+
+    def test_a_hot_card_is_waited_for_and_measured_again_while_a_power_cap_is_how_it_runs(self):
+        timer = Timer()
+        times = measure(timer, Power(slowdown=lambda: "thermal" if timer.samples < 5 else "power cap"))
+        self.assertEqual((times["discarded"], times["slowdown"]), (3, "power cap"))
+        with self.assertRaisesRegex(RuntimeError, recording.SLOWED + ": power cap and hardware"):
+            measure(Timer(), Power(slowdown=lambda: "power cap and hardware"))
+        self.assertIn(recording.SLOWED, recording.PASSING)
 
     def test_another_process_on_the_gpu_leaves_no_latency(self):
         counts = iter([1, 1, 1])
@@ -282,7 +298,7 @@ class Networks(unittest.TestCase):
         self.assertEqual(problems, {"pytorch-eager": {""}, "torchscript": {""}, "libtorch": {
             "RuntimeError: no LibTorch library: OSError: carried.so: undefined symbol: missing_operand"}})
         # The next call finds the library.
-        with mock.patch.dict(sys.modules, libtorch=mock.Mock(LibtorchTimer=lambda *_: mock.Mock(sample=lambda *_: 1e-3))):
+        with mock.patch.dict(sys.modules, libtorch=mock.Mock(LibtorchTimer=lambda *_: mock.Mock(sample=lambda *_: 1e-3, clock_mhz=0))):
             self.campaign.dispatch()
         self.assertEqual(sum(row["framework"] == "libtorch" and not row["problem"] for row in self.read("dispatch.csv")),
                          sum(row["framework"] == "torchscript" for row in self.read("dispatch.csv")))
