@@ -41,7 +41,7 @@ if [ "${DEVICE:-cuda}" = cuda ] && [ ! -e "$OUT/probe.csv" ] && command -v nvcc 
     [ -e "$cupti/include/cupti.h" ] || cupti=$cuda
     cupti_lib=$cupti/lib64
     if timeout 120 nvcc -std=c++20 -arch=native -I. -I"$cupti/include" calibration/bench/cuda/*.cu \
-               calibration/bench/cuda/*.cpp calibration/bench/{nvml,kernel_record}.cpp -L"$cupti_lib" -lcupti \
+               calibration/bench/cuda/*.cpp calibration/bench/nvml.cpp -L"$cupti_lib" -lcupti \
                -o "$scratch/probe" >"$scratch/log" 2>&1 &&
        LD_LIBRARY_PATH="$cupti_lib:$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
            timeout 60 "$scratch/probe" >"$scratch/probe.csv" 2>>"$scratch/log"; then

@@ -144,7 +144,7 @@ endif()
 
 ftax_sources(bench_sources
     calibration/bench/
-        bench_device.cpp kernel_record.cpp libtorch_plugin.cpp machine.cpp measurement_loop.cpp nvml.cpp
+        bench_device.cpp libtorch_plugin.cpp machine.cpp measurement_loop.cpp nvml.cpp
         operator_cases.cpp python_device.cpp result_file.cpp watched_device.cpp)
 ftax_sources(cupti_sources
     calibration/bench/cuda/
@@ -153,8 +153,7 @@ ftax_layer(ftax_bench SOURCES ${bench_sources} LINK ftax_core
            PRIVATE_LINK ftax_io ftax_embedded fmt::fmt nlohmann_json::nlohmann_json)
 if(FTAX_BUILD_CUDA)
     ftax_layer(ftax_cupti SOURCES ${cupti_sources} LINK CUDA::cupti PRIVATE_LINK CUDA::cudart)
-    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu calibration/bench/nvml.cpp
-                                   calibration/bench/kernel_record.cpp)
+    add_executable(ftax_cuda_probe calibration/bench/cuda/probe.cu calibration/bench/nvml.cpp)
     set_target_properties(ftax_cuda_probe PROPERTIES CUDA_ARCHITECTURES "75;80;90")
     # CMake 3.25 does not know that nvcc 13 has C++20: neither the target's property nor a library's may ask for it.
     set_property(TARGET ftax_cuda_probe PROPERTY CXX_STANDARD)

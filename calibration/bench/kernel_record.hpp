@@ -22,10 +22,4 @@ struct DeviceTrace {
     std::string problem;  ///< why there are no records, with what to do about it; empty where there are
 };
 
-/// Idle time of the device between consecutive kernels, in order of start. Overlapping kernels have none.
-[[nodiscard]] std::vector<double> gaps_s(std::vector<KernelRecord> kernels);
-
-/// Time in which at least one kernel ran.
-[[nodiscard]] double busy_s(const std::vector<KernelRecord>& kernels);
-
 }  // namespace ftax::bench

@@ -108,15 +108,12 @@ GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const 
     return fit;
 }
 
-std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime) {
-    const auto queued = runtime.find("kernel_in_stream"), alone = runtime.find("empty_kernel");
-    if (queued != runtime.end() && alone != runtime.end() && queued->second > alone->second)
-        return queued->second - alone->second;
-    const auto recorded = runtime.find("kernel_gap");
-    return recorded == runtime.end() ? std::nullopt : std::optional(recorded->second);
+std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime, const FrameworkModel& framework) {
+    const auto gap = runtime.find(framework.traits.host_kind == HostKind::graph_node ? "graph_gap" : "kernel_gap");
+    return gap == runtime.end() ? std::nullopt : std::optional(gap->second);
 }
 
-std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime) {
+std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime, const FrameworkModel& framework) {
     std::vector<Parameter> parameters;
     const auto add = [&](const char* name, double value) {
         const ParameterSpec spec = *host_parameter_spec({}, name);
@@ -125,7 +122,7 @@ std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime) {
     };
     if (const auto latency = runtime.find("launch_latency"); latency != runtime.end())
         add("launch_latency_s", latency->second);
-    if (const auto gap_s = kernel_gap_s(runtime)) add("kernel_gap_s", *gap_s);
+    if (const auto gap_s = kernel_gap_s(runtime, framework)) add("kernel_gap_s", *gap_s);
     return parameters;
 }
 
@@ -165,7 +162,7 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
             u.name == "host.scale" ? std::max(host_repeatability, left_out_errors(report).mean) : u.relative_stddev;
         fit.profile.parameters.push_back({u.name, u.value, spread, source});
     }
-    for (Parameter& measured_here : runtime_parameters(runtime)) {
+    for (Parameter& measured_here : runtime_parameters(runtime, framework)) {
         std::erase_if(fit.profile.parameters, [&](const Parameter& p) { return p.name == measured_here.name; });
         fit.profile.parameters.push_back(std::move(measured_here));
     }

@@ -45,13 +45,14 @@ struct HostFit {
 /// What the CUDA runtime costs without a framework, as ftax_cuda_probe measured it (quantity → SI value).
 using RuntimeQuantities = std::map<std::string, double>;
 
-/// The gap between two kernels of a stream: what an empty kernel takes there, queued, less what it runs. CUPTI's own
-/// records lengthen the gaps between them, and count only where nothing else is known. nullopt without either.
-[[nodiscard]] std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime);
+/// The gap between two kernels as a framework launches them, in a stream or in a CUDA graph; nullopt where it was not
+/// measured.
+[[nodiscard]] std::optional<double> kernel_gap_s(const RuntimeQuantities& runtime, const FrameworkModel& framework);
 
 /// The parameters of a framework profile that the runtime decides: launch_latency_s and kernel_gap_s, as far as they
 /// were measured, within their bounds.
-[[nodiscard]] std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime);
+[[nodiscard]] std::vector<Parameter> runtime_parameters(const RuntimeQuantities& runtime,
+                                                        const FrameworkModel& framework);
 
 /// Fits the host costs of one framework on one machine to host times of asynchronous calls (HostRow::measured_s; what
 /// else a row says of the device does not count). What `runtime` measured enters the profile as it is. Kinds that no

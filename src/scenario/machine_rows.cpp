@@ -212,7 +212,7 @@ class Collector {
         if (kernels.empty()) return;
         double count = 0;
         for (const CountedKernel& kernel : kernels) count += kernel.count;
-        const double gap_s = fit::kernel_gap_s(runtime_).value_or(
+        const double gap_s = fit::kernel_gap_s(runtime_, framework).value_or(
             host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);
         result.device_rows.push_back({found.name, std::move(kernels), gap_s * count, seconds});
     }

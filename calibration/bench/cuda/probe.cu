@@ -1,7 +1,7 @@
 // ftax_cuda_probe: what the CUDA runtime itself costs on this machine, without any framework, as CSV on standard output:
 //     quantity,value,unit,samples,source
-// Launch cost on the host, launch latency, empty-kernel floor, gap between kernels, cost of a CUDA graph and of one node
-// of it, and the bandwidth of copies from L2 to memory. CUDA events first, CUPTI where it is permitted. Builds with nvcc
+// Launch cost on the host, launch latency, gap between kernels of a stream and of a CUDA graph, what a graph and a node of it
+// cost the host, and the bandwidth of copies from L2 to memory. CUDA events first, CUPTI where it is permitted. Builds with nvcc
 // alone:  nvcc -std=c++17 … (calibration/campaign.sh); it has not yet run on a GPU.
 
 #include <cuda_runtime.h>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "calibration/bench/cuda/cupti_trace.hpp"
+#include "calibration/bench/cuda/spin_gap.hpp"
 #include "calibration/bench/nvml.hpp"
 
 namespace {
@@ -26,6 +27,9 @@ using ftax::bench::Nvml;
 constexpr int refused = 5;
 constexpr int repetitions = 21;
 constexpr int launches = 256;  // below the launch queue's 1,024 entries
+constexpr int spins = 64;      // of one duration, one after another
+/// 2 to 16 µs at 2 GHz: longer than the front end takes for a launch, short beside the gap to be found.
+constexpr long long spin_cycles[] = {4'000, 8'000, 16'000, 32'000};
 
 /// Two to four milliseconds, in which a slow host queues that many launches.
 constexpr long long sleep_while_queueing = 4'000'000;
@@ -64,7 +68,7 @@ class Samples {
         for (int i = 0; i < 4 * repetitions && values.size() < repetitions; ++i) {
             const double value = sample();
             const auto clock = nvml_.clock_hz(), largest = nvml_.largest_clock_hz();
-            if (((clock && largest && *clock < 0.6 * *largest) || ftax::bench::is_fault(nvml.slowdown())) && i < 3 * repetitions) continue;
+            if (((clock && largest && *clock < 0.6 * *largest) || ftax::bench::is_fault(nvml_.slowdown())) && i < 3 * repetitions) continue;
             values.push_back(value);
         }
         std::sort(values.begin(), values.end());
@@ -107,22 +111,17 @@ double host_s(const std::function<void()>& call, int count) {
     return seconds;
 }
 
-cudaGraphExec_t graph_of(int nodes) {
+/// A graph of `nodes` kernels that spin one after another.
+cudaGraphExec_t graph_of(int nodes, long long cycles) {
     cudaStream_t stream{};
     check(cudaStreamCreate(&stream), "stream");
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
-    for (int i = 0; i < nodes; ++i) empty<<<1, 32, 0, stream>>>();
+    for (int i = 0; i < nodes; ++i) sleep_cycles<<<1, 1, 0, stream>>>(cycles);
     cudaGraph_t graph{};
     check(cudaStreamEndCapture(stream, &graph), "capture");
     cudaGraphExec_t executable{};
     check(cudaGraphInstantiate(&executable, graph, 0), "graph");
     return executable;
-}
-
-void print_median(const char* quantity, std::vector<double> values) {
-    if (values.empty()) return;
-    std::sort(values.begin(), values.end());
-    std::printf("%s,%.6g,s,%zu,cupti\n", quantity, values[values.size() / 2], values.size());
 }
 
 /// Last of all: records slow down every launch of the process.
@@ -136,17 +135,10 @@ void print_cupti() {
         empty<<<1, 32>>>();
         check(cudaDeviceSynchronize(), "run");
     }
-    const auto alone = trace.take();
-    print_median("launch_latency", ftax::bench::launch_latencies_s(alone, trace.take_calls()));
-
-    sleep_cycles<<<1, 1>>>(sleep_while_queueing);
-    for (int i = 0; i < launches; ++i) empty<<<1, 32>>>();
-    check(cudaDeviceSynchronize(), "run");
     const auto kernels = trace.take();
-    std::vector<double> durations;
-    for (const auto& kernel : kernels) durations.push_back(static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-9);
-    print_median("empty_kernel", std::move(durations));
-    print_median("kernel_gap", ftax::bench::gaps_s(kernels));
+    std::vector<double> latencies = ftax::bench::launch_latencies_s(kernels, trace.take_calls());
+    std::sort(latencies.begin(), latencies.end());
+    if (!latencies.empty()) std::printf("launch_latency,%.6g,s,%zu,cupti\n", latencies[latencies.size() / 2], latencies.size());
     if (CuptiTrace::dropped() > 0) std::fprintf(stderr, "warning: CUPTI dropped %zu records\n", CuptiTrace::dropped());
 }
 
@@ -180,15 +172,27 @@ int main() {
     samples.print("launch_and_wait", "s", "host clock", [] {
         return host_s([] { empty<<<1, 32>>>(); cudaDeviceSynchronize(); }, 16);
     });
-    samples.print("kernel_in_stream", "s", "events", [&] {
-        return timer.device_s([] { for (int i = 0; i < launches; ++i) empty<<<1, 32>>>(); }) / launches;
+    /// `queue(i)` queues `spins` kernels of the i-th duration.
+    const auto gap_s = [&](const std::function<void(std::size_t)>& queue) {
+        std::vector<std::pair<double, double>> periods;
+        for (std::size_t i = 0; i < std::size(spin_cycles); ++i)
+            periods.emplace_back(static_cast<double>(spin_cycles[i]), timer.device_s([&] { queue(i); }) / spins);
+        return ftax::bench::spin_gap_s(periods);
+    };
+    samples.print("kernel_gap", "s", "events", [&] {
+        return gap_s([](std::size_t i) { for (int k = 0; k < spins; ++k) sleep_cycles<<<1, 1>>>(spin_cycles[i]); });
     });
+    std::vector<cudaGraphExec_t> spinning;
+    for (const long long cycles : spin_cycles) {
+        spinning.push_back(graph_of(spins, cycles));
+        check(cudaGraphLaunch(spinning.back(), nullptr), "graph");
+    }
+    samples.print("graph_gap", "s", "events", [&] { return gap_s([&](std::size_t i) { cudaGraphLaunch(spinning[i], nullptr); }); });
     constexpr int nodes = 512;
-    const cudaGraphExec_t small = graph_of(1), large = graph_of(nodes);
+    const cudaGraphExec_t small = graph_of(1, 0), large = graph_of(nodes, 0);
     check(cudaGraphLaunch(large, nullptr), "graph");
     samples.print("graph_launch_host", "s", "host clock", [&] { return host_s([&] { cudaGraphLaunch(small, nullptr); }, 16); });
     samples.print("graph_node_host", "s", "host clock", [&] { return host_s([&] { cudaGraphLaunch(large, nullptr); }, 4) / nodes; });
-    samples.print("graph_node_device", "s", "events", [&] { return timer.device_s([&] { cudaGraphLaunch(large, nullptr); }) / nodes; });
 
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, 0), "properties");

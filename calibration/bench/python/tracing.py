@@ -29,16 +29,6 @@ def kernels_of(trace):
     return kernels
 
 
-def busy_us(kernels):
-    """Time in which at least one kernel ran; kernels in order of start."""
-    busy = free = 0
-    for kernel in kernels:
-        end = kernel["start_us"] + kernel["duration_us"]
-        busy += max(0, end - max(free, kernel["start_us"]))
-        free = max(free, end)
-    return busy
-
-
 def trace(run, synchronize):
     """Kernels of one call of `run`, and why there are none."""
     from torch.profiler import ProfilerActivity, profile

@@ -10,6 +10,7 @@
 #include "calibration/bench/operator_cases.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
 #include "src/io/csv.hpp"
@@ -174,9 +175,9 @@ class SyntheticCampaign {
 
     static std::string probe() {
         return fmt::format(
-            "quantity,value,unit,samples,source\nlaunch_latency,{},s,256,cupti\nkernel_in_stream,{},s,21,events\n"
-            "empty_kernel,1.1e-6,s,256,cupti\nkernel_gap,3e-6,s,255,cupti\n",
-            launch_latency_s, gap_s + 1.1e-6);
+            "quantity,value,unit,samples,source\nlaunch_latency,{},s,256,cupti\nkernel_gap,{},s,21,events\n"
+            "graph_gap,9e-7,s,21,events\n",
+            launch_latency_s, gap_s);
     }
 
     static double value(const std::vector<Parameter>& parameters, std::string_view name) {
@@ -259,7 +260,6 @@ TEST_CASE("an H200's campaign returns what it was made with: clocks, bandwidth, 
     }
     // Nothing that ran made a module call: they follow the machine.
     CHECK(cost(host, HostKind::module_call) == approx(cost(campaign.host, HostKind::module_call)).epsilon(0.1));
-    // The gap between queued kernels, not the one that CUPTI's records have between them.
     CHECK(host_costs(host, Precision::fp32).kernel_gap_s == approx(SyntheticCampaign::gap_s));
     CHECK(host_costs(host, Precision::fp32).launch_latency_s == approx(SyntheticCampaign::launch_latency_s));
 }
@@ -282,13 +282,14 @@ TEST_CASE("a slice of the campaign on a hot card leaves the clocks as they are; 
     CHECK(refused.errors.find("35 of 40 rows ran below 85 % of the clock") != std::string::npos);
 }
 
-TEST_CASE("rows of the CUDA runtime: a gap is the queued kernel less the kernel, and stays within its bounds") {
-    CHECK_FALSE(fit::kernel_gap_s({}));
-    CHECK(*fit::kernel_gap_s({{"kernel_gap", 2e-6}}) == 2e-6);
-    CHECK(*fit::kernel_gap_s({{"kernel_gap", 2e-6}, {"kernel_in_stream", 2.5e-6}, {"empty_kernel", 1e-6}}) ==
-          approx(1.5e-6));
-    CHECK(fit::runtime_parameters({}).empty());
-    const auto bounded = fit::runtime_parameters({{"launch_latency", 1.0}, {"kernel_gap", 1e-9}});
+TEST_CASE("rows of the CUDA runtime: a graph has its own gap, and what was measured stays within its bounds") {
+    const FrameworkModel &eager = framework_model("pytorch-eager"), &graph = framework_model("cuda-graph");
+    CHECK_FALSE(fit::kernel_gap_s({}, eager));
+    const fit::RuntimeQuantities both{{"kernel_gap", 2e-6}, {"graph_gap", 0.9e-6}};
+    CHECK(*fit::kernel_gap_s(both, eager) == 2e-6);
+    CHECK(*fit::kernel_gap_s(both, graph) == 0.9e-6);
+    CHECK(fit::runtime_parameters({}, eager).empty());
+    const auto bounded = fit::runtime_parameters({{"launch_latency", 1.0}, {"kernel_gap", 1e-9}}, eager);
     REQUIRE(bounded.size() == 2);
     CHECK(bounded[0].value < 1e-3);
     CHECK(bounded[1].value >= 1e-7);
