@@ -52,18 +52,25 @@ std::string Nvml::driver() const {
     return open() && get && get(text.data(), text.size()) == NVML_SUCCESS ? text.data() : "";
 }
 
-std::optional<double> Nvml::clock_hz() const {
+std::string Nvml::name() const {
+    std::array<char, 96> text{};
+    const auto get = function<nvmlReturn_t(nvmlDevice_t, char*, unsigned)>("nvmlDeviceGetName");
+    return open() && get && get(device_, text.data(), text.size()) == NVML_SUCCESS ? text.data() : "";
+}
+
+std::optional<double> Nvml::clock_hz(const char* which) const {
     unsigned mhz = 0;
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, nvmlClockType_t, unsigned*)>("nvmlDeviceGetClockInfo");
+    const auto get = function<nvmlReturn_t(nvmlDevice_t, nvmlClockType_t, unsigned*)>(which);
     if (!open() || !get || get(device_, NVML_CLOCK_SM, &mhz) != NVML_SUCCESS) return std::nullopt;
     return mhz * 1e6;
 }
 
+std::optional<double> Nvml::clock_hz() const {
+    return clock_hz("nvmlDeviceGetClockInfo");
+}
+
 std::optional<double> Nvml::largest_clock_hz() const {
-    unsigned mhz = 0;
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, nvmlClockType_t, unsigned*)>("nvmlDeviceGetMaxClockInfo");
-    if (!open() || !get || get(device_, NVML_CLOCK_SM, &mhz) != NVML_SUCCESS) return std::nullopt;
-    return mhz * 1e6;
+    return clock_hz("nvmlDeviceGetMaxClockInfo");
 }
 
 std::string Nvml::slowdown() const {

@@ -19,6 +19,7 @@ class Nvml {
 
     [[nodiscard]] bool open() const { return device_ != nullptr; }
     [[nodiscard]] std::string driver() const;
+    [[nodiscard]] std::string name() const;                ///< as CUDA names the GPU; "" where it is not known
     [[nodiscard]] std::optional<double> clock_hz() const;  ///< of the multiprocessors, now
     [[nodiscard]] std::optional<double> largest_clock_hz() const;
     /// Why the clock is below what was asked for, now: "power cap", "thermal", "hardware", or several; "" for none.
@@ -29,6 +30,7 @@ class Nvml {
     [[nodiscard]] std::optional<int> other_processes() const;
 
   private:
+    [[nodiscard]] std::optional<double> clock_hz(const char* which) const;
     template <class Function>
     [[nodiscard]] Function* function(const char* name) const;
 

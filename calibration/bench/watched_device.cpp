@@ -1,12 +1,15 @@
 #include "calibration/bench/watched_device.hpp"
 
+#include <algorithm>
+
 #include "calibration/bench/nvml.hpp"
 
 namespace ftax::bench {
 
 GpuMonitor nvml_monitor() {
     const auto nvml = std::make_shared<Nvml>();
-    return {.driver = nvml->driver(),
+    return {.name = nvml->name(),
+            .driver = nvml->driver(),
             .mig = nvml->mig(),
             .clock_ratio = [nvml]() -> std::optional<double> {
                 const auto now = nvml->clock_hz();
@@ -20,6 +23,9 @@ GpuMonitor nvml_monitor() {
 
 Environment WatchedDevice::environment() const {
     Environment environment = device_->environment();
+    const bool is_named =
+        std::any_of(environment.begin(), environment.end(), [](const auto& e) { return e.first == "device"; });
+    if (!is_named && !monitor_.name.empty()) environment.emplace_back("device", monitor_.name);  // LibTorch names none
     if (!monitor_.driver.empty()) environment.emplace_back("driver", monitor_.driver);
     if (monitor_.mig) environment.emplace_back("mig", *monitor_.mig ? "on" : "off");
     return environment;

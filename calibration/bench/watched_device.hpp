@@ -12,7 +12,7 @@ namespace ftax::bench {
 
 /// What can be asked of a GPU while something runs on it; nullopt where the driver does not say.
 struct GpuMonitor {
-    std::string driver;
+    std::string name, driver;
     std::optional<bool> mig;
     std::function<std::optional<double>()> clock_ratio;   ///< clock over the largest one, now
     std::function<std::string()> slowdown;                ///< as Nvml::slowdown() says

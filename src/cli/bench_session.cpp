@@ -202,8 +202,13 @@ BenchSession::BenchSession(const BenchArguments& arguments, std::unique_ptr<benc
     environment.emplace_back("framework", arguments_.framework);
     environment.emplace_back("precision", arguments_.precision);
     for (auto& entry : device_->environment()) environment.push_back(std::move(entry));
-    spec_ = arguments_.device == "cpu" ? bench::query_cpu(arguments_.threads)
-                                       : device_spec(value_of(environment, "device"));
+    if (arguments_.device == "cpu") {
+        spec_ = bench::query_cpu(arguments_.threads);
+    } else if (const std::string name = value_of(environment, "device"); !name.empty()) {
+        spec_ = device_spec(name);
+    } else {
+        throw Error(ErrorCode::refused, "neither the framework nor NVML names this GPU: a datasheet cannot be chosen");
+    }
     if (arguments_.resume) refuse_other_machine(path("environment.json"), environment);
     if (!arguments_.repetition) bench::write_environment(path("environment.json"), environment);
 }
@@ -287,7 +292,7 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
              .warm_ups = 2,
              .calls = dispatch ? std::min(calls_for(*graph), queued_operators(*graph)) : calls_for(*graph),
              .weight_sets = dispatch ? 1 : bench::weight_sets(*graph, parse_precision(arguments_.precision), spec_),
-             .traced = arguments_.device != "cpu" && mode == bench::Mode::device_hot});
+             .traced = arguments_.traced && arguments_.device != "cpu" && mode == bench::Mode::device_hot});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }
     bench::LoopOptions options{.repetitions = 2};
@@ -325,7 +330,7 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
                                  .bindings = bindings,
                                  .mode = mode,
                                  .warm_ups = arguments_.quick ? 2 : 10,
-                                 .traced = mode == bench::Mode::device_hot});
+                                 .traced = arguments_.traced && mode == bench::Mode::device_hot});
                 labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, model,
                                   fmt::format("{}", batch), seq_text});
             }

@@ -46,11 +46,12 @@ std::string first_line(const char* text) {
 c10::Device open(const std::string& name) {
     if (name == "cpu") return c10::Device(c10::kCPU);
     // The CUDA library registers itself with LibTorch when it is loaded; a program for the CPU does not need it.
-    ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
+    const bool loaded = ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr;
+    const std::string why_not = loaded ? "it registers none" : ::dlerror();
     const bool registered = c10::impl::hasDeviceGuardImpl(c10::kCUDA);
     if (!registered || c10::impl::VirtualGuardImpl(c10::kCUDA).deviceCount() == 0) {
         throw Error(ErrorCode::refused, registered ? "LibTorch sees no GPU: no device, or a driver too old for it"
-                                                   : "this LibTorch was built without CUDA");
+                                                   : "this LibTorch has no CUDA: " + why_not);
     }
     return c10::Device(c10::kCUDA, 0);
 }

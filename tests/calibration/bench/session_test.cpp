@@ -82,6 +82,14 @@ std::string measure_command(const TemporaryFolder& folder, const std::string& py
 
 }  // namespace
 
+TEST_CASE("BAD_INPUTS 46: a GPU without a name is refused before anything is measured") {
+    const TemporaryFolder folder;
+    auto device = gpu();
+    device->about = {};
+    CHECK_THROWS_WITH_AS(cli::BenchSession(arguments(folder), std::move(device)), doctest::Contains("names this GPU"),
+                         Error);
+}
+
 TEST_CASE("rows of one card are not continued on another, nor under another framework") {
     const TemporaryFolder folder;
     auto here = arguments(folder);

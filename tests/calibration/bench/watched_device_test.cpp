@@ -42,6 +42,14 @@ TEST_CASE("each sample carries the clock it ran at and what held it down") {
     CHECK(device.environment() == Environment{{"device", "fake"}, {"driver", "580.1"}, {"mig", "off"}});
 }
 
+TEST_CASE("a framework that does not name its GPU has the name that the driver gives") {
+    auto libtorch = std::make_unique<FakeDevice>();
+    libtorch->about = {{"framework_version", "2.11"}};
+    const WatchedDevice device(std::move(libtorch), {.name = "NVIDIA H200", .driver = "580.1"});
+    CHECK(device.environment() ==
+          Environment{{"framework_version", "2.11"}, {"device", "NVIDIA H200"}, {"driver", "580.1"}});
+}
+
 TEST_CASE("BAD_INPUTS 46: somebody who comes to the GPU disturbs, our own worker does not") {
     Machine machine;
     WatchedDevice device = machine.device();
