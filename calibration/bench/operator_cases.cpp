@@ -304,7 +304,7 @@ std::vector<OperatorCase> dispatch_operators() {
     add(cases, "linear", "m n k", "1 64 64, 8 64 64");
     add(cases, "bmm", "b m n k", "12 32 32 64");
     add(cases, "conv", conv_names, "1 64 64 3 7 1 1, 2 64 64 1 7 1 0");
-    add(cases, "conv", grouped_names, "1 64 64 64 3 7 1 1, 1 64 64 32 3 7 1 1");
+    add(cases, "conv", grouped_names, "1 64 64 64 3 7 1 1, 1 64 64 32 3 7 1 1, 1 64 64 32 1 7 1 0");
     add(cases, "bn", "b c hw", "1 64 7");
     add_rows(cases, {"ln", "rmsnorm", "softmax", "add", "relu", "gelu", "div", "mulu", "cat"}, "1 128");
     add(cases, "add", "b h times", "1 128 16");

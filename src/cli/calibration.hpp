@@ -5,7 +5,7 @@
 namespace ftax::cli {
 
 struct CalibrateArguments {
-    BenchArguments bench;
+    BenchArguments bench{.traced = false};  ///< networks run in the process that ran operators
     double max_mape_percent = 0;  ///< 0: the error of the proof is only reported
 };
 

@@ -105,6 +105,8 @@ class Collector {
             Case found{.mode = text(i, "mode"), .framework = lower_case(text(i, "framework"))};
             if (found.mode != name_of(bench::Mode::device_hot) && found.mode != name_of(bench::Mode::host_dispatch))
                 continue;
+            const std::string waits = text(i, "waits");
+            if (found.mode == name_of(bench::Mode::host_dispatch) && !waits.empty() && waits != "0") continue;
             if (is_unmodelled(text(i, "precision"))) continue;
             if (!file.problems[i].empty()) {
                 warn_({fmt::format("{}:{}: {}", file.table.origin(), file.rows[i].line, file.problems[i])});
@@ -212,8 +214,9 @@ class Collector {
         if (kernels.empty()) return;
         double count = 0;
         for (const CountedKernel& kernel : kernels) count += kernel.count;
-        const double gap_s = fit::kernel_gap_s(runtime_, framework).value_or(
-            host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);
+        const double gap_s =
+            fit::kernel_gap_s(runtime_, framework)
+                .value_or(host_costs(framework_profile(found.framework), found.precision).kernel_gap_s);
         result.device_rows.push_back({found.name, std::move(kernels), gap_s * count, seconds});
     }
 

@@ -32,9 +32,9 @@ constexpr std::int64_t largest_host_batch = 8;
 /// Collects the rows of files of one machine; device times hold the gaps between kernels, which DeviceRow has apart
 /// (the runtime's where it was measured, the framework's otherwise). Networks that were run from ftax's own graphs make
 /// no module calls, so that these rows count none.
-/// Repetitions of a case become one row, their median. Rows of other modes
-/// and networks in `left_out_models` are passed over; what cannot be used is named in a warning.
-/// Throws Error{profile} for rows of more than one GPU, Error{usage} for a GPU that has no datasheet.
+/// Repetitions of a case become one row, their median. Rows of other modes, host times of networks that wait for the
+/// device (column `waits`), and networks in `left_out_models` are passed over; what cannot be used is named in a
+/// warning. Throws Error{profile} for rows of more than one GPU, Error{usage} for a GPU that has no datasheet.
 [[nodiscard]] MachineRows machine_rows(std::vector<CsvTable> tables, const std::set<std::string>& left_out_models,
                                        const Warn& warn);
 

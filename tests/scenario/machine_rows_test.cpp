@@ -50,6 +50,19 @@ TEST_CASE("host times of networks count up to the batch that fills the launch qu
     CHECK(found.device_rows.size() == 4);
 }
 
+TEST_CASE("the host times of a network that reads numbers back are the device's and not fitted") {
+    const auto hosts = [](const char* waits) {
+        const std::string row = "t4,pytorch-eager,fp32,resnet18,1,host_dispatch," + std::string(waits) + ",5,\n";
+        return rows_of("gpu,framework,precision,model,batch,mode,waits,latency_ms,problem",
+                       row + "t4,pytorch-eager,fp32,alexnet,1,device_hot,,5,\n")
+            .host_rows["pytorch-eager"]
+            .size();
+    };
+    CHECK(hosts("0") == 1);
+    CHECK(hosts("") == 1);
+    CHECK(hosts("2") == 0);
+}
+
 TEST_CASE("device times hold a gap after each kernel, the measured one where there is one") {
     const std::string row = "t4,softmax,fp32,b=64 h=512,device_hot,0.01,\n";
     const double usual_s = rows_of(operators, row).device_rows.at(0).gaps_s;

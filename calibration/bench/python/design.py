@@ -26,7 +26,7 @@ FRAMEWORK_MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "distilbert"
 FRAMEWORK_BATCHES = (1, 8, 16)
 SMOKE_MODELS = ("squeezenet", "distilbert")
 
-NETWORK_COLUMNS = ["gpu", "framework", "precision", "model", "batch", "seq", "mode", "source", *TIMES]
+NETWORK_COLUMNS = ["gpu", "framework", "precision", "model", "batch", "seq", "mode", "source", "waits", *TIMES]
 NETWORK_KEY = ("framework", "precision", "model", "batch", "mode")
 KERNEL_KEY = ("framework", "precision", "model", "batch")
 

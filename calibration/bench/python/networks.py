@@ -116,19 +116,28 @@ def finite(outputs):
         outputs, "__iter__") else True
 
 
-def kernels(module, inputs):
-    """How many operators of a forward pass compute something; views and empty tensors do not."""
+def operators(module, inputs):
+    """PyTorch's operators of a forward pass, in order."""
     from torch.utils._python_dispatch import TorchDispatchMode
-    count = 0
+    called = []
 
-    class Counter(TorchDispatchMode):
+    class Recorder(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, arguments=(), options=None):
-            nonlocal count
-            count += not (function.is_view or "view" in str(function) or "empty" in str(function))
+            called.append(function)
             return function(*arguments, **(options or {}))
-    with Counter():
+    with Recorder():
         module(*inputs)
-    return count
+    return called
+
+
+def kernels(called):
+    """How many of these operators compute something; views and empty tensors do not."""
+    return sum(not (function.is_view or "view" in str(function) or "empty" in str(function)) for function in called)
+
+
+def waits(called):
+    """How many of these operators hand numbers to the host, which waits for the device: its time says nothing then."""
+    return sum(str(function).split(".")[1] in ("_local_scalar_dense", "nonzero", "masked_select", "_unique2") for function in called)
 
 
 MOST_UNLIKE = 0.02  # share of the kernels by which a library's network may differ from the zoo's
@@ -150,7 +159,7 @@ def build(request, arguments):
             except ImportError:
                 break
             if model not in _unlike:
-                _unlike[model] = abs(kernels(*found[:2]) / kernels(*from_graph()[:2]) - 1) > MOST_UNLIKE
+                _unlike[model] = abs(kernels(operators(*found[:2])) / kernels(operators(*from_graph()[:2])) - 1) > MOST_UNLIKE
             if not _unlike[model]:
                 return found
     network, inputs, source = from_graph()

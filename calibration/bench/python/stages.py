@@ -266,6 +266,7 @@ class Campaign:
     def measure_network(self, rows, label):
         """Times one network at one batch in every mode that the file lacks. Returns why it cannot be run, or ''."""
         import frameworks
+        import networks
         text = self.text_of(label["model"])
         missing = [mode for mode in design.modes_of(label) if not rows.has(**label, mode=mode)]
         common = dict(gpu=self.gpu, seq=128 if "seq" in text else "", **label)
@@ -275,10 +276,11 @@ class Campaign:
             bindings = {"batch": label["batch"], "seq": 128}
             network, inputs, source = self.network(text, bindings, label["precision"], label["model"])
             self.check_finite(network(*inputs))
+            common["waits"] = networks.waits(networks.operators(network, inputs)) if "host_dispatch" in missing else ""
             run = frameworks.wrap(label["framework"], network, inputs, label["precision"], self.device)
-            operators = sum(line.startswith("%") for line in text.splitlines())
+            count = sum(line.startswith("%") for line in text.splitlines())
             for mode in missing:
-                times = measure(self.timer, run, mode, self.power, self.limits, operators)
+                times = measure(self.timer, run, mode, self.power, self.limits, count)
                 rows.add(**common, mode=mode, source=source, **times)
         except OSError:
             raise  # the disk is full, not the network at fault

@@ -211,10 +211,11 @@ class Networks(unittest.TestCase):
         self.campaign.network = self.network
         self.models, design.SMOKE_MODELS = design.SMOKE_MODELS, ("resnet18",)
         self.batches, design.Options.batches = design.Options.batches, (1, 2, 16)
+        sys.modules["networks"] = mock.Mock(waits=lambda called: 2)
         sys.modules["frameworks"] = type("Frameworks", (), {"wrap": staticmethod(lambda *_: lambda: None)})
 
     def tearDown(self):
-        del sys.modules["frameworks"]
+        del sys.modules["frameworks"], sys.modules["networks"]
         design.SMOKE_MODELS, design.Options.batches = self.models, self.batches
         self.folder.cleanup()
 
@@ -241,6 +242,9 @@ class Networks(unittest.TestCase):
                          [(batch, mode) for batch in "12" for mode in ("end_to_end", "device_hot", "host_dispatch")] +
                          [("16", "end_to_end"), ("16", "device_hot")])
         self.assertEqual((self.measure(), self.built), (rows, []))
+
+    def test_rows_say_how_often_the_network_waits_for_the_device(self):
+        self.assertEqual({row["waits"] for row in self.measure() if row["mode"] == "host_dispatch"}, {"2"})
 
     def test_out_of_memory_ends_a_curve_in_this_call_and_in_the_next(self):
         self.largest = 1
@@ -484,7 +488,8 @@ class Design(unittest.TestCase):
         convolutions = [shape for op, shape in shapes if op == "conv"]
         self.assertEqual(sum("groups" not in shape for shape in convolutions), 2)  # dense and 1×1
         self.assertIn("cin=64 cout=64 groups=64", " ".join(convolutions))
-        self.assertIn("cin=64 cout=64 groups=32", " ".join(convolutions))
+        grouped = [shape for shape in convolutions if "groups=32" in shape]
+        self.assertEqual({shape[shape.index("kernel"):][:8] for shape in grouped}, {"kernel=1", "kernel=3"})
         self.assertIn(("linear", "k=64 m=8 n=64"), shapes)
         self.assertEqual({case["precision"] for case in cases}, {"fp32", "fp16", "bf16"})
         self.assertEqual(len(cases), len(shapes) * 3 * len({case["framework"] for case in cases}))

@@ -59,14 +59,22 @@ class Networks(unittest.TestCase):
                 found, inputs, source = networks.build({"graph": text, "bindings": {"batch": 1, "seq": 128}, "model": model},
                                                        {"precision": "fp32", "device": "cpu"})
                 network = self.network(text)
-                expected = networks.kernels(network, network.inputs())
-                self.assertAlmostEqual(networks.kernels(found, inputs) / expected, 1, delta=0.02, msg=source)
+                expected = networks.kernels(networks.operators(network, network.inputs()))
+                called = networks.operators(found, inputs)
+                self.assertEqual(networks.waits(called), 0)
+                self.assertAlmostEqual(networks.kernels(called) / expected, 1, delta=0.02, msg=source)
                 self.assertEqual(source == networks.GRAPH_SOURCE, model == "distilbert" or not self.has_library(model))
 
     @staticmethod
     def has_library(model):
         library = "timm" if model == "vit32" else "transformers" if "bert" in model else "torchvision"
         return importlib.util.find_spec(library) is not None
+
+    def test_a_network_that_reads_numbers_back_is_seen_to_wait(self):
+        import networks
+        import torch
+        self.assertEqual(networks.waits(networks.operators(lambda x: (x * bool(x.all())).masked_select(x > 0), (torch.ones(3),))), 2)
+        self.assertEqual(networks.waits(networks.operators(lambda x: x.relu().view(3, 1), (torch.ones(3),))), 0)
 
     def test_every_kind_of_designed_operator_runs(self):
         import networks
