@@ -7,66 +7,69 @@ from dataclasses import dataclass
 from measuring import TIMES
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+PRECISIONS = ("fp16", "bf16", "fp32", "tf32")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 # Beyond it the launch queue may be full, and the host's time is the device's (src/scenario/machine_rows.cpp).
 LARGEST_HOST_BATCH = 8
-DISPATCH_PROCESSES = 5
+SAMPLED_BATCHES = (1, 8, 64)  # of precisions that run the kernels of another one at another rate
+DISPATCH_PROCESSES = 3
 TRACED_BATCHES = (1, 32)
 # Networks whose text graph can be run, most informative first: a budget that ends early leaves a useful file.
 MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "vit32", "distilbert", "densenet", "gpt2_forward", "vgg16",
           "efficientnet", "squeezenet", "alexnet", "googlenet", "resnext50_32x4d", "albert", "mnasnet", "shufflenet",
           "wide_resnet50_2", "resnet101", "squeeze_bert", "gernet", "inception", "efficientnet_lite", "resnet152",
           "roberta")
-TRACED_MODELS = MODELS[:8]
-FRAMEWORKS = ("cuda-graph", "torch-compile", "torchscript", "onnxruntime-cuda")
+FRAMEWORKS = ("pytorch-eager", "cuda-graph", "torch-compile")
 FRAMEWORK_MODELS = ("resnet50", "bert", "mobilenet_v2", "resnet18", "distilbert", "vit32", "densenet", "squeezenet")
+CONVOLUTIONAL = tuple(model for model in FRAMEWORK_MODELS if "bert" not in model and model != "vit32")
 # Two of them say what the host costs: a fit takes eight such rows (calibration/fit/machine_fit.cpp) with a network left out
 # and another that did not compile.
 FRAMEWORK_BATCHES = (1, 8, 16)
 SMOKE_MODELS = ("squeezenet", "distilbert")
 
-NETWORK_COLUMNS = ["gpu", "framework", "precision", "model", "batch", "seq", "mode", "source", "waits", *TIMES]
-NETWORK_KEY = ("framework", "precision", "model", "batch", "mode")
+NETWORK_KEY = ("framework", "precision", "model", "layout", "batch", "mode")
 KERNEL_KEY = ("framework", "precision", "model", "batch")
+NETWORK_STAGES = ("frameworks", "models", "settings", "compiled")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`limit_s`: of one case, after which its process is taken for stalled; no case begins with less than `least_s` left.
-    `start_s`, `case_s`: expected on an H200 with 16 cores, of a process and of a case; so far estimates."""
+    """`limit_s`: of one case, after which its process is taken for stalled. `start_s`, `case_s`: expected on an H200 with 16
+    cores, of a process (forked from one that has torch) and of a case; so far estimates."""
     file: str
     columns: tuple
     key: tuple
-    least_s: float
     limit_s: float
     start_s: float
     case_s: float
 
 
-STAGES = {
-    "environment": Stage("environment.json", (), (), 5, 120, 15, 10),
-    "dispatch": Stage("dispatch.csv", ("gpu", "framework", "op", "precision", "shape", "mode", "repetition", *TIMES),
-                      ("framework", "op", "precision", "shape", "repetition"), 3, 60, 8, 0.09),
-    "frameworks": Stage("frameworks.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 30, 180, 8, 2),
-    "models": Stage("models.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 20, 90, 8, 0.6),
-    "operators": Stage("operators.csv", ("gpu", "op", "precision", "shape", "mode", *TIMES),
-                       ("op", "precision", "shape", "mode"), 3, 60, 8, 0.11),
-    "more-frameworks": Stage("frameworks.csv", tuple(NETWORK_COLUMNS), NETWORK_KEY, 30, 180, 8, 2),
-    "traces": Stage("kernels.csv.gz", (*KERNEL_KEY, "index", "kernel", "grid", "block", "registers", "shared_bytes",
-                                       "start_us", "duration_us", "problem"), KERNEL_KEY, 10, 60, 8, 0.8),
-}
-COMPILE_CASE_S = 20  # Inductor's, of one network at one batch
+def _networks_stage(limit_s, case_s):
+    return Stage("models.csv", ("gpu", "framework", "precision", "model", "batch", "seq", "layout", "mode", "source", "waits",
+                                *TIMES), NETWORK_KEY, limit_s, 4, case_s)
 
-# Calls of the campaign by what no public table has: host costs of compiled networks and CUDA graphs, then networks, then
-# operators. Each call first does its own, then what earlier ones left undone. A profiler stays attached to its process and
-# lengthens what follows: traces run in the last one.
-SLICES = {
-    "first": ("environment", "dispatch", "frameworks"),
-    "second": ("environment", "models", "dispatch", "frameworks"),
-    "third": ("environment", "operators", "traces", "dispatch", "frameworks", "models", "more-frameworks"),
-    "all": ("environment", "dispatch", "frameworks", "models", "operators", "traces", "more-frameworks"),
+
+# In order: host costs of compiled networks and CUDA graphs, which no public table has, then networks, then operators. A
+# profiler stays attached to its process and lengthens what follows: traces run in the last one.
+STAGES = {
+    "environment": Stage("environment.json", (), (), 120, 4, 8),
+    "frameworks": _networks_stage(180, 1.2),
+    "dispatch": Stage("dispatch.csv", ("gpu", "framework", "op", "precision", "shape", "mode", "repetition", *TIMES),
+                      ("framework", "op", "precision", "shape", "repetition"), 60, 4, 0.09),
+    "models": _networks_stage(90, 0.6),
+    "settings": _networks_stage(90, 0.8),
+    "operators": Stage("operators.csv", ("gpu", "op", "precision", "shape", "mode", *TIMES),
+                       ("op", "precision", "shape", "mode"), 60, 4, 0.11),
+    "compiled": _networks_stage(180, 0.6),
+    "traces": Stage("kernels.csv", (*KERNEL_KEY, "index", "kernel", "grid", "block", "registers", "shared_bytes",
+                                    "start_us", "duration_us", "problem"), KERNEL_KEY, 60, 4, 0.8),
 }
+COMPILE_CASE_S = 15  # Inductor's, of one network at one batch
+
+# Calls of the tool that lends a machine, by the seconds of each: half an hour in all, a start before each.
+CALLS_S = (570, 540, 270)
+START_OF_MACHINE_S = 120
+SMOKE_S = 90  # the first call says so soon whether every path runs
 
 
 @dataclass(frozen=True)
@@ -138,52 +141,67 @@ def operator_cases(options):
     if options.smoke:
         cases = _smallest(cases, lambda case: (case["op"], "kv_heads" in case["shape"]))
         quantised = _smallest(quantised, lambda case: case["precision"])
-    return [{**case, "precision": precision, "mode": "device_hot"} for case in cases for precision in options.precisions] + [
+    cases.sort(key=lambda case: case["op"] != "attention")  # what the fewest tables have first
+    # Every operator runs in one precision, products and convolutions in each, before all the others do.
+    return [{**case, "precision": precision, "mode": "device_hot"} for precision in options.precisions for case in cases
+            if not options.smoke or precision == options.precisions[0] or case["op"] in ("linear", "conv")] + [
         {**case, "mode": "device_hot"} for case in quantised]
 
 
 def dispatch_cases(options):
     frameworks = ("pytorch-eager", "torchscript", "libtorch") + (() if options.device == "cpu" else ("cuda-graph",))
-    precisions = ("fp32",) if options.device == "cpu" else ("fp32", "fp16", "bf16")
-    repetitions = 1 if options.smoke else DISPATCH_PROCESSES
+    precisions = ("fp32",) if options.device == "cpu" or options.smoke else ("fp32", "fp16", "bf16")
     return [{**case, "framework": framework, "precision": precision, "mode": "host_dispatch", "repetition": repetition}
-            for repetition in range(repetitions) for framework in frameworks
+            for repetition in range(1 if options.smoke else DISPATCH_PROCESSES) for framework in frameworks
             for case in read_list("campaign_dispatch.jsonl") for precision in precisions]
 
 
-def _networks(frameworks, precisions, models, batches):
-    return [{"framework": framework, "precision": precision, "model": model, "batch": batch}
+def _networks(frameworks, precisions, models, batches, layout=""):
+    return [{"framework": framework, "precision": precision, "model": model, "layout": layout, "batch": batch}
             for framework in frameworks for model in models for precision in precisions for batch in batches]
+
+
+def framework_cases(options):
+    frameworks = ("pytorch-eager", "torchscript") if options.device == "cpu" else FRAMEWORKS
+    precisions = ("fp32",) if options.device == "cpu" else ("fp16", "fp32")[:1 if options.smoke else 2]
+    if options.smoke:
+        return _networks(frameworks, precisions, SMOKE_MODELS[:1], (1,) if options.device != "cpu" else options.batches)
+    return [case for case in _networks(frameworks, precisions, FRAMEWORK_MODELS, FRAMEWORK_BATCHES)
+            if case["framework"] != "torch-compile" or case["precision"] == "fp16"]
+
+
+def compiled_cases(options):
+    """Compiling takes longest: in fp32 once all else is there."""
+    return [] if options.device == "cpu" or options.smoke else _networks(
+        ("torch-compile",), ("fp32",), FRAMEWORK_MODELS, FRAMEWORK_BATCHES)
 
 
 def model_cases(options):
     models = SMOKE_MODELS if options.smoke else MODELS
-    return _networks(("pytorch-eager",), options.precisions, models, options.batches)
+    precisions = options.precisions[:1] if options.smoke else options.precisions
+    return [case for case in _networks(("pytorch-eager",), precisions, models, options.batches)
+            if case["precision"] in ("fp16", "fp32") or case["batch"] in SAMPLED_BATCHES]
 
 
-def framework_cases(options):
-    if options.device == "cpu":
-        return _networks(("torchscript",), ("fp32",), SMOKE_MODELS if options.smoke else FRAMEWORK_MODELS, options.batches[:2])
-    return _networks(FRAMEWORKS, ("fp16",), SMOKE_MODELS[:1] if options.smoke else FRAMEWORK_MODELS, FRAMEWORK_BATCHES)
-
-
-def more_framework_cases(options):
-    if options.device == "cpu" or options.smoke:
-        return []
-    more = _networks([f for f in FRAMEWORKS if f != "torch-compile"], ("fp16", "fp32"), FRAMEWORK_MODELS, (1, 4, 16, 64))
-    return more + _networks(("torch-compile",), ("fp32",), FRAMEWORK_MODELS, FRAMEWORK_BATCHES)
+def setting_cases(options):
+    """Autocast, and convolutions in channels-last layout."""
+    models = SMOKE_MODELS[:1] if options.smoke else FRAMEWORK_MODELS
+    batches = (1,) if options.smoke else FRAMEWORK_BATCHES
+    return _networks(("pytorch-eager",), ("amp",), models, batches) + _networks(
+        ("pytorch-eager",), options.precisions[:1], [model for model in models if model in CONVOLUTIONAL], batches, "nhwc")
 
 
 def trace_cases(options):
     if options.device == "cpu":
         return []  # no kernels to record
-    models = SMOKE_MODELS[:1] if options.smoke else TRACED_MODELS
-    return _networks(("pytorch-eager",), ("fp16",) if options.smoke else ("fp32", "fp16"), models,
-                     (1,) if options.smoke else TRACED_BATCHES)
+    models = SMOKE_MODELS[:1] if options.smoke else FRAMEWORK_MODELS
+    cases = _networks(("pytorch-eager",), ("fp16",) if options.smoke else ("fp16", "fp32"), models,
+                      (1,) if options.smoke else TRACED_BATCHES)
+    return [{name: case[name] for name in KERNEL_KEY} for case in cases]
 
 
-CASES = {"dispatch": dispatch_cases, "frameworks": framework_cases, "models": model_cases, "operators": operator_cases,
-         "more-frameworks": more_framework_cases, "traces": trace_cases}
+CASES = {"frameworks": framework_cases, "dispatch": dispatch_cases, "models": model_cases, "settings": setting_cases,
+         "operators": operator_cases, "compiled": compiled_cases, "traces": trace_cases}
 
 
 def modes_of(case):
@@ -193,7 +211,7 @@ def modes_of(case):
 def is_done(stage, case, rows):
     """Whether nothing of a case is left to measure: it is there, or it failed. What a framework refuses it refuses at every
     batch, and batches larger than one that did not fit do not fit, either."""
-    if stage not in ("models", "frameworks", "more-frameworks"):
+    if stage not in NETWORK_STAGES:
         return rows.has(**case)
     curve = {**case}
     for batch in BATCHES:
@@ -208,27 +226,17 @@ def remaining(stage, options, rows):
     return [case for case in CASES[stage](options) if not is_done(stage, case, rows)]
 
 
+def processes(stage, cases):
+    """What each of the processes that a stage takes measures: one for each repetition of dispatch, which differs from
+    process to process, and for each framework."""
+    by = "repetition" if stage == "dispatch" else "framework" if stage == "frameworks" else None
+    return [{by: value} if by else {} for value in dict.fromkeys(case.get(by) for case in cases)]
+
+
 def expected_s(stage, cases):
     """How long cases take, the starts of their processes included."""
+    known = STAGES[stage]
     if stage == "environment":
-        return STAGES[stage].start_s + STAGES[stage].case_s
-    if not cases:
-        return 0
-    processes = len({(case.get("repetition"), case.get("framework")) if stage.endswith("frameworks") else
-                     case.get("repetition") for case in cases})
-    case_s = STAGES[stage].case_s
-    return processes * STAGES[stage].start_s + sum(
-        COMPILE_CASE_S if case.get("framework") == "torch-compile" else case_s for case in cases)
-
-
-def plan(expected, budget_s):
-    """Allots a budget: (stage, seconds) in order of running. `expected`: seconds by stage in order of importance; those that
-    come first get all they need, the first that does not fit gets what is left."""
-    allotted, left = {}, budget_s
-    for stage, seconds in expected.items():
-        least = STAGES[stage].start_s + STAGES[stage].least_s
-        if seconds > 0 and left >= least:
-            allotted[stage] = min(max(seconds, least), left)
-            left -= allotted[stage]
-    traces = allotted.pop("traces", None)
-    return [*allotted.items(), *([("traces", traces)] if traces else [])]
+        return known.start_s + known.case_s
+    return len(processes(stage, cases)) * known.start_s + sum(
+        COMPILE_CASE_S if case.get("framework") == "torch-compile" else known.case_s for case in cases)

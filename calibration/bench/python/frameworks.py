@@ -16,6 +16,12 @@ def _autocast(precision, device):
     return contextlib.nullcontext()
 
 
+def channels_last(network, inputs):
+    """Convolutions in PyTorch's channels-last layout: what a user writes before the first pass."""
+    layout = {"memory_format": torch.channels_last}
+    return network.to(**layout), tuple(x.to(**layout) if x.dim() == 4 else x for x in inputs)
+
+
 def _eager(network, inputs, precision, device):
     def run():
         with _autocast(precision, device):

@@ -1,11 +1,11 @@
-"""One process of the campaign (campaign.py starts it): measures the cases of one stage that its file lacks, and reports
+"""One process of the campaign (campaign.py forks it): measures the cases of one stage that its file lacks, and reports
 each before it begins, so that somebody else can say which one stalled or took the process with it."""
 
-import argparse
 import json
 import os
 import sys
 import time
+import traceback
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -13,7 +13,7 @@ sys.path.insert(0, HERE)
 import design  # noqa: E402
 from measuring import measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
-from recording import NO_LIBRARY, KernelRows, Rows  # noqa: E402
+from recording import NO_LIBRARY, Rows  # noqa: E402
 
 LOST = 3  # exit code: no kernel runs any more in this process; another process may go on
 # Of a weight that many kernels' worth of would not fill the cache before tensors are all a process makes: ftax counts the
@@ -42,31 +42,29 @@ class Reporter:
 
 
 class Campaign:
-    def __init__(self, arguments):
-        import torch
+    """`only`: the value of a key that cases of this process have."""
+
+    def __init__(self, arguments, smoke, only, left_s, report_to):
         import timing
-        self.torch, self.arguments = torch, arguments
+        import torch
         torch.set_grad_enabled(False)
-        self.device = arguments.device
+        self.arguments, self.only, self.device, self.torch = arguments, only, arguments.device, torch
         self.timer = timing.timer(self.device, 1)
         self.power = Nvml(self.device)
-        self.end = time.monotonic() + arguments.budget_s
-        self.reporter = Reporter(arguments.report_fd)
+        self.end = time.monotonic() + left_s
+        self.reporter = Reporter(report_to)
         self.gpu = torch.cuda.get_device_name(0) if self.device != "cpu" else "cpu"
         self.limits = (3, 0, 0.01) if arguments.smoke else (10, 0.03, 0.25)
         sms = torch.cuda.get_device_properties(0).multi_processor_count if self.device != "cpu" else 0
-        self.options = design.Options(self.device, arguments.smoke, sms)
+        self.options = design.Options(self.device, smoke, sms)
 
     def path(self, name):
         return os.path.join(self.arguments.output, name)
 
-    def left_s(self):
-        return self.end - time.monotonic()
-
     def begin(self, stage, case):
-        """Tells of a case; False where the budget does not hold it."""
+        """Tells of a case; False where no time is left for it."""
         known = design.STAGES[stage]
-        if self.left_s() < known.least_s:
+        if self.end < time.monotonic():
             return False
         key = {name: case[name] for name in (*known.key, "mode") if name in case}
         self.reporter.tell(begin=key, limit_s=known.limit_s)
@@ -175,9 +173,7 @@ class Campaign:
         """Every case that the file lacks and this process is asked for, until the budget ends."""
         rows = self.rows(stage)
         for at, case in enumerate(design.remaining(stage, self.options, rows)):
-            only = self.arguments
-            if (only.repetition is not None and case.get("repetition") != only.repetition) or (
-                    only.framework and case.get("framework") != only.framework):
+            if any(case[key] != value for key, value in self.only.items()):
                 continue
             if design.is_done(stage, case, rows):
                 continue  # a smaller batch of it has failed meanwhile
@@ -256,9 +252,6 @@ class Campaign:
             return result.get("problem")
         self.measure_cases("dispatch", one)
 
-    def networks(self, stage):
-        self.measure_cases(stage, self.measure_network)
-
     def text_of(self, model):
         with open(os.path.join(design.ROOT, "graphs", "zoo", model + ".txt")) as file:
             return file.read()
@@ -275,6 +268,8 @@ class Campaign:
         try:
             bindings = {"batch": label["batch"], "seq": 128}
             network, inputs, source = self.network(text, bindings, label["precision"], label["model"])
+            if label["layout"] == "nhwc":
+                network, inputs = frameworks.channels_last(network, inputs)
             self.check_finite(network(*inputs))
             common["waits"] = networks.waits(networks.operators(network, inputs)) if "host_dispatch" in missing else ""
             run = frameworks.wrap(label["framework"], network, inputs, label["precision"], self.device)
@@ -291,62 +286,44 @@ class Campaign:
 
     def traces(self):
         """Kernels of single calls. The profiler stays attached: nothing is timed in this process."""
-        import frameworks
         import tracing
-        stage = design.STAGES["traces"]
-        rows = KernelRows(self.path(stage.file), list(stage.columns), stage.key)
-        for case in design.remaining("traces", self.options, rows):
-            if rows.full():
-                print(f"warning: {stage.file} is full: {case['model']} and what follows is not traced", file=sys.stderr)
-                return
-            if not self.begin("traces", case):
-                return
+
+        def one(rows, case):
+            problem, kernels = "", []
             try:
                 network, inputs, _ = self.network(self.text_of(case["model"]), {"batch": case["batch"], "seq": 128},
                                                   case["precision"], case["model"])
-                run = frameworks.wrap(case["framework"], network, inputs, case["precision"], self.device)
-                run()
-                found = tracing.trace(run, self.timer.synchronize)
+                network(*inputs)
+                found = tracing.trace(lambda: network(*inputs), self.timer.synchronize)
                 kernels, problem = found["kernels"], found["problem"]
             except Exception as error:
-                kernels, problem = [], reason(error)
-            rows.add_case([
-                {**case, "index": index, "kernel": kernel["name"], "grid": "x".join(map(str, kernel["grid"])),
-                 "block": "x".join(map(str, kernel["block"])), "registers": kernel["registers"],
-                 "shared_bytes": kernel["shared_bytes"], "start_us": kernel["start_us"],
-                 "duration_us": kernel["duration_us"]} for index, kernel in enumerate(kernels)] or [{**case, "problem": problem}])
-            if problem:
-                self.check_alive()
-            run = network = None
-            self.free()
+                problem = reason(error)
+            rows.add(*({**case, "index": index, "kernel": kernel["name"], "grid": "x".join(map(str, kernel["grid"])),
+                        "block": "x".join(map(str, kernel["block"])), "registers": kernel["registers"],
+                        "shared_bytes": kernel["shared_bytes"], "start_us": kernel["start_us"],
+                        "duration_us": kernel["duration_us"]} for index, kernel in enumerate(kernels)),
+                     **{**case, "problem": problem})
+            return problem
+        self.measure_cases("traces", one)
 
     def run(self, stage):
-        {"environment": self.environment, "dispatch": self.dispatch, "operators": self.operators, "traces": self.traces,
-         "models": lambda: self.networks(stage), "frameworks": lambda: self.networks(stage),
-         "more-frameworks": lambda: self.networks(stage)}[stage]()
+        if stage in design.NETWORK_STAGES:
+            self.measure_cases(stage, self.measure_network)
+        else:
+            getattr(self, stage)()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stage", choices=design.STAGES)
-    parser.add_argument("--output", required=True)
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--budget-s", type=float, required=True)
-    parser.add_argument("--repetition", type=int)
-    parser.add_argument("--framework")
-    parser.add_argument("--libtorch", help="library of calibration/bench/libtorch/bare")
-    parser.add_argument("--report-fd", type=int)
-    parser.add_argument("--smoke", action="store_true")
-    arguments = parser.parse_args()
+def work(stage, *arguments):
+    """What a process of a stage does. Returns its exit code."""
     warnings.simplefilter("ignore")
-    Campaign(arguments).run(arguments.stage)
-
-
-if __name__ == "__main__":
     try:
-        main()
+        Campaign(*arguments).run(stage)
+        return 0
     except Lost as error:
         print(f"campaign: the GPU is lost to this process, another one goes on: {error}", file=sys.stderr)
-        sys.exit(LOST)
+        return LOST
     except (RuntimeError, OSError) as error:
-        sys.exit(f"campaign: {error}")
+        print(f"campaign: {error}", file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    return 1

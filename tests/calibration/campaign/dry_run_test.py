@@ -6,15 +6,16 @@ call that has nothing to do.
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-ROWS = {"dispatch.csv": 69, "frameworks.csv": 12, "models.csv": 12, "operators.csv": 24}
+ROWS = {"dispatch.csv": 72, "models.csv": 24, "operators.csv": 24}
 
 
-def run(output, slice, **environment):
-    done = subprocess.run([os.path.join(ROOT, "calibration", "campaign.sh"), slice], stderr=subprocess.PIPE, text=True,
+def run(output, *stages, **environment):
+    done = subprocess.run([os.path.join(ROOT, "calibration", "campaign.sh"), *stages], stderr=subprocess.PIPE, text=True,
                           env={**os.environ, "DEVICE": "cpu", "SMOKE": "1", "BUDGET_S": "900", "OUT": output,
                                "PYTHON": sys.executable, **environment})
     sys.stderr.write(done.stderr)
@@ -27,18 +28,18 @@ def read(output, name):
 
 
 def carried(output):
-    """LibTorch's library as it is carried to a machine, and the PATH of one whose compiler must not be asked for another."""
-    import torch
+    """What is carried to a machine (FTAX_CARRIED has it built already), and the PATH of one whose compiler must not be asked."""
     folder = output + ".carried"
     os.makedirs(folder, exist_ok=True)
-    library = os.path.join(folder, "libtorch_dispatch.so")
-    subprocess.run([os.path.join(ROOT, "calibration", "bench", "libtorch", "bare", "build.sh"),
-                    os.path.dirname(torch.__file__), library], check=True)
+    if "FTAX_CARRIED" in os.environ:
+        shutil.copy(os.path.join(os.environ["FTAX_CARRIED"], "libtorch_dispatch.so"), folder)
+    else:
+        run(output, "build", CARRIED=folder)
     compiler = os.path.join(folder, "g++")
     with open(compiler, "w") as file:
         file.write("#!/bin/sh\nexit 1\n")
     os.chmod(compiler, 0o755)
-    return {"LIBTORCH": library, "PATH": folder + os.pathsep + os.environ["PATH"]}
+    return {"CARRIED": folder, "PATH": folder + os.pathsep + os.environ["PATH"]}
 
 
 def check_tables(ftax, output, device="h200-sxm-141gb"):
@@ -57,25 +58,27 @@ def check_tables(ftax, output, device="h200-sxm-141gb"):
     subprocess.run([*tables, "tables", folder], check=True)
     with open(os.path.join(folder, "tables.md")) as file:
         assert "| pytorch-eager, fp32 | 4 |" in file.read()
-    subprocess.run([ftax, "fit", *(os.path.join(folder, name) for name in ("dispatch.csv", "models.csv", "frameworks.csv")),
+    subprocess.run([ftax, "fit", *(os.path.join(folder, name) for name in ("dispatch.csv", "models.csv")),
                     "--framework", "pytorch-eager", "--host-output", os.path.join(folder, "host.json")], check=True)
 
 
 def main():
     output, ftax = sys.argv[1:]
     machine = carried(output)
-    run(output, "first", **machine)
-    assert sorted(os.listdir(output)) == ["dispatch.csv", "environment.json", "frameworks.csv"]
-    run(output, "all", **machine)
+    run(output, "dispatch", **machine)
+    assert sorted(os.listdir(output)) == ["dispatch.csv", "environment.json"]
+    run(output, **machine)
     for name, count in ROWS.items():
         rows = read(output, name)
         problems = [row for row in rows if row["problem"] or not float(row["latency_ms"]) > 0]
         assert not problems, problems
         assert len(rows) >= count, (name, len(rows))
     assert {row["framework"] for row in read(output, "dispatch.csv")} == {"pytorch-eager", "torchscript", "libtorch"}
+    assert {(row["framework"], row["precision"], row["layout"]) for row in read(output, "models.csv")} == {
+        ("pytorch-eager", "fp32", ""), ("torchscript", "fp32", ""), ("pytorch-eager", "amp", ""), ("pytorch-eager", "fp32", "nhwc")}
     complete = {name: len(read(output, name)) for name in ROWS}
     fresh = output + ".fresh"  # as on another machine, which has the files of the last call
-    run(fresh, "all", RESUME=output, **machine)
+    run(fresh, RESUME=output, **machine)
     assert {name: len(read(fresh, name)) for name in ROWS} == complete
     with open(os.path.join(fresh, "environment.json")) as file:
         assert len(json.load(file)["calls"]) == 3

@@ -2,9 +2,8 @@
 process that stalls or dies."""
 
 import csv
-import dataclasses
-import gzip
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -138,6 +137,15 @@ class Rows(unittest.TestCase):
         rows.add(model="b", batch=1, mode="end_to_end", latency_ms=3, problem="")
         self.assertEqual(self.text(), complete + "b,1,end_to_end,3,\n")
 
+    def test_the_kernels_of_a_case_are_written_as_one_piece_under_their_whole_names(self):
+        name = "cudnn::" + 40 * "ampere_scudnn_128x64_" + "nn"
+        with mock.patch("builtins.open", wraps=open) as opened:
+            rows = self.rows()
+            rows.add({"model": name, "batch": 1, "mode": "x"}, {"model": "relu", "batch": 1, "mode": "x"})
+        self.assertEqual(opened.call_count, 1)
+        self.assertEqual([line.split(",")[0] for line in self.text().splitlines()], ["model", name, "relu"])
+        self.assertTrue(self.rows().has(model="relu", batch=1, mode="x"))
+
     def test_a_file_of_another_campaign_is_not_continued(self):
         with open(self.path, "w") as file:
             file.write("model,latency_ms\na,1\n")
@@ -157,42 +165,6 @@ class Rows(unittest.TestCase):
         self.assertFalse(self.rows().has_failed(model="a", batch=8, mode="end_to_end"))
 
 
-class KernelRows(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = os.path.join(self.folder.name, "kernels.csv.gz")
-
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def rows(self, **options):
-        return recording.KernelRows(self.path, ["model", "kernel", "problem"], ("model",), **options)
-
-    def read(self):
-        with gzip.open(self.path, "rt", newline="") as file:
-            return list(csv.DictReader(file))
-
-    def test_a_case_is_there_or_not_at_all_and_names_are_whole(self):
-        name = "cudnn::" + 40 * "ampere_scudnn_128x64_" + "nn"
-        rows = self.rows()
-        rows.add_case([{"model": "a", "kernel": name}, {"model": "a", "kernel": "relu"}])
-        complete = os.path.getsize(self.path)
-        rows.add_case([{"model": "b", "kernel": name}])
-        os.truncate(self.path, os.path.getsize(self.path) - 5)
-        rows = self.rows()
-        self.assertEqual(os.path.getsize(self.path), complete)
-        self.assertTrue(rows.has(model="a"))
-        self.assertFalse(rows.has(model="b"))
-        rows.add_case([{"model": "b", "kernel": "gelu"}])
-        self.assertEqual([row["kernel"] for row in self.read()], [name, "relu", "gelu"])
-
-    def test_it_grows_only_so_far(self):
-        rows = self.rows(most_bytes=40)
-        self.assertFalse(rows.full())
-        rows.add_case([{"model": str(i), "kernel": os.urandom(20).hex()} for i in range(9)])
-        self.assertTrue(rows.full())
-
-
 class Networks(unittest.TestCase):
     """Stages of networks that a test invents."""
 
@@ -205,7 +177,7 @@ class Networks(unittest.TestCase):
         self.campaign.options = design.Options("cpu", smoke=True)
         self.campaign.end = time.monotonic() + 1000
         self.campaign.reporter = stages.Reporter(None)
-        self.campaign.arguments = type("Arguments", (), {"output": self.folder.name, "repetition": None, "framework": None})()
+        self.campaign.arguments, self.campaign.only = type("Arguments", (), {"output": self.folder.name})(), {}
         self.campaign.check_finite = lambda outputs: None
         self.built, self.largest = [], 128
         self.campaign.network = self.network
@@ -227,7 +199,7 @@ class Networks(unittest.TestCase):
 
     def measure(self):
         self.built.clear()
-        self.campaign.networks("models")
+        self.campaign.run("models")
         path = os.path.join(self.folder.name, "models.csv")
         if not os.path.exists(path):
             return []
@@ -285,8 +257,8 @@ class Networks(unittest.TestCase):
             recording.Rows.add = add
 
 
-    def read(self, name, opened=open):
-        with opened(os.path.join(self.folder.name, name), "rt", newline="") as file:
+    def read(self, name):
+        with open(os.path.join(self.folder.name, name), newline="") as file:
             return list(csv.DictReader(file))
 
     def test_a_libtorch_library_that_does_not_load_costs_its_own_rows_and_they_say_so(self):
@@ -315,7 +287,7 @@ class Networks(unittest.TestCase):
         tracing = mock.Mock(trace=lambda run, synchronize: {"kernels": [record], "problem": ""})
         with mock.patch.dict(sys.modules, tracing=tracing):
             self.campaign.traces()
-        self.assertEqual([row["kernel"] for row in self.read("kernels.csv.gz", gzip.open)], [name])
+        self.assertEqual([row["kernel"] for row in self.read("kernels.csv")], [name])
 
     def test_another_card_does_not_continue_the_rows_of_the_first(self):
         self.campaign.torch = mock.Mock(__version__="2", version=mock.Mock(cuda="13"))
@@ -335,35 +307,31 @@ class Networks(unittest.TestCase):
         self.assertGreater(warmed_up[0], 0.4)
 
 
-# A stage that writes rows as stages.py does, and meets with what a test names: "stall MODEL", "slow MODEL", "die MODEL",
-# "fail", "spoil": every row has a problem; "hang": it never begins.
-FAKE = """
-import os, signal, sys, time
-sys.path.insert(0, {folder!r})
-import design, recording, stages
-option = lambda name: sys.argv[sys.argv.index(name) + 1]
-if sys.argv[1] == "environment":
-    sys.exit(0)
-fault, _, model = {fault!r}.partition(" ")
-if fault == "fail":
-    sys.exit(1)
-if fault == "hang":
-    time.sleep(60)
-reporter = stages.Reporter(int(option("--report-fd")))
-stage = design.STAGES[sys.argv[1]]
-rows = recording.Rows(os.path.join(option("--output"), stage.file), list(stage.columns), stage.key)
-for case in design.remaining(sys.argv[1], design.Options("cpu", True), rows):
-    if design.is_done(sys.argv[1], case, rows):
-        continue
-    reporter.tell(begin=case, limit_s=60 if fault == "slow" else 1)
-    if case["model"] == model:
-        if fault in ("stall", "slow"):
-            os.system("sleep 60 &")  # a compiler of its own
+def fake(fault):
+    """A stage that writes rows as stages.py does, and meets with what a test names: "stall MODEL", "slow MODEL", "die MODEL",
+    "fail", "spoil": every row has a problem; "hang": it never begins."""
+    fault, _, model = fault.partition(" ")
+
+    def work(name, arguments, smoke, only, left_s, report_to):
+        if name == "environment":
+            return 0
+        if fault == "fail":
+            return 1
+        if fault == "hang":
             time.sleep(60)
-        os.kill(os.getpid(), signal.SIGKILL)
-    for mode in design.modes_of(case):
-        rows.add(**case, mode=mode, latency_ms=1, problem="spoiled" if fault == "spoil" else "")
-"""
+        reporter, stage = stages.Reporter(report_to), design.STAGES[name]
+        rows = recording.Rows(os.path.join(arguments.output, stage.file), list(stage.columns), stage.key)
+        for case in design.remaining(name, design.Options("cpu", True), rows):
+            reporter.tell(begin=case, limit_s=60 if fault == "slow" else 1)
+            if case["model"] == model:
+                if fault in ("stall", "slow"):
+                    os.system("sleep 60 &")  # a compiler of its own
+                    time.sleep(60)
+                os.kill(os.getpid(), signal.SIGKILL)
+            for mode in design.modes_of(case):
+                rows.add(**case, mode=mode, latency_ms=1, problem="spoiled" if fault == "spoil" else "")
+        return 0
+    return work
 
 
 class Supervising(unittest.TestCase):
@@ -380,13 +348,9 @@ class Supervising(unittest.TestCase):
 
     def run_models(self, fault, budget_s=100):
         """Rows by model (their problems), and what the campaign says of itself."""
-        script = os.path.join(self.folder.name + ".py")
-        self.addCleanup(lambda: os.path.exists(script) and os.unlink(script))
-        with open(script, "w") as file:
-            file.write(FAKE.format(folder=campaign.HERE, fault=fault))
         arguments = type("Arguments", (), {"output": self.folder.name, "device": "cpu", "smoke": True, "libtorch": None,
-                                           "budget_s": budget_s, "slices": ["environment", "models"]})()
-        run = campaign.Campaign(arguments, start=[sys.executable, script])
+                                           "budget_s": budget_s, "stages": ["models"]})()
+        run = campaign.Campaign(arguments, fake(fault))
         run.run()
         problems = {}
         path = os.path.join(self.folder.name, "models.csv")
@@ -409,9 +373,7 @@ class Supervising(unittest.TestCase):
 
     def test_a_case_that_the_end_of_the_call_cuts_off_is_left_to_the_next_call(self):
         begin = time.monotonic()
-        quick = dataclasses.replace(design.STAGES["models"], least_s=0, start_s=0)
-        with mock.patch.dict(design.STAGES, models=quick):
-            self.assertEqual(self.run_models("slow distilbert", budget_s=8), ({"squeezenet": [""] * 6}, []))
+        self.assertEqual(self.run_models("slow distilbert", budget_s=3), ({"squeezenet": [""] * 6}, []))
         self.assertLess(time.monotonic() - begin, 30)
         self.assertEqual(self.run_models("")[0]["distilbert"], [""] * 6)
 
@@ -428,7 +390,7 @@ class Supervising(unittest.TestCase):
                          ({}, ["models: stalled: no answer within 2 s; its process was ended"]))
 
     def test_rows_that_all_have_a_problem_fail_the_campaign(self):
-        self.assertEqual(self.run_models("spoil")[1], ["models: each of its 6 rows has a problem"])
+        self.assertEqual(self.run_models("spoil")[1], ["models: each of its 12 rows has a problem"])
 
     def test_too_many_files_do_not_pass(self):
         arguments = type("Arguments", (), {"output": self.folder.name, "budget_s": 1})()
@@ -443,23 +405,39 @@ class Design(unittest.TestCase):
     gpu = design.Options("cuda", sms=132)
 
     def empty(self, stage):
-        kind = recording.KernelRows if stage == "traces" else recording.Rows
         known = design.STAGES[stage]
-        return kind("/nowhere/" + known.file, list(known.columns), known.key)
+        return recording.Rows("/nowhere/" + known.file, list(known.columns), known.key)
 
-    def expected(self, slice):
-        return {stage: design.expected_s(stage, [] if stage == "environment" else
-                                         design.remaining(stage, self.gpu, self.empty(stage)))
-                for stage in design.SLICES[slice] if stage != "environment"}
+    def cases(self, stage, smoke=False):
+        return [] if stage == "environment" else design.remaining(
+            stage, design.Options("cuda", smoke, 132), self.empty(stage))
 
-    def test_what_no_table_has_comes_first_and_fits_nine_minutes(self):
-        first = self.expected("first")
-        self.assertEqual([stage for stage, _ in design.plan(first, 500)], ["dispatch", "frameworks"])
-        self.assertEqual(dict(design.plan(first, 520))["dispatch"], first["dispatch"])
-        for call in ("first", "second", "third"):
-            self.assertLessEqual(sum(seconds for _, seconds in design.plan(self.expected(call), 500)), 500.001)
-        core = [case["framework"] for case in design.framework_cases(self.gpu)]
-        self.assertEqual(list(dict.fromkeys(core))[:2], ["cuda-graph", "torch-compile"])
+    def expected_s(self, *names, smoke=False):
+        return sum(design.expected_s(stage, self.cases(stage, smoke)) for stage in names)
+
+    def test_the_first_call_reaches_every_path_and_what_no_table_has_and_three_calls_hold_the_rest(self):
+        order = list(design.STAGES)
+        self.assertEqual(order, ["environment", "frameworks", "dispatch", "models", "settings", "operators", "compiled", "traces"])
+        smoke = self.expected_s(*order, smoke=True)
+        self.assertLessEqual(smoke, design.SMOKE_S)
+        self.assertLessEqual(smoke + self.expected_s("frameworks"), design.CALLS_S[0])
+        self.assertLessEqual(sum(design.CALLS_S) + 3 * design.START_OF_MACHINE_S, 30 * 60)
+        self.assertLessEqual(max(design.CALLS_S), 570)  # of 600: Python, the last case, copying
+        order.remove("compiled")  # takes what is left
+        self.assertLessEqual(smoke + self.expected_s(*order), sum(design.CALLS_S))
+
+    def test_one_case_of_each_path_counts_and_leaves_none_out(self):
+        for stage in ("frameworks", "dispatch", "models", "settings", "operators", "traces"):
+            everything = [{**case, "graph": ""} for case in self.cases(stage)]
+            smoke = self.cases(stage, smoke=True)
+            for case in smoke:
+                self.assertIn({**case, "graph": ""}, everything, stage)
+            for key in ("framework", "layout", "op"):
+                self.assertEqual({case.get(key) for case in smoke}, {case.get(key) for case in everything}, (stage, key))
+        self.assertEqual({case["precision"] for case in self.cases("operators", smoke=True)},
+                         {*design.PRECISIONS, "fp8", "int4-weights"})
+        self.assertEqual({case["precision"] for case in self.cases("operators")[:1]}, {"fp16"})
+        self.assertEqual(self.cases("operators")[0]["op"], "attention")
 
     def test_each_framework_can_be_fitted_with_a_network_left_out_and_one_that_did_not_compile(self):
         cases = design.framework_cases(self.gpu)
@@ -468,16 +446,6 @@ class Design(unittest.TestCase):
                     "host_dispatch" in design.modes_of(case)]
             two = sum(rows.count(model) for model in design.FRAMEWORK_MODELS[:2])
             self.assertGreaterEqual(len(rows) - two, 8, framework)
-
-    def test_a_profiler_runs_in_the_last_process_and_keeps_its_share(self):
-        planned = design.plan(self.expected("third"), 500)
-        self.assertEqual(planned[-1][0], "traces")
-        self.assertEqual(planned[-1][1], self.expected("third")["traces"])
-
-    def test_nothing_is_planned_without_time_or_without_work(self):
-        self.assertEqual(design.plan({"models": 400}, 10), [])
-        self.assertEqual(design.plan({"models": 0}, 500), [])
-        self.assertEqual(design.plan({"models": 1}, 500)[0][0], "models")  # however short it is
 
     def test_at_most_eight_files(self):
         self.assertLessEqual(len({stage.file for stage in design.STAGES.values()}) + 1, campaign.MOST_FILES)  # and the probe
