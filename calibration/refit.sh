@@ -14,6 +14,8 @@
 #   device       the ledger of forward passes that the device decides
 #   timm         the ledger of timm's benchmark
 #   tensorrt     the parameters of engines in devices.json and the ledger of TensorRT's tables
+#   kernelbench  the ledger of KernelBench's operators and networks
+#   served       the ledger of servers of language models
 #   nas          the profile and the ledger of architecture search
 #
 # About half an hour of one core. What an earlier part wrote to BUILD/refit is used again by later ones.
@@ -21,7 +23,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '2,4p' "$0" >&2; exit 64; }
 build=$(realpath "$1") measurements=$(realpath "$2") models=$(realpath "$3")
 shift 3
-[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas
+[ $# -gt 0 ] || set -- devices uncertainty frameworks operators layers quantized serving device timm tensorrt nas kernelbench served
 cd "$(dirname "$0")/.."
 work=$build/refit
 mkdir -p "$work"
@@ -66,6 +68,10 @@ for part in "$@"; do
                 "$measurements/timm_infer.csv" "$models" graphs/zoo/timm.tsv "$work/timm" ;;
         tensorrt) ledger tensorrt python3 $scores/model_folds.py tensorrt "$build/ftax" "$measurements/models_2x.csv" data \
             "$models" "$measurements/timm_infer.csv" "$measurements/timm_infer_291.csv" ;;
+        kernelbench) ledger kernelbench python3 $scores/model_folds.py kernelbench "$build/ftax" "$measurements/kernelbench.csv" \
+            "$measurements/kernelbench_models.tar.xz" ;;
+        served) ledger served python3 $scores/served_rows.py "$build/ftax" "$measurements/serving.csv" \
+            "$measurements/serving_engines.csv" "$measurements/requests_vllm_rtx4090_llama8b.csv" ;;
         nas) folds nas nas "$measurements" data ;;
         *) echo "refit.sh: no part is called $part" >&2; exit 64 ;;
     esac

@@ -133,7 +133,7 @@ def fits(*tables, **names):
 def with_numbers(rows):
     names = {"measured_s": "measured", "predicted_s": "predicted", "low_s": "low", "high_s": "high", "latency_ms": "measured",
              "predicted_ms": "predicted", "low_ms": "low", "high_ms": "high", "host_s": "host", "device_s": "device"}
-    numbers = {"batch", "line", *names}
+    numbers = {"batch", "line", "measured", "predicted", "low", "high", *names}
     return [{names.get(k, k): float(v) if k in numbers and v else v for k, v in row.items()} for row in rows]
 
 
@@ -280,9 +280,21 @@ def serving(rows):
               [[r["framework"], f"{r['host'] * 1e3:.2f} ms", f"{r['device'] * 1e6:.0f} µs"] for r in costs]))
 
 
+def groups(columns, *keys):
+    """Errors of all rows of a fold and by these columns."""
+    def ledger(rows):
+        rows = with_numbers([r for r in rows if r["predicted" if "predicted" in r else "predicted_ms"]])
+        figures = scored(rows, lambda row: [dict.fromkeys(keys, "all"), {k: row[k] for k in keys}], columns)
+        return csv_text(figures), by_fold(figures)
+
+    return ledger
+
+
 LEDGERS = {"operators": fits(means, regions), "layer_kernels": fits(means), "quantized": fits(means),
            "device_bound": fits(lambda rows: "", **{"class": "precision", "region": "", "gpu": "group"}),
-           "nas": fits(lambda rows: ""), "framework_tax": framework_tax, "timm": timm, "tensorrt": tensorrt, "serving": serving}
+           "nas": fits(lambda rows: ""), "framework_tax": framework_tax, "timm": timm, "tensorrt": tensorrt, "serving": serving,
+           "kernelbench": groups([*PERCENT, "inside_percent"], "framework", "level"),
+           "served": groups(PERCENT, "framework", "gpu", "model")}
 
 
 def is_close(committed, now):

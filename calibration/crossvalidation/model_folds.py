@@ -3,6 +3,7 @@
 
     model_folds.py timm FTAX BLIND_PROFILE timm_infer.csv MODELS TABLE WORK OUT.csv
     model_folds.py tensorrt FTAX models_2x.csv DATA_FOLDER MODELS ROWS_OF_TIMM.csv... OUT.csv
+    model_folds.py kernelbench FTAX kernelbench.csv kernelbench_models.tar.xz OUT.csv
 
 timm: eager amp, RTX 3090 and 4090. MODELS holds the architectures as .pt2 files (graphs/zoo/export.py), TABLE names their
 families (graphs/zoo/timm.tsv). BLIND_PROFILE was fitted without a row of these cards. Folds: `blind`, datasheets and that
@@ -14,6 +15,9 @@ tensorrt: the model of TensorRT's engines on NVIDIA's tables of BERT. Each card 
 no fit. The values fitted to all rows in fp16 are written into data/profiles/devices.json first. The other frameworks' rows
 in the file take part in no fit of a kernel (`not fitted`), nor do timm's benchmarks under torch.compile (`compiled`, beside
 the same cards' eager rows, which did take part).
+
+kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, whose rows took part in no fit of a kernel, on
+hosts that nobody knows (`blind`) and with one eager row of each machine, ResNet-18's, as its anchor (`machine known`).
 """
 
 import csv
@@ -23,12 +27,14 @@ import math
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 FAMILY_GROUPS, ITERATIONS = 3, 8  # most of the way of a fit is short
 # Initial values and widths of priors: predictors/kernels/engine.hpp.
 PRIORS = {"engine.score_cycles": (0.33, 0.3), "engine.score_rate": (1.3, 0.3), "engine.energy_scale": (1.3, 0.2)}
 ROW_LOG_STDDEV = 0.05
+KERNELBENCH_ANCHOR = "L3_9_ResNet18"
 KERNL_PYTORCH = ("pytorch-eager", "cuda-graph", "torch-compile-cudagraph")
 # Sequences and batches of kernl whose times are those of another sequence: 384 to the last of six digits, 512.
 COPIED = {"pytorch-eager": [("256", "1")], "cuda-graph": [("256", "1")], "onnxruntime-cuda": [("256", "1")],
@@ -52,16 +58,20 @@ class Study:
         self.ftax, self.models, self.work, self.predictions = ftax, models, pathlib.Path(work), []
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def predict(self, rows, profile):
-        """The rows that the profile predicts."""
+    def predict(self, rows, profile=None, anchor=None):
+        """The rows that can be predicted."""
         write(self.work / "left.csv", rows)
         out = self.work / "predictions.csv"
-        subprocess.run([self.ftax, "validate", self.work / "left.csv", "--predictions", out, "-q", "--profile", profile,
-                        "--models", self.models], check=True, capture_output=True)
+        options = ["--profile", profile] if profile else []
+        if anchor:
+            write(self.work / "anchor.csv", [anchor])
+            options += ["--anchor", self.work / "anchor.csv"]
+        subprocess.run([self.ftax, "validate", self.work / "left.csv", "--predictions", out, "-q", "--models", self.models,
+                        *options], check=True, capture_output=True)
         return [r for r in read(out) if not r["skipped"]]
 
-    def add(self, fold, rows, profile, **same):
-        self.predictions += [dict(r, fold=fold, **same) for r in self.predict(rows, profile)]
+    def add(self, fold, rows, profile=None, anchor=None, **same):
+        self.predictions += [dict(r, fold=fold, **same) for r in self.predict(rows, profile, anchor)]
 
 
 def timm(ftax, blind, rows, models, families, work):
@@ -161,6 +171,21 @@ def tensorrt(ftax, rows, data, models, *rows_of_timm):
     return study.predictions
 
 
+def kernelbench(ftax, rows, archive):
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(archive) as models:
+            models.extractall(folder)
+        study = Study(ftax, pathlib.Path(folder) / "kernelbench", folder)
+        rows = [r for r in read(rows) if r["era"] == "2025"]
+        study.add("blind", rows)
+        for run in sorted({r["run"] for r in rows}):
+            own = [r for r in rows if r["run"] == run]
+            for anchor in own:
+                if anchor["framework"] == "pytorch-eager" and anchor["model"] == KERNELBENCH_ANCHOR:
+                    study.add("machine known", [r for r in own if r != anchor], anchor=anchor)
+    return study.predictions
+
+
 if __name__ == "__main__":
     study, *arguments, out = sys.argv[1:]
-    write(out, {"timm": timm, "tensorrt": tensorrt}[study](*arguments))
+    write(out, {"timm": timm, "tensorrt": tensorrt, "kernelbench": kernelbench}[study](*arguments))

@@ -4,7 +4,8 @@
     served_rows.py FTAX serving.csv serving_engines.csv requests_vllm_rtx4090_llama8b.csv OUT.csv
 
 Runs on one to eight cards by tensor parallelism alone, of serving_engines.csv every fifth of those that are aggregated, with
-five requests a client, of which the first come at once. serving.csv does not say how long prompts are: 150 tokens are taken for chat, 250 for gpqa.
+five requests a client, of which the first come at once. serving.csv does not say how long prompts are: 150 tokens are taken
+for chat, 250 for gpqa.
 """
 
 import concurrent.futures
