@@ -10,6 +10,7 @@
 #include "ftax/nas.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/nas/network.hpp"
+#include "src/core/in_parallel.hpp"
 
 namespace ftax::nas {
 namespace {
@@ -171,26 +172,13 @@ void CostFunction::cost(std::span<const int> choices, std::span<double> latency_
 void CostFunction::cost(std::span<const int> choices, std::span<double> latency_s, unsigned threads) const {
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
     const std::size_t rows = choices.size() / state_->sites;
-    const std::size_t share = (rows + threads - 1) / threads;
-    std::exception_ptr failure;
-    std::mutex failure_mutex;
-    {
-        std::vector<std::jthread> workers;
-        for (std::size_t first = 0; first < rows; first += share) {
-            workers.emplace_back([&, first] {
-                const std::size_t count = std::min(share, rows - first);
-                State::Scratch scratch;
-                try {
-                    state_->cost_rows(choices.subspan(first * state_->sites, count * state_->sites),
-                                      latency_s.subspan(first * batches().size(), count * batches().size()), scratch);
-                } catch (...) {
-                    const std::lock_guard guard(failure_mutex);
-                    failure = std::current_exception();
-                }
-            });
-        }
-    }
-    if (failure) std::rethrow_exception(failure);
+    const std::size_t share = std::max<std::size_t>(1, (rows + threads - 1) / threads);
+    in_parallel((rows + share - 1) / share, threads, [&](std::size_t part) {
+        const std::size_t first = part * share, count = std::min(share, rows - first);
+        State::Scratch scratch;
+        state_->cost_rows(choices.subspan(first * state_->sites, count * state_->sites),
+                          latency_s.subspan(first * batches().size(), count * batches().size()), scratch);
+    });
 }
 
 void CostFunction::marginal_cost(std::span<const int> choices, std::size_t site, std::span<double> latency_s) const {

@@ -63,6 +63,7 @@ DType parse_cache_type(const std::string& name) {
 }
 
 thread_local const Graph* given_graph = nullptr;
+thread_local std::vector<std::string>* held_warnings = nullptr;
 
 std::FILE*& notice_stream() {
     static std::FILE* stream = stderr;
@@ -141,11 +142,16 @@ ImportOptions import_options(const ModelArguments& arguments) {
     return options;
 }
 
-GivenGraph::GivenGraph(const Graph* graph) {
+GivenGraph::GivenGraph(const Graph* graph, std::vector<std::string>* held) {
     given_graph = graph;
+    held_warnings = held;
 }
 GivenGraph::~GivenGraph() {
     given_graph = nullptr;
+    held_warnings = nullptr;
+}
+const Graph* GivenGraph::of_this_thread() {
+    return given_graph;
 }
 
 Graph load_graph(const ModelArguments& arguments) {
@@ -355,6 +361,10 @@ void silence_notices() {
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
+    if (held_warnings != nullptr) {
+        held_warnings->insert(held_warnings->end(), warnings.begin(), warnings.end());
+        return;
+    }
     const std::lock_guard guard(printing());
     for (const std::string& warning : warnings) {
         if (std::find(printed_warnings().begin(), printed_warnings().end(), warning) != printed_warnings().end())

@@ -48,11 +48,14 @@ struct RunArguments {
 /// How a file is read, as the arguments say. Throws Error{usage} for what they misspell.
 [[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
-/// While it lives, load_graph() of this thread returns this graph, whatever model the arguments name.
+/// While it lives, load_graph() of this thread returns this graph, whatever model the arguments name. A thread that
+/// works for another takes over the other's graph and holds its warnings back, for the other to print in order.
 class GivenGraph {
   public:
-    explicit GivenGraph(const Graph* graph);  ///< nullptr: none is given
+    explicit GivenGraph(const Graph* graph,  ///< nullptr: none is given
+                        std::vector<std::string>* held_warnings = nullptr);
     ~GivenGraph();
+    [[nodiscard]] static const Graph* of_this_thread();
     GivenGraph(const GivenGraph&) = delete;
     GivenGraph& operator=(const GivenGraph&) = delete;
 };

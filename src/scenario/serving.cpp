@@ -13,6 +13,7 @@
 #include "predictors/analysis/step_table.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/in_parallel.hpp"
 #include "src/core/quantized_weights.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
@@ -226,7 +227,7 @@ std::vector<ServingRequest> at_rate(std::vector<ServingRequest> requests, double
 }
 
 void serve_row(const ServingArguments& arguments, const Server& server, const std::vector<ServingRequest>& requests,
-               report::ServingReport& report, report::ServingRow& row) {
+               const report::ServingReport& report, report::ServingRow& row) {
     row.serving = server(requests);
     const Serving& s = row.serving;
     row.kept_share = kept_share(s, report.level);
@@ -327,9 +328,14 @@ report::ServingReport serve(const ServingArguments& arguments) {
     }
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
-    std::set<std::string> told;
-    for (Combination& one : combinations(run, arguments.choice)) {
-        report::ServingRow row{one.choice()};
+    std::vector<Combination> all = combinations(run, arguments.choice);
+    std::vector<std::vector<std::string>> warnings(all.size());
+    for (const Combination& one : all) report.rows.push_back({one.choice()});
+    const Graph* const given = GivenGraph::of_this_thread();
+    in_parallel(all.size(), 0, [&](std::size_t i) {
+        const GivenGraph same(given, &warnings[i]);
+        Combination& one = all[i];
+        report::ServingRow& row = report.rows[i];
         const std::vector<ServingRequest>& some = requests.at(one.run.framework);
         GenerationModels models;
         try {
@@ -343,9 +349,12 @@ report::ServingReport serve(const ServingArguments& arguments) {
             row.skipped = error.what();
         }
         row.precision = one.run.precision;
-        print_warnings(row.warnings);
-        told.insert(row.warnings.begin(), row.warnings.end());
-        report.rows.push_back(std::move(row));
+    });
+    std::set<std::string> told;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        print_warnings(warnings[i]);
+        print_warnings(report.rows[i].warnings);
+        told.insert(report.rows[i].warnings.begin(), report.rows[i].warnings.end());
     }
     if (std::all_of(report.rows.begin(), report.rows.end(), [](const report::ServingRow& row) { return !row.runs(); }))
         throw Error(ErrorCode::usage, report.rows.front().skipped);

@@ -99,6 +99,25 @@ TEST_CASE("an engine that schedules ahead hides its host behind the device") {
     CHECK(tpot("vllm") < 0.75 * tpot("vllm@0.3"));
 }
 
+TEST_CASE("combinations that are served side by side have the results and warnings of each alone, in order") {
+    const auto served = [](const std::string& devices, const std::string& precisions) {
+        const ProgramRun run =
+            run_ftax({"serve", "llama-3-8b", "--device", devices, "--framework", "vllm", "--precision", precisions,
+                      "--concurrency", "4", "--prompt", "64", "--new-tokens", "16", "--count", "20", "--json", "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return std::pair(nlohmann::json::parse(run.output)["rows"], run.errors);
+    };
+    const auto [together, warnings] = served("h100-sxm5-80gb,l4,a10g", "bf16,fp8");
+    CHECK(together.size() == 6);
+    for (const auto& row : together) {
+        if (row.contains("skipped")) continue;  // an A10G has no fp8
+        const auto alone = served(row["device"], row["precision"]).first;
+        CHECK(alone[0]["latency_mean_s"] == row["latency_mean_s"]);
+        CHECK(alone[0]["warnings"] == row["warnings"]);
+    }
+    for (int i = 0; i < 3; ++i) CHECK(served("h100-sxm5-80gb,l4,a10g", "bf16,fp8").second == warnings);
+}
+
 TEST_CASE("other models are served in batches") {
     const auto latency = [](const std::vector<std::string>& more) {
         std::vector<std::string> words{"serve",    "bert",        "--device", "t4",     "--framework",
