@@ -34,7 +34,7 @@ bool is_norm(const Op& op) {
 
 /// The activation of an MLP.
 bool is_gate(const Op& op) {
-    static constexpr std::array<std::string_view, 4> functions{"silu", "gelu", "relu", "tanh"};
+    static constexpr std::array<std::string_view, 5> functions{"silu", "gelu", "relu", "tanh", "sigmoid"};
     return op.kind == OpKind::pointwise &&
            std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
 }
