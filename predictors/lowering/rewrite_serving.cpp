@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -30,13 +29,6 @@ bool is_light(const Graph& graph, const Op& op) {
 bool is_norm(const Op& op) {
     return op.kind == OpKind::layer_norm || op.kind == OpKind::rms_norm ||
            (op.kind == OpKind::reduce && op.text("function") == "mean");
-}
-
-/// The activation of an MLP.
-bool is_gate(const Op& op) {
-    static constexpr std::array<std::string_view, 5> functions{"silu", "gelu", "relu", "tanh", "sigmoid"};
-    return op.kind == OpKind::pointwise &&
-           std::find(functions.begin(), functions.end(), op.text("function")) != functions.end();
 }
 
 /// A run of operators between two that are kernels of their own.
@@ -73,7 +65,7 @@ class RunFusion {
         std::vector<Op> before, after;
         std::vector<TensorId> read, written;
         const Op* last = nullptr;
-        bool norm = false, gates = false;
+        bool norm = false;
         std::size_t kernels = 0;
         std::vector<std::int64_t> looked_up;
         for (OpId id = run_.first; id < run_.end; ++id) {
@@ -97,7 +89,6 @@ class RunFusion {
             append_lookups(graph_, op, looked_up);
             last = &op;
             norm = norm || is_norm(op);
-            gates = gates || is_gate(op);
             ++kernels;
         }
         if (kernels < 2) {
@@ -116,11 +107,7 @@ class RunFusion {
                  .inputs = without_parts(read),
                  .attributes = {{"function", std::string(fused_function)}}};
         if (!looked_up.empty()) fused.attributes.push_back({std::string(lookups), std::move(looked_up)});
-        if (norm) {
-            fused.attributes.push_back({std::string(token_kernel), std::string("norm")});
-        } else if (gates) {
-            fused.attributes.push_back({std::string(token_kernel), std::string("gated")});
-        }
+        fused.attributes.push_back({std::string(token_kernel), std::string(norm ? "norm" : "gated")});
         std::copy_if(written.begin(), written.end(), std::back_inserter(fused.outputs), leaves);
         if (fused.inputs.empty() || fused.outputs.empty()) {
             ops.insert(ops.end(), graph_.ops.begin() + run_.first, graph_.ops.begin() + run_.end);
