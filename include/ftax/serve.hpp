@@ -47,6 +47,7 @@ struct SchedulerOptions {
     std::int64_t block_tokens = 16;                    ///< of a page of the cache
     double shared_prefix = 0;      ///< share of each prompt that the cache holds already, once for all requests
     std::int64_t concurrency = 0;  ///< requests that clients keep outstanding; 0: requests come at their arrivals
+    double frontend_s = 0;         ///< from a request's arrival until the scheduler has it: HTTP, tokens of the prompt
     bool mixes_phases = true;      ///< prompts and decoding sequences share a step; else prompts go first
     bool chunks_prompts = true;    ///< a prompt may be read over several steps
     bool evicts = true;            ///< the youngest sequence gives its pages up when they run out, and is computed

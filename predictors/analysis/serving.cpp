@@ -51,7 +51,8 @@ class Distribution {
 /// Requests as they come: at their arrivals, or, where clients keep so many outstanding, when another has ended.
 class Arrivals {
   public:
-    Arrivals(std::span<const ServingRequest> requests, std::int64_t concurrency) : requests_(requests) {
+    Arrivals(std::span<const ServingRequest> requests, std::int64_t concurrency, double frontend_s = 0)
+        : requests_(requests), frontend_s_(frontend_s) {
         if (requests.empty()) throw Error(ErrorCode::usage, "there are no requests");
         double last_s = 0;
         for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -75,11 +76,11 @@ class Arrivals {
 
     /// The next request, where it has arrived by then.
     [[nodiscard]] std::optional<std::size_t> take(double now_s) {
-        if (next_ == open_ || times_[next_].arrival_s > now_s) return std::nullopt;
+        if (next_ == open_ || times_[next_].arrival_s + frontend_s_ > now_s) return std::nullopt;
         return next_++;
     }
     [[nodiscard]] double next_s() const {
-        return next_ < open_ ? times_[next_].arrival_s : std::numeric_limits<double>::infinity();
+        return next_ < open_ ? times_[next_].arrival_s + frontend_s_ : std::numeric_limits<double>::infinity();
     }
     [[nodiscard]] bool done() const { return ended_ == times_.size(); }
     void end(std::size_t request, double now_s) {
@@ -93,6 +94,7 @@ class Arrivals {
 
   private:
     std::span<const ServingRequest> requests_;
+    double frontend_s_ = 0;
     std::vector<RequestTimes> times_;
     std::size_t next_ = 0, open_ = 0, ended_ = 0;
     bool is_closed_ = false;
@@ -441,7 +443,7 @@ std::vector<ServingRequest> draw_requests(std::int64_t count, double rate, std::
 
 Serving serve(std::span<const ServingRequest> requests, const SchedulerOptions& options,
               const std::function<StepCost(const StepLoad&)>& step) {
-    Arrivals arrivals(requests, options.concurrency);
+    Arrivals arrivals(requests, options.concurrency, options.frontend_s);
     return Scheduler(requests, options).run(arrivals, step);
 }
 

@@ -69,6 +69,7 @@ struct LoweringTraits {
     bool splits_prompts = false;         ///< also those that alone are longer than a pass
     bool splits_tensors = true;          ///< cards of one machine can share each layer
     bool serves_sequences = false;       ///< each forward call takes sequences from a scheduler and samples tokens
+    double frontend_s = 0;               ///< see SchedulerOptions
     bool evicts_sequences = false;       ///< others run on while a sequence waits for memory, else all begin together
     bool synchronizes_runs = false;      ///< every run ends by waiting for the device
     bool lays_out_convolutions = false;  ///< a compiler runs them on NHWC data where that pays

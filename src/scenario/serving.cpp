@@ -87,6 +87,7 @@ SchedulerOptions scheduler_options(const ServingArguments& arguments, const Gene
         generator.device().memory_bytes >= large_card_bytes && !generator.device().slug.starts_with("a100");
     SchedulerOptions options;
     options.concurrency = arguments.concurrency;
+    options.frontend_s = traits.frontend_s;
     options.mixes_phases = has(libraries, traits.mixes_phases_from);
     options.chunks_prompts = has(libraries, traits.chunks_prompts_from);
     options.schedules_ahead = has(libraries, traits.schedules_ahead_from);
