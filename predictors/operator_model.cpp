@@ -228,43 +228,51 @@ std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row) {
     return has_dimensions(row, {"b", "h"}) ? std::optional<OperatorShape>(memory_shape(row)) : std::nullopt;
 }
 
-double kernels_of(const OperatorMeasurement& row) {
-    return row.library == "sarathi" && row.op == "add" && dimension(row, "h", 0) == 2560 ? 2 : 1;
+KernelModels graph_kernels(KernelModels models) {
+    const auto& products = models.parameters.tensor_gemm;
+    for (auto& rates : models.rates)
+        rates.floor_s = products.floor_s * kernels::tensor_gemm::cycle_scale(rates, products);
+    return models;
 }
 
-double beside_kernel_s(const OperatorShape& shape) {
-    constexpr double graph_launch_s = 2.5e-6;
+MathPath path_of(const OperatorMeasurement& row, const DeviceSpec& device) {
+    const bool has_weights = row.op == "gemm" || row.op == "linear" || row.op == "moe";
+    return has_weights ? layer_path(device, row.precision) : math_path(device, row.precision, false);
+}
+
+double alone_s(const OperatorMeasurement& row, const OperatorShape& shape, const KernelModels& models, MathPath path) {
+    const auto kernel_s = [&](const auto& s) { return kernels::within_power(models.plan(s, path)); };
+    const double own_s = std::visit(kernel_s, shape);
     if (const auto* attention = std::get_if<kernels::AttentionShape>(&shape)) {
-        return attention->paged ? 0 : graph_gap_s + graph_launch_s;
+        constexpr double graph_launch_s = 2.5e-6;  // of an encoder's graph, which has one node
+        return own_s + (attention->paged ? 0 : graph_gap_s + graph_launch_s);  // pages have theirs in the floor
     }
-    const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
-    return memory != nullptr && memory->token != kernels::TokenKernel::none ? 0 : graph_gap_s;
-}
-
-std::optional<kernels::QuantizeShape> operand_quantization(const OperatorMeasurement& row) {
-    if (row.op != "gemm" || !precision_spec(row.precision).quantizes_activations()) return std::nullopt;
-    if (!has_dimensions(row, {"m", "k"})) return std::nullopt;
-    return kernels::QuantizeShape{dimension(row, "m"), dimension(row, "k"), row.precision};
+    if (const auto* memory = std::get_if<kernels::MemoryShape>(&shape);
+        memory != nullptr && memory->token != kernels::TokenKernel::none) {  // gaps are in the floor
+        // Layers of this width add attention and feed-forward to their input in two kernels.
+        const bool twice = row.library == "sarathi" && row.op == "add" && memory->row_length == 2560;
+        return twice ? 2 * own_s : own_s;
+    }
+    const auto* product = std::get_if<kernels::GemmShape>(&shape);
+    if (row.op != "gemm" || product == nullptr || !precision_spec(row.precision).quantizes_activations())
+        return own_s + graph_gap_s;
+    // The kernel that quantises the activations runs in front of the product.
+    return own_s + models.plan(kernels::QuantizeShape{product->m, product->k, row.precision}, path).seconds +
+           2 * graph_gap_s;
 }
 
 OperatorModel::OperatorModel(const DeviceProfile& profile, const FrameworkProfile& host)
     : device_(profile.device),
       kernels_(profile.device, kernel_parameters(profile)),
-      graph_kernels_(kernels_),
+      graph_kernels_(ftax::graph_kernels(kernels_)),
       host_(profile_parameters<OperatorHostParameters>(host)) {
     for (auto& rates : kernels_.rates) rates.floor_s = host_.kernel_floor_s;
-    for (auto& rates : graph_kernels_.rates) {
-        const auto& p = kernels_.parameters.tensor_gemm;
-        rates.floor_s = p.floor_s * kernels::tensor_gemm::cycle_scale(rates, p);
-    }
 }
 
 std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasurement& row) const {
     const auto shape = operator_shape(row);
     if (!shape) return std::nullopt;
-    // Operator files state their precision exactly: fp32 is without TF32 also for convolutions.
-    const bool has_weights = row.op == "gemm" || row.op == "linear" || row.op == "moe";
-    const MathPath path = has_weights ? layer_path(device_, row.precision) : math_path(device_, row.precision, false);
+    const MathPath path = path_of(row, device_);
     const bool alone = row.mode == "device_hot";
     const auto plan =
         std::visit([&](const auto& s) { return (alone ? graph_kernels_ : kernels_).plan(s, path); }, *shape);
@@ -272,10 +280,7 @@ std::optional<OperatorRowPrediction> OperatorModel::predict(const OperatorMeasur
     result.bound = plan.bound();
     double width = spread(row.op, host_);
     if (alone) {
-        result.kernel_s = kernels::within_power(plan) * kernels_of(row) + beside_kernel_s(*shape);
-        if (const auto quantized = operand_quantization(row)) {
-            result.kernel_s += graph_kernels_.plan(*quantized, path).seconds + graph_gap_s;
-        }
+        result.kernel_s = alone_s(row, *shape, graph_kernels_, path);
         result.latency_s = result.kernel_s;
     } else {
         if (!operator_index(row.op)) return std::nullopt;  // its host time was not measured

@@ -25,17 +25,19 @@ using OperatorShape = KernelShape;
 /// Returns nullopt for an operator without a model or a missing dimension.
 [[nodiscard]] std::optional<OperatorShape> operator_shape(const OperatorMeasurement& row);
 
-/// Kernels of a row of mode device_hot, one after the other: the layers of width 2,560 whose additions layer_ops.csv
-/// holds (library sarathi) add attention and feed-forward to their input in two. Source: microsoft/vidur, phi-2.
-[[nodiscard]] double kernels_of(const OperatorMeasurement& row);
+/// The models of kernels as nodes of a CUDA graph, which have a floor of their own.
+[[nodiscard]] KernelModels graph_kernels(KernelModels models);
 
-/// What a row of mode device_hot contains beside its kernel: the gap between nodes of a CUDA graph; an encoder's
-/// attention, of which the graph has one node, the launch of the graph; caches in pages and rows of tokens have theirs
-/// in their floors. Source: encoder rows of s = 1 in tensor_ops.csv, 4.3 µs on four cards.
-[[nodiscard]] double beside_kernel_s(const OperatorShape& shape);
+/// The path that a row's kernels take. Operator files state their precision exactly: fp32 is without TF32 also for
+/// convolutions.
+[[nodiscard]] MathPath path_of(const OperatorMeasurement& row, const DeviceSpec& device);
 
-/// The kernel that quantises the activations of a row's product in front of it, part of its latency; nullopt without.
-[[nodiscard]] std::optional<kernels::QuantizeShape> operand_quantization(const OperatorMeasurement& row);
+/// Latency of a row of mode device_hot: its kernels and what it contains beside them, with the models of
+/// graph_kernels().
+/// Source: microsoft/vidur, phi-2, for the layers whose additions layer_ops.csv holds as two; encoder rows of s = 1 in
+/// tensor_ops.csv, 4.3 µs on four cards, for the launch of the graph.
+[[nodiscard]] double alone_s(const OperatorMeasurement& row, const OperatorShape& shape, const KernelModels& models,
+                             MathPath path);
 
 struct OperatorRowPrediction {
     double latency_s = 0;

@@ -50,11 +50,6 @@ struct OperatorRow {
     Conditions conditions = Conditions::usual;
     std::optional<kernels::gemm::Choice> ran{};         ///< kernel of a product, where the row names one that we know
     std::optional<kernels::ConvAlgorithm> algorithm{};  ///< what ran, where known; used to fit, never to predict
-
-    /// The path of halves on tensor cores.
-    [[nodiscard]] MathPath half_path() const {
-        return measured->precision == Precision::fp16 ? MathPath::fp16_tensor : MathPath::bf16_tensor;
-    }
 };
 
 /// Reads the algorithm from the names of the kernels that ran; nullopt for those the model does not have (FFT).
