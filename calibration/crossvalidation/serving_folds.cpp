@@ -12,7 +12,6 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
-#include "src/io/csv.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/language_rows.hpp"
 
@@ -163,23 +162,18 @@ std::string serving_csv(const ServingScore& score) {
     const auto append = [&](const std::string& fold, const std::vector<ScoredRun>& runs) {
         for (const ScoredRun& run : runs) {
             const LanguageMeasurement& row = run.row;
-            append_csv_row(text, std::vector<std::string>{fold, framework_name(row.framework), row.model,
-                                                          std::to_string(row.prompt), std::to_string(row.new_tokens),
-                                                          std::to_string(row.batch), std::to_string(row.line),
-                                                          run.waits ? "1" : "0", format_number(row.latency_s),
-                                                          format_number(run.predicted_s), format_number(run.low_s),
-                                                          format_number(run.high_s), "", ""});
+            text +=
+                fmt::format("{},{},{},{},{},{},{},{:d},{},{},{},{},,\n", fold, framework_name(row.framework), row.model,
+                            row.prompt, row.new_tokens, row.batch, row.line, run.waits, format_number(row.latency_s),
+                            format_number(run.predicted_s), format_number(run.low_s), format_number(run.high_s));
         }
     };
     append("model left out", score.runs);
     append("one run known", score.anchored);
     for (const FrameworkProfile& profile : score.profiles) {
-        std::vector<std::string> cells(14);
-        cells[0] = "costs";
-        cells[1] = profile.framework;
-        cells[12] = format_number(host_parameter(profile, "host.forward"));
-        cells[13] = format_number(host_parameter(profile, "host.sequence"));
-        append_csv_row(text, cells);
+        text += fmt::format("costs,{},,,,,,,,,,,{},{}\n", profile.framework,
+                            format_number(host_parameter(profile, "host.forward")),
+                            format_number(host_parameter(profile, "host.sequence")));
     }
     return text;
 }

@@ -29,16 +29,6 @@ double latency_s(const OperatorRow& row, bool scored, ScopedValues values, doubl
     return operator_latency_s(host_s, launch_share, kernels::within_power(plan, power_control_time_s));
 }
 
-/// The unknown of a call with that name.
-Unknown declared_call(std::string_view wanted) {
-    Unknown found;
-    OperatorHostParameters p;
-    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
-        if (name == wanted) found = unknown(std::string(name), spec);
-    });
-    return found;
-}
-
 }  // namespace
 
 FitReport siblings_report(std::span<const OperatorRow> rows, std::span<const FitReport> earlier) {

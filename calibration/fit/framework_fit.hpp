@@ -66,21 +66,9 @@ struct FrameworkFit {
     bool converged = false;
 };
 
-/// Fits the costs per HostKind that all hosts share, the factors of half precision and two scalars per host.
-///
-/// What the host times of framework_tax.csv show (PyTorch 1.12, 43 hosts = GPU × run):
-/// - Leave one model out on the flat rows, eager: 8.4 / 6.1 / 17.4 % (mean / median / P90); 6.4 % in the fit. A free
-///   scalar per model and host would give 6.6 %, so the kinds are close to what the data can bear.
-/// - Hosts are bimodal in the cost of a BLAS library call: 2–10 µs on most, 58–108 µs on RTX 2080 Ti (1025), RTX A6000
-///   fp32, V100 1014 and V100 1025 fp32. There each linear layer and each batch-1 pointwise convolution costs it, while
-///   batched matrix products (cublasGemmStridedBatched, no heuristic query) and batch ≥ 2 convolutions do not; fp32
-///   pointwise convolutions on Turing and Pascal do not either. So it is the cublasLt heuristic, not the CPU clock.
-/// - Convolution and batch norm, and views and modules, are collinear over these models: the priors of
-///   host_parameter_spec() decide between them, hence their narrow widths.
-/// - squeeze_bert in fp16 on Turing stays 40 % slower than predicted up to batch 16, eager and TorchScript alike: its
-///   grouped 1×1 convolutions cost 250 µs each there and nowhere else.
-///
-/// Throws Error{usage} when there is no row.
+/// Fits the costs per HostKind that all hosts share, the factors of half precision and two scalars per host. Kinds that
+/// are collinear over the models (convolution and batch norm, views and modules) are told apart by the narrow priors of
+/// host_parameter_spec(). docs/uncertainty.md has what the rows show. Throws Error{usage} when there is no row.
 [[nodiscard]] FrameworkFit fit_framework(const std::string& framework, const std::string& version,
                                          std::span<const HostRow> rows);
 

@@ -66,8 +66,7 @@ FitReport fit_gemm(std::span<const OperatorRow> all, std::span<const FitReport> 
                  all, RowClass::gemm, options);
     const std::vector<const OperatorRow*>& rows = own.rows;
     ScopedFit& fit = own.fit;
-    fit.shared = {{"operator.power_control_time_s", 1e-3, 1e-5, 1e-1, 1.0},
-                  {"operator.product_launch_share", 0.7, 0.05, 1, 0.3}};
+    fit.shared = {declared_call("operator.power_control_time_s"), declared_call("operator.product_launch_share")};
     for (Unknown& u : declared<kernels::GemmParameters>(ParameterScope::shared)) fit.shared.push_back(std::move(u));
     fit.architecture = declared<kernels::GemmParameters>(ParameterScope::architecture);
     fit.device = declared_device;

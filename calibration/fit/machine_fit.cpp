@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t fewest_device_rows = 30;
 constexpr std::size_t fewest_host_rows = 8;
-constexpr int held_at_start = -1;
 /// Rows of the machine itself outweigh what other machines showed: priors are this much wider than the models'.
 constexpr double prior_scale = 3;
 /// How far a measured host strays from itself between processes. Source: repetitions of framework_tax.csv, median host.
@@ -31,26 +30,17 @@ bool is_own(std::string_view name, const ParameterSpec& spec) {
     return spec.scope == ParameterScope::device || name == "kernel_floor_s" || name.ends_with(".energy_scale");
 }
 
-/// Values of all kernel parameters in the order of visit_parameters, and which of them the fit moves.
-struct DeviceUnknowns {
-    std::vector<double> held;
-    std::vector<int> place;  ///< in the block, or held_at_start
-    LogFit::Block block;
-};
-
-DeviceUnknowns device_unknowns(const DeviceSpec& device, const DeviceProfileFile& start) {
+/// All kernel parameters in the order of visit_parameters; those that are not the device's own are fixed.
+LogFit::Block device_unknowns(const DeviceSpec& device, const DeviceProfileFile& start) {
     KernelParameters parameters = kernel_parameters(compose(start, device));
-    DeviceUnknowns unknowns;
+    LogFit::Block block;
     visit_parameters(parameters, device, [&](std::string_view name, double& value, const ParameterSpec& spec) {
-        unknowns.held.push_back(value);
-        if (!is_own(name, spec)) return unknowns.place.push_back(held_at_start);
-        unknowns.place.push_back(static_cast<int>(unknowns.block.size()));
-        Unknown u = unknown(std::string(name), spec);
-        u.value = value;
-        u.prior_log_stddev *= prior_scale;
-        unknowns.block.push_back(std::move(u));
+        block.push_back(unknown(std::string(name), spec));
+        block.back().value = value;
+        block.back().fixed = !is_own(name, spec);
+        block.back().prior_log_stddev *= prior_scale;
     });
-    return unknowns;
+    return block;
 }
 
 template <class Row>
@@ -82,19 +72,16 @@ std::string source_of(std::size_t rows, const char* what, const FitReport& repor
 GpuFit fit_gpu(std::span<const DeviceRow> rows, const DeviceSpec& device, const DeviceProfileFile& start,
                const FitOptions& options) {
     const std::vector<const DeviceRow*> used = usable(rows, &DeviceRow::latency_s, fewest_device_rows, "a GPU");
-    const DeviceUnknowns unknowns = device_unknowns(device, start);
+    const LogFit::Block unknowns = device_unknowns(device, start);
     ScopedFit engine = machine_fit("device", options);
-    engine.device = [&](const DeviceSpec&) { return unknowns.block; };
+    engine.device = [&](const DeviceSpec&) { return unknowns; };
     for (const DeviceRow* row : used)
         engine.rows.push_back({.device = &device, .latency_s = row->latency_s, .group = row->group, .key = row->group});
     engine.latency_s = [&](std::size_t i, const ScopedValues& values, bool) {
         KernelParameters parameters;
-        std::size_t next = 0;
-        visit_parameters(parameters, device, [&](std::string_view, double& value, const ParameterSpec&) {
-            const int place = unknowns.place[next];
-            value = place == held_at_start ? unknowns.held[next] : values.device[place];
-            ++next;
-        });
+        const double* next = values.device;
+        visit_parameters(parameters, device,
+                         [&](std::string_view, double& value, const ParameterSpec&) { value = *next++; });
         return device_seconds(*used[i], KernelModels(device, parameters));
     };
     const auto [report, fitted] = solve(engine);

@@ -3,8 +3,18 @@
 #include <utility>
 
 #include "calibration/fit/operator_profile.hpp"
+#include "predictors/host/operator_host.hpp"
 
 namespace ftax::fit {
+
+Unknown declared_call(std::string_view wanted) {
+    Unknown found;
+    OperatorHostParameters p;
+    visit_parameters(p, [&](std::string_view name, double&, const ParameterSpec& spec) {
+        if (name == wanted) found = unknown(std::string(name), spec);
+    });
+    return found;
+}
 
 ClassFit::ClassFit(ScopedFit usual, std::span<const OperatorRow> all, RowClass of, const ClassFitOptions& options,
                    const std::function<bool(const OperatorRow&)>& wanted)

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calibration/fit/log_fit.hpp"
@@ -87,6 +88,9 @@ struct OperatorFit {
 [[nodiscard]] std::vector<FitReport> fit_layer_kernels(
     std::span<const OperatorRow> rows, const DeviceProfileFile& profile, const ClassFitOptions& options = {},
     const std::function<DeviceProfileFile(const std::string&)>& profile_without = {});
+
+/// Declares an unknown of calls as OperatorHostParameters does.
+[[nodiscard]] Unknown declared_call(std::string_view name);
 
 /// What a class of rows is fitted with unless a caller says otherwise.
 struct ClassFit {

@@ -56,11 +56,6 @@ double evidence(const Unknown& u) {
     return std::clamp(1 - left * left, 1e-6, 1.0);
 }
 
-double median_of_two(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return std::sqrt(values[(values.size() - 1) / 2] * values[values.size() / 2]);
-}
-
 double geometric_mean(const std::vector<double>& values) {
     double log_sum = 0;
     for (const double value : values) log_sum += std::log(value);
@@ -300,16 +295,15 @@ kernels::DeviceRates take_rates(const DeviceSpec& device, MathPath path, ScopedV
 LogFit::Block centre_of(Centre centre, const std::map<Architecture, LogFit::Block>& fitted) {
     LogFit::Block block = fitted.begin()->second;
     for (std::size_t i = 0; i < block.size(); ++i) {
-        std::vector<double> found;
+        std::vector<double> logs;
         double log_sum = 0, weights = 0;
         for (const auto& [_, own] : fitted) {
             if (own[i].fixed) continue;
-            found.push_back(own[i].value);
-            log_sum += evidence(own[i]) * std::log(own[i].value);
+            logs.push_back(std::log(own[i].value));
+            log_sum += evidence(own[i]) * logs.back();
             weights += evidence(own[i]);
         }
-        if (!found.empty())
-            block[i].value = centre == Centre::median ? median_of_two(found) : std::exp(log_sum / weights);
+        if (!logs.empty()) block[i].value = std::exp(centre == Centre::median ? median(logs) : log_sum / weights);
     }
     return block;
 }
