@@ -47,6 +47,7 @@ class Errors:
         self.columns = {
             "rows": len(rows), "mape": statistics.fmean(self.absolute), "median": quantile(self.absolute, 0.5),
             "p90": quantile(self.absolute, 0.9), "bias": quantile([math.log(ratio) for ratio in self.ratios], 0.5),
+            "half_width": math.expm1(statistics.fmean(math.log(r["high"] / r["low"]) / 2 for r in rows)),
             "inside_90": inside, "inside_percent": round(100 * inside), "models": len({r["model"] for r in rows}),
             "mape_percent": round(100 * statistics.fmean(self.absolute), 1),
             "median_percent": round(100 * statistics.median(self.absolute), 1),
@@ -64,9 +65,9 @@ class Errors:
 
 FIGURES = ("rows", "mape", "median", "p90", "bias")
 PERCENT = ("rows", "mape_percent", "median_percent", "p90_percent", "bias_percent")
-TITLES = {"gpu": "GPU", "mape": "MAPE", "p90": "P90", "inside_90": "inside 90 %"}
-CSV_FORMATS = dict.fromkeys(FIGURES[1:], "{:.4f}") | {"inside_90": "{:.3f}"}
-TABLE_FORMATS = dict.fromkeys(FIGURES[1:4], "{:.1f}") | {"bias": "{:+.1f}", "inside_90": "{:.0f}"}
+TITLES = {"gpu": "GPU", "mape": "MAPE", "p90": "P90", "inside_90": "inside 90 %", "half_width": "half its width"}
+CSV_FORMATS = dict.fromkeys([*FIGURES[1:], "half_width"], "{:.4f}") | {"inside_90": "{:.3f}"}
+TABLE_FORMATS = dict.fromkeys(FIGURES[1:4], "{:.1f}") | {"bias": "{:+.1f}", "inside_90": "{:.0f}", "half_width": "{:.0f}"}
 
 
 def csv_text(figures):
@@ -240,27 +241,15 @@ def kendall_tau(pairs):
 def serving(rows):
     folds = grouped(with_numbers(rows), "fold")
     costs, runs, anchored = (folds.get((fold,), []) for fold in ("costs", "model left out", "one run known"))
-    fitted = [r["framework"] for r in costs]
+    known = {(r["framework"], r["line"]) for r in anchored}
+    both = [r | {"fold": "model left out, the same runs"} for r in runs if (r["framework"], r["line"]) in known]
 
-    def figures(own):
-        errors = Errors(own)
-        return [len(own), *(f"{percent(errors[k])} %" for k in ("mape", "median", "p90"))]
+    def keys(row):
+        parts = ["all", "batch waits" if row["waits"] == "1" else "batch fits", row["model"]]
+        return [{"framework": row["framework"], "runs": part} for part in parts + ["batch 1"] * (row["batch"] == 1)]
 
-    lines, intervals, ranking = [], [], []
-    for framework in fitted + unique(r["framework"] for r in runs if r["framework"] not in fitted):
-        own = [r for r in runs if r["framework"] == framework]
-        parts = [("all", own), ("batch 1", [r for r in own if r["batch"] == 1]),
-                 ("batch fits", [r for r in own if r["waits"] == "0"]), ("batch waits", [r for r in own if r["waits"] == "1"])]
-        parts += [(model, part) for (model,), part in sorted(grouped(own, "model").items())]
-        lines += [[framework, name] + figures(part) for name, part in parts if part]
-    for framework in fitted:
-        both = {r["line"] for r in anchored if r["framework"] == framework}
-        for known, part in (("nothing", runs), ("one run", anchored)):
-            own = [r for r in part if r["framework"] == framework and r["line"] in both]
-            if own:
-                width = statistics.fmean(math.log(r["high"] / r["low"]) / 2 for r in own)
-                intervals.append([framework, known] + figures(own) + [f"{Errors(own)['inside_percent']} %",
-                                                                     f"{100 * math.expm1(width):.0f} %"])
+    figures = scored(runs + both + anchored, keys, [*FIGURES[:4], "inside_90", "half_width"])
+    ranking = []
     for (model,), part in sorted(grouped(runs, "model").items()):
         own = []
         for r in part:
@@ -268,14 +257,9 @@ def serving(rows):
             own.append((tokens / r["measured"], tokens / r["predicted"], (r["prompt"], r["new_tokens"], r["batch"])))
         pairs = list(itertools.combinations(own, 2))
         ranking.append([model, len(own), f"{kendall_tau(pairs):.3f}", f"{kendall_tau(p for p in pairs if p[0][2] == p[1][2]):.3f}"])
-    errors = ["rows", "MAPE", "median", "90 %"]
-    return None, (
-        table(["framework", "runs"] + errors, lines) +
-        "\nWithout a run of the model, and with one as `--anchor`: batch 1, the fewest tokens. The interval of a model takes "
-        "its noise from the other models. The rows have total times only, so prompts and tokens are not told apart.\n\n" +
-        table(["framework", "known of the model"] + errors + ["inside the 90 % interval", "half its width"], intervals) +
-        "\nRanking of the runs of one model by tokens per second (Kendall's τ): of all, and of frameworks that do the same "
-        "work.\n\n" + table(["model", "runs", "all", "frameworks"], ranking) + "\n" +
+    return csv_text(figures), (
+        by_fold(figures) + "## Ranking\n\nRuns of one model by tokens per second (Kendall's τ): all, and of frameworks that do "
+        "the same work.\n\n" + table(["model", "runs", "all", "frameworks"], ranking) + "\n## Costs of the host\n\n" +
         table(["framework", "once per pass", "once per sequence"],
               [[r["framework"], f"{r['host'] * 1e3:.2f} ms", f"{r['device'] * 1e6:.0f} µs"] for r in costs]))
 
@@ -349,7 +333,7 @@ def main():
     for path, text in texts.items():
         committed = path.read_text()
         if table_of is not None:  # of a ledger of which only some folds were computed, the CSV's lines of those are compared
-            folds = {row["fold"] for row in rows}
+            folds = {row[0] for row in csv.reader(table_of.splitlines())}
             lines = (folder / f"{name}.csv").read_text().splitlines(True)
             own = lines[:1] + [line for line in lines[1:] if next(csv.reader([line]))[0] in folds]
             if path == page and own != lines:

@@ -4,13 +4,12 @@
     quoted_figures.py [--write] [REPOSITORY]
 
 Each entry of quoted_figures.json is a page, a text with {} where figures stand, and the SQL queries whose cells these are;
-each data/ledger/NAME.csv is a table, and so are the first table of serving.md and the views that the file defines. Without
---write, a figure that differs or a text that is not found once is named, and the exit code is 1; with it the pages are
-written with the ledgers' figures. docs/accuracy.md says which command writes which ledger.
+each data/ledger/NAME.csv is a table; the file defines views of them. Without --write, a figure that differs or a text that is
+not found once is named, and the exit code is 1; with it the pages are written with the ledgers' figures. docs/accuracy.md
+says which command writes which ledger.
 """
 
 import csv
-import itertools
 import json
 import pathlib
 import re
@@ -40,12 +39,10 @@ def ledgers(folder):
     database.create_function("whole", 1, lambda share: f"{100 * share:.0f}")
     database.create_aggregate("mean", 1, Mean)
     tables = {path.stem: list(csv.reader(path.read_text().splitlines())) for path in folder.glob("*.csv")}
-    lines = itertools.dropwhile(lambda line: line[:1] != "|", (folder / "serving.md").read_text().splitlines())
-    tables["serving"] = [re.split(r"(?: %)? \| ", line.strip("| ")) for line in itertools.takewhile(bool, lines)]
     for name, (header, *rows) in tables.items():
         database.execute(f"CREATE TABLE {name} ({', '.join(f'[{column}]' for column in header)})")
         database.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(header))})",
-                             [list(map(number, row)) for row in rows if len(row) == len(header)])
+                             [list(map(number, row)) for row in rows])
     return database
 
 
