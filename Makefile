@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 RUN_CMAKE = cmake -S . -G Ninja
 
-.PHONY: demo test wheel sanitized asan tsan fuzz instructions golden gallery bench format coverage clean
+.PHONY: demo test wheel sanitized asan tsan fuzz mutants instructions golden gallery bench format coverage clean
 
 # The program alone with all verbs but those of LibTorch and CUDA, lightly optimised: a first look takes few packages and little time.
 demo:
@@ -46,6 +46,16 @@ fuzz: sanitized
 asan: sanitized
 	cmake --build $(BUILD)/sanitized -j $(JOBS) --target ftax_tests
 	ctest --test-dir $(BUILD)/sanitized -j $(JOBS) --output-on-failure --tests-regex :
+
+# Plants the faults of tests/mutants/table.tsv in a copy of the sources and says which ones no test notices (docs/testing.md).
+# MUTANTS="--pick 20" takes some by chance, "--only graphs/" those of a folder, "--quick" leaves out tests that start programs.
+MUTANTS ?=
+mutants:
+	@cmake/packages.sh program fit tests
+	python3 tests/mutants/mutants.py apply $(BUILD)/mutants
+	cmake -S $(BUILD)/mutants -B $(BUILD)/mutants/build -G Ninja -DFTAX_UNITY=ON -DCMAKE_CXX_FLAGS_RELEASE='-O1 -w' --log-level=WARNING
+	cmake --build $(BUILD)/mutants/build -j $(JOBS) --target ftax_program ftax_tests
+	python3 $(BUILD)/mutants/tests/mutants/mutants.py run $(BUILD)/mutants/build $(MUTANTS)
 
 # What may run in parallel under ThreadSanitizer.
 tsan:

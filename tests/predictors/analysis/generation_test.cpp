@@ -5,8 +5,10 @@
 
 #include "ftax/error.hpp"
 #include "ftax/generate.hpp"
+#include "ftax/text_graph.hpp"
 #include "ftax/work.hpp"
 #include "graphs/config/import_config.hpp"
+#include "predictors/lowering/rewrites.hpp"
 #include "tests/approx.hpp"
 #include "tests/failure.hpp"
 
@@ -473,4 +475,54 @@ TEST_CASE("the encoder of speech runs once, and its keys and values are part of 
     const Graph text = model();
     Generator decoder = generator(text, "vllm");
     CHECK(&decoder.decoder() == &decoder.predictor());
+}
+
+TEST_CASE("while a cache grows both its copies stand in the memory, beside what is alive") {
+    const Graph graph = parse_text_graph(R"(graph grows
+input %x f16[batch,8,seq,64]
+input %past_key_values.0.key f16[batch,8,past,64]
+%key f16[batch,8,seq,64] = pointwise(%x) {function="relu"}
+%1 f16[batch,8,past+seq,64] = concat(%past_key_values.0.key, %key) {axis=2}
+output %1
+)",
+                                         "grows");
+    for (const char* device : {"a100-sxm4-40gb", "h100-sxm5-80gb"}) {
+        Predictor predictor(graph, device_profile(device), framework_profile("pytorch-eager"),
+                            {.precision = Precision::fp16});
+        const double token = 3 * 8 * 64 * 2;  // three sequences
+        const MemoryUse use = predictor.memory({{"batch", 3}, {"seq", 5}, {"past", 100}});
+        CHECK(use.cache_bytes == 105 * token);
+        CHECK(use.activations_bytes == 100 * token + 2 * 5 * token);  // the old copy, the input and the new key
+        // Source: PyTorch, CublasHandlePool.cpp (parseChosenWorkspaceSize): 8.125 MiB, from Hopper on 32; cublasLt 1.
+        CHECK(use.workspace_bytes == (std::string_view(device).starts_with("h100") ? 33 : 9.125) * (1 << 20));
+    }
+}
+
+TEST_CASE("an engine that serves sequences schedules each of them in every step") {
+    const Graph graph = model();
+    for (const char* framework : {"vllm", "sglang", "tensorrt-llm", "pytorch-eager"}) {
+        CAPTURE(framework);
+        Generator generate = generator(graph, framework);
+        const auto host_s = [&](std::int64_t batch) {
+            const GenerationRequest request{.batch = batch, .prompt = 100, .new_tokens = 60};
+            return generate.predictor().predict(generate.pass(request, batch, 1, 100)).host_s;
+        };
+        const double sequence_s = (host_s(32) - host_s(16)) / 16;
+        CHECK((host_s(64) - host_s(32)) / 32 == doctest::Approx(sequence_s).epsilon(0.001).scale(1e-9));
+        CHECK((sequence_s > 1e-6) == (std::string_view(framework) != "pytorch-eager"));
+    }
+}
+
+TEST_CASE("what a mask hides from a query an engine does not compute") {
+    for (const CacheKind kind : {CacheKind::dynamic, CacheKind::fixed, CacheKind::paged}) {
+        Graph graph = model(with_cache(kind));
+        rewrites::append_to_pages(graph);
+        std::size_t attentions = 0;
+        for (const Op& op : graph.ops) {
+            if (op.kind != OpKind::attention) continue;
+            ++attentions;
+            CHECK(op.integer("causal", 0) == 1);
+        }
+        CHECK(attentions == layers);
+    }
 }

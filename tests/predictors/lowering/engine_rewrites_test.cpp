@@ -385,3 +385,19 @@ TEST_CASE("a compiler drops unread operators, and turns products over one batch 
     rewrites::fuse_into_readers(graph);
     CHECK(graph.ops.back().kind == OpKind::attention);
 }
+
+TEST_CASE("engines end a product with gelu in either form or relu, and with no other function") {
+    for (const std::string function : {"gelu", "gelu_tanh", "relu", "silu", "tanh", "sigmoid"}) {
+        CAPTURE(function);
+        Graph graph = parse_text_graph(
+            "graph g\ninput %x f32[batch,64]\nweight %w f32[32,64]\n"
+            "%1 f32[batch,32] = linear(%x, %w)\n"
+            "%2 f32[batch,32] = pointwise(%1) {function=\"" +
+                function + "\"}\noutput %2\n",
+            "g");
+        rewrites::fuse_activation(graph);
+        const bool fused = function.starts_with("gelu") || function == "relu";
+        CHECK(graph.ops.size() == (fused ? 1 : 2));
+        CHECK(graph.ops[0].text("epilogue") == (fused ? function : ""));
+    }
+}
