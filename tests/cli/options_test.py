@@ -170,6 +170,14 @@ def wrong_sums():
     rows = report("compare bert --device t4,l4,a100-sxm4-40gb --batch 1 --dim seq=64")["rows"]
     for row in rows:
         yield from differs("ratio_to_best", row["ratio_to_best"], row["latency_s"] / min(r["latency_s"] for r in rows))
+    for command in ("bert --device l4 --dim seq=64 --precision fp16", "resnet18 --device t4 --precision fp16"):
+        one = report("crossover " + command)["crossover"]
+        yield from differs("the interval of a crossover", one["low"] * one["high"], one["batch"] ** 2)
+        if not one["low"] < one["batch"] < one["high"]:
+            yield f"the crossover of {command} is outside its interval"
+        causes = [cause["host_s"] for cause in one["causes"]]
+        if causes != sorted(causes, reverse=True) or not 0.5 * one["host_s"] < sum(causes) <= one["host_s"] or len(causes) != 3:
+            yield f"the causes of the crossover of {command} are {causes} of {one['host_s']}"
     full = report("predict llama-3-8b --device t4 --batch 64 --dim seq=512 --dim past=0 --precision fp16")
     if full["predictions"][0]["fits"] or not any("DOES NOT FIT" in w for w in full["predictions"][0]["warnings"]):
         yield "memory that does not fit goes without a warning"

@@ -177,6 +177,25 @@ TEST_CASE("rows of the predicted model itself also say what the predictor gets w
     CHECK(own.host_noise == approx(0.2 * std::sqrt(0.5)));
 }
 
+TEST_CASE("what is wrong about a model's device time is a factor of its kernels, and as certain as its rows make it") {
+    std::vector<AnchorRow> rows;
+    for (const char* model : {"a", "b", "odd"}) {
+        const double measured_s = std::string_view(model) == "odd" ? 65e-3 : 50e-3;
+        rows.push_back({.measured_s = measured_s, .host_s = 1e-3, .device_s = 50e-3, .model = model, .label = model});
+    }
+    for (AnchorRow& one : rows) one.device_log_stddev = 0.2;
+    DeviceFactors prior{};
+    prior.covariance[0][0] = 0.01;
+    const DeviceFactors others = condition(rows, prior).device, own = condition(rows, prior, "odd").device;
+    CHECK(std::abs(others.log_mean[0]) < 0.1);
+    CHECK(own.log_mean[0] == approx(std::log(1.3)).epsilon(0.15));
+    CHECK(own.covariance[0][0] > 0);
+    CHECK(own.covariance[0][0] < 0.01 + 0.2 * 0.2);
+    // Without rows of its own the model may still be as wrong as any.
+    const DeviceFactors unseen = condition(std::span(rows).first(2), prior, "odd").device;
+    CHECK(unseen.covariance[0][0] < own.covariance[0][0] + 0.2 * 0.2);
+}
+
 TEST_CASE("an anchored profile costs what the scalars say") {
     FrameworkProfile profile{.framework = "pytorch-eager"};
     const HostCosts before = host_costs(profile, Precision::fp32);

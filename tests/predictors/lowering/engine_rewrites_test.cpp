@@ -401,3 +401,23 @@ TEST_CASE("engines end a product with gelu in either form or relu, and with no o
         CHECK(graph.ops[0].text("epilogue") == (fused ? function : ""));
     }
 }
+
+TEST_CASE("ONNX Runtime's Concat sends four tables for parts of unlike size, one for more than 32, none for few") {
+    const auto kernels = [](const char* framework, const std::vector<int>& widths) {
+        std::string text = "graph g\n", parts;
+        int whole = 0;
+        for (std::size_t i = 0; i < widths.size(); ++i) {
+            text += "input %x" + std::to_string(i) + " f32[batch," + std::to_string(widths[i]) + "]\n";
+            parts += (i > 0 ? ", %x" : "%x") + std::to_string(i);
+            whole += widths[i];
+        }
+        text += "%y f32[batch," + std::to_string(whole) + "] = concat(" + parts + ") {axis=1}\noutput %y\n";
+        const Graph graph = parse_text_graph(text, "g");
+        return Predictor(graph, device_profile("t4"), framework_profile(framework), {}).predict({{"batch", 4}}).kernels;
+    };
+    const auto few = kernels("onnxruntime-cuda", {8, 8});
+    CHECK(kernels("onnxruntime-cuda", {8, 16}) == few + 4);
+    CHECK(kernels("onnxruntime-cuda", std::vector<int>(32, 8)) == few);
+    CHECK(kernels("onnxruntime-cuda", std::vector<int>(33, 8)) == few + 1);
+    CHECK(kernels("pytorch-eager", {8, 16}) == kernels("pytorch-eager", {8, 8}));
+}

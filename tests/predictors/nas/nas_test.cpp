@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "ftax/error.hpp"
@@ -229,6 +230,41 @@ TEST_CASE("FLOPs of built networks are those of the papers") {
                choices);
     const Graph resnet50d = nas::build_graph(nas::space("ofa-resnet"), choices);
     CHECK(total_work(resnet50d, bind(resnet50d, {{"batch", 1}})).flops / 2e9 == approx(4.35).epsilon(0.02));
+}
+
+TEST_CASE("FBNet shuffles channels where its blocks have groups, OFA squeezes in its second, fourth and fifth stage") {
+    const auto count = [](const Graph& graph, const auto& matches) {
+        return std::count_if(graph.ops.begin(), graph.ops.end(), matches);
+    };
+    const nas::Space& fbnet = nas::space("fbnet");
+    std::mt19937 random(1);
+    for (int i = 0; i < 10; ++i) {
+        const std::vector<int> choices = random_choices(fbnet, random);
+        const Graph graph = nas::build_graph(fbnet, choices);
+        const auto grouped =
+            std::count(choices.begin(), choices.end(), 1) + std::count(choices.begin(), choices.end(), 5);
+        CHECK(count(graph, [](const Op& op) { return op.kind == OpKind::transpose; }) == grouped);
+        CHECK(count(graph, [](const Op& op) { return op.kind == OpKind::copy; }) == grouped);
+    }
+    const nas::Space& ofa = nas::space("ofa");
+    const auto convolutions_of_vectors = [&](const std::vector<int>& choices) {
+        const Graph graph = nas::build_graph(ofa, choices);
+        const BoundShapes bound = bind(graph, {{"batch", 1}});
+        return count(graph, [&](const Op& op) {
+            if (op.kind != OpKind::conv) return false;
+            const auto& shape = graph.tensors[op.outputs[0]].shape;
+            return bound[shape[2]] == 1 && bound[shape[3]] == 1;
+        });
+    };
+    std::vector<int> choices(ofa.options().size(), 0);
+    choices.back() = ofa.options().back() - 1;  // the largest image
+    const auto shallow = convolutions_of_vectors(choices);
+    for (std::size_t stage = 0; stage < 5; ++stage) {
+        std::vector<int> deeper = choices;
+        deeper[40 + stage] = 2;  // two blocks more, after kernels and expansions of 20 blocks
+        const bool squeezes = stage == 1 || stage == 3 || stage == 4;
+        CHECK(convolutions_of_vectors(deeper) - shallow == (squeezes ? 4 : 0));
+    }
 }
 
 TEST_CASE("an architecture that does not parse is a usage error saying what was expected") {
