@@ -204,6 +204,21 @@ TEST_CASE("an anchored profile costs what the scalars say") {
     CHECK(after.blas_call_s == approx(70e-6));
 }
 
+TEST_CASE("the spread of a host's time is that of its correlated scalars and of what differs between models") {
+    HostCosts costs;
+    costs.model_relative_stddev = 0.1;
+    costs.scale_relative_stddev = 0.3;
+    costs.call_relative_stddev = 0.4;
+    for (const double correlation : {-0.9, 0.0, 0.5}) {
+        costs.correlation = correlation;
+        CHECK(costs.host_relative_stddev(0) == approx(std::hypot(0.1, 0.3)));
+        CHECK(costs.host_relative_stddev(1) == approx(std::hypot(0.1, 0.4)));
+        const double scale = 0.75 * 0.3, call = 0.25 * 0.4;
+        CHECK(costs.host_relative_stddev(0.25) ==
+              approx(std::sqrt(0.01 + scale * scale + call * call + 2 * correlation * scale * call)));
+    }
+}
+
 TEST_CASE("calls of engines are told from the layers inside, however slow the calls are") {
     for (const double call_s : {0.35e-3, 2.4e-3}) {
         std::vector<AnchorRow> rows;

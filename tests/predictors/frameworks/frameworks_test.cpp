@@ -273,3 +273,23 @@ TEST_CASE("nodes without a kernel of ONNX Runtime's CUDA provider run on the CPU
     CHECK(host.warnings[0].find("DynamicQuantizeLinear") != std::string::npos);
     CHECK(host.latency_s - device.latency_s > (4 + 1) * 1024 * 1024 / 12e9);  // four bytes down, one up
 }
+
+TEST_CASE("runs wait for one another where the framework's own call does, elsewhere where it is asked for") {
+    const Graph graph = convolutions();
+    const auto waits = [&](const char* framework) {
+        const auto latency_s = [&](bool synchronized) {
+            PredictOptions options{.precision = Precision::fp16};
+            options.synchronized = synchronized;
+            return predict(graph, framework, "t4", {{"batch", 64}}, options).latency_s;
+        };
+        CHECK(latency_s(true) >= latency_s(false));
+        return latency_s(true) == latency_s(false);
+    };
+    // InferenceSession::Run, Inductor's trees of graphs and engines that serve wait by themselves.
+    for (const char* framework : {"onnxruntime-cuda", "onnxruntime-cuda-graph", "onnxruntime-tensorrt",
+                                  "torch-compile-cuda-graph", "torch-compile-max-autotune", "tensorrt-onnx"})
+        CHECK_MESSAGE(waits(framework), framework);
+    for (const char* framework :
+         {"pytorch-eager", "torchscript", "torch-compile", "libtorch", "cuda-graph", "torch-tensorrt", "tensorrt"})
+        CHECK_MESSAGE(!waits(framework), framework);
+}
