@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <vector>
 
 #include "tests/approx.hpp"
 #include "tests/card_models.hpp"
@@ -208,4 +210,31 @@ TEST_CASE(
     const AttentionShape narrow{1, 32,    16384, 16384, 64,    2, false, AttentionPath::flash,
                                 0, false, 0,     0,     false, 0, true};
     CHECK(flops(narrow) / seconds(blackwell, narrow) == approx(379e12).epsilon(0.1));
+}
+
+TEST_CASE("prefill under a causal mask takes no less than its blocks, longest first, on as many SMs") {
+    const auto models = unfitted("a100-sxm4-80gb");
+    const auto& device = models.at(MathPath::bf16_tensor);
+    for (const std::int64_t heads : {8, 32, 48}) {
+        for (const std::int64_t length : {2048, 4096, 8192}) {
+            CAPTURE(heads);
+            CAPTURE(length);
+            const AttentionShape s = prefill(1, length, heads, heads);
+            const AttentionTile& tile = flash::tile_of(flash::kernels_of(s, device).paged, 128);
+            const double score_s = 1e-12;
+            const flash::Compute compute = flash::prefill(s, tile, 128, score_s, 0, device);
+            // Every SM takes the longest block that is left.
+            std::vector<double> free_at(static_cast<std::size_t>(device.sms), 0);
+            const auto tiles = static_cast<std::int64_t>(std::ceil(static_cast<double>(length) / tile.rows));
+            for (std::int64_t t = tiles; t > 0; --t) {
+                const double keys = std::min(static_cast<double>(length), static_cast<double>(t) * tile.rows);
+                for (std::int64_t head = 0; head < heads; ++head)
+                    *std::min_element(free_at.begin(), free_at.end()) +=
+                        std::ceil(keys / tile.keys) * tile.keys * tile.rows * score_s;
+            }
+            const double scheduled_s = *std::max_element(free_at.begin(), free_at.end());
+            CHECK(compute.seconds > scheduled_s);
+            CHECK(compute.seconds < 1.2 * scheduled_s);
+        }
+    }
 }

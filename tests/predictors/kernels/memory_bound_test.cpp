@@ -197,3 +197,18 @@ TEST_CASE("every parameter of the memory model has a name, a source and an initi
         CHECK(spec.initial < spec.upper);
     });
 }
+
+TEST_CASE("a norm over groups reads its input twice, one over rows once") {
+    // Far beyond the L2, where bytes alone count.
+    const auto seconds = [](MemoryClass cls) {
+        return seconds_of(rows_of(cls, 4096, 65536), round_device(), initial_parameters());
+    };
+    MemoryShape twice = rows_of(MemoryClass::group_norm, 4096, 65536);
+    const double bytes = 4096.0 * 65536 * 4;
+    const double read_again = seconds(MemoryClass::group_norm) - [&] {
+        twice.read_bytes = 0;  // without the first reading
+        return seconds_of(twice, round_device(), initial_parameters());
+    }();
+    CHECK(seconds(MemoryClass::group_norm) == approx(3 * read_again).epsilon(0.01));
+    CHECK(read_again >= bytes / 1e11);
+}

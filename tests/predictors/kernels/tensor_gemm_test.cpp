@@ -155,3 +155,24 @@ TEST_CASE("products beyond any memory have a kernel and a time on tensor cores")
         CHECK(planned.seconds > 0);
     }
 }
+
+TEST_CASE("parts of a split reduction write and read their sums in the L2: 8 bytes each of every result") {
+    const GemmShape s = layer(256, 512, 65536);
+    GemmTile tile;
+    tile.rows = tile.columns = 128;
+    tile.area = 128 * 128;
+    tensor_gemm::Rates rates;
+    rates.cycle_scale = 1;
+    rates.sm_flops_per_s = rates.sm_boost_flops_per_s = 1e12;
+    rates.sm_operand_bytes_per_s = 1e11;
+    rates.sms = 1000;
+    const TensorGemmParameters p{};
+    for (const double split : {1.0, 2.0, 8.0}) {
+        const auto seconds = [&](double l2_bytes_per_s) {
+            rates.l2_bytes_per_s = l2_bytes_per_s;
+            return tensor_gemm::tile_time(s, tile, 8, split, rates, 1e12, p);
+        };
+        const double sums_s = split > 1 ? 8 * split * 256 * 512 / 1e12 : 0;
+        CHECK(seconds(1e12) - seconds(1e30) == doctest::Approx(sums_s).epsilon(1e-6).scale(1e-12));
+    }
+}
