@@ -323,3 +323,32 @@ TEST_CASE("layers that a quantised checkpoint leaves alone stay as they are") {
     const double attention = 2 * (64 * 64 * 2 + 64 * 32 * 2);
     CHECK(weights_bytes(graph) - weights_bytes(import(llama)) == approx(attention * (2 - 4.125 / 8)));
 }
+
+TEST_CASE("experts stand in the layers where transformers puts them, as many as each token takes") {
+    // Source: transformers, Qwen2MoeDecoderLayer: (layer + 1) % decoder_sparse_step == 0.
+    for (const int step : {1, 2, 3}) {
+        for (const int top : {1, 2, 4}) {
+            const Graph graph = import(fmt::format(
+                R"({{"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":7,"num_attention_heads":4,
+                    "num_key_value_heads":2,"intermediate_size":96,"moe_intermediate_size":32,"num_experts":8,
+                    "num_experts_per_tok":{},"decoder_sparse_step":{},"vocab_size":100,"head_dim":16}})",
+                top, step));
+            const BoundShapes bound = bind(graph, {{"batch", 4}, {"seq", 4}, {"past", 0}});
+            for (int layer = 0; layer < 7; ++layer) {
+                CAPTURE(step);
+                CAPTURE(layer);
+                std::int64_t flops = 0;
+                bool sparse = false;
+                for (const Op& op : graph.ops) {
+                    if (!op.module.starts_with(fmt::format("model.layers.{}.mlp", layer))) continue;
+                    const bool router = op.module.ends_with(".gate");
+                    sparse = sparse || op.module.find("experts") != std::string::npos;
+                    const bool product = op.kind == OpKind::linear || op.kind == OpKind::matmul;
+                    if (product && !router) flops += work_of(graph, op, bound).flops;
+                }
+                CHECK(sparse == ((layer + 1) % step == 0));
+                CHECK(flops == 2 * 16 * 3 * 64 * (sparse ? 32 * top : 96));
+            }
+        }
+    }
+}

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,4 +129,36 @@ TEST_CASE("functions that call functions ten deep and wide end at the limit") {
     model.node("f0", {"x"}, {"y"}).set_domain("local");
     const Failure failure = failure_of([&] { return model.import(); });
     CHECK_MESSAGE(failure.code == ErrorCode::limit, failure.message);
+}
+
+TEST_CASE("a Loop runs while its condition holds and no more often than it says") {
+    const auto passes = [](std::int64_t trips, std::optional<bool> condition, std::optional<bool> condition_of_body) {
+        OnnxModel model = model_with_trips(trips);
+        const auto boolean = [](::onnx::GraphProto& graph, const std::string& name, bool value) {
+            auto* tensor = graph.add_initializer();
+            tensor->set_name(name);
+            tensor->set_data_type(::onnx::TensorProto::BOOL);
+            tensor->add_int32_data(value);
+        };
+        if (condition) boolean(model.graph(), "goes_on", *condition);
+        auto& loop = model.node("Loop", {trips < 0 ? "" : "trips", condition ? "goes_on" : "", "x"}, {"y"});
+        ::onnx::GraphProto& graph = pass_on(loop, "");
+        if (condition_of_body) {
+            boolean(graph, "again", *condition_of_body);
+            graph.mutable_output(0)->set_name("again");
+        }
+        OnnxModel::add_node(*graph.mutable_node(), "Relu", {"v"}, {"w"});
+        const Graph imported = model.import();
+        return std::count_if(imported.ops.begin(), imported.ops.end(),
+                             [](const Op& op) { return op.kind == OpKind::pointwise; });
+    };
+    CHECK(passes(3, {}, {}) == 3);
+    CHECK(passes(0, {}, {}) == 0);
+    CHECK(passes(3, true, {}) == 3);
+    CHECK(passes(3, false, {}) == 0);
+    CHECK(passes(-1, false, {}) == 0);
+    CHECK(passes(3, true, false) == 1);
+    CHECK(passes(5, {}, false) == 1);
+    CHECK(passes(-1, true, false) == 1);
+    CHECK(passes(4, true, true) == 4);
 }

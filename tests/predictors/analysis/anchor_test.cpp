@@ -254,3 +254,28 @@ TEST_CASE("a host nobody measured is best told by a small batch, a card by a lar
     CHECK(large.runs[0].batch >= 64);
     CHECK(large.runs[0].half_width < large.half_width);
 }
+
+TEST_CASE("each run that is suggested narrows what the ones before it left open") {
+    const Graph graph = load_graph("resnet50");
+    Predictor predictor(graph, device_profile("a30"), framework_profile("pytorch-eager"));
+    const std::vector<std::int64_t> batches{1, 512};
+    const AnchorPlan plan = suggest_anchors(predictor, {}, batches, batches);
+    REQUIRE(plan.runs.size() == 2);  // the small one tells the host, the large one the card
+    CHECK(plan.runs[0].batch + plan.runs[1].batch == 513);
+    CHECK(plan.runs[0].half_width < 0.9 * plan.half_width);
+    CHECK(plan.runs[1].half_width < 0.9 * plan.runs[0].half_width);
+}
+
+TEST_CASE("an anchor's device time is that of its classes of kernels and of the rest, which is the card's") {
+    const Graph graph = load_graph("bert");
+    Predictor predictor(graph, device_profile("t4"), framework_profile("pytorch-eager"));
+    const ShapeBindings bindings{{"batch", 4}, {"seq", 64}};
+    const AnchorRow row =
+        anchor_row(Measurement{.gpu = "t4", .model = "bert", .batch = 4, .latency_s = 0.02}, predictor, bindings);
+    double sum = 0;
+    for (const double part : row.class_s) {
+        CHECK(part >= 0);
+        sum += part;
+    }
+    CHECK(sum == approx(predictor.predict(bindings).device_s));
+}
