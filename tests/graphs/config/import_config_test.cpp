@@ -352,3 +352,28 @@ TEST_CASE("experts stand in the layers where transformers puts them, as many as 
         }
     }
 }
+
+TEST_CASE(
+    "routers choose before or after the softmax as transformers does; masks are computed where attention reads one") {
+    const auto first = [](const Graph& graph, std::string_view source) {
+        const auto found = std::find_if(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
+            const bool routes =
+                op.module.find("gate") != std::string::npos || op.module.find("router") != std::string::npos;
+            return routes && op.source.find(source) != std::string::npos;
+        });
+        REQUIRE(found != graph.ops.end());
+        return found - graph.ops.begin();
+    };
+    const Graph qwen = load_graph("qwen3-30b-a3b"), gpt_oss = load_graph("gpt-oss-20b");
+    CHECK(first(qwen, "softmax") < first(qwen, "topk"));
+    CHECK(first(gpt_oss, "topk") < first(gpt_oss, "softmax"));
+
+    const auto ranges = [](CacheKind kind) {
+        ImportOptions options;
+        options.cache.kind = kind;
+        const Graph graph = import_config(llama, "config.json", "model", options);
+        return std::count_if(graph.ops.begin(), graph.ops.end(),
+                             [](const Op& op) { return op.source == "aten::arange"; });
+    };
+    CHECK(ranges(CacheKind::fixed) == ranges(CacheKind::dynamic) + 2);  // queries and keys of the mask
+}
