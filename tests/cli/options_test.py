@@ -207,9 +207,45 @@ def wrong_scores(folder):
                     yield f"{file} {group['group']}: {name} is {group[name]}, recomputed {right}"
 
 
+def predictions(folder, name, header, rows, options=""):
+    """What validate predicts for rows of a table, in milliseconds."""
+    file, out = Path(folder) / f"{name}.csv", Path(folder) / f"{name}.out.csv"
+    file.write_text("\n".join([header, *rows]) + "\n")
+    report(f"validate {file} --predictions {out} {options}")
+    return [float(row["predicted_ms"]) for row in csv.DictReader(io.StringIO(out.read_text()))]
+
+
+def wrong_rows(folder):
+    """Rows of validate are the predictions of the other verbs, and anchors of every kind of row move them."""
+    header = "gpu,framework,precision,model,isl,osl,batch,tp,latency_s"
+    served = predictions(folder, "served", header, [f"h100-sxm5-80gb,vllm@0.11,bf16,llama-3-8b,512,64,8,{tp},1" for tp in (1, 2, 4)])
+    for tp, milliseconds in zip((1, 2, 4), served):
+        right = report(replaced(LLM, f"--framework vllm@0.11 --precision bf16 --tp {tp}"))["predictions"][0]["total_s"] * 1e3
+        if abs(milliseconds / right - 1) > 1e-3:
+            yield f"a row with tp={tp} takes {milliseconds} ms, generate says {right}"
+    header = "gpu,framework,version,precision,model,batch,input,latency_ms"
+    rows = [f"a100-sxm4-40gb,pytorch-eager,2.5,fp16,bert,{batch},128,10" for batch in (1, 8, 64)]
+    alone = predictions(folder, "networks", header, rows)
+    for batch, milliseconds in zip((1, 8, 64), alone):
+        right = report(BERT.replace("--batch 8", f"--batch {batch} --framework pytorch-eager@2.5"))["predictions"][0]["latency_s"] * 1e3
+        if abs(milliseconds / right - 1) > 1e-3:
+            yield f"a row of batch {batch} takes {milliseconds} ms, predict says {right}"
+    anchor = Path(folder) / "anchor.csv"
+    anchor.write_text(f"{header}\na100-sxm4-40gb,pytorch-eager,2.5,fp16,resnet18,1,224,{3 * 2.6}\n")
+    if not predictions(folder, "networks", header, rows, f"--anchor {anchor}")[0] > 1.3 * alone[0]:
+        yield "an anchor of a slow host does not slow a row down"
+    header = "gpu,op,precision,shape,latency_ms"
+    rows = [f"t4,{op},fp32,b=8 h={h},0.05" for op in ("add", "relu") for h in (64, 256)]
+    alone = predictions(folder, "operators", header, rows)
+    anchor.write_text(f"{header}\n" + "".join(f"t4,mul,fp32,b=8 h={h},{3 * max(alone)}\n" for h in (32, 128, 512)))
+    slowed = predictions(folder, "operators", header, rows, f"--anchor {anchor}")
+    if not all(b > 1.3 * a for a, b in zip(alone, slowed)):
+        yield f"anchors of operators on a slow host change {alone} to {slowed}"
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        wrong = [*wrong_changes(), *wrong_sums(), *wrong_scores(folder)]
+        wrong = [*wrong_changes(), *wrong_sums(), *wrong_scores(folder), *wrong_rows(folder)]
     print("\n".join(wrong))
     return bool(wrong)
 
