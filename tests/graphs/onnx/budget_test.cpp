@@ -107,28 +107,44 @@ TEST_CASE("a Scan over ten million items and sequences of sequences end at the l
     check_limit(split, "SplitToSequence");
 }
 
-TEST_CASE("functions that call functions ten deep and wide end at the limit") {
+namespace {
+
+/// Functions, each of which calls the next several times; the last one holds as many Relus.
+OnnxModel nested_functions(int depth, int width) {
     OnnxModel model;
     model.input("x", {"4"}).output("y");
     auto* imported = model.proto.add_opset_import();
     imported->set_domain("local");
     imported->set_version(1);
-    for (int level = 0; level < 10; ++level) {
+    for (int level = 0; level < depth; ++level) {
         auto* function = model.proto.add_functions();
         function->set_name("f" + std::to_string(level));
         function->set_domain("local");
         function->add_input("a");
-        function->add_output("b9");
-        for (int i = 0; i < 10; ++i) {
-            auto& call =
-                OnnxModel::add_node(*function->mutable_node(), level == 9 ? "Relu" : "f" + std::to_string(level + 1),
-                                    {i == 0 ? "a" : "b" + std::to_string(i - 1)}, {"b" + std::to_string(i)});
-            if (level < 9) call.set_domain("local");
+        function->add_output("b" + std::to_string(width - 1));
+        for (int i = 0; i < width; ++i) {
+            const bool last = level == depth - 1;
+            auto& call = OnnxModel::add_node(*function->mutable_node(), last ? "Relu" : "f" + std::to_string(level + 1),
+                                             {i == 0 ? "a" : "b" + std::to_string(i - 1)}, {"b" + std::to_string(i)});
+            if (!last) call.set_domain("local");
         }
     }
     model.node("f0", {"x"}, {"y"}).set_domain("local");
-    const Failure failure = failure_of([&] { return model.import(); });
+    return model;
+}
+
+}  // namespace
+
+TEST_CASE("functions that call functions ten deep and wide end at the limit, those that fit it are inlined") {
+    const OnnxModel bomb = nested_functions(10, 10);
+    const Failure failure = failure_of([&] { return bomb.import(); });
     CHECK_MESSAGE(failure.code == ErrorCode::limit, failure.message);
+    CHECK(nested_functions(3, 4).import().ops.size() == 4 * 4 * 4);
+    ImportOptions options;
+    options.max_nodes = 64;
+    CHECK(failure_of([&] { return nested_functions(3, 4).import(options); }).code == ErrorCode::limit);
+    options.max_nodes = 200;
+    CHECK(nested_functions(3, 4).import(options).ops.size() == 64);
 }
 
 TEST_CASE("a Loop runs while its condition holds and no more often than it says") {
