@@ -10,6 +10,7 @@
 #include "ftax/work.hpp"
 #include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
+#include "tests/graphs/onnx/model_files.hpp"
 
 using namespace ftax;
 
@@ -110,4 +111,30 @@ TEST_CASE("an LSTM of two layers takes as long through .pt2 as through ONNX") {
         CHECK(predict(onnx, framework).latency_s == approx(predict(pt2, framework).latency_s).epsilon(host));
     }
     CHECK(total_work(pt2, bind(pt2, {})).flops == approx(total_work(onnx, bind(onnx, {})).flops).epsilon(1e-3));
+}
+
+TEST_CASE("each step of a recurrence multiplies its input and its state by the weights of every gate") {
+    const std::vector<std::pair<std::string, std::int64_t>> kinds{{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}};
+    for (const auto& row : kinds) {
+        const std::string& kind = row.first;
+        const std::int64_t gates = row.second;
+        for (const std::int64_t directions : {1, 2}) {
+            constexpr std::int64_t steps = 7, batch = 3, width = 12, hidden = 20;
+            test::OnnxModel model;
+            model.input("x", {std::to_string(steps), std::to_string(batch), std::to_string(width)}).output("y");
+            model.weight("w", {directions, gates * hidden, width}).weight("r", {directions, gates * hidden, hidden});
+            auto& node = model.node(kind, {"x", "w", "r"}, {"y"});
+            test::OnnxModel::attribute(node, "hidden_size", hidden);
+            if (directions == 2) {
+                auto* direction = node.add_attribute();
+                direction->set_name("direction");
+                direction->set_type(::onnx::AttributeProto::STRING);
+                direction->set_s("bidirectional");
+            }
+            const Graph graph = model.import();
+            CHECK_MESSAGE(total_work(graph, bind(graph, {})).flops ==
+                              2 * steps * batch * directions * gates * hidden * (width + hidden),
+                          kind);
+        }
+    }
 }
