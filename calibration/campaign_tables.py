@@ -1,13 +1,14 @@
 """What a campaign (calibration/campaign.sh) says about ftax, in three steps that keep their order provable:
 
   campaign_tables.py predict -o FOLDER --device SLUG      before measuring: FOLDER/predictions.csv, from the datasheet
-  calibration/campaign.sh first, second, third            on the machine; its files go into FOLDER
+  calibration/campaign.sh, three times                    on the machine; its files go into FOLDER
   campaign_tables.py tables FOLDER                        FOLDER/tables.md: error before calibration, after calibration
                                                           with the model itself left out, and of the crossover
 
 Needs the program ftax (--ftax, or on the PATH) and Python's own library."""
 
 import argparse
+import concurrent.futures
 import csv
 import io
 import math
@@ -21,7 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "bench", "python"))
 from design import BATCHES, FRAMEWORKS, FRAMEWORK_MODELS, LARGEST_HOST_BATCH, MODELS, PRECISIONS  # noqa: E402
 
-EAGER = "pytorch-eager"
+EAGER = FRAMEWORKS[0]
+FOLDS = 5  # networks left out together: a fit without each of 25 would take an hour
 KEY = ("framework", "precision", "model", "batch")
 
 
@@ -44,7 +46,7 @@ def predict(ftax, device, framework, precision, model, batches, options=()):
 def write_predictions(arguments):
     models = arguments.models or MODELS
     plan = [(EAGER, precision, model) for precision in PRECISIONS for model in models]
-    plan += [(framework, precision, model) for framework in FRAMEWORKS for precision in ("fp32", "fp16")
+    plan += [(framework, precision, model) for framework in FRAMEWORKS[1:] for precision in ("fp32", "fp16")
              for model in models if model in FRAMEWORK_MODELS]
     os.makedirs(arguments.output, exist_ok=True)
     with open(os.path.join(arguments.output, "predictions.csv"), "w", newline="") as file:
@@ -68,8 +70,8 @@ def key_of(row):
 def measured_times(folder):
     """Seconds by mode, then by framework, precision, model and batch."""
     times = {"end_to_end": {}, "device_hot": {}, "host_dispatch": {}}
-    for row in read(os.path.join(folder, "models.csv")) + read(os.path.join(folder, "frameworks.csv")):
-        if not row["problem"]:
+    for row in read(os.path.join(folder, "models.csv")):
+        if not row["problem"] and not row.get("layout"):
             times[row["mode"]][key_of(row)] = float(row["latency_ms"]) / 1e3
     return times
 
@@ -123,25 +125,37 @@ def errors_of(predicted, measured):
     return groups
 
 
+def fit(ftax, *options):
+    done = subprocess.run([ftax, "fit", *options], capture_output=True, text=True)
+    if done.returncode:
+        print(f"warning: {options[-1]}: {done.stderr.strip()}", file=sys.stderr)
+    return done.returncode == 0
+
+
 def fitted_predictions(arguments, device, measured):
-    """Every measured network predicted by profiles that were fitted without its rows."""
-    names = ("operators.csv", "dispatch.csv", "models.csv", "frameworks.csv", "probe.csv")
-    files = [path for name in names if os.path.exists(path := os.path.join(arguments.folder, name))]
-    rows = []
-    for model in sorted({key[2] for key in measured}):
-        for framework in sorted({key[0] for key in measured if key[2] == model}):
-            with tempfile.TemporaryDirectory() as folder:
-                profile, host = os.path.join(folder, "profile.json"), os.path.join(folder, "host.json")
-                done = subprocess.run([arguments.ftax, "fit", *files, "-o", profile, "--host-output", host, "--framework",
-                                       framework, "--leave-out-model", model], capture_output=True, text=True)
-                if done.returncode:
-                    print(f"warning: {framework} without {model}: {done.stderr.strip()}", file=sys.stderr)
+    """Every measured network predicted by profiles that were fitted without its rows: one fit of the device for each fold of
+    networks, one of the host for each of its frameworks."""
+    files = [path for name in ("operators.csv", "dispatch.csv", "models.csv", "probe.csv")
+             if os.path.exists(path := os.path.join(arguments.folder, name))]
+    models = sorted({key[2] for key in measured})
+
+    def predictions(fold):
+        left_out, rows = models[fold::FOLDS], []
+        with tempfile.TemporaryDirectory() as folder:
+            profile, host = os.path.join(folder, "profile.json"), os.path.join(folder, "host.json")
+            if not left_out or not fit(arguments.ftax, *files, "-o", profile, "--leave-out-model", *left_out):
+                return rows
+            curves = sorted({key[:3] for key in measured if key[2] in left_out})
+            for framework in sorted({curve[0] for curve in curves}):
+                if not fit(arguments.ftax, *files, "--host-output", host, "--leave-out-model", *left_out, "--framework", framework):
                     continue
-                for precision in sorted({key[1] for key in measured if key[0] == framework and key[2] == model}):
-                    batches = sorted(int(key[3]) for key in measured if key[:3] == (framework, precision, model))
-                    rows += predict(arguments.ftax, device, framework, precision, model, batches,
-                                    ("--profile", profile, "--framework-profile", host))
-    return rows
+                for curve in curves:
+                    if curve[0] == framework:
+                        rows += predict(arguments.ftax, device, *curve, sorted(int(k[3]) for k in measured if k[:3] == curve),
+                                        ("--profile", profile, "--framework-profile", host))
+        return rows
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [row for rows in pool.map(predictions, range(FOLDS)) for row in rows]
 
 
 def write_tables(arguments):

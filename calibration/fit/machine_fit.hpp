@@ -27,7 +27,7 @@ struct DeviceRow {
 
 struct GpuFit {
     DeviceProfileFile profile;  ///< `start` with this device's own parameters in place of what it held for it
-    FitReport report;           ///< folds: in the fit; each group predicted by a fit without it
+    FitReport report;  ///< folds: in the fit; each group predicted by a fit without it and a fifth of the others
 };
 
 /// Fits what one device does differently from its generation: the clocks it sustains on CUDA cores and tensor cores,

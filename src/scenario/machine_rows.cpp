@@ -27,12 +27,14 @@ struct Case {
     std::string mode, framework, name;
     Precision precision = Precision::fp32;
     bool is_operator = false;
-    bool calls_modules = true;                  ///< false for what ftax's own graphs ran
+    bool calls_modules = true;  ///< false for what ftax's own graphs ran
+    bool channels_last = false;
     std::map<std::string, std::int64_t> sizes;  ///< an operator's shape, or the bindings of a network
 
     friend bool operator<(const Case& a, const Case& b) {
-        return std::tie(a.mode, a.framework, a.name, a.precision, a.is_operator, a.calls_modules, a.sizes) <
-               std::tie(b.mode, b.framework, b.name, b.precision, b.is_operator, b.calls_modules, b.sizes);
+        return std::tie(a.mode, a.framework, a.name, a.precision, a.is_operator, a.calls_modules, a.channels_last,
+                        a.sizes) < std::tie(b.mode, b.framework, b.name, b.precision, b.is_operator, b.calls_modules,
+                                            b.channels_last, b.sizes);
     }
 };
 
@@ -115,6 +117,7 @@ class Collector {
             if (found.framework.empty()) found.framework = default_framework;
             found.precision = file.rows[i].precision;
             found.calls_modules = text(i, "source") != bench::graph_source;
+            found.channels_last = text(i, "layout") == "nhwc";
             fill(file.rows[i], found);
             if (!found.is_operator && left_out_.contains(found.name)) continue;
             same_device(file.rows[i].gpu);
@@ -180,7 +183,10 @@ class Collector {
         const Graph& graph = this->graph(found);
         const ShapeBindings bindings =
             found.is_operator ? ShapeBindings{} : ShapeBindings(found.sizes.begin(), found.sizes.end());
-        const PredictOptions options{.precision = found.precision, .libraries = {.cudnn = 9}, .synchronized = true};
+        const PredictOptions options{.precision = found.precision,
+                                     .channels_last = found.channels_last,
+                                     .libraries = {.cudnn = 9},
+                                     .synchronized = true};
         if (found.mode == name_of(bench::Mode::host_dispatch)) {
             const auto batch = bindings.find("batch");
             if (!found.is_operator && batch != bindings.end() && batch->second > largest_host_batch) return;

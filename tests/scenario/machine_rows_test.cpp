@@ -63,6 +63,14 @@ TEST_CASE("the host times of a network that reads numbers back are the device's 
     CHECK(hosts("2") == 0);
 }
 
+TEST_CASE("a network in channels-last layout is a case of its own") {
+    std::string rows;
+    for (const char* layout : {"", "nhwc"})
+        rows += std::string("t4,pytorch-eager,fp16,resnet18,8,") + layout + ",device_hot,5,\n";
+    const auto found = rows_of("gpu,framework,precision,model,batch,layout,mode,latency_ms,problem", rows).device_rows;
+    CHECK(found.size() == 2);  // not one with the median of both
+}
+
 TEST_CASE("device times hold a gap after each kernel, the measured one where there is one") {
     const std::string row = "t4,softmax,fp32,b=64 h=512,device_hot,0.01,\n";
     const double usual_s = rows_of(operators, row).device_rows.at(0).gaps_s;
