@@ -191,7 +191,6 @@ void add_rows(std::vector<OperatorCase>& cases, std::initializer_list<const char
 }
 
 /// Products that fill one or two waves of 128×128 tiles but for one tile, exactly, and with one tile too many.
-/// calibration/bench/python/campaign.py designs the same.
 void add_wave_edges(std::vector<OperatorCase>& cases, std::int64_t sms) {
     constexpr std::int64_t tile = 128;
     for (const std::int64_t waves : {1, 2}) {

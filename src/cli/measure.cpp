@@ -27,8 +27,9 @@ std::vector<bench::OperatorCase> operators_for(const BenchArguments& arguments, 
 
 /// One JSON object a line: what calibration/campaign.sh measures on machines without ftax.
 int list_operators(const BenchArguments& arguments, bench::Mode mode) {
+    constexpr int hopper_sms = 132;  // of an H100 and an H200, whose wave edges the list has
     std::string text;
-    for (const bench::OperatorCase& c : operators_for(arguments, mode, 0)) {
+    for (const bench::OperatorCase& c : operators_for(arguments, mode, hopper_sms)) {
         const Graph graph = bench::operator_graph(c);
         const Work work = total_work(graph, bind(graph, {}));
         const nlohmann::ordered_json line{{"op", c.op},

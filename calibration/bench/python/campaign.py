@@ -87,20 +87,12 @@ class Campaign:
     def path(self, name):
         return os.path.join(self.arguments.output, name)
 
-    def options(self, smoke):
-        try:
-            with open(self.path("environment.json")) as file:
-                sms = json.load(file)["calls"][-1].get("multiprocessors", 0)
-        except (FileNotFoundError, IndexError):
-            sms = 0
-        return design.Options(self.arguments.device, smoke, sms)
-
     def rows(self, stage):
         known = design.STAGES[stage]
         return Rows(self.path(known.file), list(known.columns), known.key)
 
     def remaining(self, stage, smoke):
-        return design.remaining(stage, self.options(smoke), self.rows(stage)) if stage != "environment" else []
+        return design.remaining(stage, design.Options(self.arguments.device, smoke), self.rows(stage)) if stage != "environment" else []
 
     def keep_failure(self, stage, case, problem):
         """A row for a case that took its process with it: without one it would do so for ever."""

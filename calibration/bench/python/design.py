@@ -76,7 +76,6 @@ SMOKE_S = 90  # the first call says so soon whether every path runs
 class Options:
     device: str
     smoke: bool = False
-    sms: int = 0  # multiprocessors; 0 where not known yet
 
     @property
     def precisions(self):
@@ -90,24 +89,6 @@ class Options:
 def read_list(name):
     with open(os.path.join(ROOT, "calibration", name)) as file:
         return [json.loads(line) for line in file]
-
-
-def wave_edges(sms):
-    """Products that fill one or two waves of 128×128 tiles but for one tile, exactly, and with one tile too many: those of
-    ftax (calibration/bench/operator_cases.cpp), whose other shapes depend on no card."""
-    cases = []
-    for tiles in (waves * sms + beside for waves in (1, 2) for beside in (-1, 0, 1)):
-        m, n, k = 128 * tiles, 128, 1024
-        cases.append({"op": "linear", "shape": f"k={k} m={m} n={n}", "bytes": 4 * (m * k + n * k + n + m * n),
-                      "weight_bytes": 4 * (n * k + n),
-                      "graph": f"graph linear\ninput %x f32[{m},{k}]\nweight %w f32[{n},{k}]\nweight %b f32[{n}]\n"
-                               f'%y f32[{m},{n}] = linear(%x, %w, %b) "aten::linear"\noutput %y\n'})
-        m, n, k = 128, 128, 64
-        cases.append({"op": "bmm", "shape": f"b={tiles} k={k} m={m} n={n}", "bytes": 4 * tiles * (m * k + k * n + m * n),
-                      "weight_bytes": 0,
-                      "graph": f"graph bmm\ninput %x f32[{tiles},{m},{k}]\ninput %z f32[{tiles},{k},{n}]\n"
-                               f'%y f32[{tiles},{m},{n}] = matmul(%x, %z) "aten::matmul"\noutput %y\n'})
-    return cases
 
 
 def quantised_products():
@@ -135,8 +116,6 @@ def _smallest(cases, kind):
 
 def operator_cases(options):
     cases = read_list("campaign_operators.jsonl")
-    if options.sms and options.device != "cpu":
-        cases += wave_edges(options.sms)
     quantised = quantised_products()
     if options.smoke:
         cases = _smallest(cases, lambda case: (case["op"], "kv_heads" in case["shape"]))

@@ -44,7 +44,7 @@ def measure(timer, run, mode, power, limits, operators=1):
         slow = largest and clock and mode != "host_dispatch" and clock < LOWEST_CLOCK * largest
         if (fault or slow) and discarded < MOST_DISCARDED:
             discarded += 1
-            time.sleep(0.02)
+            time.sleep(0.02 if fault else 0)
             continue
         if fault:
             raise RuntimeError(f"{SLOWED}: {slowdown}")

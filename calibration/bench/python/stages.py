@@ -55,8 +55,7 @@ class Campaign:
         self.reporter = Reporter(report_to)
         self.gpu = torch.cuda.get_device_name(0) if self.device != "cpu" else "cpu"
         self.limits = (3, 0, 0.01) if arguments.smoke else (10, 0.03, 0.25)
-        sms = torch.cuda.get_device_properties(0).multi_processor_count if self.device != "cpu" else 0
-        self.options = design.Options(self.device, smoke, sms)
+        self.options = design.Options(self.device, smoke)
 
     def path(self, name):
         return os.path.join(self.arguments.output, name)
@@ -108,7 +107,7 @@ class Campaign:
         for what in ("driver", "largest_clock_mhz", "power_limit_w", "mig", "processes"):
             call[what] = self.power.read(what)
         path = self.path("environment.json")
-        found = {"schema_version": 2, "calls": [], "ceilings": {}}
+        found = {"schema_version": 2, "calls": []}
         if os.path.exists(path):
             with open(path) as file:
                 found = json.load(file)
@@ -119,51 +118,10 @@ class Campaign:
             p = torch.cuda.get_device_properties(0)
             call.update(multiprocessors=p.multi_processor_count, l2_bytes=p.L2_cache_size, memory_bytes=p.total_memory,
                         compute_capability=f"{p.major}.{p.minor}", cudnn=torch.backends.cudnn.version())
-            found["ceilings"] = found["ceilings"] or self.ceilings()
         found["calls"].append(call)
         with open(path + ".new", "w") as file:
             json.dump(found, file, indent=1)
         os.replace(path + ".new", path)
-
-    def warm_up(self, run, seconds=0.5):
-        """An idle card needs a while to raise its clocks."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            run()
-            self.timer.synchronize()
-
-    def ceilings(self):
-        """Achievable bandwidth and arithmetic, the shortest kernel, a launch and a node of a CUDA graph."""
-        torch, found = self.torch, {}
-
-        def event_s(run, calls):
-            return min(self.timer.sample(run, "device_hot", calls) for _ in range(5))
-
-        a = torch.randn(4096, 4096, device="cuda").to(torch.float16)
-        self.warm_up(lambda: torch.mm(a, a))
-        for mib in (1, 4, 16, 64, 256, 1024):
-            source = torch.rand(mib << 18, device="cuda")
-            target = torch.empty_like(source)
-            found[f"copy_{mib}_mib_bytes_per_s"] = 2 * (mib << 20) / event_s(lambda: target.copy_(source), 20)
-        for name, dtype in (("fp32", torch.float32), ("fp16", torch.float16), ("bf16", torch.bfloat16)):
-            a = torch.randn(8192, 8192, device="cuda").to(dtype)
-            found[f"gemm_{name}_flops_per_s"] = 2 * 8192 ** 3 / event_s(lambda: torch.mm(a, a), 5)
-        torch.backends.cuda.matmul.allow_tf32 = True
-        a = torch.randn(8192, 8192, device="cuda")
-        found["gemm_tf32_flops_per_s"] = 2 * 8192 ** 3 / event_s(lambda: torch.mm(a, a), 5)
-        torch.backends.cuda.matmul.allow_tf32 = False
-        one = torch.zeros(1, device="cuda")
-        found["shortest_kernel_s"] = event_s(lambda: one.add_(1), 64)
-        found["eager_launch_s"] = min(self.timer.sample(lambda: one.add_(1), "host_dispatch", 64) for _ in range(9))
-        graph = torch.cuda.CUDAGraph()
-        one.add_(1)
-        torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
-            for _ in range(200):
-                one.add_(1)
-        found["graph_node_s"] = min(self.timer.sample(graph.replay, "end_to_end", 1) for _ in range(9)) / 200
-        found["graph_launch_s"] = min(self.timer.sample(graph.replay, "host_dispatch", 4) for _ in range(9))
-        return found
 
     def rows(self, stage):
         known = design.STAGES[stage]

@@ -102,11 +102,6 @@ class Networks(unittest.TestCase):
             network(x)
         torch.testing.assert_close(network(x)[0], first)
 
-    def test_wave_edges_run(self):
-        for case in design.wave_edges(2):
-            network = self.network(case["graph"])
-            self.assertEqual(len(network(*network.inputs())[0].shape), 2 if case["op"] == "linear" else 3)
-
     def test_unbind_drops_its_axis_and_split_keeps_it(self):
         for source, dimensions in (("aten::unbind", "f32[4,5]"), ("aten::split", "f32[1,4,5]")):
             network = self.network(parsed("input %x f32[2,4,5]",
