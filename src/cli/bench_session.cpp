@@ -122,9 +122,6 @@ int queued_operators(const Graph& graph) {
     return std::max(1, 256 / static_cast<int>(graph.ops.size()));
 }
 
-/// Each in a process of its own: what a dispatch costs differs between processes more than within one.
-constexpr int dispatch_repetitions = 9;
-
 /// What a case takes beside its samples: making its tensors, warming up.
 constexpr double start_of_case_s = 0.05;
 
@@ -266,7 +263,7 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
 /// What runs in this process cannot be restarted: each repetition gets a process that does nothing else.
 bool BenchSession::measure_dispatch_in_processes() {
     const InterruptGuard guard;
-    for (int repetition = 0; repetition < dispatch_repetitions; ++repetition) {
+    for (int repetition = 0; repetition < arguments_.dispatch_processes; ++repetition) {
         const int code = run_again(dispatch_command(arguments_, repetition));
         if (interrupt_seen != 0 || is_over()) return false;
         if (code != 0)
@@ -295,13 +292,13 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
              .traced = arguments_.traced && arguments_.device != "cpu" && mode == bench::Mode::device_hot});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }
-    bench::LoopOptions options{.repetitions = 2};
+    bench::LoopOptions options{.repetitions = arguments_.device == "cpu" || !arguments_.quick ? 2 : 1};
     if (arguments_.device == "cpu")
         options.limits = {.min_samples = 5, .min_total_s = 0.1, .relative_stddev = 0.01, .max_total_s = 1};
     if (arguments_.quick)
         options.limits = {.min_samples = 5, .min_total_s = 0.02, .relative_stddev = 0.02, .max_total_s = 0.25};
     if (arguments_.device != "cpu") options.limits = {.min_samples = 10, .min_total_s = 0.03, .max_total_s = 0.5};
-    if (dispatch) options.repetitions = dispatch_repetitions, options.fresh_processes = true;
+    if (dispatch) options.repetitions = arguments_.dispatch_processes, options.fresh_processes = true;
     options.only_repetition = arguments_.repetition;
     return run(bench_cases, labels, {"gpu", "framework", "precision", "op", "shape"},
                dispatch ? "dispatch.csv" : "operators.csv", options);

@@ -26,6 +26,8 @@ struct BenchArguments {
     int threads = 1;
     bool quick = false;
     bool resume = false;
+    /// Repetitions of dispatch: what it costs differs between processes more than within one.
+    int dispatch_processes = 9;
     bool traced = true;             ///< kernels of a GPU are recorded; a profiler lengthens what runs after it
     double budget_s = 0;            ///< most time to measure; 0: until all is measured
     std::optional<int> repetition;  ///< only this one of the repetitions of dispatch

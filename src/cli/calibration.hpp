@@ -5,7 +5,8 @@
 namespace ftax::cli {
 
 struct CalibrateArguments {
-    BenchArguments bench{.traced = false};  ///< networks run in the process that ran operators
+    /// Five minutes on a GPU; its networks run in the process that ran the operators.
+    BenchArguments bench{.dispatch_processes = 3, .traced = false};
     double max_mape_percent = 0;  ///< 0: the error of the proof is only reported
 };
 
