@@ -305,7 +305,8 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
 }
 
 bool BenchSession::measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
-                                  const ShapeBindings& dims, std::span<const bench::Mode> modes) {
+                                  const ShapeBindings& dims, std::span<const bench::Mode> modes,
+                                  const std::string& file) {
     std::vector<bench::BenchCase> cases;
     std::vector<std::vector<std::string>> labels;
     for (const std::string& model : models) {
@@ -338,7 +339,7 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
     options.limits = {.min_samples = 10, .min_total_s = 0.1, .max_total_s = 5, .relative_interval = 0.01};
     if (arguments_.quick)
         options.limits = {.min_samples = 3, .min_total_s = 0.3, .relative_stddev = 0.02, .max_total_s = 2};
-    return run(cases, labels, {"gpu", "framework", "precision", "model", "batch", "seq"}, "models.csv", options);
+    return run(cases, labels, {"gpu", "framework", "precision", "model", "batch", "seq"}, file, options);
 }
 
 void BenchSession::measure_runtime() {

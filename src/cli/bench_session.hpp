@@ -55,7 +55,8 @@ class BenchSession {
     /// interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
-                                      const ShapeBindings& dims, std::span<const bench::Mode> modes);
+                                      const ShapeBindings& dims, std::span<const bench::Mode> modes,
+                                      const std::string& file = "models.csv");
 
     /// Measures what the CUDA runtime costs without a framework into FOLDER/runtime.csv: launches, graphs, gaps,
     /// copies. Warns where that cannot be done.

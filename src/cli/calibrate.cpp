@@ -7,12 +7,12 @@
 
 #include "calibration/bench/machine.hpp"
 #include "calibration/fit/cpu_fit.hpp"
-#include "ftax/equations.hpp"
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/cli/calibration.hpp"
 #include "src/cli/verbs.hpp"
+#include "src/core/statistics.hpp"
 #include "src/io/csv.hpp"
 #include "src/io/file.hpp"
 #include "src/io/measurement_file.hpp"
@@ -35,7 +35,13 @@ constexpr double largest_blind_error = 0.15;
 /// Networks a calibration is proved on; none of them is fitted on: CNNs and transformers, large and small.
 const std::vector<std::string> proof_models{"resnet18", "resnet50", "mobilenet_v2", "squeezenet", "bert", "distilbert"};
 const std::vector<std::int64_t> proof_batches{1, 2, 4, 8};
+/// Networks whose host and device time a GPU's profiles are fitted to beside single operators: only they call modules,
+/// and read what another kernel just wrote. No sibling of those above.
+const std::vector<std::string> fitted_models{"vit32", "densenet", "googlenet", "shufflenet", "alexnet"};
+const std::vector<std::int64_t> fitted_batches{1, 8};
+const std::vector<bench::Mode> fitted_modes{bench::Mode::host_dispatch, bench::Mode::device_hot};
 const ShapeBindings proof_dims{{"seq", 128}};
+const char* const fitted_file = "fitted_models.csv";
 const std::vector<bench::Mode> proof_modes{bench::Mode::end_to_end};
 
 /// The fastest repetition of an operator counts: what disturbs a CPU only ever lengthens.
@@ -64,7 +70,8 @@ struct Profiles {
 struct Proof {
     std::string table;
     double mape = 0, blind_mape = 0;
-    double spread = 0;  ///< how far measured latencies lie from the predicted ones, in standard deviations of these
+    double spread = 0;  ///< how far all but one in twenty lie from their predictions, as a share of the way to the 90 %
+                        ///< interval's end
 };
 
 /// Predicts each measured network from its graph, by `blind` profiles also where there are any, and sets all side by
@@ -77,7 +84,7 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
     columns.insert(columns.end(), {{blind ? "calibrated" : "predicted"}, {"error"}, {"host"}, {"bound", Align::left}});
     report::Table table(std::move(columns));
     Proof proof;
-    double count = 0;
+    std::vector<double> distances;
     const std::vector<Measurement> measured = usable_rows(read_model_measurements(read_csv(path)), print_warnings);
     for (const std::string& model : proof_models) {
         const Graph graph = ftax::load_graph(model);
@@ -102,31 +109,29 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
                 };
                 if (blind) add(*blind_predictor, proof.blind_mape);
                 const Prediction p = add(predictor, proof.mape);
-                const double stddev = std::log(p.high_s / p.low_s) / (2 * equations::normal_90);
-                proof.spread += std::pow(std::log(row.latency_s / p.latency_s) / stddev, 2);
-                ++count;
+                const double end_s = row.latency_s > p.latency_s ? p.high_s : p.low_s;
+                distances.push_back(std::log(row.latency_s / p.latency_s) / std::log(end_s / p.latency_s));
                 cells.push_back({fmt::format("{:.2f} ms", p.host_s * 1e3)});
                 cells.push_back({std::string(name_of(p.bound))});
                 table.add(std::move(cells));
             }
         }
     }
-    if (count == 0) throw Error(ErrorCode::usage, fmt::format("{}: no network could be measured", path));
+    const auto count = static_cast<double>(distances.size());
+    if (distances.empty()) throw Error(ErrorCode::usage, fmt::format("{}: no network could be measured", path));
     proof.mape /= count;
     proof.blind_mape /= count;
-    proof.spread = std::sqrt(proof.spread / count);
+    proof.spread = quantile(distances, 0.95);
     proof.table = table.print(report::standard_output_style());
     return proof;
 }
 
-/// A fit to rows that are not what it assumes says less than its own errors do: what networks show widens the
-/// intervals.
+/// Rows that are not what a fit assumes show in networks before they show in its own errors.
 void widen(FrameworkProfile& profile, double by) {
-    if (by <= 1) return;
     for (const char* name : {"noise.host", "noise.device"}) {
         const double value = std::min(1.0, by * host_parameter(profile, name));
         std::erase_if(profile.parameters, [&](const Parameter& p) { return p.name == name; });
-        profile.parameters.push_back({name, value, 0.5, fmt::format("networks strayed {:.1f} times as far", by)});
+        profile.parameters.push_back({name, value, 0.5, "widened until the networks that were not fitted lay within"});
     }
     std::sort(profile.parameters.begin(), profile.parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
@@ -187,19 +192,20 @@ int calibrate_cpu(const CalibrateArguments& arguments, BenchSession& session) {
 
 int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
     const std::string& framework = arguments.bench.framework;
-    fmt::print(
-        notices(),
-        "{} under {}, {}: operators, their dispatch and {} networks at {} batches, in five minutes or less; then a "
-        "fit.\nRows go to {} first: --resume goes on from them.\n",
-        session.spec().name, framework, arguments.bench.precision, proof_models.size(), proof_batches.size(),
-        arguments.bench.output);
+    fmt::print(notices(),
+               "{} under {}, {}: operators, their dispatch and {} networks to fit, {} to validate, in five minutes or "
+               "less; then a "
+               "fit.\nRows go to {} first: --resume goes on from them.\n",
+               session.spec().name, framework, arguments.bench.precision, fitted_models.size(), proof_models.size(),
+               arguments.bench.output);
     session.measure_runtime();
     if (!session.measure_operators(bench::dispatch_operators(), bench::Mode::host_dispatch) ||
         !session.measure_models(proof_models, proof_batches, proof_dims, proof_modes) ||
+        !session.measure_models(fitted_models, fitted_batches, proof_dims, fitted_modes, fitted_file) ||
         !session.measure_operators(bench::gpu_operators(session.spec().sms), bench::Mode::device_hot))
         return interrupted;
     std::vector<CsvTable> tables;
-    for (const char* file : {"operators.csv", "dispatch.csv", "runtime.csv"}) {
+    for (const char* file : {"operators.csv", "dispatch.csv", fitted_file, "runtime.csv"}) {
         if (std::filesystem::exists(session.path(file))) tables.push_back(read_csv(session.path(file)));
     }
     MachineRows rows = machine_rows(std::move(tables), {}, print_warnings);
@@ -209,8 +215,10 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
         fit::fit_machine_host(rows.host_rows[framework], blind.framework, bench::cpu_name(), rows.runtime);
     const PredictOptions options{
         .precision = parse_precision(arguments.bench.precision), .libraries = {.cudnn = 9}, .synchronized = true};
-    const Proof proof =
-        prove({compose(gpu.profile, session.spec()), host.profile}, &blind, options, session.path("models.csv"));
+    const auto proved = [&] {
+        return prove({compose(gpu.profile, session.spec()), host.profile}, &blind, options, session.path("models.csv"));
+    };
+    Proof proof = proved();
     constexpr double worse = 1.2;  // than before by more than chance
     if (proof.mape > worse * proof.blind_mape && proof.mape > largest_blind_error)
         throw Error(
@@ -218,7 +226,11 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
             fmt::format("the calibration predicts networks it did not fit {:.0f} % off, the datasheet {:.0f} %: "
                         "no profile is written; {} keeps the rows",
                         100 * proof.mape, 100 * proof.blind_mape, arguments.bench.output));
-    widen(host.profile, proof.spread);
+    const bool strays = proof.spread > 1;
+    for (int i = 0; i < 8 && proof.spread > 1; ++i) {  // other parts of the interval stay as they are
+        widen(host.profile, 1.02 * proof.spread);
+        proof = proved();
+    }
     write_file(session.path("profile.json"), to_text(gpu.profile));
     write_file(session.path("framework.json"), to_text(host.profile));
     const bool converged = gpu.report.converged && host.report.converged;
@@ -230,8 +242,8 @@ int calibrate_gpu(const CalibrateArguments& arguments, BenchSession& session) {
                     session.spec().name, framework, arguments.bench.precision, 100 * left_out_errors(gpu.report).mean,
                     fit_table(gpu.report), 100 * left_out_errors(host.report).mean, fit_table(host.report),
                     converged ? "" : "a fit did not converge\n", proof.table, 100 * proof.mape, 100 * proof.blind_mape,
-                    proof.spread > 1 ? fmt::format("; intervals widened {:.1f} times for it", proof.spread) : "",
-                    session.spec().slug, session.path("profile.json"), framework, session.path("framework.json")));
+                    strays ? "; intervals widened for it" : "", session.spec().slug, session.path("profile.json"),
+                    framework, session.path("framework.json")));
     return gate(100 * proof.mape, arguments.max_mape_percent);
 }
 

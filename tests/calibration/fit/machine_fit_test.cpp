@@ -96,8 +96,9 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     CHECK(cost(host, HostKind::module_call) == approx(cost(true_host(), HostKind::module_call)).epsilon(0.15));
 
     // The rows that `ftax measure` wrote say the same to `ftax fit`.
-    const auto run = test::run_ftax({"fit", session.path("operators.csv"), session.path("dispatch.csv"), "-o",
-                                     folder.file("again.json"), "--host-output", folder.file("host.json")});
+    const auto run = test::run_ftax({"fit", session.path("operators.csv"), session.path("dispatch.csv"),
+                                     session.path("fitted_models.csv"), "-o", folder.file("again.json"),
+                                     "--host-output", folder.file("host.json")});
     CHECK(run.exit_code == 0);
     DeviceProfile again = device_profile(slug, folder.file("again.json"));
     CHECK(value_in(again.parameters, "clock.fp32") == approx(value_in(fitted.parameters, "clock.fp32")).epsilon(1e-6));
