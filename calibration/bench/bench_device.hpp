@@ -9,7 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "calibration/bench/kernel_record.hpp"
 #include "ftax/graph.hpp"
 #include "ftax/types.hpp"
 
@@ -34,7 +33,6 @@ struct BenchCase {
     int warm_ups = 3;
     int calls = 1;        ///< per sample
     int weight_sets = 1;  ///< weights of consecutive calls, so that they do not stay in a cache
-    bool traced = false;  ///< its kernels are recorded once, after all samples
 };
 
 struct Sample {
@@ -78,8 +76,6 @@ class BenchDevice {
     [[nodiscard]] virtual std::string source() const { return {}; }
     /// Times the prepared case once.
     [[nodiscard]] virtual std::variant<Sample, Failure> sample() = 0;
-    /// Runs the prepared case once more, outside the samples, under a profiler that records its kernels.
-    [[nodiscard]] virtual std::variant<DeviceTrace, Failure> trace() { return DeviceTrace{}; }
     /// Brings a lost device back. Returns false where that cannot be done.
     virtual bool restart() { return false; }
 };

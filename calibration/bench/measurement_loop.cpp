@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <set>
 #include <utility>
 
 #include "calibration/bench/nvml.hpp"
@@ -84,40 +83,6 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
     return result;
 }
 
-/// Prepares a case and records its kernels. What goes wrong there costs the records, not the samples.
-DeviceTrace trace_of(const BenchCase& bench_case, BenchDevice& device, bool& lost) {
-    auto outcome = std::variant<DeviceTrace, Failure>{};
-    if (auto failure = device.prepare(bench_case)) {
-        outcome = std::move(*failure);
-    } else {
-        outcome = device.trace();
-    }
-    if (auto* trace = std::get_if<DeviceTrace>(&outcome)) {
-        std::stable_sort(trace->kernels.begin(), trace->kernels.end(),
-                         [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-        return std::move(*trace);
-    }
-    const Failure& failure = std::get<Failure>(outcome);
-    lost = failure.kind == FailureKind::device_lost;
-    return {{}, problem_of(failure)};
-}
-
-/// Returns false when it was interrupted, or when the device is lost for good.
-bool trace_cases(std::span<const BenchCase> cases, const std::set<std::string>& failed, BenchDevice& device,
-                 const LoopSurroundings& surroundings) {
-    bool traced = false;
-    for (const BenchCase& bench_case : cases) {
-        if (!bench_case.traced || failed.contains(bench_case.id) || surroundings.is_traced(bench_case)) continue;
-        if (surroundings.interrupted()) return false;
-        bool lost = false;
-        surroundings.keep_trace(bench_case, trace_of(bench_case, device, lost));
-        if (lost && !device.restart()) return false;
-        traced = !lost;
-    }
-    if (traced) static_cast<void>(device.restart());
-    return true;
-}
-
 }  // namespace
 
 std::string_view name_of(StopReason reason) noexcept {
@@ -161,7 +126,6 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
     const std::size_t total =
         cases.size() * static_cast<std::size_t>(options.only_repetition ? 1 : options.repetitions);
     std::size_t done = 0;
-    std::set<std::string> failed;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
         const bool skipped = options.only_repetition.value_or(repetition) != repetition;
         if (options.fresh_processes && repetition > 0 && !skipped) device.restart();
@@ -177,14 +141,13 @@ bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOp
                 auto result = measure_case(bench_case, device, options, surroundings, lost);
                 if (!result) return false;
                 result->repetition = repetition;
-                if (!result->problem.empty()) failed.insert(bench_case.id);
                 surroundings.keep(bench_case, *result);
                 if (lost && !device.restart()) return false;
             }
             surroundings.progress(++done, total);
         }
     }
-    return options.only_repetition || trace_cases(cases, failed, device, surroundings);
+    return true;
 }
 
 }  // namespace ftax::bench

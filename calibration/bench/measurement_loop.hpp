@@ -87,17 +87,14 @@ struct LoopOptions {
 
 /// What the loop needs from outside; replaced in tests.
 struct LoopSurroundings {
-    std::function<bool(const BenchCase&, int repetition)> is_done;         ///< kept from an earlier run
-    std::function<void(const BenchCase&, const CaseResult&)> keep;         ///< called once per finished case
-    std::function<bool(const BenchCase&)> is_traced;                       ///< kept from an earlier run
-    std::function<void(const BenchCase&, const DeviceTrace&)> keep_trace;  ///< called once per traced case
-    std::function<bool()> interrupted;                                     ///< checked between samples
+    std::function<bool(const BenchCase&, int repetition)> is_done;  ///< kept from an earlier run
+    std::function<void(const BenchCase&, const CaseResult&)> keep;  ///< called once per finished case
+    std::function<bool()> interrupted;                              ///< checked between samples
     std::function<void(double seconds)> pause;
     std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-/// Measures every case `repetitions` times, in random order within each repetition. Traces come after all samples,
-/// because a profiler lengthens what its process runs from then on; the device is restarted after them where it can be.
+/// Measures every case `repetitions` times, in random order within each repetition.
 /// Returns false when it was interrupted, or when the device is lost for good: what is complete has been kept.
 [[nodiscard]] bool measure(std::span<const BenchCase> cases, BenchDevice& device, const LoopOptions& options,
                            const LoopSurroundings& surroundings);

@@ -54,25 +54,6 @@ std::optional<Failure> failure_in(const json& answer) {
     return Failure{failure_kind(answer["error"].get<std::string>()), answer.value("message", "")};
 }
 
-/// Kineto writes microseconds with three decimals.
-std::uint64_t nanoseconds(double microseconds) {
-    return static_cast<std::uint64_t>(std::llround(std::max(microseconds, 0.0) * 1e3));
-}
-
-KernelRecord kernel_in(const json& kernel) {
-    KernelRecord record{.name = kernel.value("name", ""),
-                        .registers = kernel.value("registers", 0U),
-                        .shared_bytes = kernel.value("shared_bytes", std::int64_t{0}),
-                        .start_ns = nanoseconds(kernel.value("start_us", 0.0)),
-                        .correlation = kernel.value("correlation", 0U)};
-    record.end_ns = record.start_ns + nanoseconds(kernel.value("duration_us", 0.0));
-    for (const auto& [key, sizes] : {std::pair{"grid", record.grid}, {"block", record.block}}) {
-        if (!kernel.contains(key)) continue;
-        for (std::size_t i = 0; i < 3 && i < kernel[key].size(); ++i) sizes[i] = kernel[key][i].get<std::uint32_t>();
-    }
-    return record;
-}
-
 json lost(std::string_view why) {
     return {{"error", "lost"}, {"message", why}};
 }
@@ -213,18 +194,6 @@ std::variant<Sample, Failure> PythonDevice::sample() {
     if (answer.contains("clock_ratio")) sample.clock_ratio = answer["clock_ratio"].get<double>();
     sample.disturbed = answer.value("disturbed", false);
     return sample;
-}
-
-std::variant<DeviceTrace, Failure> PythonDevice::trace() {
-    const json answer = ask({{"do", "trace"}});
-    if (const auto failure = failure_in(answer)) return *failure;
-    try {
-        DeviceTrace trace{{}, answer.value("problem", "")};
-        for (const json& kernel : answer.value("kernels", json::array())) trace.kernels.push_back(kernel_in(kernel));
-        return trace;
-    } catch (const json::exception& error) {
-        return Failure{FailureKind::failed, fmt::format("kernel records of the worker: {}", error.what())};
-    }
 }
 
 }  // namespace ftax::bench

@@ -31,7 +31,6 @@ class PythonDevice : public BenchDevice {
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
     [[nodiscard]] std::string source() const override { return source_; }
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
-    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override;
     bool restart() override;
 
   private:

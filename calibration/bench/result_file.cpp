@@ -91,13 +91,9 @@ void ResultFile::write(const std::string& text) {
 }
 
 void ResultFile::append(const std::vector<std::string>& cells) {
-    append_rows({&cells, 1});
-}
-
-void ResultFile::append_rows(std::span<const std::vector<std::string>> rows) {
-    std::string lines;
-    for (const std::vector<std::string>& cells : rows) append_csv_row(lines, cells);
-    write(lines);
+    std::string line;
+    append_csv_row(line, cells);
+    write(line);
 }
 
 std::vector<std::string> result_columns() {
@@ -124,28 +120,6 @@ std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseRes
             result.stopped,
             result.problem,
             samples};
-}
-
-std::vector<std::string> kernel_columns() {
-    return {"case",      "repetition",   "index",    "kernel",      "grid",   "block",
-            "registers", "shared_bytes", "start_us", "duration_us", "problem"};
-}
-
-std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const DeviceTrace& trace) {
-    const auto extent = [](const std::uint32_t(&sizes)[3]) {
-        return fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]);
-    };
-    const std::vector<KernelRecord>& kernels = trace.kernels;
-    std::vector<std::vector<std::string>> rows;
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-        const KernelRecord& kernel = kernels[i];
-        rows.push_back({bench_case.id, "0", fmt::format("{}", i), kernel.name, extent(kernel.grid),
-                        extent(kernel.block), fmt::format("{}", kernel.registers),
-                        fmt::format("{}", kernel.shared_bytes),
-                        fmt::format("{:.3f}", static_cast<double>(kernel.start_ns - kernels.front().start_ns) * 1e-3),
-                        fmt::format("{:.3f}", static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-3), ""});
-    }
-    return rows;
 }
 
 void write_environment(const std::string& path, const Environment& environment) {

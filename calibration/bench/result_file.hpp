@@ -26,8 +26,6 @@ class ResultFile {
     /// Appends one row. Throws Error{usage} with the system's reason (disk full); the file then ends with the row
     /// before.
     void append(const std::vector<std::string>& cells);
-    /// Appends rows that belong together, all of them or none.
-    void append_rows(std::span<const std::vector<std::string>> rows);
 
     /// Whether an earlier run has measured this; rows with a problem are measured again.
     [[nodiscard]] bool has(const std::string& id, int repetition) const { return done_.contains({id, repetition}); }
@@ -46,10 +44,6 @@ class ResultFile {
 /// Columns every result file ends with, and their cells.
 [[nodiscard]] std::vector<std::string> result_columns();
 [[nodiscard]] std::vector<std::string> result_cells(const BenchCase& bench_case, const CaseResult& result);
-
-/// Columns of the file of kernels beside a result file, and a traced case's rows, one for each kernel.
-[[nodiscard]] std::vector<std::string> kernel_columns();
-[[nodiscard]] std::vector<std::vector<std::string>> kernel_rows(const BenchCase& bench_case, const DeviceTrace& trace);
 
 /// Writes the environment beside the rows: {"schema_version": 1, "environment": {…}}.
 void write_environment(const std::string& path, const Environment& environment);

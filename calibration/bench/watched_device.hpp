@@ -34,7 +34,6 @@ class WatchedDevice : public BenchDevice {
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
     [[nodiscard]] std::string source() const override { return device_->source(); }
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
-    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override { return device_->trace(); }
     bool restart() override;
 
   private:

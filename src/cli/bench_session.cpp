@@ -221,10 +221,6 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
     std::vector<std::string> header = columns;
     for (std::string& column : bench::result_columns()) header.push_back(std::move(column));
     bench::ResultFile results(path(file), header, arguments_.resume);
-    std::optional<bench::ResultFile> kernels;
-    if (std::any_of(cases.begin(), cases.end(), [](const auto& c) { return c.traced; }))
-        kernels.emplace(path(std::filesystem::path(file).stem().string() + "_kernels.csv"), bench::kernel_columns(),
-                        arguments_.resume);
     const double least_s = options.limits.min_total_s + start_of_case_s,
                  most_s = options.limits.max_total_s + start_of_case_s;
     const double count = static_cast<double>(cases.size()) * (options.only_repetition ? 1 : options.repetitions);
@@ -233,7 +229,6 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
             notices(), "{}: {} cases, {} to {} min{}\n", file, cases.size(), minutes(count * least_s),
             minutes(count * most_s),
             arguments_.budget_s > 0 ? fmt::format("; --budget ends after {} min", minutes(arguments_.budget_s)) : "");
-    bool trace_problem_told = false;
     Progress progress(file, std::chrono::milliseconds(0));
     const InterruptGuard guard;
     bench::LoopSurroundings surroundings{
@@ -244,13 +239,6 @@ bool BenchSession::run(std::span<const bench::BenchCase> cases, const std::vecto
                 for (std::string& cell : bench::result_cells(c, result)) cells.push_back(std::move(cell));
                 results.append(cells);
                 if (!result.problem.empty()) print_warnings({fmt::format("{}: {}", c.id, result.problem)});
-            },
-        .is_traced = [&](const bench::BenchCase& c) { return kernels->has(c.id, 0); },
-        .keep_trace =
-            [&](const bench::BenchCase& c, const bench::DeviceTrace& trace) {
-                kernels->append_rows(bench::kernel_rows(c, trace));
-                if (!trace.problem.empty() && !std::exchange(trace_problem_told, true))
-                    print_warnings({fmt::format("no kernel records: {}", trace.problem)});
             },
         .interrupted = [&] { return interrupt_seen != 0 || is_over(); },
         .pause = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); },
@@ -288,8 +276,7 @@ bool BenchSession::measure_operators(std::span<const bench::OperatorCase> cases,
              .mode = mode,
              .warm_ups = 2,
              .calls = dispatch ? std::min(calls_for(*graph), queued_operators(*graph)) : calls_for(*graph),
-             .weight_sets = dispatch ? 1 : bench::weight_sets(*graph, parse_precision(arguments_.precision), spec_),
-             .traced = arguments_.traced && arguments_.device != "cpu" && mode == bench::Mode::device_hot});
+             .weight_sets = dispatch ? 1 : bench::weight_sets(*graph, parse_precision(arguments_.precision), spec_)});
         labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, c.op, shape});
     }
     bench::LoopOptions options{.repetitions = arguments_.device == "cpu" || !arguments_.quick ? 2 : 1};
@@ -327,8 +314,7 @@ bool BenchSession::measure_models(const std::vector<std::string>& models, const 
                                  .graph = graph,
                                  .bindings = bindings,
                                  .mode = mode,
-                                 .warm_ups = arguments_.quick ? 2 : 10,
-                                 .traced = arguments_.traced && mode == bench::Mode::device_hot});
+                                 .warm_ups = arguments_.quick ? 2 : 10});
                 labels.push_back({spec_.slug, arguments_.framework, arguments_.precision, model,
                                   fmt::format("{}", batch), seq_text});
             }

@@ -28,7 +28,6 @@ struct BenchArguments {
     bool resume = false;
     /// Repetitions of dispatch: what it costs differs between processes more than within one.
     int dispatch_processes = 9;
-    bool traced = true;             ///< kernels of a GPU are recorded; a profiler lengthens what runs after it
     double budget_s = 0;            ///< most time to measure; 0: until all is measured
     std::optional<int> repetition;  ///< only this one of the repetitions of dispatch
 };
@@ -50,9 +49,8 @@ class BenchSession {
     [[nodiscard]] std::string path(const std::string& name) const { return arguments_.output + "/" + name; }
 
     /// Measures operators into FOLDER/operators.csv (dispatch: FOLDER/dispatch.csv, each of the repetitions in a
-    /// process of its own) or whole networks into FOLDER/models.csv, each in all of the modes. What a GPU's kernels
-    /// were goes into FOLDER/operators_kernels.csv and FOLDER/models_kernels.csv. Returns false when it was
-    /// interrupted.
+    /// process of its own) or whole networks into FOLDER/models.csv, each in all of the modes. Returns false when it
+    /// was interrupted.
     [[nodiscard]] bool measure_operators(std::span<const bench::OperatorCase> cases, bench::Mode mode);
     [[nodiscard]] bool measure_models(const std::vector<std::string>& models, const std::vector<std::int64_t>& batches,
                                       const ShapeBindings& dims, std::span<const bench::Mode> modes,

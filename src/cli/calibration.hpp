@@ -5,9 +5,8 @@
 namespace ftax::cli {
 
 struct CalibrateArguments {
-    /// Five minutes on a GPU; its networks run in the process that ran the operators.
-    BenchArguments bench{.dispatch_processes = 3, .traced = false};
-    double max_mape_percent = 0;  ///< 0: the error of the proof is only reported
+    BenchArguments bench{.dispatch_processes = 3};  ///< five minutes on a GPU
+    double max_mape_percent = 0;                    ///< 0: the error of the proof is only reported
 };
 
 /// Measures operators and their dispatch in an open session, fits the machine's profiles, writes them into the

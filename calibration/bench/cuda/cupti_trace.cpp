@@ -66,17 +66,7 @@ ParsedBuffer parse_activities(std::uint8_t* buffer, std::size_t bytes) {
             ++parsed.without_time;
             continue;
         }
-        parsed.kernels.push_back(
-            {.name = kernel.name ? kernel.name : "",
-             .grid = {static_cast<std::uint32_t>(kernel.gridX), static_cast<std::uint32_t>(kernel.gridY),
-                      static_cast<std::uint32_t>(kernel.gridZ)},
-             .block = {static_cast<std::uint32_t>(kernel.blockX), static_cast<std::uint32_t>(kernel.blockY),
-                       static_cast<std::uint32_t>(kernel.blockZ)},
-             .registers = kernel.registersPerThread,
-             .shared_bytes = std::int64_t{kernel.staticSharedMemory} + kernel.dynamicSharedMemory,
-             .start_ns = kernel.start,
-             .end_ns = kernel.end,
-             .correlation = kernel.correlationId});
+        parsed.kernels.push_back({kernel.start, kernel.end, kernel.correlationId});
     }
 }
 

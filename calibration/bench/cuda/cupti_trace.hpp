@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "calibration/bench/kernel_record.hpp"
-
 namespace ftax::bench {
+
+/// One kernel by the device's own clock.
+struct KernelRecord {
+    std::uint64_t start_ns = 0, end_ns = 0;
+    std::uint32_t correlation = 0;
+};
 
 /// One call of the CUDA runtime by the host's clock, which CUPTI sets beside the device's.
 struct CallRecord {

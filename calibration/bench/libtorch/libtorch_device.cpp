@@ -17,9 +17,6 @@
 #include "calibration/bench/libtorch_plugin.hpp"
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
-#ifdef FTAX_WITH_CUPTI
-#include "calibration/bench/cuda/cupti_trace.hpp"
-#endif
 
 namespace ftax::bench {
 namespace {
@@ -181,29 +178,6 @@ std::variant<Sample, Failure> LibtorchDevice::sample() {
         return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
     }
 }
-
-#ifdef FTAX_WITH_CUPTI
-std::variant<DeviceTrace, Failure> LibtorchDevice::trace() {
-    const c10::InferenceMode inference;
-    if (!state_->cuda()) return DeviceTrace{};
-    // For this one call: records slow down every launch.
-    CuptiTrace cupti;
-    if (!cupti.problem().empty()) return DeviceTrace{{}, cupti.problem()};
-    try {
-        state_->synchronize();
-        static_cast<void>(cupti.take());
-        state_->network->run();
-        state_->synchronize();
-        return DeviceTrace{cupti.take(), {}};
-    } catch (const c10::Error& error) {
-        return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
-    }
-}
-#else
-std::variant<DeviceTrace, Failure> LibtorchDevice::trace() {
-    return DeviceTrace{{}, state_->cuda() ? "this ftax was built without CUPTI (cmake -DFTAX_BUILD_CUDA=ON)" : ""};
-}
-#endif
 
 }  // namespace ftax::bench
 

@@ -18,7 +18,6 @@ class LibtorchDevice : public BenchDevice {
     [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
     [[nodiscard]] std::string source() const override { return std::string(graph_source); }
     [[nodiscard]] std::variant<Sample, Failure> sample() override;
-    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override;
 
   private:
     struct State;  // LibTorch's headers stay out of this one

@@ -55,10 +55,6 @@ class Worker:
     def sample(self, request):
         return {"seconds": self.timer.sample(self.run, self.mode, request["calls"])}
 
-    def trace(self, request):
-        import tracing
-        return tracing.trace(self.run, self.timer.synchronize)
-
 
 def answer(worker, line):
     request = json.loads(line)

@@ -13,7 +13,6 @@ class FakeDevice : public BenchDevice {
   public:
     std::function<std::optional<Failure>(const BenchCase&)> on_prepare = [](const BenchCase&) { return std::nullopt; };
     std::function<std::variant<Sample, Failure>()> on_sample = [] { return Sample{1e-3}; };
-    std::function<std::variant<DeviceTrace, Failure>()> on_trace = [] { return DeviceTrace{}; };
     std::function<bool()> on_restart = [] { return false; };
     std::vector<std::string> prepared;
     Environment about{{"device", "fake"}};
@@ -24,7 +23,6 @@ class FakeDevice : public BenchDevice {
         return on_prepare(bench_case);
     }
     [[nodiscard]] std::variant<Sample, Failure> sample() override { return on_sample(); }
-    [[nodiscard]] std::variant<DeviceTrace, Failure> trace() override { return on_trace(); }
     bool restart() override { return on_restart(); }
 };
 

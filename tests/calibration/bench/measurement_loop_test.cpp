@@ -19,8 +19,6 @@ struct Run {
     LoopOptions options{.limits = {.min_samples = 3, .min_total_s = 0, .relative_stddev = 0.5, .max_total_s = 1}};
     std::vector<BenchCase> cases{{.id = "a"}, {.id = "b"}, {.id = "c"}, {.id = "d"}};
     std::multimap<std::string, CaseResult> kept;
-    std::map<std::string, DeviceTrace> traces;
-    std::vector<std::string> happened;  ///< samples and traces of cases, in order
     std::map<std::pair<std::string, int>, bool> done;
     std::size_t progressed = 0;
     double paused_s = 0;
@@ -38,17 +36,7 @@ struct Run {
                                            [&](const BenchCase& c, int r) {
                                                return done.contains({c.id, r});
                                            },
-                                       .keep =
-                                           [&](const BenchCase& c, const CaseResult& r) {
-                                               kept.emplace(c.id, r);
-                                               happened.push_back("rows");
-                                           },
-                                       .is_traced = [&](const BenchCase& c) { return traces.contains(c.id); },
-                                       .keep_trace =
-                                           [&](const BenchCase& c, const DeviceTrace& t) {
-                                               traces.emplace(c.id, t);
-                                               happened.push_back("trace");
-                                           },
+                                       .keep = [&](const BenchCase& c, const CaseResult& r) { kept.emplace(c.id, r); },
                                        .interrupted = [&] { return checks >= samples_until_interrupt; },
                                        .pause = [&](double seconds) { paused_s += seconds; },
                                        .progress = [&](std::size_t n, std::size_t) { progressed = n; }});
@@ -172,49 +160,6 @@ TEST_CASE("BAD_INPUTS 46: a sample beside another process on the GPU does not co
     run.device.on_sample = [] { return Sample{1e-3, 1.0, {}, true}; };
     REQUIRE(run());
     CHECK(run.only("a").problem == "failed: another process uses the device");
-}
-
-TEST_CASE("a case is traced once, after all samples, and its kernels are in order of start") {
-    Run run;
-    run.cases.resize(2);
-    run.cases[0].traced = true;
-    run.options.repetitions = 2;
-    int traces = 0, restarts = 0;
-    run.device.on_restart = [&] { return ++restarts > 0; };
-    run.device.on_trace = [&] {
-        ++traces;
-        return DeviceTrace{
-            {{.name = "second", .start_ns = 900, .end_ns = 950}, {.name = "first", .start_ns = 100, .end_ns = 200}},
-            {}};
-    };
-    REQUIRE(run());
-    CHECK(traces == 1);
-    // A profiler lengthens whatever its process runs from then on.
-    CHECK(run.happened == std::vector<std::string>{"rows", "rows", "rows", "rows", "trace"});
-    CHECK(run.device.prepared.back() == "a");
-    CHECK(restarts == 1);
-    REQUIRE(run.traces.at("a").kernels.size() == 2);
-    CHECK(run.traces.at("a").kernels[0].name == "first");
-    REQUIRE(run());
-    CHECK(traces == 1);  // kept from before
-}
-
-TEST_CASE("BAD_INPUTS 46: a profiler that is denied, or dies, costs the records and not the samples") {
-    Run run;
-    for (BenchCase& bench_case : run.cases) bench_case.traced = true;
-    run.device.on_trace = [] { return DeviceTrace{{}, "run as root"}; };
-    REQUIRE(run());
-    CHECK(run.traces.at("a").problem == "run as root");
-    CHECK(run.only("a").problem.empty());
-    run.kept.clear();
-    run.traces.clear();
-    int restarts = 0;
-    run.device.on_trace = [] { return Failure{FailureKind::device_lost, "the worker died"}; };
-    run.device.on_restart = [&] { return ++restarts > 0; };
-    REQUIRE(run());
-    CHECK(restarts == 4);
-    CHECK(run.only("a").samples_s.size() == 3);
-    CHECK(run.traces.at("a").problem == "device lost: the worker died");
 }
 
 TEST_CASE("BAD_INPUTS 46: out of memory in the middle of the samples leaves no latency") {

@@ -67,34 +67,6 @@ TEST_CASE("a worker's answers become environment, samples and failures") {
     CHECK(sample.disturbed);
 }
 
-TEST_CASE("a worker's kernel records have names, grids and times") {
-    const FakePython python;
-    PythonDevice device(python.options(starts + "    *trace*) echo '{\"problem\": \"\", \"kernels\": [{\"name\": "
-                                                "\"gemm\", \"grid\": [12, 3, 2], \"block\": [256, 1, 1], "
-                                                "\"registers\": 122, \"shared_bytes\": 17408, \"correlation\": 7, "
-                                                "\"start_us\": 2.5, \"duration_us\": 10.125}]}' ;;\n"));
-    const auto trace = std::get<DeviceTrace>(device.trace());
-    CHECK(trace.problem.empty());
-    REQUIRE(trace.kernels.size() == 1);
-    const KernelRecord& kernel = trace.kernels[0];
-    CHECK(kernel.name == "gemm");
-    CHECK(kernel.grid[0] * kernel.grid[1] * kernel.grid[2] == 72);
-    CHECK(kernel.block[0] == 256);
-    CHECK(kernel.registers == 122);
-    CHECK(kernel.shared_bytes == 17408);
-    CHECK(kernel.start_ns == 2500);
-    CHECK(kernel.end_ns == 12625);
-}
-
-TEST_CASE("BAD_INPUTS 46: a worker without kernel records says why, and records that are none are a failure") {
-    const FakePython python;
-    PythonDevice denied(
-        python.options(starts + "    *trace*) echo '{\"problem\": \"run as root\", \"kernels\": []}' ;;\n"));
-    CHECK(std::get<DeviceTrace>(denied.trace()).problem == "run as root");
-    PythonDevice odd(python.options(starts + "    *trace*) echo '{\"kernels\": [{\"grid\": \"wide\"}]}' ;;\n"));
-    CHECK(std::get<Failure>(odd.trace()).kind == FailureKind::failed);
-}
-
 TEST_CASE("BAD_INPUTS 46: out of memory in the framework is a failure of the case") {
     const FakePython python;
     PythonDevice device(

@@ -133,28 +133,6 @@ TEST_CASE("how a GPU ran stands in the row: clock, what held it down, whose netw
     CHECK(cell("source") == "ftax graph");
 }
 
-TEST_CASE("the kernels of a case are kept one by one, and all of a case or none") {
-    const TemporaryFolder folder;
-    DeviceTrace trace;
-    trace.kernels = {{.name = "gemm<128, 64>",
-                      .grid = {12, 3, 2},
-                      .block = {256, 1, 1},
-                      .registers = 122,
-                      .shared_bytes = 17408,
-                      .start_ns = 1000,
-                      .end_ns = 3500},
-                     {.name = "relu", .start_ns = 4000, .end_ns = 4200}};
-    {
-        ResultFile file(folder.file("kernels.csv"), kernel_columns(), false);
-        file.append_rows(kernel_rows(BenchCase{.id = "x"}, trace));
-    }
-    CHECK(read_text(folder.file("kernels.csv")) ==
-          "case,repetition,index,kernel,grid,block,registers,shared_bytes,start_us,duration_us,problem\n"
-          "x,0,0,\"gemm<128, 64>\",12x3x2,256x1x1,122,17408,0.000,2.500,\n"
-          "x,0,1,relu,1x1x1,1x1x1,0,0,3.000,0.200,\n");
-    CHECK(ResultFile(folder.file("kernels.csv"), kernel_columns(), true).has("x", 0));
-}
-
 TEST_CASE("the environment is written with a schema version") {
     const TemporaryFolder folder;
     write_environment(folder.file("environment.json"), {{"cpu", "a \"CPU\""}, {"threads", "2"}});

@@ -28,19 +28,12 @@ const std::vector<Mode> modes{Mode::end_to_end, Mode::host_dispatch, Mode::devic
 std::unique_ptr<FakeDevice> gpu() {
     auto device = std::make_unique<FakeDevice>();
     device->about = {{"device", "Tesla T4"}};
-    FakeDevice* self = device.get();
     auto mode = std::make_shared<Mode>();
     device->on_prepare = [mode](const bench::BenchCase& c) -> std::optional<bench::Failure> {
         *mode = c.mode;
         return std::nullopt;
     };
     device->on_sample = [mode] { return bench::Sample{*mode == Mode::end_to_end ? 1.0 : 0.25, 0.99, "power cap"}; };
-    device->on_trace = [self] {
-        bench::DeviceTrace trace;
-        for (std::uint64_t i = 0; i < 3; ++i)
-            trace.kernels.push_back({.name = self->prepared.back(), .start_ns = i * 1000, .end_ns = i * 1000 + 800});
-        return trace;
-    };
     return device;
 }
 
@@ -108,7 +101,7 @@ TEST_CASE("rows of one card are not continued on another, nor under another fram
     CHECK_THROWS_WITH_AS(cli::BenchSession(here, gpu()), doctest::Contains("framework is pytorch-eager"), Error);
 }
 
-TEST_CASE("a network on a GPU is timed end to end, on the host and on the device, with its kernels") {
+TEST_CASE("a network on a GPU is timed end to end, on the host and on the device") {
     const TemporaryFolder folder;
     {
         cli::BenchSession session(arguments(folder), gpu());
@@ -125,9 +118,6 @@ TEST_CASE("a network on a GPU is timed end to end, on the host and on the device
         CHECK(row["slowdown"] == "power cap");
     }
     CHECK(count == std::map<std::string, int>{{"end_to_end", 2}, {"host_dispatch", 2}, {"device_hot", 2}});
-    const CsvTable kernels = read_csv(folder.file("measured/models_kernels.csv"));
-    CHECK(kernels.rows() == 6);
-    CHECK(row_of(kernels, 1)["start_us"] == "1.000");
     const auto json = nlohmann::json::parse(test::read_text(folder.file("measured/environment.json")));
     CHECK(json["schema_version"] == 1);
     CHECK(json["environment"]["device"] == "Tesla T4");
@@ -169,12 +159,11 @@ TEST_CASE("--resume measures what is missing and appends it; without it nothing 
     FakeDevice& fake = *device;
     cli::BenchSession session(again, std::move(device));
     REQUIRE(session.measure_models({"resnet18"}, {1, 8}, {}, modes));
-    CHECK(fake.prepared.size() == 4);  // those of batch 8, the traced one twice
+    CHECK(fake.prepared.size() == 3);
     for (const std::string& id : fake.prepared) CHECK(id.find("batch=8") != std::string::npos);
     const std::string after = test::read_text(folder.file("measured/models.csv"));
     CHECK(after.starts_with(before));
     CHECK(read_csv(folder.file("measured/models.csv")).rows() == 6);
-    CHECK(read_csv(folder.file("measured/models_kernels.csv")).rows() == 6);
 }
 
 TEST_CASE("what measuring takes is said before it begins, at least and at most, and what ends it") {

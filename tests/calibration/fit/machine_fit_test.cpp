@@ -68,8 +68,6 @@ TEST_CASE("a GPU's calibration recovers the machine behind the measurements and 
     cli::BenchSession session(arguments.bench, std::move(device));
     CHECK(cli::calibrate(arguments, session) == 0);
     CHECK(gpu.restarts == 2);  // three repetitions of dispatch, each in a process of its own
-    // A profiler would lengthen what runs after it, and LibTorch's process cannot be restarted.
-    CHECK_FALSE(std::filesystem::exists(session.path("operators_kernels.csv")));
 
     const std::string profile = session.path("profile.json");
     DeviceProfile fitted = device_profile(slug, profile);
