@@ -4,7 +4,7 @@
 # one with the same card. Nothing is installed. docs/calibrating-a-gpu.md says what to do before and after.
 #
 #   calibration/campaign.sh build          here, beforehand: the probe and LibTorch's dispatch, into build/campaign
-#   calibration/campaign.sh [STAGE...]     there: environment, frameworks, dispatch, models, settings, operators, compiled, traces
+#   calibration/campaign.sh [all|STAGE...] there: environment, frameworks, dispatch, models, settings, operators, compiled, traces
 #
 # It says beforehand how long what is missing takes, runs one case of every path first, and ends with 1 where a stage left no
 # row that counts. Results: at most eight files, 16 MiB, in $OUT (default: out/campaign).
@@ -39,6 +39,7 @@ if [ "${1:-}" = build ]; then
     exit
 fi
 
+[ "${1:-}" != all ] || shift
 OUT=${OUT:-out/campaign}
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
