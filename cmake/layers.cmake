@@ -199,7 +199,7 @@ endif()
 # What the command line, Python and the cross-validation share.
 ftax_sources(scenario_sources
     src/scenario/
-        arguments.cpp branches.cpp combinations.cpp comparison.cpp generation.cpp language_rows.cpp machine_rows.cpp model_rows.cpp row_predictor.cpp
+        arguments.cpp branches.cpp combinations.cpp comparison.cpp generation.cpp language_rows.cpp machine_rows.cpp measured.cpp model_rows.cpp row_predictor.cpp
         scenario.cpp serving.cpp validation.cpp)
 ftax_layer(ftax_scenario SOURCES ${scenario_sources} LINK ftax ftax_report
            PRIVATE_LINK ftax_bench $<$<BOOL:${FTAX_BUILD_FIT}>:ftax_fit> fmt::fmt
@@ -209,7 +209,7 @@ ftax_sources(cli_sources
     src/cli/
         bench_session.cpp calibrate.cpp command_tree.cpp compare.cpp completion.cpp convert.cpp crossover.cpp devices.cpp
         doctor.cpp explore.cpp fit.cpp frameworks.cpp generate.cpp headroom.cpp in_process.cpp inspect.cpp kineto.cpp manual.cpp
-        measure.cpp nas.cpp options.cpp output.cpp predict.cpp profiles.cpp scenario_options.cpp serve.cpp validate.cpp
+        measure.cpp models.cpp nas.cpp options.cpp output.cpp predict.cpp profiles.cpp scenario_options.cpp serve.cpp validate.cpp
         verbs.cpp)
 set(cli_alone ${cli_sources})
 list(FILTER cli_alone INCLUDE REGEX "/(calibrate|fit|verbs)\\.cpp$")

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <sstream>
 
 #include "ftax/error.hpp"
 #include "ftax/import.hpp"
@@ -35,21 +37,22 @@ std::string_view stem_of(std::string_view path, std::string_view folder, std::st
 }
 
 /// Name of a zoo model's file: a text graph or a config.json; empty for other embedded files.
-std::string_view zoo_name(std::string_view path) {
+std::string_view name_of_file(std::string_view path) {
     const std::string_view config = stem_of(path, config_folder, config_suffix);
     return config.empty() ? stem_of(path, zoo_folder, zoo_suffix) : config;
 }
 
-bool equal_but_for_case(std::string_view a, std::string_view b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-/// Whether a model's name on the hub, "owner/model", is the one asked for, with or without its owner.
-bool is_hub_name(std::string_view hub, std::string_view asked) {
-    const std::size_t owner = hub.find('/');
-    return equal_but_for_case(hub, asked) ||
-           (owner != std::string_view::npos && equal_but_for_case(hub.substr(owner + 1), asked));
+/// The lines of an embedded table below its heading, cut at tabs.
+std::vector<std::vector<std::string>> rows_of(std::string_view path) {
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream lines{std::string(embedded_text(path))};
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with('#')) continue;
+        std::istringstream cells(line);
+        std::vector<std::string>& row = rows.emplace_back();
+        for (std::string cell; std::getline(cells, cell, '\t');) row.push_back(cell);
+    }
+    return rows;
 }
 
 Graph load_config(std::string_view text, const std::string& path, const ImportOptions& options) {
@@ -76,27 +79,25 @@ Graph load_config(std::string_view text, const std::string& path, const ImportOp
         std::any_of(suffixes.begin(), suffixes.end(), [&](auto suffix) { return name.ends_with(suffix); });
     throw Error(
         ErrorCode::usage,
-        fmt::format("no file and no zoo model '{}'{}{} ('zoo:' lists all){}", name,
+        fmt::format("no file and no zoo model '{}'{}{} (`ftax models` lists all){}", name,
                     near.empty() ? "" : "; did you mean ", fmt::join(near, " or "),
                     is_path ? "" : "; of a model on Hugging Face, give its config.json or the folder that has it"));
 }
 
 Graph load_embedded(const EmbeddedFile& file, const ImportOptions& options) {
-    const std::string origin = fmt::format("zoo:{}", zoo_name(file.path));
+    const std::string origin = fmt::format("zoo:{}", name_of_file(file.path));
     if (file.path.ends_with(config_suffix)) {
-        return import_config(file.content, origin, std::string(zoo_name(file.path)), options);
+        return import_config(file.content, origin, std::string(name_of_file(file.path)), options);
     }
     return parse_text_graph(file.content, origin);
 }
 
 Graph load_zoo(std::string_view name, const ImportOptions& options) {
     if (name.empty()) throw Error(ErrorCode::usage, fmt::format("the zoo holds {}", fmt::join(zoo_names(), ", ")));
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (zoo_name(file.path) == name) return load_embedded(file, options);
-    }
-    for (const EmbeddedFile& file : embedded_files()) {
-        if (stem_of(file.path, config_folder, config_suffix).empty()) continue;
-        if (is_hub_name(hub_name(file.content, std::string(file.path)), name)) return load_embedded(file, options);
+    if (const auto known = zoo_name(name)) {
+        for (const EmbeddedFile& file : embedded_files()) {
+            if (name_of_file(file.path) == *known) return load_embedded(file, options);
+        }
     }
     fail_unknown(name);
 }
@@ -166,13 +167,50 @@ std::optional<CacheKind> cache_kind_from_name(std::string_view name) noexcept {
     return static_cast<CacheKind>(found - cache_names.begin());
 }
 
+std::vector<ZooModel> zoo_models() {
+    std::map<std::string, ZooModel> models;
+    for (const EmbeddedFile& file : embedded_files()) {
+        const std::string name(name_of_file(file.path));
+        if (name.empty()) continue;
+        models[name].name = name;
+        if (file.path.ends_with(config_suffix)) models[name].source = hub_name(file.content, std::string(file.path));
+    }
+    for (const auto& row : rows_of("graphs/zoo/models.tsv")) {
+        if (const auto model = models.find(row.at(0)); model != models.end()) model->second.source = row.at(1);
+    }
+    for (const auto& row : rows_of("graphs/zoo/names.tsv")) {
+        ZooModel& model = models.at(row.at(0));
+        model.note = row.at(1);
+        std::istringstream aliases(row.size() > 2 ? row[2] : "");
+        for (std::string alias; std::getline(aliases, alias, ',');) model.aliases.push_back(alias);
+    }
+    std::vector<ZooModel> list;
+    for (auto& [name, model] : models) list.push_back(std::move(model));
+    return list;
+}
+
 std::vector<std::string> zoo_names() {
     std::vector<std::string> names;
     for (const EmbeddedFile& file : embedded_files()) {
-        if (const std::string_view name = zoo_name(file.path); !name.empty()) names.emplace_back(name);
+        if (const std::string_view name = name_of_file(file.path); !name.empty()) names.emplace_back(name);
     }
     std::sort(names.begin(), names.end());
     return names;
+}
+
+std::optional<std::string> zoo_name(std::string_view name) {
+    for (const EmbeddedFile& file : embedded_files()) {
+        if (name_of_file(file.path) == name && !name.empty()) return std::string(name);
+    }
+    const std::string wanted = normalized_name(name);
+    for (const ZooModel& model : zoo_models()) {
+        std::vector<std::string> names = model.aliases;
+        names.insert(names.end(), {model.name, model.source, model.source.substr(model.source.find('/') + 1)});
+        for (const std::string& known : names) {
+            if (!wanted.empty() && normalized_name(known) == wanted) return model.name;
+        }
+    }
+    return std::nullopt;
 }
 
 Graph load_graph(const std::string& model, const ImportOptions& options) {

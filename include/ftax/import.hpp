@@ -58,7 +58,19 @@ struct ImportOptions {
 /// file nor a zoo model of that name exists (the message lists near names).
 [[nodiscard]] Graph load_graph(const std::string& model, const ImportOptions& options = {});
 
-/// Names of the embedded zoo models, sorted.
+/// A model of the embedded zoo.
+struct ZooModel {
+    std::string name;
+    std::string source;                ///< "torchvision:resnet50", "meta-llama/Meta-Llama-3-8B"
+    std::string note;                  ///< what the name does not say; empty for most
+    std::vector<std::string> aliases;  ///< other names for it
+};
+
+/// The embedded zoo, sorted by name.
+[[nodiscard]] std::vector<ZooModel> zoo_models();
 [[nodiscard]] std::vector<std::string> zoo_names();
+/// The zoo's own name of a model by its name, an alias or its name on Hugging Face, with or without the owner; case,
+/// hyphens and underscores do not count. nullopt for none.
+[[nodiscard]] std::optional<std::string> zoo_name(std::string_view name);
 
 }  // namespace ftax

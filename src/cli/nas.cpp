@@ -212,8 +212,8 @@ int run_nas(const NasArguments& arguments) {
     PredictOptions options = arguments.run.options;
     options.precision = parse_precision(arguments.run.precision);
     const FrameworkProfile framework = nas_framework_profile(arguments.run, options.libraries);
-    print_warnings(device.warnings);
-    print_warnings(framework.warnings);
+    print_provenance(device.warnings);
+    print_provenance(framework.warnings);
     const nas::Campaign campaign = campaign_of(arguments, space, device, framework, options, dims);
     const nas::CostFunction cost(space, device, framework, options, parse_batches(arguments.batches), campaign, dims);
     const auto& batches = cost.batches();

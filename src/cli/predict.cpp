@@ -12,6 +12,7 @@
 #include "src/report/pages.hpp"
 #include "src/report/prediction_report.hpp"
 #include "src/scenario/branches.hpp"
+#include "src/scenario/measured.hpp"
 #include "src/scenario/scenario.hpp"
 
 namespace ftax::cli {
@@ -76,7 +77,14 @@ int run_predict(const PredictArguments& arguments) {
         report.rows.back().branches = branches.widen(report.rows.back().prediction, with_batch(dims, batch));
     }
     if (arguments.suggest_anchors) report.anchors = plan_anchors(predictor, dims, batches);
-    if (!arguments.measured.empty()) add_measured(report, arguments.measured);
+    if (const auto measured_s = parse_duration(arguments.measured)) {
+        if (batches.size() > 1) throw Error(ErrorCode::usage, "--measured TIME is of one batch: give one --batch");
+        report.measured = explain_measured(graph, arguments.model, arguments.run, batches.front(),
+                                           report.rows.front().prediction, *measured_s);
+        report.rows.front().measured = {.latency_s = *measured_s, .device_s = {}};
+    } else if (!arguments.measured.empty()) {
+        add_measured(report, arguments.measured);
+    }
     add_warnings(report);
     const auto explain_last = [&] { return predictor.explain(with_batch(dims, batches.back())); };
     Forms forms = forms_of(report);
@@ -95,8 +103,10 @@ void setup_predict(Verb app, Action& action) {
     add_model_options(verb, arguments.model);
     add_run_options(verb, arguments.run);
     add_batch_option(verb, arguments.batches);
-    verb.add_option("--measured", arguments.measured, "measured rows to print beside the predictions (CSV)",
-                    "ROWS.csv");
+    verb.add_option(
+        "--measured", arguments.measured,
+        "a measured latency, such as 12ms, to explain, or measured rows to print beside the predictions (CSV)",
+        "TIME|ROWS.csv");
     verb.add_flag("--suggest-anchors", arguments.suggest_anchors,
                   "name the runs whose measurement would narrow the intervals most");
     verb.add_option("--trace", arguments.output.trace, "write the timeline of the last batch for ui.perfetto.dev",

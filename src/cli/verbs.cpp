@@ -34,7 +34,9 @@ Environment:
 
 void add_quiet(Verb app) {
     for (const Verb verb : app.subcommands()) {
-        verb.add_flag_callback("-q,--quiet", scenario::silence_notices, "neither warnings nor progress");
+        verb.add_flag_callback(
+            "-q,--quiet", [] { scenario::limit_notices(scenario::Notices::of_the_answer); },
+            "no progress, and no warnings but those that change the answer");
         add_quiet(verb);
     }
 }
@@ -64,28 +66,19 @@ struct VerbSetup {
     Setup* setup;
 };
 constexpr VerbSetup verbs[] = {
-    {"predict", setup_predict},
-    {"crossover", setup_crossover},
-    {"compare", setup_compare},
-    {"explore", setup_explore},
-    {"headroom", setup_headroom},
-    {"generate", setup_generate},
-    {"serve", setup_serve},
-    {"inspect", setup_inspect},
-    {"convert", setup_convert},
-    {"validate", setup_validate},
-    {"devices", setup_devices},
-    {"frameworks", setup_frameworks},
-    {"profiles", setup_profiles},
-    {"doctor", setup_doctor},
-    {"nas", setup_nas},
+    {"predict", setup_predict},       {"crossover", setup_crossover},
+    {"compare", setup_compare},       {"explore", setup_explore},
+    {"headroom", setup_headroom},     {"generate", setup_generate},
+    {"serve", setup_serve},           {"inspect", setup_inspect},
+    {"convert", setup_convert},       {"validate", setup_validate},
+    {"models", setup_models},         {"devices", setup_devices},
+    {"frameworks", setup_frameworks}, {"profiles", setup_profiles},
+    {"doctor", setup_doctor},         {"nas", setup_nas},
     {"measure", setup_measure},
 #ifndef FTAX_FIT_PROGRAM  // which has them
-    {"calibrate", setup_calibrate},
-    {"fit", setup_fit},
+    {"calibrate", setup_calibrate},   {"fit", setup_fit},
 #endif
-    {"completion", setup_completion},
-    {"manual", setup_manual},
+    {"completion", setup_completion}, {"manual", setup_manual},
 };
 
 const VerbSetup* find_verb(std::string_view name) {

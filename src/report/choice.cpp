@@ -119,6 +119,12 @@ Lead lead_of(const std::vector<const Choice*>& choices, Criterion by, bool same_
     return lead;
 }
 
+/// "vllm 0.14"; "vllm@0.11" says its version itself.
+std::string versioned(const Choice& choice) {
+    const bool known = choice.version.empty() || choice.framework.find('@') != std::string::npos;
+    return known ? choice.framework : choice.framework + " " + choice.version;
+}
+
 /// "4 x h100-sxm5-80gb"
 std::string with_cards(const Choice& choice) {
     return choice.cards > 1 ? fmt::format("{} x {}", choice.cards, choice.device) : choice.device;
@@ -232,7 +238,7 @@ Columns<Choice> choice_columns(const Ranking& ranking) {
     };
     return {{"device", "device", Unit::text, &Choice::device},
             {"framework", "framework", Unit::text,
-             [](const Choice& choice) { return Value(choice.framework, choice.framework + " " + choice.version); }},
+             [](const Choice& choice) { return Value(choice.framework, versioned(choice)); }},
             {"framework_version", "version", Unit::text, &Choice::version},
             {"host", "host", Unit::text, &Choice::host},
             {"precision", "precision", Unit::text, &Choice::precision},
@@ -287,8 +293,7 @@ std::string Differences::name(const Choice& choice) const {
 
 std::string Differences::common(const Choice& choice) const {
     std::vector<std::string> parts;
-    if (!framework)
-        parts.push_back(choice.version.empty() ? choice.framework : choice.framework + " " + choice.version);
+    if (!framework) parts.push_back(versioned(choice));
     if (!device) parts.push_back(cards ? choice.device : with_cards(choice));
     if (!precision) parts.push_back(choice.precision);
     return fmt::format("{}", fmt::join(parts, ", "));

@@ -11,32 +11,12 @@
 
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"
+#include "src/report/columns.hpp"
 
 namespace ftax::report {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// The quantities of a device under the names of its file, in the file's order; nullopt where it has none.
-std::vector<std::pair<std::string, std::optional<double>>> quantities(const DeviceSpec& device) {
-    std::vector<std::pair<std::string, std::optional<double>>> list{
-        {"sms", device.sms},
-        {"base_clock_hz", device.base_clock_hz},
-        {"boost_clock_hz", device.boost_clock_hz},
-        {"memory_bytes", device.memory_bytes},
-        {"memory_bandwidth_bytes_per_s", device.memory_bandwidth_bytes_per_s},
-        {"l2_bytes", device.l2_bytes},
-        {"shared_memory_per_sm_bytes", device.shared_memory_per_sm_bytes},
-        {"registers_per_sm", device.registers_per_sm},
-        {"max_threads_per_sm", device.max_threads_per_sm},
-        {"power_limit_w", device.power_limit_w},
-    };
-    for (int i = 0; i < math_path_count; ++i) {
-        const auto path = static_cast<MathPath>(i);
-        list.emplace_back(fmt::format("{}_flops_per_s", name_of(path)), device.peak(path));
-    }
-    return list;
-}
 
 /// Prints a quantity in the unit datasheets use for it, which the end of its name tells.
 std::string print_quantity(std::string_view name, double value) {
@@ -50,29 +30,53 @@ std::string print_quantity(std::string_view name, double value) {
     return fmt::format("{:.4g} GiB", value / (1 << 30));
 }
 
-Cell cell(std::string_view name, std::optional<double> value) {
-    return value ? Cell{print_quantity(name, *value)} : Cell{"–", Tone::quiet};
+/// A quantity under the name of its file; JSON writes whole numbers without a decimal point.
+Column<DeviceSpec> quantity(std::string name, std::string title,
+                            std::function<std::optional<double>(const DeviceSpec&)> of) {
+    const auto value = [name, of](const DeviceSpec& device) {
+        const std::optional<double> number = of(device);
+        if (!number) return Value(nullptr, "–", Tone::quiet);
+        constexpr double exact_limit = 9007199254740992.0;  // 2^53
+        const bool is_whole = *number == std::trunc(*number) && *number < exact_limit;
+        const Json exact = is_whole ? Json(static_cast<std::int64_t>(*number)) : Json(*number);
+        return Value(exact, print_quantity(name, *number));
+    };
+    return {std::move(name), std::move(title), Unit::plain, value};
 }
 
-std::string compute_capability(const DeviceSpec& device) {
-    return fmt::format("{}.{}", device.compute_capability_major, device.compute_capability_minor);
+/// Slug, name, aliases, architecture and compute capability, then every quantity in the order of the files.
+const Columns<DeviceSpec>& device_columns() {
+    using D = DeviceSpec;
+    static const Columns<D> columns = [] {
+        Columns<D> list{
+            {"slug", "device", Unit::text, [](const D& d) { return Value(d.slug, Tone::strong); }},
+            {"name", "name", Unit::text, [](const D& d) { return Value(d.name, Tone::quiet); }},
+            {"aliases", "", Unit::text, &D::aliases},
+            {"architecture", "architecture", Unit::text, &D::architecture},
+            {"compute_capability", "cc", Unit::plain,
+             [](const D& d) { return fmt::format("{}.{}", d.compute_capability_major, d.compute_capability_minor); }},
+            quantity("sms", "SMs", &D::sms),
+            quantity("base_clock_hz", "", &D::base_clock_hz),
+            quantity("boost_clock_hz", "boost", &D::boost_clock_hz),
+            quantity("memory_bytes", "memory", &D::memory_bytes),
+            quantity("memory_bandwidth_bytes_per_s", "bandwidth", &D::memory_bandwidth_bytes_per_s),
+            quantity("l2_bytes", "", &D::l2_bytes),
+            quantity("shared_memory_per_sm_bytes", "", &D::shared_memory_per_sm_bytes),
+            quantity("registers_per_sm", "", &D::registers_per_sm),
+            quantity("max_threads_per_sm", "", &D::max_threads_per_sm),
+            quantity("power_limit_w", "", &D::power_limit_w)};
+        for (int i = 0; i < math_path_count; ++i) {
+            const auto path = static_cast<MathPath>(i);
+            const std::string title = path == MathPath::fp16_tensor ? "fp16 tensor" : std::string(name_of(path));
+            list.add(quantity(fmt::format("{}_flops_per_s", name_of(path)), title,
+                              [path](const D& device) { return device.peak(path); }));
+        }
+        return list;
+    }();
+    return columns;
 }
 
-/// Writes whole numbers without a decimal point.
-ordered_json to_json(std::optional<double> value) {
-    if (!value) return nullptr;
-    constexpr double exact_limit = 9007199254740992.0;  // 2^53
-    if (*value == std::trunc(*value) && *value < exact_limit) return static_cast<std::int64_t>(*value);
-    return *value;
-}
-
-ordered_json to_json(const DeviceSpec& device) {
-    ordered_json object{{"slug", device.slug}, {"name", device.name}, {"aliases", device.aliases}};
-    object["architecture"] = name_of(device.architecture);
-    object["compute_capability"] = compute_capability(device);
-    for (const auto& [name, value] : quantities(device)) object[name] = to_json(value);
-    return object;
-}
+constexpr std::size_t texts = 5;  ///< columns before the quantities
 
 std::string escaped(const ordered_json& text) {
     return escape_terminal(text.get<std::string>());
@@ -81,35 +85,15 @@ std::string escaped(const ordered_json& text) {
 }  // namespace
 
 std::string device_list_table(const std::vector<DeviceSpec>& devices, Style style) {
-    Table table({{"device", Align::left},
-                 {"architecture", Align::left},
-                 {"cc"},
-                 {"SMs"},
-                 {"boost"},
-                 {"memory"},
-                 {"bandwidth"},
-                 {"fp32"},
-                 {"fp16 tensor"},
-                 {"name", Align::left}});
-    for (const DeviceSpec& device : devices) {
-        table.add({{device.slug, Tone::strong},
-                   {std::string(name_of(device.architecture))},
-                   {compute_capability(device)},
-                   cell("sms", device.sms),
-                   cell("boost_clock_hz", device.boost_clock_hz),
-                   cell("memory_bytes", device.memory_bytes),
-                   cell("memory_bandwidth_bytes_per_s", device.memory_bandwidth_bytes_per_s),
-                   cell("fp32_flops_per_s", device.peak(MathPath::fp32)),
-                   cell("fp16_tensor_flops_per_s", device.peak(MathPath::fp16_tensor)),
-                   {device.name, Tone::quiet}});
-    }
-    return table.print(style);
+    return device_columns()
+        .select(devices,
+                "slug architecture compute_capability sms boost_clock_hz memory_bytes memory_bandwidth_bytes_per_s "
+                "fp32_flops_per_s fp16_tensor_flops_per_s name")
+        .print(style);
 }
 
 std::string device_list_json(const std::vector<DeviceSpec>& devices) {
-    ordered_json list = ordered_json::array();
-    for (const DeviceSpec& device : devices) list.push_back(to_json(device));
-    return to_text(ordered_json{{"schema_version", 1}, {"devices", list}});
+    return to_text(ordered_json{{"schema_version", 1}, {"devices", device_columns().select(devices).json()}});
 }
 
 std::string device_table(std::string_view datasheet, Style style) {
@@ -146,15 +130,16 @@ std::string device_diff_table(const std::vector<DeviceSpec>& devices, Style styl
         if (&device != &devices.front()) columns.push_back({"ratio"});
     }
     Table table(columns);
-    const auto first = quantities(devices.front());
-    for (std::size_t i = 0; i < first.size(); ++i) {
-        const auto& [name, base] = first[i];
-        std::vector<Cell> row{{name}};
-        for (const DeviceSpec& device : devices) {
-            const std::optional<double> value = quantities(device)[i].second;
-            row.push_back(cell(name, value));
-            if (&device == &devices.front()) continue;
-            row.push_back({base && value ? fmt::format("{:.2f}×", *value / *base) : "", Tone::quiet});
+    const Grid grid = device_columns().select(devices);
+    for (std::size_t i = texts; i < grid.heads.size(); ++i) {
+        std::vector<Cell> row{{grid.heads[i].key}};
+        const Json& base = grid.rows.front()[i].exact;
+        for (const std::vector<Value>& device : grid.rows) {
+            const Json& value = device[i].exact;
+            row.push_back({*device[i].shown, device[i].tone});
+            if (&device == &grid.rows.front()) continue;
+            const bool known = base.is_number() && value.is_number();
+            row.push_back({known ? fmt::format("{:.2f}×", value.get<double>() / base.get<double>()) : "", Tone::quiet});
         }
         table.add(std::move(row));
     }
@@ -162,20 +147,18 @@ std::string device_diff_table(const std::vector<DeviceSpec>& devices, Style styl
 }
 
 std::string device_diff_json(const std::vector<DeviceSpec>& devices) {
-    ordered_json list = ordered_json::array();
-    const auto first = quantities(devices.front());
-    for (const DeviceSpec& device : devices) {
-        ordered_json ratios = ordered_json::object();
-        const auto own = quantities(device);
-        for (std::size_t i = 0; i < own.size(); ++i) {
-            const auto& [name, value] = own[i];
-            const std::optional<double> base = first[i].second;
-            ratios[name] = base && value ? ordered_json(*value / *base) : ordered_json(nullptr);
+    Json list = device_columns().select(devices).json();
+    for (Json& device : list) {
+        Json ratios = Json::object();
+        for (const auto& [name, value] : device.items()) {
+            const Json& base = list.front()[name];
+            if (value.is_number() || value.is_null())
+                ratios[name] = base.is_number() && value.is_number() ? Json(value.get<double>() / base.get<double>())
+                                                                     : Json(nullptr);
         }
-        list.push_back(to_json(device));
-        list.back()["ratio_to_first"] = std::move(ratios);
+        device["ratio_to_first"] = std::move(ratios);
     }
-    return to_text(ordered_json{{"schema_version", 1}, {"devices", std::move(list)}});
+    return to_text(Json{{"schema_version", 1}, {"devices", std::move(list)}});
 }
 
 }  // namespace ftax::report

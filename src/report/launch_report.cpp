@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "src/io/json_document.hpp"
 #include "src/report/breakdown.hpp"
@@ -15,8 +17,9 @@ namespace {
 struct Launch {
     const OpPrediction* prediction;
     const std::vector<KernelDetail>* kernels;
+    int count = 1;  ///< equal launches that a row stands for
 
-    [[nodiscard]] double longest_side_s() const { return std::max(prediction->host_s, prediction->device_s); }
+    [[nodiscard]] double longest_side_s() const { return count * std::max(prediction->host_s, prediction->device_s); }
     /// The kernel that takes longest; nullptr when none is launched.
     [[nodiscard]] const KernelDetail* longest() const {
         const auto at = std::max_element(kernels->begin(), kernels->end(),
@@ -56,7 +59,13 @@ const Columns<KernelDetail>& kernel_columns() {
 }
 
 Columns<Launch> columns_of(const Graph& graph) {
-    return Columns<Launch>{{"kernel_details", "", Unit::text,
+    return Columns<Launch>{{"count", "launches", Unit::plain, &Launch::count},
+                           {"total_s", "device in all", Unit::duration,
+                            [](const Launch& launch) {
+                                const double seconds = launch.count * launch.prediction->device_s;
+                                return launch.prediction->kernels > 0 ? Value(seconds) : Value();
+                            }},
+                           {"kernel_details", "", Unit::text,
                             [](const Launch& launch) {
                                 return kernel_columns()
                                     .select(*launch.kernels,
@@ -68,11 +77,23 @@ Columns<Launch> columns_of(const Graph& graph) {
         .including(launch_columns(graph), &Launch::prediction);
 }
 
-std::string print(const Graph& graph, const std::vector<Launch>& launches, Style style) {
-    return columns_of(graph)
-        .select(launches,
-                "operator source module host_kind kernels host_s kernel_s bound name path waves intensity reason")
-        .print(style);
+/// Launches of one operator whose longest kernels are alike, as one.
+std::vector<Launch> equal_launches(const Graph& graph, const std::vector<Launch>& launches) {
+    std::map<std::tuple<std::string_view, std::string_view, double>, std::size_t> first;
+    std::vector<Launch> groups;
+    for (const Launch& launch : launches) {
+        const KernelDetail* const kernel = launch.longest();
+        const auto& p = *launch.prediction;
+        const std::tuple key{p.op == no_op ? name_of(p.host_kind) : std::string_view(graph.ops[p.op].source),
+                             kernel ? std::string_view(kernel->name) : "", kernel ? kernel->seconds : p.host_s};
+        const auto [group, is_new] = first.emplace(key, groups.size());
+        if (is_new) {
+            groups.push_back(launch);
+        } else {
+            ++groups[group->second].count;
+        }
+    }
+    return groups;
 }
 
 }  // namespace
@@ -99,7 +120,7 @@ Columns<OpPrediction> launch_columns(const Graph& graph) {
 
 std::string launches_summary(const Graph& graph, const Explanation& explanation, Style style) {
     constexpr std::size_t shown = 10;
-    std::vector<Launch> launches = launches_of(explanation);
+    const std::vector<Launch> launches = launches_of(explanation);
     // A launch counts with the class of its longest kernel: "gemm 128x64" is of the class gemm.
     auto classes = sum_by_name(explanation.launches, [&](std::size_t i) -> std::string {
         const KernelDetail* const kernel = launches[i].longest();
@@ -114,17 +135,25 @@ std::string launches_summary(const Graph& graph, const Explanation& explanation,
     columns.add({"share", "of device time", Unit::share, [&](const Share& sum) {
                      return sum.kernels > 0 && device_s > 0 ? Value(sum.device_s / device_s) : Value();
                  }});
-    std::stable_sort(launches.begin(), launches.end(),
+    std::vector<Launch> groups = equal_launches(graph, launches);
+    std::stable_sort(groups.begin(), groups.end(),
                      [](const Launch& a, const Launch& b) { return a.longest_side_s() > b.longest_side_s(); });
-    const std::size_t all = launches.size();
-    launches.resize(std::min(shown, all));
-    return fmt::format("{}\nthe {} of {} launches that take longest (--all lists them in order):\n\n{}",
-                       columns.select(classes, "name launches kernels host_s kernel_s share").print(style),
-                       launches.size(), all, print(graph, launches, style));
+    const std::size_t all = groups.size();
+    groups.resize(std::min(shown, all));
+    return fmt::format(
+        "{}\nthe {} of {} groups of equal launches that take longest, each with its first module (--all: every launch):"
+        "\n\n{}",
+        columns.select(classes, "name launches kernels host_s kernel_s share").print(style), groups.size(), all,
+        columns_of(graph)
+            .select(groups, "source count total_s kernel_s host_s bound name path module waves intensity reason")
+            .print(style));
 }
 
 std::string launches_table(const Graph& graph, const Explanation& explanation, Style style) {
-    return print(graph, launches_of(explanation), style);
+    return columns_of(graph)
+        .select(launches_of(explanation),
+                "operator source module host_kind kernels host_s kernel_s bound name path waves intensity reason")
+        .print(style);
 }
 
 std::string launches_json(const Graph& graph, const Explanation& explanation,

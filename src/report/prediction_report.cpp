@@ -192,7 +192,8 @@ Columns<PredictionRow> prediction_row_columns(const PredictionReport& report) {
 }
 
 std::string to_table(const PredictionReport& report, Style style) {
-    std::string text = print_header(report, style) +
+    std::string text = toned(escape_terminal(report.measured), Tone::strong, style) +
+                       (report.measured.empty() ? "" : "\n") + print_header(report, style) +
                        prediction_row_columns(report)
                            .select(report.rows,
                                    "batch latency_s interval host_s device_s closed_form_s bound framework_overhead "
@@ -243,6 +244,7 @@ std::string to_json(const PredictionReport& report) {
             .json();
     if (report.crossover) json["crossover"] = crossovers_json(*report.crossover);
     if (report.anchors) json["suggested_anchors"] = anchors_json(*report.anchors);
+    if (!report.measured.empty()) json["measured"] = report.measured;
     json["warnings"] = report.warnings;
     return to_text(json);
 }

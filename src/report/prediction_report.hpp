@@ -51,6 +51,7 @@ struct PredictionReport {
     std::vector<PredictionRow> rows;
     std::optional<CrossoverReport> crossover;  ///< nullopt where the batch is fixed
     std::optional<AnchorPlan> anchors;         ///< what to measure next, where it was asked for
+    std::string measured{};                    ///< the first line, where a latency was measured
     std::vector<std::string> warnings{};  ///< of the file, the profiles and the anchors; predictions have their own
 };
 

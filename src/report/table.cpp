@@ -1,5 +1,7 @@
 #include "src/report/table.hpp"
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +18,16 @@ std::size_t width_of(std::string_view text) {
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+/// The first code points of a text, the last one replaced by "…" where that is not all.
+std::string shortened(std::string_view text, std::size_t width) {
+    if (width_of(text) <= width) return std::string(text);
+    std::size_t end = 0;
+    for (std::size_t shown = 0; shown < width; ++end) {
+        if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80 && ++shown == width) break;
+    }
+    return std::string(text.substr(0, end)) + "…";
+}
+
 std::string_view code_of(Tone tone) {
     static constexpr std::string_view codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[33m"};
     return codes[static_cast<std::size_t>(tone)];
@@ -24,10 +36,14 @@ std::string_view code_of(Tone tone) {
 }  // namespace
 
 Style standard_output_style() {
+    winsize size{};
+    const bool on_terminal = isatty(STDOUT_FILENO) == 1;
+    if (on_terminal) static_cast<void>(ioctl(STDOUT_FILENO, TIOCGWINSZ, &size));
     const char* no_color = std::getenv("NO_COLOR");
     const char* terminal = std::getenv("TERM");
-    return {.colour = isatty(STDOUT_FILENO) == 1 && (!no_color || *no_color == '\0') &&
-                      (!terminal || std::string_view(terminal) != "dumb")};
+    return {.colour =
+                on_terminal && (!no_color || *no_color == '\0') && (!terminal || std::string_view(terminal) != "dumb"),
+            .width = size.ws_col};
 }
 
 std::string toned(std::string_view text, Tone tone, Style style) {
@@ -40,30 +56,56 @@ void Table::add(std::vector<Cell> row) {
     rows_.push_back(std::move(row));
 }
 
+std::size_t Table::fit(std::vector<std::size_t>& widths, std::size_t width) const {
+    constexpr std::size_t least = 16, gap = 2;
+    std::size_t shown = widths.size();
+    const auto excess = [&] {
+        std::size_t total = shown == 0 ? 0 : gap * (shown - 1);
+        for (std::size_t i = 0; i < shown; ++i) total += widths[i];
+        return width > 0 && total > width ? total - width : 0;
+    };
+    while (excess() > 0) {
+        std::size_t widest = 0;  // of those that hold text
+        for (std::size_t i = 1; i < shown; ++i) {
+            if (columns_[i].align == Align::left && widths[i] > widths[widest]) widest = i;
+        }
+        if (columns_[widest].align == Align::left && widths[widest] > least) {
+            widths[widest] -= std::min(excess(), widths[widest] - least);
+        } else if (--shown == 1) {
+            break;
+        }
+    }
+    return shown;
+}
+
 std::string Table::print(Style style) const {
     std::vector<std::size_t> widths;
     for (const Column& column : columns_) widths.push_back(width_of(column.title));
     for (const std::vector<Cell>& row : rows_) {
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i].text));
     }
+    const std::size_t shown = fit(widths, style.width);
     std::string text;
     const auto append = [&](std::size_t column, std::string_view cell, Tone tone) {
-        const std::string space(widths[column] - width_of(cell), ' ');
+        const std::string cut = shortened(cell, widths[column]);
+        const std::string space(widths[column] - width_of(cut), ' ');
         if (column > 0) text += "  ";
         if (columns_[column].align == Align::right) text += space;
-        text += toned(cell, tone, style);
-        if (columns_[column].align == Align::left && column + 1 < columns_.size()) text += space;
+        text += toned(cut, tone, style);
+        if (columns_[column].align == Align::left && column + 1 < shown) text += space;
     };
     const auto end_line = [&] {
         text.erase(text.find_last_not_of(' ') + 1);
         text += '\n';
     };
-    for (std::size_t i = 0; i < columns_.size(); ++i) append(i, columns_[i].title, Tone::quiet);
+    for (std::size_t i = 0; i < shown; ++i) append(i, columns_[i].title, Tone::quiet);
     end_line();
     for (const std::vector<Cell>& row : rows_) {
-        for (std::size_t i = 0; i < row.size(); ++i) append(i, row[i].text, row[i].tone);
+        for (std::size_t i = 0; i < shown; ++i) append(i, row[i].text, row[i].tone);
         end_line();
     }
+    if (const std::size_t left_out = columns_.size() - shown; left_out > 0)
+        text += fmt::format("({} more column{}: widen the terminal, or --csv)\n", left_out, left_out == 1 ? "" : "s");
     return text;
 }
 

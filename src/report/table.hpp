@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,12 +11,13 @@ namespace ftax::report {
 enum class Align : std::uint8_t { left, right };
 enum class Tone : std::uint8_t { plain, strong, quiet, warning };
 
-/// How reports look: `colour` adds terminal colours.
+/// How reports look: `colour` adds terminal colours; a table keeps to `width` columns of the terminal, 0: to any.
 struct Style {
     bool colour = false;
+    std::size_t width = 0;
 };
 
-/// Style for standard output: colours on a terminal, unless the environment variable NO_COLOR is set
+/// Style for standard output: on a terminal its width, and colours unless the environment variable NO_COLOR is set
 /// (no-color.org) or TERM is dumb.
 [[nodiscard]] Style standard_output_style();
 
@@ -27,7 +29,8 @@ struct Cell {
     Tone tone = Tone::plain;
 };
 
-/// A table for people: columns as wide as their widest cell, two spaces between them. Cells are escaped.
+/// A table: columns as wide as their widest cell, two spaces between them. Where that is too wide, text is cut short
+/// and then the last columns are left out, which a line says. Cells are escaped.
 class Table {
   public:
     struct Column {
@@ -41,6 +44,9 @@ class Table {
     [[nodiscard]] std::string print(Style style) const;
 
   private:
+    /// Narrows the columns to a terminal of that width; returns how many of them are shown.
+    std::size_t fit(std::vector<std::size_t>& widths, std::size_t width) const;
+
     std::vector<Column> columns_;
     std::vector<std::vector<Cell>> rows_;
 };

@@ -13,6 +13,7 @@
 #include "src/io/csv.hpp"
 #include "src/io/escape.hpp"
 #include "src/io/number.hpp"
+#include "src/scenario/measured.hpp"
 
 namespace ftax::scenario {
 namespace {
@@ -146,21 +147,13 @@ ServiceLevel parse_level(std::string_view text, double kept_share) {
     for (const std::string& word : split_list(text)) {
         const std::size_t equals = std::min(word.find('='), word.size());
         const auto limit = limits.find(word.substr(0, equals));
-        std::string_view value = std::string_view(word).substr(std::min(equals + 1, word.size()));
-        double unit_s = 0;
-        for (const auto& [suffix, seconds] :
-             {std::pair<std::string_view, double>{"ms", 1e-3}, {"us", 1e-6}, {"s", 1.0}}) {
-            if (unit_s > 0 || !value.ends_with(suffix)) continue;
-            unit_s = seconds;
-            value.remove_suffix(suffix.size());
-        }
-        const auto number = parse_number(value);
-        if (limit == limits.end() || !number || *number <= 0 || unit_s == 0) {
+        const auto seconds = parse_duration(std::string_view(word).substr(std::min(equals + 1, word.size())));
+        if (limit == limits.end() || !seconds) {
             throw Error(ErrorCode::usage,
                         fmt::format("--slo {}: not one of ttft, tpot and latency with a time, as in ttft=500ms",
                                     escape_terminal(excerpt(word))));
         }
-        *limit->second = *number * unit_s;
+        *limit->second = *seconds;
     }
     return level;
 }

@@ -65,10 +65,7 @@ DType parse_cache_type(const std::string& name) {
 thread_local const Graph* given_graph = nullptr;
 thread_local std::vector<std::string>* held_warnings = nullptr;
 
-std::FILE*& notice_stream() {
-    static std::FILE* stream = stderr;
-    return stream;
-}
+Notices told = Notices::all;
 
 std::vector<std::string>& printed_warnings() {
     static std::vector<std::string> printed;
@@ -84,16 +81,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view zoo_prefix = "zoo:";
 
-/// Models of the zoo by the names that measured rows give them. Source: models_2x.csv.
 std::string zoo_model(const std::string& model) {
-    static const std::map<std::string, std::string> names{{"bert_base", "bert"},
-                                                          {"bert_base_12x768", "bert"},
-                                                          {"hf_resnet50", "resnet50"},
-                                                          {"mlperf_resnet50", "resnet50"},
-                                                          {"vit_base_patch16_224", "vit-base-patch16-224"},
-                                                          {"vit_base_patch16_384", "vit-base-patch16-384"}};
-    const auto found = names.find(model);
-    return std::string(zoo_prefix) + (found == names.end() ? model : found->second);
+    return std::string(zoo_prefix) + zoo_name(model).value_or(model);
 }
 
 bool is_model(const fs::path& path) {
@@ -307,14 +296,16 @@ Predictor make_predictor(const Graph& graph, const ModelArguments& model, const 
         refuse(device.warnings);
         refuse(framework.warnings);
     }
-    if (!arguments.anchor.empty()) {
-        const auto rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
+    std::vector<Measurement> rows;
+    if (!arguments.anchor.empty())
+        rows = usable_rows(read_model_measurements(read_csv(arguments.anchor)), print_warnings);
+    if (arguments.known) rows.push_back(*arguments.known);
+    if (!rows.empty() || !arguments.anchor.empty())
         anchor_on(framework, device, rows, {model.model, arguments.models, dimension_bindings(model)});
-    }
     print_warnings(onnx_warnings(graph, arguments.framework, arguments.framework_given));
     Predictor predictor(graph, std::move(device), std::move(framework), options);
-    print_warnings(predictor.device().warnings);
-    print_warnings(predictor.framework().warnings);
+    print_provenance(predictor.device().warnings);
+    print_provenance(predictor.framework().warnings);
     return predictor;
 }
 
@@ -351,17 +342,19 @@ report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindin
     return report;
 }
 
+void limit_notices(Notices notices) {
+    told = notices;
+}
+
 std::FILE* notices() {
-    return notice_stream();
+    static std::FILE* const nowhere = std::fopen("/dev/null", "w");
+    return told == Notices::all || !nowhere ? stderr : nowhere;
 }
 
-void silence_notices() {
-    std::FILE* const nowhere = std::fopen("/dev/null", "w");
-    if (nowhere != nullptr) notice_stream() = nowhere;
-}
+namespace {
 
-void print_warnings(const std::vector<std::string>& warnings) {
-    if (held_warnings != nullptr) {
+void note(const std::vector<std::string>& warnings, bool prints) {
+    if (held_warnings != nullptr && (prints || told == Notices::none)) {
         held_warnings->insert(held_warnings->end(), warnings.begin(), warnings.end());
         return;
     }
@@ -370,14 +363,24 @@ void print_warnings(const std::vector<std::string>& warnings) {
         if (std::find(printed_warnings().begin(), printed_warnings().end(), warning) != printed_warnings().end())
             continue;
         printed_warnings().push_back(warning);
-        std::fprintf(notices(), "warning: %s\n", escape_terminal(warning).c_str());
+        if (prints) std::fprintf(stderr, "warning: %s\n", escape_terminal(warning).c_str());
     }
 }
 
-std::vector<std::string> warnings_besides(const std::set<std::string>& told) {
+}  // namespace
+
+void print_warnings(const std::vector<std::string>& warnings) {
+    note(warnings, told != Notices::none);
+}
+
+void print_provenance(const std::vector<std::string>& warnings) {
+    note(warnings, told == Notices::all);
+}
+
+std::vector<std::string> warnings_besides(const std::set<std::string>& known) {
     const std::lock_guard guard(printing());
     std::vector<std::string> others = printed_warnings();
-    std::erase_if(others, [&](const std::string& warning) { return told.contains(warning); });
+    std::erase_if(others, [&](const std::string& warning) { return known.contains(warning); });
     return others;
 }
 

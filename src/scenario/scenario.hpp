@@ -10,6 +10,7 @@
 
 #include "ftax/expression.hpp"
 #include "ftax/import.hpp"
+#include "ftax/measurement.hpp"
 #include "ftax/memory.hpp"
 #include "ftax/predict.hpp"
 #include "src/report/prediction_report.hpp"
@@ -38,8 +39,9 @@ struct RunArguments {
     bool framework_given = false;  ///< else it is assumed, which a file of another framework's deserves to be told
     std::string precision = "fp32";
     std::string host;
-    std::string anchor;  ///< file of measured rows
-    std::string models;  ///< folder where the models of these rows are files
+    std::string anchor;                ///< file of measured rows
+    std::optional<Measurement> known;  ///< another such row
+    std::string models;                ///< folder where the models of these rows are files
     std::string device_profile;
     std::string framework_profile;
     PredictOptions options;
@@ -114,12 +116,16 @@ struct FrameworkChoice {
 void add_warnings(report::PredictionReport& report);
 [[nodiscard]] report::CrossoverReport crossover_report(Predictor& predictor, const ShapeBindings& dims);
 
-/// Where warnings and progress go: standard error, or nowhere after silence_notices() (--quiet).
+/// What is told on standard error: all, warnings that change the answer (--quiet), or nothing (Python).
+enum class Notices : std::uint8_t { all, of_the_answer, none };
+void limit_notices(Notices notices);
+/// Where progress goes: standard error, or nowhere where less than all is told.
 [[nodiscard]] std::FILE* notices();
-void silence_notices();
 
 /// Prints warnings to standard error, each once and escaped.
 void print_warnings(const std::vector<std::string>& warnings);
+/// The same of warnings that say what a profile rests on, which --quiet leaves out.
+void print_provenance(const std::vector<std::string>& warnings);
 
 /// What print_warnings() has been given so far and `told` does not say, in order: a result whose rows carry their own
 /// warnings carries these too, so that none is told on standard error alone.

@@ -239,7 +239,6 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
     if (report.generates) row.per_token_s = s.tpot_s.p99;
     if (report.ranking.has_level) hold_to(report.level, row);
     row.keeps_level = row.kept_share >= report.level.share;
-    row.is_paced = arguments.concurrency == 0 && s.utilisation < 1;
     const double idle_w = row.idle_w * (1 - s.utilisation);
     row.energy_per_item_j = row.cards * (s.energy_j / s.duration_s + idle_w) / *row.items_per_s;
     const double last_s = requests.back().arrival_s;
@@ -261,6 +260,7 @@ void serve_row(const ServingArguments& arguments, const Server& server, const st
         }
     }
     if (!open) return;
+    row.is_paced = !row.largest_rate;
     const auto run_at = [&](double rate) { return server(at_rate(requests, own_rate, rate)); };
     if (arguments.find_rate) {
         row.largest_rate = find_rate(run_at, report.level, std::min(own_rate, holds));

@@ -201,3 +201,24 @@ TEST_CASE("predict names the runs that are worth measuring") {
     const ProgramRun fixed = run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1", "--suggest-anchors"});
     CHECK(fixed.output.find("worth measuring, for --anchor: batch") != std::string::npos);
 }
+
+TEST_CASE("predict --measured TIME says how far off it is and what most likely is") {
+    const auto explained = [](const std::string& time, const char* batch) {
+        const ProgramRun run = run_ftax({"predict", "resnet50", "--device", "t4", "--framework", "pytorch-eager@1.12",
+                                         "--batch", batch, "--measured", time, "--json", "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output);
+    };
+    const auto at = [&](const char* batch, double ratio) {
+        const double latency_s = explained("1s", batch)["predictions"][0]["latency_s"];
+        return explained(std::to_string(ratio * latency_s * 1e3) + "ms", batch)["measured"].get<std::string>();
+    };
+    // A large batch is the device's, a small one the host's.
+    CHECK(at("64", 1.5).find("is 1.50 times the predicted") != std::string::npos);
+    CHECK(at("64", 1.5).find("outside the 90 % interval") != std::string::npos);
+    CHECK(at("64", 1.5).find("it makes the kernels 1.") != std::string::npos);
+    CHECK(at("64", 1.02).find("inside the 90 % interval") != std::string::npos);
+    CHECK(at("1", 1.5).find("it makes the host's dispatch 1.") != std::string::npos);
+    CHECK(at("64", 1000).find("is the unit right?") != std::string::npos);
+    CHECK(run_ftax({"predict", "resnet50", "--device", "t4", "--batch", "1,2", "--measured", "3ms"}).exit_code == 2);
+}

@@ -108,7 +108,6 @@ TEST_CASE("compare: the criteria of --sort order the rows, --top cuts them, and 
     for (const auto& [by, key, sign] : {std::tuple{"latency", "latency_s", 1},
                                         {"throughput", "items_per_s", -1},
                                         {"cost", "dollars_per_million", 1}}) {
-        CAPTURE(by);
         const auto rows = sorted(by);
         REQUIRE(rows.size() == 16);
         for (std::size_t i = 1; i < rows.size(); ++i)

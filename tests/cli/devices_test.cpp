@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ftax/device.hpp"
+#include "tests/cli/command.hpp"
 #include "tests/program.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -67,4 +69,29 @@ TEST_CASE("ftax doctor says what is built in and what the machine has") {
     CHECK(report["built_in"].size() == 3);
     CHECK(report["machine"].size() > 5);
     CHECK(run_program("doctor").output.find("temporary folder") != std::string::npos);
+}
+
+TEST_CASE("models are listed with their size, and found by other names and spellings") {
+    const auto json = nlohmann::json::parse(run_program("models --json").output);
+    std::map<std::string, nlohmann::json> models;
+    for (const auto& model : json["models"]) models[model["name"]] = model;
+    CHECK(models.size() > 55);
+    constexpr int of_torchvision = 25'557'032, of_batch_norms = 53'173;  // running means, variances and counts
+    CHECK(models["resnet50"]["parameters"] == of_torchvision + of_batch_norms);
+    CHECK(models["resnet50"]["source"] == "torchvision:resnet50");
+    CHECK(models["llama-3-8b"]["parameters"].get<double>() == doctest::Approx(8.03e9).epsilon(0.001));
+    CHECK(models["llama-3-8b"]["source"] == "meta-llama/Meta-Llama-3-8B");
+    CHECK(models["bert"]["flops"].get<double>() > 20e9);
+    CHECK(models["efficientnet"]["note"] == "EfficientNetV2-M at 224 pixels");
+    const auto flops = [](const std::string& name) {
+        const ProgramRun run = ftax::test::run_ftax({"inspect", name, "--batch", "1", "--json", "-"});
+        REQUIRE_MESSAGE(run.exit_code == 0, run.errors);
+        return nlohmann::json::parse(run.output)["total"]["flops"];
+    };
+    for (const char* name : {"EfficientNetV2-M", "efficientnetv2_m", "zoo:Efficient-Net"})
+        CHECK(flops(name) == models["efficientnet"]["flops"]);
+    CHECK(flops("ResNet_50") == models["resnet50"]["flops"]);
+    CHECK(flops("mlperf_resnet50") == models["resnet50"]["flops"]);
+    CHECK(ftax::test::run_ftax({"inspect", "resnet_51", "--batch", "1"}).errors.find("did you mean") !=
+          std::string::npos);
 }

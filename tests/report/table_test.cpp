@@ -33,3 +33,18 @@ TEST_CASE("BAD_INPUTS 6: control characters of a cell do not reach the terminal"
     CHECK(text.find('\x1b') == std::string::npos);
     CHECK(text.find("red\nnew") == std::string::npos);
 }
+
+TEST_CASE("a narrow terminal gets shorter text, then fewer columns") {
+    Table table({{"first", Align::left}, {"number"}, {"last", Align::left}});
+    table.add({{"a text of forty characters, no more of it"}, {"1"}, {"größe"}});
+    const std::string whole = table.print({.width = 56});
+    CHECK(whole == table.print({}));
+    CHECK(table.print({.width = 38}) ==
+          "first                    number  last\n"
+          "a text of forty charac…       1  größe\n");
+    CHECK(table.print({.width = 25}) ==
+          "first             number\n"
+          "a text of forty…       1\n"
+          "(1 more column: widen the terminal, or --csv)\n");
+    CHECK(table.print({.width = 5}).find("2 more columns") != std::string::npos);
+}

@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "ftax/import.hpp"
+#include "src/cli/verbs.hpp"
+#include "src/io/json_document.hpp"
+#include "src/report/columns.hpp"
+#include "src/report/model_report.hpp"
+
+namespace ftax::cli {
+namespace {
+
+struct SizedModel : ZooModel {
+    report::ModelReport report;
+};
+
+/// One item with 128 tokens, the first of a text; without other sizes that a model leaves open.
+SizedModel sized(const ZooModel& model) {
+    const Graph graph = load_graph("zoo:" + model.name);
+    ShapeBindings sizes{{"batch", 1}, {"seq", 128}, {"past", 0}};
+    std::erase_if(sizes, [&](const auto& size) {
+        const auto& symbols = graph.expressions.symbols();
+        return std::find(symbols.begin(), symbols.end(), size.first) == symbols.end();
+    });
+    return {model, report::model_report(graph, sizes, 1)};
+}
+
+int run_models(const OutputArguments& output) {
+    using report::Unit;
+    static const report::Columns<SizedModel> columns{
+        {"name", "model", Unit::text, &SizedModel::name},
+        {"parameters", "parameters", Unit::amount, [](const SizedModel& m) { return m.report.parameters; }},
+        {"flops", "FLOPs", Unit::amount, [](const SizedModel& m) { return m.report.total.flops; }},
+        {"source", "source", Unit::text, &SizedModel::source},
+        {"aliases", "also called", Unit::text, &SizedModel::aliases},
+        {"note", "note", Unit::text, &SizedModel::note}};
+    std::vector<SizedModel> models;
+    for (const ZooModel& model : zoo_models()) models.push_back(sized(model));
+    const report::Grid grid = columns.select(models);
+    write_result(output, {.table =
+                              [&] {
+                                  return grid.print(report::standard_output_style()) +
+                                         "\nFLOPs: of one item, of 128 tokens where there are tokens\n";
+                              },
+                          .json =
+                              [&] {
+                                  return to_text(report::Json{{"schema_version", 1}, {"models", grid.json()}});
+                              },
+                          .csv = [&] { return grid.csv(); }});
+    return 0;
+}
+
+}  // namespace
+
+void setup_models(Verb app, Action& action) {
+    const Verb verb = app.add_subcommand("models", "the built-in models: parameters, FLOPs, where they come from");
+    add_data_options(verb, run_with(verb, action, run_models));
+}
+
+}  // namespace ftax::cli
