@@ -237,8 +237,8 @@ Columns<Choice> choice_columns(const Ranking& ranking) {
         return [member](const Choice& choice) { return choice.*member ? Value(*(choice.*member)) : Value(); };
     };
     return {{"device", "device", Unit::text, &Choice::device},
-            {"framework", "framework", Unit::text,
-             [](const Choice& choice) { return Value(choice.framework, versioned(choice)); }},
+            {"framework", "framework", Unit::text, &Choice::framework},
+            {"versioned_framework", "framework", Unit::text, versioned},
             {"framework_version", "version", Unit::text, &Choice::version},
             {"host", "host", Unit::text, &Choice::host},
             {"precision", "precision", Unit::text, &Choice::precision},
@@ -270,15 +270,12 @@ Differences::Differences(const std::vector<const Choice*>& choices) {
     }
 }
 
-std::string Differences::keys(std::string_view always) const {
-    std::string text;
-    for (const auto& [differs, key] : {std::pair<bool, std::string_view>{device, "device"},
-                                       {framework, "framework"},
-                                       {precision, "precision"},
-                                       {cards, "cards"}}) {
-        if (differs || always.find(key) != std::string_view::npos) text += fmt::format("{} ", key);
-    }
-    return text;
+std::string Differences::keys(bool on_page) const {
+    return fmt::format("{}{}{}{}", device || on_page ? "device " : "",
+                       on_page     ? "framework "
+                       : framework ? "versioned_framework "
+                                   : "",
+                       precision ? "precision " : "", cards ? "cards " : "");
 }
 
 std::string Differences::name(const Choice& choice) const {

@@ -57,8 +57,8 @@ struct Differences {
     bool device = false, framework = false, precision = false, cards = false, batch = false;
 
     explicit Differences(const std::vector<const Choice*>& choices);
-    /// The keys of their columns, for a selection; `always` are among them in any case.
-    [[nodiscard]] std::string keys(std::string_view always = "") const;
+    /// The keys of their columns, for a selection; a page always names device and framework, a terminal its version.
+    [[nodiscard]] std::string keys(bool on_page = false) const;
     /// "tensorrt, l4, fp8, batch 8": what tells a choice from the others.
     [[nodiscard]] std::string name(const Choice& choice) const;
     /// "l4, fp16": what they have in common, for a title.

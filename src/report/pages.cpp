@@ -148,12 +148,11 @@ Chart chart_of(const ComparisonReport& report) {
 
 std::string pairs_table(const ComparisonReport& report) {
     return comparison_columns(report)
-        .select(
-            rows_that_run(report.rows),
-            Differences(choices_of(report.rows)).keys("device framework") +
-                "batch latency_s low_s high_s items_per_s ?dollars_per_million "
-                "?keeps_level bound ratio_to_best host_s device_s =bars host_share framework_overhead coverage_time "
-                "total_bytes fits")
+        .select(rows_that_run(report.rows),
+                Differences(choices_of(report.rows)).keys(true) +
+                    "batch latency_s low_s high_s items_per_s ?dollars_per_million "
+                    "?keeps_level bound ratio_to_best host_s device_s =bars framework_overhead "
+                    "=total_and_fits")
         .page_table("comparison");
 }
 
@@ -215,7 +214,7 @@ Chart step_chart(const GenerationReport& report) {
 std::string generations_section(const GenerationReport& report) {
     const Grid table = generation_columns(report).select(
         rows_that_run(report.rows),
-        Differences(choices_of(report.rows)).keys() +
+        Differences(choices_of(report.rows)).keys(true) +
             "batch ttft_s tpot_s total_s low_s high_s tokens_per_s "
             "=prefill_bound =decode_bound =total_bytes fits ?dollars_per_million ?keeps_level");
     return section(fmt::format("Prompts of {} tokens, {} new ones", shown(report).generation.request.prompt,
@@ -382,12 +381,11 @@ std::string comparison_page(const ComparisonReport& report) {
     }
     for (std::string& line : rules_without_rows(report)) warnings.insert(std::move(line));
     const Chart chart = chart_of(report);
-    const std::string predictions =
-        pairs_table(report) +
-        "<p class=\"facts\">To best: latency against the fastest pair at the same batch. Host share: of "
-        "host and device time together. Overhead: share of the latency that the GPU waits. Modelled: share "
-        "of the time that rests on a rule of its operator.</p>\n" +
-        warning_list({warnings.begin(), warnings.end()});
+    const std::string predictions = pairs_table(report) +
+                                    "<p class=\"facts\">To best: latency against the fastest at the same batch. "
+                                    "Overhead: share of the latency that the "
+                                    "GPU waits.</p>\n" +
+                                    warning_list({warnings.begin(), warnings.end()});
     const std::vector<const Choice*> choices = choices_of(report.rows);
     return page(chart.title, verdict_line(report.ranking) + to_figure(chart, "") + section("Predictions", predictions) +
                                  skipped_list(choices) + profiles_section(report));

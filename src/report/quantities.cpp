@@ -51,8 +51,8 @@ const Columns<MemoryUse>& memory_columns() {
          [](const M& m) { return Value(m.fits(), m.fits() ? Tone::plain : Tone::warning); }},
         {"total_and_fits", "memory", Unit::plain,
          [](const M& m) {
-             return m.fits() ? shown(byte_size(m.total_bytes()))
-                             : shown(byte_size(m.total_bytes()) + ", does not fit", Tone::warning);
+             return Value(m.total_bytes(), byte_size(m.total_bytes()) + (m.fits() ? "" : ", does not fit"),
+                          m.fits() ? Tone::plain : Tone::warning);
          }},
         {"memory", "memory", Unit::text, [](const M& m) { return memory_json(m); }}};
     return columns;

@@ -236,16 +236,14 @@ std::string serving_page(const ServingReport& report) {
     for (const Row& row : report.rows) warnings = joined(warnings, row.warnings);
     const std::string html =
         section("Best", "<p id=\"best\">" + escape_markup(report.ranking.verdict) + "</p>") +
-        section("Combinations",
-                serving_columns(report)
-                    .select(report.rows,
-                            "device framework precision cards ?keeps_level ?kept_share ?dollars_per_million "
-                            "?largest_rate requests_per_s ?tokens_per_s "
-                            "?ttft_mean_s ?ttft_p50_s ?ttft_p90_s ?ttft_p99_s ?tpot_p50_s ?tpot_p90_s ?tpot_p99_s "
-                            "?itl_p50_s ?itl_p99_s latency_p50_s latency_p90_s latency_p99_s "
-                            "mean_sequences utilisation ?peak_cache_share power_w energy_per_item_j evictions =bound "
-                            "=total_bytes ?skipped")
-                    .page_table("combinations")) +
+        section(
+            "Combinations",
+            serving_columns(report)
+                .select(report.rows, Differences(choices_of(report.rows)).keys(true) +
+                                         "?keeps_level ?kept_share ?dollars_per_million ?largest_rate requests_per_s "
+                                         "?tokens_per_s ?ttft_p50_s ?ttft_p99_s ?tpot_p50_s ?tpot_p99_s latency_p50_s "
+                                         "latency_p99_s utilisation energy_per_item_j =bound =total_bytes ?skipped")
+                .page_table("combinations")) +
         rates_figure(report) + section("The best over time", timeline_figure(best.serving)) +
         section("Warnings", warning_list(warnings));
     return page(fmt::format("{}: {}", report.model, report.workload), html);

@@ -273,11 +273,11 @@ def check_compare(test):
                        "--precision", "bf16", "--batch", "1,8")
     compared = [row for row in result["rows"] if "skipped" not in row]
     compared.sort(key=lambda row: row["batch"])
-    test.equal("comparison", compared, ("device", "framework", "batch", "ratio_to_best", "host_share", *TIMES))
+    test.equal("comparison", compared, ("device", "framework", "batch", "ratio_to_best", "items_per_s", *TIMES))
     left_out = test.browser.evaluate("[...document.querySelectorAll('#skipped li')].map(e => e.textContent)")
     for row in result["rows"]:
         if "skipped" in row:
-            test.check(f"{row['framework']} on {row['device']}: {row['skipped']}" in left_out, f"{test.name}: {row} is not shown")
+            test.check(f"{row['framework']} on {row['device']}, {row['precision']}: {row['skipped']}" in left_out, f"{test.name}: {row} is not shown")
     test.check(left_out, f"{test.name}: nothing is left out")
     test.finish()
 

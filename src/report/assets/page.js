@@ -10,7 +10,7 @@ for (const table of document.querySelectorAll('table.sortable')) table.querySele
   }));
 // Long tables can be searched; a click on a module lists its launches.
 for (const table of document.querySelectorAll('table.sortable')) {
-  if (table.tBodies[0].rows.length < 15) continue;
+  if (table.tBodies[0].rows.length < 8) continue;
   const box = document.createElement('input');
   box.type = 'search';
   box.placeholder = `filter ${table.tBodies[0].rows.length} rows`;
