@@ -19,11 +19,11 @@ def test_a_sweep_equals_single_predictions(tiny):
 
 
 def test_functions_give_what_predictors_give():
-    predictor = ftax.Predictor("resnet18", "t4")
-    assert ftax.predict("resnet18", "t4", batch=4)[0].latency_s == predictor.predict(batch=4).latency_s
-    found = ftax.crossover("resnet18", "t4")
+    predictor = ftax.Predictor("resnet18", "t4", "pytorch-eager@1.12")
+    assert ftax.predict("resnet18", "t4", "pytorch-eager@1.12", batch=4)[0].latency_s == predictor.predict(batch=4).latency_s
+    found = ftax.crossover("resnet18", "t4", "pytorch-eager@1.12")
     assert found.low < found.batch < found.high and found.gpu_waits == "below"
-    assert [c.batch for c in ftax.crossovers("resnet18", "t4")] == [found.batch]
+    assert [c.batch for c in ftax.crossovers("resnet18", "t4", "pytorch-eager@1.12")] == [found.batch]
     assert found.causes[0][0] == "conv" and len(found.causes) <= 3
     before, after = predictor.sweep([int(found.batch), int(found.batch) + 1])
     assert before.bound == "host" and after.bound != "host"
@@ -66,7 +66,7 @@ def test_operators_are_those_the_framework_runs():
 
 
 def test_cudnn_9_reads_and_writes_nchw_itself():
-    old, new = (ftax.Predictor("resnet18", "t4", precision="fp16", cudnn=version).predict(batch=64) for version in (8, 9))
+    old, new = (ftax.Predictor("resnet18", "t4", precision="fp16", cudnn=version, host="reference").predict(batch=64) for version in (8, 9))
     assert new.device_s < old.device_s
     with pytest.raises(ftax.UsageError, match="cuDNN 6"):
         ftax.Predictor("resnet18", "t4", cudnn=6)
@@ -105,7 +105,7 @@ def test_a_predictor_keeps_its_graph():
 
 
 def test_validate_reports_errors_and_writes_rows(tmp_path):
-    latency_ms = 1e3 * ftax.predict("resnet18", "t4", batch=1)[0].latency_s
+    latency_ms = 1e3 * ftax.predict("resnet18", "t4", "pytorch-eager@1.12", batch=1)[0].latency_s  # of rows without a version
     rows = tmp_path / "rows.csv"
     rows.write_text(f"gpu,framework,precision,model,batch,latency_ms\nt4,pytorch-eager,fp32,resnet18,1,{2 * latency_ms}\n"
                     "t4,pytorch-eager,fp32,no_such_model,1,5\n")

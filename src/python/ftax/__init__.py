@@ -19,6 +19,7 @@ import os
 import sys
 import warnings as _warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from html import escape as _escape
 from typing import TYPE_CHECKING, Any, Union
 
@@ -26,14 +27,11 @@ import numpy as np
 
 from . import _ftax, nas
 from ._ftax import (
-    Crossover,
     Error,
     Graph,
     GraphBuilder,
-    Headroom,
     LimitError,
     ModelError,
-    Prediction,
     ProfileError,
     RefusedError,
     UsageError,
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Crossover", "Error", "Graph", "GraphBuilder", "Headroom", "LimitError", "ModelError", "Prediction",
-    "Predictor", "ProfileError", "RefusedError", "Report", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "framework",
+    "Predictor", "ProfileError", "RefusedError", "Report", "Sweep", "UsageError", "compare", "crossover", "crossovers", "device", "devices", "explain", "framework",
     "frameworks", "from_torch", "generate", "headroom", "hosts", "inspect", "load_graph", "nas", "predict", "serve", "validate", "zoo",
     "__version__",
 ]
@@ -110,11 +108,60 @@ def _dims(graph: Graph, dims: dict[str, Any]) -> dict[str, int]:
     return {name: _whole(name, value) for name, value in dims.items()}
 
 
-def _prediction_html(prediction: Prediction) -> str:
-    return Sweep([prediction], [None])._repr_html_()
+@dataclass(frozen=True)
+class Prediction:
+    """Latency of one forward pass and what bounds it. Seconds."""
+
+    latency_s: float  #: end of the simulated timeline: the answer
+    low_s: float  #: lower end of the 90 % interval
+    high_s: float
+    host_s: float  #: sum of the host's dispatch times
+    device_s: float  #: sum of the kernels' times
+    closed_form_s: float  #: the larger of the two sums
+    widest_component: str  #: largest contributor to the interval
+    bound: str  #: host, compute, memory or floor
+    kernels: int
+    sm_active: float  #: share of the latency in which an SM holds work, averaged over the SMs: an estimate
+    warp_occupancy: float  #: share of the warps that the SMs can hold, averaged in the same way
+    power_w: float  #: mean draw of each board over the latency; 0 for a CPU
+    coverage: dict[str, float]  #: shares of nodes, FLOPs and time that are modelled
+    warnings: list[str]  #: of the model's file, the profiles, the anchors and this run
+    memory_bytes: float  #: device memory of the run at its peak
+    fits: bool  #: whether the device has that much
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<ftax.Prediction {self.latency_s * 1e3:.4g} ms, bound by {self.bound}>"
+
+    def _repr_html_(self) -> str:
+        return Sweep([self], [None])._repr_html_()
 
 
-Prediction._repr_html_ = _prediction_html  # type: ignore[attr-defined]
+@dataclass(frozen=True)
+class Crossover:
+    """Batch at which the host takes as long as the device."""
+
+    batch: float
+    low: float  #: lower end of the 90 % interval
+    high: float
+    host_s: float
+    gpu_waits: str  #: side on which the GPU waits for the framework: below or above
+    causes: list[tuple[str, int, float]]  #: kind, operations and host seconds of what costs the host most
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """How far one property of a model can grow within a latency budget."""
+
+    name: str  #: batch, another dimension, width or depth
+    start: float  #: a dimension's value; 1 for width and depth, which are factors
+    end: float  #: the largest value within the budget
+    latency_s: float  #: there
+    bound: str
+    is_open: bool  #: the search ended before the budget did
+    skipped: str  #: why the property cannot grow; empty when it can
 
 
 class Sweep(list):
@@ -215,19 +262,19 @@ class Predictor:
 
     def predict(self, **dims: int) -> Prediction:
         """Predicts one forward pass, e.g. predict(batch=8, seq=128)."""
-        return self._predictor.predict(_dims(self._graph, dims))
+        return Prediction(**json.loads(self._predictor.predict(_dims(self._graph, dims))))
 
     def sweep(self, batch: int | Iterable[int] | None = None, **dims: int) -> Sweep:
         """Predicts one forward pass per batch size; without a batch, one of a model that fixes its own."""
         sizes = _dims(self._graph, dims)
         if batch is None and "batch" not in self._graph.symbols:
-            predictions, batches = [self._predictor.predict(sizes)], [None]
+            texts, batches = [self._predictor.predict(sizes)], [None]
         else:
             batches = _wholes("batch", 1 if batch is None else batch)
             if "batch" not in self._graph.symbols:
                 raise UsageError(f"the batch of {self._graph.name} is fixed: leave batch out, or load it with vary_batch=True")
-            predictions = self._predictor.sweep(batches, sizes)
-        return Sweep(predictions, batches, model=self._graph.name, device=self.device, framework=self.framework,
+            texts = self._predictor.sweep(batches, sizes)
+        return Sweep((Prediction(**json.loads(text)) for text in texts), batches, model=self._graph.name, device=self.device, framework=self.framework,
                      host=self.host, precision=self.precision, dims=sizes)
 
     def latency_s(self, batch: int | Iterable[int], **dims: int) -> np.ndarray:
@@ -240,15 +287,16 @@ class Predictor:
 
     def crossovers(self, largest: int = 4096, **dims: int) -> list[Crossover]:
         """Every batch up to `largest` at which host and device take equally long, in ascending order."""
-        return self._predictor.crossovers(_dims(self._graph, dims), _whole("largest", largest))
+        found = json.loads(self._predictor.crossovers(_dims(self._graph, dims), _whole("largest", largest)))
+        return [Crossover(**{**one, "causes": [tuple(cause) for cause in one["causes"]]}) for one in found]
 
     def headroom(self, budget: float = 0.05, **dims: int) -> list[Headroom]:
         """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency."""
-        return self._predictor.headroom(_dims(self._graph, dims), budget)
+        return [Headroom(**one) for one in json.loads(self._predictor.headroom(_dims(self._graph, dims), budget))]
 
     def operators(self, **dims: int) -> list[dict[str, Any]]:
         """Every scheduled operation of one forward pass with its host and device time."""
-        return self._predictor.operators(_dims(self._graph, dims))
+        return json.loads(self._predictor.operators(_dims(self._graph, dims)))
 
 
 _options = frozenset(["anchor", "host", "device_profile", "framework_profile", "channels_last", "cudnn", "padding",
@@ -406,6 +454,26 @@ for _command in (compare, generate, serve):
     _command.__doc__ = f"{_command.__doc__}\n    Options, as those of `ftax {_command.__name__}`:\n\n" + "".join(
         f"    {name.replace('-', '_')}: {text}\n" for name, text in _ftax.options(_command.__name__).items()
         if name not in ("json", "csv", "html"))
+
+
+def explain(prediction: Prediction) -> str:
+    """Says in sentences what a prediction rests on: what limits it, how certain it is and why.
+
+    >>> ftax.explain(ftax.predict("resnet50", "t4", batch=64)[0]).splitlines()[0].startswith("bound by")
+    True
+    """
+    p = prediction
+    waits = max(0.0, 1 - p.device_s / p.latency_s)
+    limit = {"host": "the framework: a faster GPU or larger kernels gain nothing until its dispatch is faster",
+             "compute": "arithmetic", "memory": "memory traffic", "floor": "the shortest time that kernels take"}[p.bound]
+    sentences = [f"bound by {limit}",
+                 f"the host dispatches for {p.host_s * 1e3:.3g} ms, {p.kernels} kernels run for {p.device_s * 1e3:.3g} ms; "
+                 f"the GPU waits for {waits:.0%} of {p.latency_s * 1e3:.3g} ms",
+                 f"90 % interval {p.low_s * 1e3:.3g} to {p.high_s * 1e3:.3g} ms"
+                 + (f", mostly for {p.widest_component}" if p.widest_component else ""),
+                 f"{p.coverage['time']:.0%} of the time rests on rules of its operators",
+                 f"{p.memory_bytes / 1e9:.3g} GB of memory{'' if p.fits else ', which do not fit'}"]
+    return "\n".join([*sentences, *p.warnings])
 
 
 def inspect(model: Model, depth: int = 1, *, example_inputs: Any = None, **dims: int) -> dict[str, Any]:
