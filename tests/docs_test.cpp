@@ -120,9 +120,9 @@ TEST_CASE("every command of docs/ runs; those that need a GPU are read") {
     CHECK(read >= 2);
 }
 
-TEST_CASE("formats.md names every key of --json") {
+TEST_CASE("outputs.md names every key of --json") {
     const TemporaryFolder folder;
-    const std::string text = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/formats.md");
+    const std::string text = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/outputs.md");
     const std::string rows =
         folder.write("rows.csv", "gpu,model,batch,latency_ms\nT4,resnet18,1,4.7\nT4,unheard,1,1\n");
     const std::vector<std::vector<std::string>> commands{

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the figures that the README and docs/ quote to the ledgers, at their printed precision.
+"""Holds the figures that docs/ quotes (README rows are those of docs/results.md) to the ledgers, at their printed precision.
 
     quoted_figures.py [--write] [REPOSITORY]
 

@@ -78,7 +78,7 @@ TEST_CASE("predict --html holds the numbers of --json and reads nothing from els
     }
 }
 
-TEST_CASE("docs/formats.md names every member of --json") {
+TEST_CASE("docs/outputs.md names every member of --json") {
     const TemporaryFolder folder;
     const std::string rows = folder.write("rows.csv",
                                           "gpu,framework,precision,model,batch,latency_ms,kernel_ms\n"
@@ -92,7 +92,7 @@ TEST_CASE("docs/formats.md names every member of --json") {
         add_keys(page_of(arguments).json, keys);
     }
     CHECK(keys.size() > 50);
-    const std::string docs = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/formats.md");
+    const std::string docs = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/outputs.md");
     for (const std::string& key : keys) CHECK_MESSAGE(docs.find("`" + key + "`") != std::string::npos, key);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "src/io/csv.hpp"
@@ -42,21 +43,42 @@ TEST_CASE("the commands of the README run") {
     CHECK(commands == 7);
 }
 
-TEST_CASE("the accuracy table of the README says what the ledger says") {
+TEST_CASE("the answer that the README prints is that of the command above it, but for figures") {
+    const std::string readme = read_text(std::string(FTAX_SOURCE_DIR) + "/README.md");
+    const std::size_t begin = readme.find("$ ftax ") + 7, end = readme.find('\n', begin);
+    const std::string printed = readme.substr(end + 1, readme.find("```", end) - end - 1);
+    const std::string output = run_ftax(words_of(readme.substr(begin, end - begin))).output;
+    const auto without_figures = [](const std::string& text) {
+        return std::regex_replace(std::regex_replace(text, std::regex("[0-9.]+ (ms|µs)|[0-9.]+x?|best"), "#"),
+                                  std::regex(" +"), " ");
+    };
+    CHECK(without_figures(output).starts_with(without_figures(printed)));
+    CHECK(printed.size() > 300);
+}
+
+TEST_CASE("the accuracy rows of the README are those of docs/results.md, which say what the ledger says") {
     const CsvTable ledger = read_csv(std::string(FTAX_SOURCE_DIR) + "/data/ledger/framework_tax.csv");
     const std::map<std::string, std::string> names{{"PyTorch eager, 20 models, batch 1 to 128", "pytorch-eager"},
                                                    {"TorchScript", "torchscript"},
                                                    {"ONNX Runtime (CUDA)", "onnxruntime-cuda"},
                                                    {"Torch-TensorRT", "torch-tensorrt"}};
-    const std::string readme = read_text(std::string(FTAX_SOURCE_DIR) + "/README.md");
+    const std::string results = read_text(std::string(FTAX_SOURCE_DIR) + "/docs/results.md");
+    std::istringstream readme(read_text(std::string(FTAX_SOURCE_DIR) + "/README.md"));
+    int quoted = 0;
+    for (std::string row; std::getline(readme, row);) {
+        if (!row.starts_with("| ") || row.find(" % ") == std::string::npos) continue;
+        CHECK_MESSAGE(results.find(row + "\n") != std::string::npos, row);
+        ++quoted;
+    }
+    CHECK(quoted == 3);
     for (const auto& [title, slug] : names) {
         const std::string& framework = slug;
         CAPTURE(framework);
         const std::string head = "| " + title + " | the model | ";
-        const std::size_t line = readme.find(head);
+        const std::size_t line = results.find(head);
         REQUIRE(line != std::string::npos);
         double rows = 0, mape = 0, median = 0;
-        REQUIRE(std::sscanf(readme.c_str() + line + head.size(), "%lf | %lf %% | %lf", &rows, &mape, &median) == 3);
+        REQUIRE(std::sscanf(results.c_str() + line + head.size(), "%lf | %lf %% | %lf", &rows, &mape, &median) == 3);
         bool found = false;
         for (std::size_t i = 0; i < ledger.rows() && !found; ++i) {
             const auto cell = [&](std::string_view column) {
