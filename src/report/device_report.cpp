@@ -31,8 +31,8 @@ std::string print_quantity(std::string_view name, double value) {
 }
 
 /// A quantity under the name of its file; JSON writes whole numbers without a decimal point.
-Column<DeviceSpec> quantity(std::string name, std::string title,
-                            std::function<std::optional<double>(const DeviceSpec&)> of) {
+Column<DeviceSpec> datasheet_column(std::string name, std::string title,
+                                    std::function<std::optional<double>(const DeviceSpec&)> of) {
     const auto value = [name, of](const DeviceSpec& device) {
         const std::optional<double> number = of(device);
         if (!number) return Value(nullptr, "–", Tone::quiet);
@@ -55,21 +55,21 @@ const Columns<DeviceSpec>& device_columns() {
             {"architecture", "architecture", Unit::text, &D::architecture},
             {"compute_capability", "cc", Unit::plain,
              [](const D& d) { return fmt::format("{}.{}", d.compute_capability_major, d.compute_capability_minor); }},
-            quantity("sms", "SMs", &D::sms),
-            quantity("base_clock_hz", "", &D::base_clock_hz),
-            quantity("boost_clock_hz", "boost", &D::boost_clock_hz),
-            quantity("memory_bytes", "memory", &D::memory_bytes),
-            quantity("memory_bandwidth_bytes_per_s", "bandwidth", &D::memory_bandwidth_bytes_per_s),
-            quantity("l2_bytes", "", &D::l2_bytes),
-            quantity("shared_memory_per_sm_bytes", "", &D::shared_memory_per_sm_bytes),
-            quantity("registers_per_sm", "", &D::registers_per_sm),
-            quantity("max_threads_per_sm", "", &D::max_threads_per_sm),
-            quantity("power_limit_w", "", &D::power_limit_w)};
+            datasheet_column("sms", "SMs", &D::sms),
+            datasheet_column("base_clock_hz", "", &D::base_clock_hz),
+            datasheet_column("boost_clock_hz", "boost", &D::boost_clock_hz),
+            datasheet_column("memory_bytes", "memory", &D::memory_bytes),
+            datasheet_column("memory_bandwidth_bytes_per_s", "bandwidth", &D::memory_bandwidth_bytes_per_s),
+            datasheet_column("l2_bytes", "", &D::l2_bytes),
+            datasheet_column("shared_memory_per_sm_bytes", "", &D::shared_memory_per_sm_bytes),
+            datasheet_column("registers_per_sm", "", &D::registers_per_sm),
+            datasheet_column("max_threads_per_sm", "", &D::max_threads_per_sm),
+            datasheet_column("power_limit_w", "", &D::power_limit_w)};
         for (int i = 0; i < math_path_count; ++i) {
             const auto path = static_cast<MathPath>(i);
             const std::string title = path == MathPath::fp16_tensor ? "fp16 tensor" : std::string(name_of(path));
-            list.add(quantity(fmt::format("{}_flops_per_s", name_of(path)), title,
-                              [path](const D& device) { return device.peak(path); }));
+            list.add(datasheet_column(fmt::format("{}_flops_per_s", name_of(path)), title,
+                                      [path](const D& device) { return device.peak(path); }));
         }
         return list;
     }();

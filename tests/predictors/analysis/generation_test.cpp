@@ -151,9 +151,10 @@ TEST_CASE("an engine launches a dozen kernels a layer, eager PyTorch several") {
 
 TEST_CASE("an engine has one attention a layer, also where the model writes it out, and it writes the new keys") {
     // With the tokens of its windows; every other layer has one.
-    for (const auto& [name, window] : {std::pair("gpt-oss-20b", 128), std::pair("gemma-2-9b", 4096),
-                                       std::pair("bloom-176b", 0), std::pair("llama-3-8b", 0)}) {
-        CAPTURE(std::string(name));
+    for (const auto& model : {std::pair("gpt-oss-20b", 128), std::pair("gemma-2-9b", 4096), std::pair("bloom-176b", 0),
+                              std::pair("llama-3-8b", 0)}) {
+        const std::string name = model.first;
+        CAPTURE(name);
         const Graph graph = load_graph(name);
         const Predictor engine(graph, device_profile("h100-sxm5-80gb"), framework_profile("vllm"),
                                {.precision = Precision::bf16});
@@ -168,7 +169,7 @@ TEST_CASE("an engine has one attention a layer, also where the model writes it o
         for (const Op& op : served.ops) {
             if (op.kind == OpKind::attention) windows += op.integer("window", 0);
         }
-        CHECK(windows == attentions / 2 * window);
+        CHECK(windows == attentions / 2 * model.second);
         CHECK(count([](const Op& op) { return op.kind == OpKind::softmax && op.source != "fused"; }) <= attentions);
         const BoundShapes bound = bind(served, {{"batch", 2}, {"seq", 1}, {"past", 99}});
         for (const Op& op : served.ops) {
