@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <utility>
+#include <vector>
 
 namespace ftax::bench {
 
@@ -10,7 +10,7 @@ namespace ftax::bench {
 /// another: (cycles, seconds from one begin to the next) of several durations. The line through them has the clock as
 /// its slope, which need not be known, and the gap at nothing. One instrument, the device's events: a profiler's own
 /// durations are of another one. Least squares.
-[[nodiscard]] inline double spin_gap_s(std::span<const std::pair<double, double>> periods) {
+[[nodiscard]] inline double spin_gap_s(const std::vector<std::pair<double, double>>& periods) {
     double x = 0, y = 0, xx = 0, xy = 0;
     const auto n = static_cast<double>(periods.size());
     for (const auto& [cycles, seconds] : periods) {
