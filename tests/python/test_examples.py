@@ -73,6 +73,7 @@ def test_a_space_of_ones_own_costs_what_its_graph_costs(example):
     space = example("own_space").Stages()
     cost = ftax.nas.CostFunction(space, "t4", batches=[1, 64], host="reference")
     for arch in cost.random(200, np.random.default_rng(10)):
-        assert cost([arch])[0] == pytest.approx(ftax.Predictor(cost.build_graph(arch), "t4").latency_s([1, 64]), rel=1e-3)
+        graph = cost.build_graph(arch)
+        assert cost([arch])[0] == pytest.approx(ftax.Predictor(graph, "t4", host="reference").latency_s([1, 64]), rel=1e-3)
     source = (EXAMPLES / "own_space.py").read_text().splitlines()
     assert len(source) <= 40
