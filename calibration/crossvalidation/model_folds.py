@@ -17,7 +17,7 @@ in the file take part in no fit of a kernel (`not fitted`), nor do timm's benchm
 the same cards' eager rows, which did take part).
 
 kernelbench: operators, chains and networks of KernelBench under PyTorch 2.5, whose rows took part in no fit of a kernel, on
-hosts that nobody knows (`blind`) and with one eager row of each machine, ResNet-18's, as its anchor (`machine known`).
+unknown hosts (`blind`) and with one eager row of each machine, ResNet-18's, as its anchor (`machine known`).
 """
 
 import csv

@@ -17,9 +17,8 @@ import sys
 
 PROMPTS = {"gpqa": 250}
 CHAT_PROMPT, MOST_TOKENS, EVERY = 150, 4000, 5
-MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-V3.1": "deepseek-v3", "DeepSeek-R1": "deepseek-v3",
-          "Qwen3-235B-A22B-Instruct-2507-FP8": "qwen3-235b-a22b", "Llama-3.1-70B-Instruct": "llama-3.1-70b",
-          "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
+MODELS = {"Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b", "DeepSeek-R1": "deepseek-v3",
+          "Llama-3.1-70B-Instruct": "llama-3.1-70b", "Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 DEVICES = {"h100_sxm": "h100-sxm5-80gb", "b200_sxm": "b200"}
 ENGINES = {"trtllm": "tensorrt-llm@1.0", "sglang": "sglang@0.5", "vllm": "vllm@0.14"}
 PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}

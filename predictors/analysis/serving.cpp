@@ -186,12 +186,12 @@ struct Sequence {
 /// tokens until then, and go from its last on. Source: vLLM, vllm/v1/core/block_pool.py.
 class FreePages {
   public:
-    explicit FreePages(std::int64_t pages) : count_(pages), stretches_{{nobody, pages}} {}
+    explicit FreePages(std::int64_t pages) : count_(pages), stretches_{{no_request, pages}} {}
 
     [[nodiscard]] std::int64_t count() const { return count_; }
-    void give(std::int64_t pages, std::size_t request = nobody) {
+    void give(std::int64_t pages, std::size_t request = no_request) {
         count_ += pages;
-        if (!stretches_.empty() && request == nobody && stretches_.back().request == nobody) {
+        if (!stretches_.empty() && request == no_request && stretches_.back().request == no_request) {
             stretches_.back().pages += pages;
         } else if (pages > 0) {
             stretches_.push_back({request, pages});
@@ -219,7 +219,7 @@ class FreePages {
     }
 
   private:
-    static constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t no_request = std::numeric_limits<std::size_t>::max();
     struct Stretch {
         std::size_t request;
         std::int64_t pages;

@@ -130,26 +130,22 @@ StepCost StepTable::decoding(std::int64_t sequences, std::int64_t context) {
 
 template <class Prompts, class Decoding>
 StepCost StepTable::cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const {
-    if (load.prompt_tokens == 0) return decoding(load.sequences, load.context);
     const std::int64_t tokens = load.prompt_tokens + load.sequences;
     const double keys = load.prompt_keys * static_cast<double>(load.prompt_tokens) / static_cast<double>(tokens);
-    StepCost cost = prompts(tokens, keys);
-    if (load.sequences == 0) return cost;
-    const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0),
-                   one = decoding(1, 0);
-    const double device_s = std::max(0.0, step.device_s - empty.device_s);
-    const double host_s = std::max(0.0, step.host_s - one.host_s);
-    // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
-    const double pause_s = schedules_ahead_ ? std::max(0.0, cost.host_s - cost.device_s) : 0;
-    cost.latency_s += host_s + std::max(0.0, device_s - pause_s);
-    cost.host_s += host_s;
-    cost.device_s += device_s;
-    cost.energy_j += std::max(0.0, step.energy_j - empty.energy_j);
-    return cost;
-}
-
-/// A sampler that sorts keeps the SMs at full power.
-StepCost StepTable::with_sampling(StepCost cost, const StepLoad& load) const {
+    StepCost cost = load.prompt_tokens == 0 ? decoding(load.sequences, load.context) : prompts(tokens, keys);
+    if (load.prompt_tokens > 0 && load.sequences > 0) {
+        const StepCost step = decoding(load.sequences, load.context), empty = decoding(load.sequences, 0),
+                       one = decoding(1, 0);
+        const double device_s = std::max(0.0, step.device_s - empty.device_s);
+        const double host_s = std::max(0.0, step.host_s - one.host_s);
+        // Where the host of a pass takes longer than the device, the sequences' keys and values fill the pause.
+        const double pause_s = schedules_ahead_ ? std::max(0.0, cost.host_s - cost.device_s) : 0;
+        cost.latency_s += host_s + std::max(0.0, device_s - pause_s);
+        cost.host_s += host_s;
+        cost.device_s += device_s;
+        cost.energy_j += std::max(0.0, step.energy_j - empty.energy_j);
+    }
+    // A sampler that sorts keeps the SMs at full power.
     const double seconds = sampling_s_ * static_cast<double>(load.sequences + (load.prompt_tokens > 0 ? 1 : 0));
     cost.device_s += seconds;
     cost.latency_s += seconds;
@@ -158,18 +154,15 @@ StepCost StepTable::with_sampling(StepCost cost, const StepLoad& load) const {
 }
 
 StepCost StepTable::operator()(const StepLoad& load) {
-    return with_sampling(cost(
-                             load, [&](std::int64_t tokens, double keys) { return prompts_.at(tokens, keys); },
-                             [&](std::int64_t sequences, double context) { return decoding_.at(sequences, context); }),
-                         load);
+    return cost(
+        load, [&](std::int64_t tokens, double keys) { return prompts_.at(tokens, keys); },
+        [&](std::int64_t sequences, double context) { return decoding_.at(sequences, context); });
 }
 
 StepCost StepTable::exact(const StepLoad& load) {
-    return with_sampling(
-        cost(
-            load, [&](std::int64_t tokens, double keys) { return prompts(tokens, keys); },
-            [&](std::int64_t sequences, double context) { return decoding(sequences, std::llround(context)); }),
-        load);
+    return cost(
+        load, [&](std::int64_t tokens, double keys) { return prompts(tokens, keys); },
+        [&](std::int64_t sequences, double context) { return decoding(sequences, std::llround(context)); });
 }
 
 }  // namespace ftax

@@ -62,7 +62,6 @@ class StepTable {
     [[nodiscard]] StepCost decoding(std::int64_t sequences, std::int64_t context);
     template <class Prompts, class Decoding>
     [[nodiscard]] StepCost cost(const StepLoad& load, const Prompts& prompts, const Decoding& decoding) const;
-    [[nodiscard]] StepCost with_sampling(StepCost cost, const StepLoad& load) const;
 
     Generator& generator_;
     bool schedules_ahead_;

@@ -52,8 +52,8 @@ ShapeBindings bindings_for(const Graph& graph, const Measurement& row, const Sha
     return bindings;
 }
 
-/// The version of PyTorch or ONNX Runtime that a row ran under, 100 · major + minor; nullopt when unsaid. Files write
-/// "2.4.1" or "240".
+/// The version of PyTorch or ONNX Runtime that a row ran under, 100 · major + minor; nullopt where the row names none.
+/// Files write "2.4.1" or "240".
 std::optional<int> framework_version(const Measurement& row) {
     const bool of_torch = row.framework.find("torch") != std::string::npos;
     const std::string& text = row.torch.empty() || !of_torch ? row.version : row.torch;
@@ -254,7 +254,7 @@ std::vector<std::string> RowPredictor::anchor(std::span<const Measurement> measu
     }
     if (!any) throw Error(ErrorCode::usage, "there are no anchor rows");
     anchors_ = std::move(anchors);
-    predictors_.clear();  // they were built for hosts that nobody had measured
+    predictors_.clear();  // they were built without anchors
     for (const auto& [slug, rows] : anchors_) {
         for (const auto& [host, scalars] : conditioned(slug, "")->hosts) {
             for (const std::string& warning : scalars.warnings)
@@ -273,8 +273,8 @@ void anchor_on(FrameworkProfile& framework, DeviceProfile& device, std::span<con
         row.run.clear();
         if (is_same_model(context.models_folder, row.model, context.model)) row.model = context.model;
         // Rows that name no version are of the one that is predicted.
-        const bool unsaid = row.version.empty() && row.torch.empty();
-        if (unsaid && row.framework == framework.framework && newest_version(framework.framework))
+        const bool unversioned = row.version.empty() && row.torch.empty();
+        if (unversioned && row.framework == framework.framework && newest_version(framework.framework))
             row.version = framework.version;
         try {
             if (device_spec(row.gpu).slug == slug) own.push_back(std::move(row));

@@ -63,7 +63,7 @@ DType parse_cache_type(const std::string& name) {
 }
 
 thread_local const Graph* given_graph = nullptr;
-thread_local std::vector<std::string>* held_warnings = nullptr;
+thread_local HeldWarnings* held_warnings = nullptr;
 
 Notices told = Notices::all;
 
@@ -131,7 +131,7 @@ ImportOptions import_options(const ModelArguments& arguments) {
     return options;
 }
 
-GivenGraph::GivenGraph(const Graph* graph, std::vector<std::string>* held) {
+GivenGraph::GivenGraph(const Graph* graph, HeldWarnings* held) {
     given_graph = graph;
     held_warnings = held;
 }
@@ -354,8 +354,8 @@ std::FILE* notices() {
 namespace {
 
 void note(const std::vector<std::string>& warnings, bool prints) {
-    if (held_warnings != nullptr && (prints || told == Notices::none)) {
-        held_warnings->insert(held_warnings->end(), warnings.begin(), warnings.end());
+    if (held_warnings != nullptr) {
+        for (const std::string& warning : warnings) held_warnings->emplace_back(warning, prints);
         return;
     }
     const std::lock_guard guard(printing());
@@ -375,6 +375,10 @@ void print_warnings(const std::vector<std::string>& warnings) {
 
 void print_provenance(const std::vector<std::string>& warnings) {
     note(warnings, told == Notices::all);
+}
+
+void release(const HeldWarnings& held) {
+    for (const auto& [warning, prints] : held) note({warning}, prints);
 }
 
 std::vector<std::string> warnings_besides(const std::set<std::string>& known) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ftax/expression.hpp"
@@ -50,12 +51,14 @@ struct RunArguments {
 /// How a file is read, as the arguments say. Throws Error{usage} for what they misspell.
 [[nodiscard]] ImportOptions import_options(const ModelArguments& arguments);
 [[nodiscard]] Graph load_graph(const ModelArguments& arguments);
+/// Warnings of a thread that works for another, and whether they are printed.
+using HeldWarnings = std::vector<std::pair<std::string, bool>>;
 /// While it lives, load_graph() of this thread returns this graph, whatever model the arguments name. A thread that
 /// works for another takes over the other's graph and holds its warnings back, for the other to print in order.
 class GivenGraph {
   public:
     explicit GivenGraph(const Graph* graph,  ///< nullptr: none is given
-                        std::vector<std::string>* held_warnings = nullptr);
+                        HeldWarnings* held_warnings = nullptr);
     ~GivenGraph();
     [[nodiscard]] static const Graph* of_this_thread();
     GivenGraph(const GivenGraph&) = delete;
@@ -126,6 +129,8 @@ void limit_notices(Notices notices);
 void print_warnings(const std::vector<std::string>& warnings);
 /// The same of warnings that say what a profile rests on, which --quiet leaves out.
 void print_provenance(const std::vector<std::string>& warnings);
+/// Passes on what another thread held back.
+void release(const HeldWarnings& held);
 
 /// What print_warnings() has been given so far and `told` does not say, in order: a result whose rows carry their own
 /// warnings carries these too, so that none is told on standard error alone.

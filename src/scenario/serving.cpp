@@ -330,7 +330,7 @@ report::ServingReport serve(const ServingArguments& arguments) {
     const std::vector<LanguageMeasurement> anchors =
         report.generates ? take_language_rows(run) : std::vector<LanguageMeasurement>{};
     std::vector<Combination> all = combinations(run, arguments.choice);
-    std::vector<std::vector<std::string>> warnings(all.size());
+    std::vector<HeldWarnings> warnings(all.size());
     for (const Combination& one : all) report.rows.push_back({one.choice()});
     const Graph* const given = GivenGraph::of_this_thread();
     in_parallel(all.size(), 0, [&](std::size_t i) {
@@ -353,7 +353,7 @@ report::ServingReport serve(const ServingArguments& arguments) {
     });
     std::set<std::string> told;
     for (std::size_t i = 0; i < all.size(); ++i) {
-        print_warnings(warnings[i]);
+        release(warnings[i]);
         print_warnings(report.rows[i].warnings);
         told.insert(report.rows[i].warnings.begin(), report.rows[i].warnings.end());
     }
