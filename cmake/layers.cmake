@@ -93,6 +93,8 @@ endif()
 ftax_sources(predictors_sources
     predictors/
         memory.cpp operator_model.cpp predictor.cpp
+    predictors/steps/
+        kernel_plans.cpp launch_times.cpp prepared_model.cpp summary.cpp
     predictors/lowering/
         autocast.cpp equal_kernels.cpp kernel_list.cpp kernel_shapes.cpp launch_rules.cpp lowering.cpp math_path.cpp
         rewrite_eliminations.cpp rewrite_engine.cpp rewrite_exports.cpp rewrite_fusions.cpp rewrite_inductor.cpp

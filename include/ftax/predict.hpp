@@ -145,6 +145,8 @@ class Predictor {
     [[nodiscard]] const Graph& graph() const;
     [[nodiscard]] const DeviceProfile& device() const;
     [[nodiscard]] const FrameworkProfile& framework() const;
+    /// The precision that was asked for; a builder without kernels of it may run another, with a warning.
+    [[nodiscard]] Precision precision() const;
 
   private:
     struct State;

@@ -1,0 +1,74 @@
+#include "predictors/steps/kernel_plans.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "predictors/kernels/all_reduce.hpp"
+#include "predictors/kernels/kernel_factor.hpp"
+#include "predictors/kernels/pass_power.hpp"
+#include "predictors/lowering/kernel_shapes.hpp"
+
+namespace ftax {
+namespace {
+
+PlannedKernel plan_all_reduce(const PreparedModel& prepared, const BoundShapes& bound, const Op& op) {
+    const LoweringTraits& traits = prepared.model.traits;
+    const DeviceSpec& device = prepared.device.device;
+    const TensorId sum = op.outputs[0];
+    const double bytes = static_cast<double>(element_count(prepared.graph.tensors[sum], bound)) *
+                         bits_of(prepared.schedule.storage[sum]) / 8;
+    const bool own_kernels = traits.serves_sequences && prepared.options.libraries.engine >= traits.sums_by_itself_from;
+    PlannedKernel planned;
+    planned.seconds = (own_kernels ? kernels::served_all_reduce_s : kernels::all_reduce_s)(
+        bytes, op.integer("ranks", 1), device.peer_bandwidth_bytes_per_s.value_or(device.memory_bandwidth_bytes_per_s));
+    planned.bound = Bound::memory;
+    return planned;
+}
+
+PlannedKernel plan_one(const PreparedModel& prepared, const BoundShapes& bound, const Kernel& kernel) {
+    const DeviceSpec& device = prepared.device.device;
+    const auto shape = kernel_shape(prepared.graph, prepared.schedule, kernel, bound, prepared.engine_is_channels_last);
+    const auto planned = plan(prepared.kernel_models, shape, kernel.path);
+    const Factor factor = factor_of(shape, kernel.path);
+    const auto times = static_cast<std::int32_t>(
+        std::min<std::int64_t>(repetitions(prepared.graph, kernel, bound), std::numeric_limits<std::int32_t>::max()));
+    const double scale = prepared.device.factors.scale(factor) * times;
+    return {
+        {scale * planned.seconds, scale * planned.power_limited_s}, factor, planned.bound(),
+        occupancy(planned, device.sms, device.max_threads_per_sm),  times,  scale * kernels::energy_seconds(planned)};
+}
+
+}  // namespace
+
+void plan_kernels(const PreparedModel& prepared, const BoundShapes& bound, KernelPlans& plans) {
+    const Graph& graph = prepared.graph;
+    plans.assign(prepared.schedule.kernels.size(), std::nullopt);
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        const Kernel& kernel = prepared.schedule.kernels[i];
+        if (prepared.first_equal[i] < i) {
+            plans[i] = plans[prepared.first_equal[i]];
+        } else if (is_launched(graph, kernel, bound)) {
+            const bool sums = kernel.op != no_op && graph.ops[kernel.op].kind == OpKind::all_reduce;
+            plans[i] =
+                sums ? plan_all_reduce(prepared, bound, graph.ops[kernel.op]) : plan_one(prepared, bound, kernel);
+        }
+    }
+}
+
+std::vector<KernelDetail> kernel_details(const PreparedModel& prepared, const BoundShapes& bound,
+                                         const KernelPlans& plans, double slowdown, const Launch& launch) {
+    std::vector<KernelDetail> result;
+    for (std::uint32_t i = launch.first_kernel; i < launch.first_kernel + launch.kernel_count; ++i) {
+        const Kernel& kernel = prepared.schedule.kernels[i];
+        if (!is_launched(prepared.graph, kernel, bound)) continue;
+        result.push_back(kernel_detail(
+            prepared.kernel_models,
+            kernel_shape(prepared.graph, prepared.schedule, kernel, bound, prepared.engine_is_channels_last),
+            kernel.path));
+        result.back().seconds =
+            plans[i]->seconds + slowdown * throttling_seconds(plans[i]->seconds, plans[i]->power_limited_s);
+    }
+    return result;
+}
+
+}  // namespace ftax

@@ -1,0 +1,155 @@
+#include "predictors/steps/launch_times.hpp"
+
+#include <algorithm>
+
+#include "ftax/work.hpp"
+#include "predictors/kernels/pass_power.hpp"
+
+namespace ftax {
+namespace {
+
+/// Time of an operator that the CPU computes, and of its copies. Orders of magnitude: pinned memory over PCIe 3.0 x16,
+/// eight cores with vector instructions of 8 bits, one channel of memory.
+double on_host_s(const Graph& graph, const BoundShapes& bound, const Launch& launch) {
+    if (!launch.on_host) return 0;
+    constexpr double copied_bytes_per_s = 12e9, operations_per_s = 2e11, touched_bytes_per_s = 10e9;
+    double copied = 0;
+    for (const TensorId id : launch.crossing)
+        copied += static_cast<double>(element_count(graph.tensors[id], bound)) * bits_of(graph.tensors[id].dtype) / 8;
+    const Work work = work_of(graph, graph.ops[launch.op], bound);
+    return copied / copied_bytes_per_s +
+           std::max(static_cast<double>(work.flops) / operations_per_s,
+                    static_cast<double>(work.read_bytes + work.write_bytes) / touched_bytes_per_s);
+}
+
+/// Times the launches of one binding.
+class LaunchTimer {
+  public:
+    LaunchTimer(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
+                const KernelPlans& plans)
+        : prepared_(prepared), costs_(prepared.costs), bound_(bound), plans_(plans) {
+        const LoweringTraits& traits = prepared.model.traits;
+        const auto batch = bindings.find("batch");
+        const auto seq = bindings.find("seq");
+        sequences_ = batch == bindings.end() ? 1 : batch->second;
+        captured_ = has(prepared.options.libraries, traits.captures_decoding_from) && seq != bindings.end() &&
+                    seq->second == 1 && sequences_ <= traits.most_captured_sequences &&
+                    prepared.device.device.compute_capability_major >= traits.captures_from_capability_major;
+    }
+
+    /// The forward call itself, and what an engine does for each sequence; returns what of it follows the pass: an
+    /// engine that schedules ahead prepares the next pass meanwhile.
+    double time_call(TimedLaunch& timed, LaunchCosts& costed) const {
+        const LoweringTraits& traits = prepared_.model.traits;
+        const HostKind beginning = traits.calls_engines ? HostKind::engine_call : HostKind::forward;
+        const double sequences_s =
+            traits.serves_sequences ? static_cast<double>(sequences_) * costs_[HostKind::sequence] : 0;
+        costed = {{.op = no_op, .host_kind = beginning, .host_s = costs_[beginning], .bound = Bound::host}};
+        costed.host_s += sequences_s;
+        const double follows_s = has(prepared_.options.libraries, traits.schedules_ahead_from) ? sequences_s : 0;
+        timed = {.host_s = costed.host_s - follows_s};
+        return follows_s;
+    }
+
+    /// Costs one launch: its kernels on the device, its dispatch on the host.
+    void time_launch(const Launch& launch, TimedLaunch& timed, LaunchCosts& costed) const {
+        double longest_s = 0;
+        costed = {{.op = launch.op, .host_kind = launch.host_kind, .bound = Bound::host}};
+        for (std::uint32_t i = 0; i < launch.kernel_count; ++i) {
+            const std::optional<PlannedKernel>& one = plans_[launch.first_kernel + i];
+            if (!one) continue;
+            costed.boost_s += one->seconds;
+            costed.power_limited_s += one->power_limited_s;
+            costed.throttling_s += throttling_seconds(one->seconds, one->power_limited_s);
+            costed.sm_active_s += one->seconds * one->occupancy.sms;
+            costed.warps_active_s += one->seconds * one->occupancy.warps;
+            costed.kernels += one->launches;
+            costed.step_launches += one->launches - 1;
+            if (one->seconds >= longest_s) {
+                costed.bound = one->bound;
+                costed.factor = one->factor;
+            }
+            longest_s = std::max(longest_s, one->seconds);
+        }
+        const bool skipped = launch.kernel_count > 0 && costed.kernels == 0;
+        if (skipped && prepared_.schedule.kernels[launch.first_kernel].condition != LaunchCondition::unless_viewable) {
+            timed = {};
+            return;
+        }
+        // What would have been a copy is a view for these shapes.
+        if (skipped) costed.host_kind = HostKind::view;
+        if (captured_) costed.host_kind = HostKind::graph_node;
+        costed.module_calls = static_cast<std::int32_t>(launch.module_calls);
+        costed.list_parts = static_cast<std::int32_t>(launch.list_parts);
+        costed.blas_call = calls_blas(launch);
+        costed.host_s = costs_[costed.host_kind] + launch.module_calls * costs_[HostKind::module_call] +
+                        launch.list_parts * costs_[HostKind::list_part] + step_launch_s(costed, launch.further_calls) +
+                        (costed.blas_call ? costs_.blas_call_s : 0) + on_host_s(prepared_.graph, bound_, launch);
+        costed.device_s = costed.boost_s;
+        // What one call launches for each step follows without a framework's gap: the kernels' floor has theirs.
+        timed = {costed.host_s, costed.device_s, costed.kernels - costed.step_launches,
+                 launch.host_kind == HostKind::synchronize || launch.on_host, step_launch_s(costed)};
+    }
+
+  private:
+    bool calls_blas(const Launch& launch) const {
+        if (captured_) return false;
+        if (launch.blas_call != BlasCall::at_batch_one) return launch.blas_call == BlasCall::always;
+        const Graph& graph = prepared_.graph;
+        return bound_[graph.tensors[graph.ops[launch.op].inputs[0]].shape[0]] == 1;
+    }
+
+    /// What further kernels of one call take the host; a CUDA graph has them already.
+    double step_launch_s(const LaunchCosts& costed, std::uint32_t further_calls = 0) const {
+        return costed.host_kind == HostKind::graph_node ? 0
+                                                        : (costed.step_launches + further_calls) * costs_.step_launch_s;
+    }
+
+    const PreparedModel& prepared_;
+    const HostCosts& costs_;
+    const BoundShapes& bound_;
+    const KernelPlans& plans_;
+    std::int64_t sequences_ = 1;  ///< that each forward call serves
+    bool captured_ = false;       ///< the forward call is one CUDA graph
+};
+
+/// Slows the kernels of a pass whose energy exceeds what the board may draw meanwhile.
+void limit_power(double kernel_gap_s, LaunchTimes& times) {
+    PassPower pass;
+    for (const LaunchCosts& op : times.costs) {
+        pass.add({op.boost_s + (op.kernels - op.step_launches) * kernel_gap_s, op.power_limited_s, op.throttling_s});
+    }
+    times.slowdown = pass.slowdown();
+    if (times.slowdown == 0) return;
+    for (std::size_t i = 0; i < times.costs.size(); ++i) {
+        LaunchCosts& op = times.costs[i];
+        if (op.throttling_s == 0) continue;
+        op.device_s = times.on_clocks[i].device_s = op.boost_s + times.slowdown * op.throttling_s;
+        op.sm_active_s *= op.device_s / op.boost_s;
+        op.warps_active_s *= op.device_s / op.boost_s;
+    }
+}
+
+}  // namespace
+
+void time_launches(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
+                   const KernelPlans& plans, LaunchTimes& times) {
+    const std::vector<Launch>& launches = prepared.schedule.launches;
+    times.on_clocks.resize(launches.size() + 1);
+    times.costs.resize(launches.size() + 1);
+    const LaunchTimer timer(prepared, bound, bindings, plans);
+    times.follows_s = timer.time_call(times.on_clocks[0], times.costs[0]);
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+        const std::uint32_t first = prepared.first_equal_launch[i];
+        if (first == i) {
+            timer.time_launch(launches[i], times.on_clocks[i + 1], times.costs[i + 1]);
+            continue;
+        }
+        times.on_clocks[i + 1] = times.on_clocks[first + 1];
+        times.costs[i + 1] = times.costs[first + 1];
+        times.costs[i + 1].op = launches[i].op;
+    }
+    limit_power(prepared.costs.kernel_gap_s, times);
+}
+
+}  // namespace ftax

@@ -1,0 +1,102 @@
+#include "predictors/steps/prepared_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ftax/work.hpp"
+#include "predictors/lowering/equal_kernels.hpp"
+#include "predictors/lowering/lowering.hpp"
+#include "predictors/lowering/rewrites.hpp"
+#include "src/core/operands.hpp"
+#include "src/core/symbol_range.hpp"
+
+namespace ftax {
+namespace {
+
+/// What the reference host adds to the scale of a module with its own CPU. Source: one TransformerEngine Linear takes
+/// 13.5 µs on an H100 with a Xeon, 33.2 on a GH200, 37.1 on a GB200 (TransformerEngine#2053).
+constexpr double foreign_host_log_stddev = 0.6;
+
+DType half_type_of_weights(const Graph& graph) {
+    for (const Tensor& tensor : graph.tensors) {
+        if (tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16))
+            return tensor.dtype;
+    }
+    return DType::f32;
+}
+
+/// Does the graph read a cache of earlier tokens? Symbols and inputs are named as in transformers' exports.
+bool has_token_cache(const Graph& graph) {
+    const std::vector<std::string>& symbols = graph.expressions.symbols();
+    return std::find(symbols.begin(), symbols.end(), cached_tokens) != symbols.end() ||
+           std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](TensorId input) {
+               const std::string& name = graph.tensors[input].name;
+               return name.find("past") != std::string::npos || name.find("cache") != std::string::npos;
+           });
+}
+
+const Graph& checked(const Graph& graph, const FrameworkModel& model) {
+    check_operands(graph);
+    if (model.traits.serves_sequences && !has_token_cache(graph)) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} serves language models that generate: {} reads no cache of earlier tokens",
+                                model.name, graph.name));
+    }
+    return graph;
+}
+
+/// A builder without kernels of int8 for the chip's tensor cores takes those of f16. Source: NVIDIA's tables of BERT
+/// (demo/BERT), V100: int8 takes 1.0 to 1.1 times what fp16 does.
+PredictOptions executed(PredictOptions asked, const DeviceSpec& device, const FrameworkModel& model) {
+    const bool without = !device.peak(MathPath::int8_tensor) && device.peak(MathPath::fp16_tensor);
+    if (model.traits.engine && asked.precision == Precision::int8 && without) asked.precision = Precision::fp16;
+    return asked;
+}
+
+}  // namespace
+
+PreparedModel::PreparedModel(const Graph& source, DeviceProfile device_profile, FrameworkProfile framework_profile,
+                             PredictOptions asked)
+    : device(std::move(device_profile)),
+      framework(std::move(framework_profile)),
+      options(executed(asked, device.device, model_of(framework))),
+      model(model_of(framework)),
+      engine_is_channels_last(is_channels_last(model.traits, asked.precision)),
+      own_graph(optimised_graph(checked(source, model), model, device.device, options)),
+      graph(own_graph ? *own_graph : source),
+      guessed(guessed_operators(graph)),
+      guesses(static_cast<std::size_t>(std::count(guessed.begin(), guessed.end(), true))),
+      schedule(lower(graph, device.device, options, traits_on(device.device, model.traits))),
+      first_equal(first_equal_kernels(graph, schedule)),
+      first_equal_launch(first_equal_launches(graph, schedule, first_equal)),
+      kernel_models(device_model(device)),
+      costs(host_costs(framework, options.precision)),
+      weights(half_type_of_weights(source)),
+      widened(options.precision != asked.precision),
+      quantised_by_file(std::any_of(graph.ops.begin(), graph.ops.end(),
+                                    [](const Op& op) { return !op.text(rewrites::operands).empty(); })) {
+    if (has_foreign_host())
+        costs.scale_relative_stddev = std::hypot(costs.scale_relative_stddev, foreign_host_log_stddev);
+}
+
+bool PreparedModel::has_foreign_host() const {
+    return framework.host == "reference" && !device.device.host_cpu.empty();
+}
+
+TimelineOptions PreparedModel::timeline_options() const {
+    if (is_cpu(device.device)) return {.blocking = true};
+    return {.launch_latency_s = costs.launch_latency_s, .kernel_gap_s = costs.kernel_gap_s};
+}
+
+void PreparedModel::bind(const ShapeBindings& bindings, BoundShapes& bound) const {
+    const auto seq = bindings.find("seq");
+    if (!model.traits.skips_padding || options.padding <= 0 || seq == bindings.end())
+        return ftax::bind(graph, bindings, bound);
+    ShapeBindings shorter = bindings;
+    shorter["seq"] = std::max<std::int64_t>(1, std::llround(static_cast<double>(seq->second) * (1 - options.padding)));
+    ftax::bind(graph, shorter, bound);
+}
+
+}  // namespace ftax

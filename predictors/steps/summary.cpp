@@ -1,0 +1,175 @@
+#include "predictors/steps/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ftax/equations.hpp"
+#include "ftax/precision.hpp"
+#include "ftax/work.hpp"
+#include "predictors/analysis/log_posterior.hpp"
+#include "predictors/kernels/pass_power.hpp"
+#include "predictors/lowering/math_path.hpp"
+#include "src/core/symbol_range.hpp"
+
+namespace ftax {
+namespace {
+
+/// Source: longformer, batch 512, Quadro RTX 8000, the longest row of framework_tax.csv.
+constexpr double longest_measured_s = 8.8;
+/// Standard deviation that a factor e beyond the measured range adds. Source: a guess; no data can tell.
+constexpr double extrapolation_stddev = 0.1;
+
+/// Beyond the longest run that the models were compared with, their errors are a guess: wider, and said so. Returns by
+/// how much, as a standard deviation of the logarithm.
+double set_extrapolation(Prediction& result) {
+    if (result.device_s <= longest_measured_s) return 0;
+    const double ratio = result.device_s / longest_measured_s;
+    const double stddev = extrapolation_stddev * std::log(ratio);
+    result.device_relative_stddev = std::hypot(result.device_relative_stddev, stddev);
+    result.warnings.push_back(
+        fmt::format("extrapolated: {:.1f} s of device time is {:.1f} times the longest run that was measured",
+                    result.device_s, ratio));
+    return stddev;
+}
+
+/// The 5 % and 95 % quantiles of the later of two clocks that are off by log-normal factors, host and device.
+void set_interval(Prediction& result) {
+    const LogNormal host_time{result.host_s, result.host_relative_stddev};
+    const LogNormal device_time{result.device_s, result.device_relative_stddev};
+    const double scale = result.latency_s / result.closed_form_s;
+    result.low_s = scale * quantile_of_maximum(host_time, device_time, -equations::normal_90);
+    result.high_s = scale * quantile_of_maximum(host_time, device_time, equations::normal_90);
+}
+
+void set_coverage(const PreparedModel& prepared, const BoundShapes& bound, const LaunchTimes& times,
+                  Prediction& result) {
+    if (prepared.guesses == 0) return;
+    double guessed_s = 0;
+    for (const LaunchCosts& op : times.costs) {
+        if (op.op != no_op && prepared.guessed[op.op]) guessed_s += op.host_s + op.device_s;
+    }
+    const double total_s = result.host_s + result.device_s;
+    result.coverage.nodes = 1 - static_cast<double>(prepared.guesses) / static_cast<double>(prepared.graph.ops.size());
+    result.coverage.flops = modelled_flops(prepared.graph, bound, prepared.guessed);
+    result.coverage.time = total_s > 0 ? 1 - guessed_s / total_s : 1;
+    for (std::string& warning : warnings_of_guesses(prepared.graph, prepared.guessed))
+        result.warnings.push_back(std::move(warning));
+}
+
+void warn_of_ranges(const Graph& graph, const ShapeBindings& bindings, Prediction& result) {
+    for (const SymbolRange& range : graph.ranges) {
+        const auto given = value_of(range, bindings);
+        if (!given) continue;
+        std::string warning = range_warning(range, *given);
+        if (!warning.empty()) result.warnings.push_back(std::move(warning));
+    }
+}
+
+/// The precision that is asked for replaces the file's.
+void warn_of_precision(const PreparedModel& prepared, Prediction& result) {
+    const PrecisionSpec& precision = precision_spec(prepared.options.precision);
+    const bool built = prepared.model.traits.engine || prepared.model.traits.calls_engines;
+    if (prepared.widened) {
+        result.warnings.push_back(
+            fmt::format("int8: {} has no tensor cores for it, the engine runs in f16", prepared.device.device.name));
+    } else if (prepared.quantised_by_file) {
+        result.warnings.push_back(fmt::format("the model says what is quantised; {} is for the rest", precision.name));
+    } else if (built && precision.precision == Precision::fp8) {
+        result.warnings.push_back(
+            "fp8: linear layers, norms and what they hand on, attention where the version and card have a kernel "
+            "of fp8 (10.6 and later, Ada and newer); the rest stays bf16; no rows stand behind it");
+    } else if (built && precision.precision == Precision::int8) {
+        result.warnings.push_back(
+            "int8: convolutions, linear layers, norms, pooling and what they hand on, attention with heads of 64 "
+            "and up to 384 tokens where the version and card have the plugin's kernel; heads, softmax and the rest "
+            "stay f16");
+    } else if (precision.quantizes_weights()) {
+        result.warnings.push_back(
+            fmt::format("{}: linear layers and experts; embeddings, norms, attention and heads "
+                        "stay {}",
+                        precision.name, name_of(precision.storage)));
+    }
+    const DType weights = prepared.weights;
+    if (weights == DType::f32 || storage_type(precision.precision) != DType::f32) return;
+    result.warnings.push_back(
+        fmt::format("the model's weights are {}, the prediction is for {}: the precision {} "
+                    "takes them as they are",
+                    name_of(weights), precision.name, weights == DType::f16 ? "fp16" : "bf16"));
+}
+
+void warn_of_host(const PreparedModel& prepared, Prediction& result) {
+    if (prepared.has_foreign_host()) {
+        result.warnings.push_back(fmt::format(
+            "{} runs on its own {}; the host costs are those of an x86 CPU and may be off by a factor of 3: "
+            "calibrate them with --anchor",
+            prepared.device.device.name, prepared.device.device.host_cpu));
+    }
+    const std::vector<Launch>& launches = prepared.schedule.launches;
+    const auto runs_on_host = [](const Launch& launch) { return launch.on_host; };
+    const auto first = std::find_if(launches.begin(), launches.end(), runs_on_host);
+    if (first == launches.end()) return;
+    result.warnings.push_back(fmt::format(
+        "{} of {} operators ({}, ...) have no CUDA kernel in ONNX Runtime: they run on the CPU, with copies "
+        "both ways, in times that are orders of magnitude",
+        std::count_if(first, launches.end(), runs_on_host), prepared.graph.ops.size(),
+        prepared.graph.ops[first->op].source));
+}
+
+}  // namespace
+
+Prediction summarise(const PreparedModel& prepared, const BoundShapes& bound, const ShapeBindings& bindings,
+                     const KernelPlans& plans, const LaunchTimes& times, std::vector<Span>& spans) {
+    const HostCosts& costs = prepared.costs;
+    const DeviceSpec& device = prepared.device.device;
+    Prediction result;
+    double compute_s = 0, memory_s = 0, floor_s = 0, energy_s = 0;
+    double calls_s = 0;  // the host's second scalar
+    std::array<double, factor_count> class_s{};
+    for (const LaunchCosts& op : times.costs) {
+        result.host_s += op.host_s;
+        result.device_s += op.device_s;
+        class_s[static_cast<std::size_t>(op.factor)] += op.device_s;
+        if (op.blas_call) calls_s += costs.blas_call_s;
+        if (op.host_kind == HostKind::engine_call) calls_s += op.host_s;
+        result.sm_active += op.sm_active_s;
+        result.warp_occupancy += op.warps_active_s;
+        result.kernels += op.kernels;
+        if (op.bound == Bound::compute) compute_s += op.device_s;
+        if (op.bound == Bound::memory) memory_s += op.device_s;
+        if (op.bound == Bound::latency_floor) floor_s += op.device_s;
+    }
+    for (const std::optional<PlannedKernel>& kernel : plans) energy_s += kernel ? kernel->energy_s : 0;
+    result.closed_form_s = equations::closed_form_s(result.host_s, result.device_s);
+    const TimelineOptions timeline = prepared.timeline_options();
+    result.latency_s = times.follows_s + (prepared.synchronized() ? simulate(times.on_clocks, timeline, spans)
+                                                                  : period(times.on_clocks, timeline));
+    if (!is_cpu(device))
+        result.power_w =
+            device.idle_power_w() + kernels::arithmetic_power_w(device) * std::min(1.0, energy_s / result.latency_s);
+    result.sm_active /= result.latency_s;
+    result.warp_occupancy /= result.latency_s;
+    const DeviceFactors& factors = prepared.device.factors;
+    const double call_share = result.host_s > 0 ? calls_s / result.host_s : 0;
+    result.host_relative_stddev = costs.host_relative_stddev(call_share);
+    result.device_relative_stddev = std::hypot(costs.device_relative_stddev, factors.log_stddev(class_s));
+    const double extrapolation = set_extrapolation(result);
+    set_interval(result);
+    const Component widest = widest_component(costs, equations::decisive_share(result.host_s, result.device_s),
+                                              call_share, factors, class_s, extrapolation);
+    result.widest_component = widest.name;
+    result.widest_component_stddev = widest.log_stddev;
+    result.bound = result.host_s >= result.device_s                ? Bound::host
+                   : compute_s >= memory_s && compute_s >= floor_s ? Bound::compute
+                   : memory_s >= floor_s                           ? Bound::memory
+                                                                   : Bound::latency_floor;
+    set_coverage(prepared, bound, times, result);
+    warn_of_ranges(prepared.graph, bindings, result);
+    warn_of_precision(prepared, result);
+    warn_of_host(prepared, result);
+    return result;
+}
+
+}  // namespace ftax
