@@ -37,7 +37,7 @@ int run_crossover(const CrossoverArguments& arguments) {
     require_batch(graph);
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
-    report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
+    report::PredictionReport report = report_on(predictor, arguments.model);
     report.crossover = crossover_report(predictor, dims);
     // The batches on either side of each crossover.
     std::set<std::int64_t> sides;

@@ -51,7 +51,6 @@ int run_explore(const ExploreArguments& arguments) {
     const Graph graph = load_graph(arguments.model);
     require_batch(graph);
     report::ExplorerReport report{.model = arguments.model.model,
-                                  .precision = parse_precision(arguments.run.precision),
                                   .dims = dimension_bindings(arguments.model),
                                   .dimension = dimension,
                                   .values = values,
@@ -67,6 +66,7 @@ int run_explore(const ExploreArguments& arguments) {
             card.curves.push_back(curve_of(predictor, dims, batches));
         }
         report.cards.push_back(std::move(card));
+        report.precision = predictor.precision();
         report.framework = fmt::format("{} {}", predictor.framework().framework, predictor.framework().version);
         report.host = predictor.framework().host;
     }

@@ -43,7 +43,7 @@ std::vector<report::FrameworkSwitch> switches(const Graph& graph, const Predicto
                                               const HeadroomArguments& arguments, const ShapeBindings& bindings) {
     std::vector<report::FrameworkSwitch> result;
     PredictOptions options = arguments.run.options;
-    options.precision = parse_precision(arguments.run.precision);
+    options.precision = predictor.precision();
     for (const std::string& name : framework_names()) {
         if (name == predictor.framework().framework) continue;
         if (framework_model(name).traits.serves_sequences && !is_decoder(graph)) continue;
@@ -64,7 +64,7 @@ int run_headroom(const HeadroomArguments& arguments) {
 
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     report::HeadroomReport report{
-        .run = report_on(predictor, arguments.model, arguments.run), .budget = budget, .growths = {}, .switches = {}};
+        .run = report_on(predictor, arguments.model), .budget = budget, .growths = {}, .switches = {}};
     report.run.rows.push_back(predicted_row(predictor, bindings, batch));
     add_warnings(report.run);
     PredictOptions options = arguments.run.options;

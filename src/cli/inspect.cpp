@@ -60,7 +60,7 @@ int run_inspect(const InspectArguments& arguments) {
     if (arguments.run.device.empty()) throw Error(ErrorCode::usage, "inspect --kernels needs a --device");
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
     const Explanation explanation = predictor.explain(bindings);
-    report::PredictionReport header = report_on(predictor, arguments.model, arguments.run);
+    report::PredictionReport header = report_on(predictor, arguments.model);
     header.rows.push_back({batch, explanation.prediction, {}});
     print_warnings(explanation.prediction.warnings);
     write_result(arguments.output,

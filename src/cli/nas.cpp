@@ -25,7 +25,7 @@ constexpr std::size_t rows_per_step = 4096;  // between two looks at the progres
 struct NasArguments {
     std::string space;
     std::string architectures;
-    RunArguments run;
+    RunArguments run{.precision = "fp32"};
     std::string batches = "1";
     std::vector<std::string> dims;
     std::string output = "-";

@@ -70,7 +70,7 @@ int run_predict(const PredictArguments& arguments) {
     Predictor predictor = make_predictor(graph, arguments.model, arguments.run);
 
     BranchRange branches(graph, arguments.model, arguments.run);
-    report::PredictionReport report = report_on(predictor, arguments.model, arguments.run);
+    report::PredictionReport report = report_on(predictor, arguments.model);
     if (batches.front()) report.crossover = crossover_report(predictor, dims);
     for (const auto batch : batches) {
         report.rows.push_back(predicted_row(predictor, dims, batch));

@@ -44,8 +44,8 @@ void add_run_options(Verb verb, RunArguments& arguments) {
         .capture_default_str()
         .each([&](const std::string&) { arguments.framework_given = true; });
     verb.add_option("--precision", arguments.precision,
-                    fmt::format("of weights and activations: {}", fmt::join(precision_names(), ", ")))
-        .capture_default_str();
+                    fmt::format("of weights and activations: {}; without: that of the model's weights",
+                                fmt::join(precision_names(), ", ")));
     verb.add_option("--host", arguments.host, "host CPU that the framework was calibrated on");
     verb.add_option("--anchor", arguments.anchor, "measured rows that calibrate host and card (CSV)", "ROWS.csv");
     verb.add_option("--models", arguments.models, "folder where the models of these rows are files (NAME.pt2, .onnx…)",

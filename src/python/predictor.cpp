@@ -78,7 +78,8 @@ class SharedPredictor {
             warnings_.insert(warnings_.end(), under.warnings.begin() + static_cast<std::ptrdiff_t>(before),
                              under.warnings.end());
         }
-        options_ = {.precision = scenario::parse_precision(precision),
+        options_ = {.precision = scenario::precision_of(
+                        graph, {.device = device, .framework = framework, .precision = precision, .device_profile = device_file}),
                     .channels_last = channels_last,
                     .libraries = libraries,
                     .padding = padding,
@@ -151,7 +152,7 @@ void bind_predictor(nb::module_& module) {
                                 "prediction takes microseconds and releases the interpreter lock.")
         .def(nb::init<const Graph&, const std::string&, const std::string&, const std::string&, const std::string&,
                       const std::string&, const std::string&, const std::string&, bool, int, double, bool, bool>(),
-             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "fp32", nb::kw_only(),
+             "graph"_a, "device"_a, "framework"_a = "pytorch-eager", "precision"_a = "", nb::kw_only(),
              "host"_a = "", "anchor"_a = "", "device_profile"_a = "", "framework_profile"_a = "",
              "channels_last"_a = false, "cudnn"_a = 8, "padding"_a = 0.0, "synchronized"_a = false,
              "framework_given"_a = true, nb::keep_alive<1, 2>(), Release())
@@ -163,6 +164,7 @@ void bind_predictor(nb::module_& module) {
         .def_prop_ro("device", [](const SharedPredictor& p) { return p.get().device().device.slug; })
         .def_prop_ro("framework", [](const SharedPredictor& p) { return p.get().framework().framework; })
         .def_prop_ro("host", [](const SharedPredictor& p) { return p.get().framework().host; })
+        .def_prop_ro("precision", [](const SharedPredictor& p) { return std::string(name_of(p.get().precision())); })
         .def_prop_ro("warnings", &SharedPredictor::warnings);
 }
 

@@ -24,6 +24,7 @@ std::vector<report::ComparisonRow> compare_one(const Graph& graph, const Compari
     std::optional<Predictor> predictor;
     try {
         predictor = make_predictor(graph, arguments.model, one.run);
+        row.precision = name_of(predictor->precision());
         if (one.cards > 1) require_shards(predictor->framework(), predictor->device().device, one.cards);
     } catch (const Error& error) {
         if (error.code() != ErrorCode::usage) throw;
@@ -82,6 +83,7 @@ report::ComparisonReport compare(const Graph& graph, const ComparisonArguments& 
             report.rows.push_back(std::move(row));
         }
     }
+    if (report.precision.empty()) report.precision = report.rows.front().precision;
     if (!any) throw Error(ErrorCode::usage, report.rows.front().skipped);
     report.warnings = warnings_besides(told);
     rank(report);

@@ -18,23 +18,6 @@
 namespace ftax::scenario {
 namespace {
 
-/// The precision that the checkpoint's weights have; where the card has no units for their activations, that with the
-/// same weights and activations of 16 bits. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4
-/// checkpoints on cards before).
-std::optional<std::string> quantized_precision(const Graph& graph, const DeviceSpec& device) {
-    const auto marked = std::find_if(graph.ops.begin(), graph.ops.end(),
-                                     [](const Op& op) { return !op.text(weights_attribute).empty(); });
-    if (marked == graph.ops.end()) return std::nullopt;
-    const PrecisionSpec& wanted = precision_spec(parse_precision(std::string(marked->text(weights_attribute))));
-    if (runs(device, wanted)) return std::string(wanted.name);
-    const std::string wider = bits_of(wanted.weight) == 4 ? "w4a16" : "w8a16";
-    if (wanted.name != wider) {
-        print_warnings(
-            {fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name, wanted.name, wider)});
-    }
-    return wider;
-}
-
 /// Whether engines of 2025 and later keep keys and values in fp8 beside weights of that precision. Source: ModelOpt,
 /// kv_cache_quant_algo of NVIDIA's checkpoints in FP8 and NVFP4; serving_engines.csv, where that is better for each
 /// engine (212 rows: median error of a token's time 12.8 -> 9.6 %, mean of the first token's 202 -> 77 %).
@@ -48,17 +31,6 @@ bool quantizes_cache(const RunArguments& run) {
 }
 
 }  // namespace
-
-std::string precision_of(const Graph& graph, const DeviceSpec& device, const std::string& framework) {
-    if (const auto quantized = quantized_precision(graph, device)) return *quantized;
-    const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
-        return tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16);
-    });
-    LibraryVersions ignored;
-    const FrameworkModel& model = framework_model(take_version(framework, ignored).name);
-    if (half == graph.tensors.end()) return model.traits.serves_sequences ? "fp16" : "fp32";
-    return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? "bf16" : "fp16";
-}
 
 std::vector<LanguageMeasurement> take_language_rows(RunArguments& run) {
     if (run.anchor.empty()) return {};
@@ -129,9 +101,7 @@ Generator& GenerationModels::add(const ModelArguments& arguments, RunArguments& 
     const Graph& graph = graphs.emplace_back(load_shard(model, cards));
     suggest_decoders(graph);
     print_warnings(graph.warnings);
-    if (run.precision.empty()) {
-        run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
-    }
+    run.precision = name_of(precision_of(graph, run));
     const Predictor built = make_predictor(graph, model, run);
     if (cards > 1) require_shards(built.framework(), built.device().device, cards);
     PredictOptions options = run.options;
@@ -211,7 +181,7 @@ GenerationResult generate(const GenerationArguments& arguments) {
         try {
             Generator& generator = result.models.add(arguments.model, one.run, one.cards, anchors);
             row.precision = one.run.precision;
-            runs.push_back(report_on(generator.predictor(), arguments.model, one.run));
+            runs.push_back(report_on(generator.predictor(), arguments.model));
             for (const auto* more :
                  {&std::as_const(result.models).graphs.back().warnings, &generator.predictor().device().warnings,
                   &generator.predictor().framework().warnings}) {

@@ -16,7 +16,7 @@ namespace ftax::scenario {
 struct GenerationArguments {
     ModelArguments model;
     /// Device, framework and precision are lists; no precision: the type of the model's weights.
-    RunArguments run{.precision = ""};
+    RunArguments run;
     std::string batches = "1";
     ChoiceArguments choice;
     GenerationRequest request;
@@ -33,9 +33,6 @@ struct GenerationModels {
                    const std::vector<LanguageMeasurement>& anchors);
 };
 
-/// The type of the weights, as far as the device computes in it; engines take f32 weights as f16.
-/// Source: vLLM, --dtype auto.
-[[nodiscard]] std::string precision_of(const Graph& graph, const DeviceSpec& device, const std::string& framework);
 /// Takes the file of anchor rows out of the arguments where it holds runs of language models.
 [[nodiscard]] std::vector<LanguageMeasurement> take_language_rows(RunArguments& run);
 

@@ -28,7 +28,7 @@ std::string explain_measured(const Graph& graph, const ModelArguments& model, co
     RunArguments anchored = run;
     anchored.known = Measurement{.gpu = device_profile(run.device, run.device_profile).device.slug,
                                  .framework = run.framework.substr(0, run.framework.find('@')),
-                                 .precision = parse_precision(run.precision),
+                                 .precision = precision_of(graph, run),
                                  .model = model.model,
                                  .batch = batch.value_or(fixed_batch(graph).value_or(1)),
                                  .latency_s = measured_s};

@@ -14,6 +14,7 @@
 #include "ftax/version.hpp"
 #include "graphs/vary_batch.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "src/core/quantized_weights.hpp"
 #include "src/io/escape.hpp"
 #include "src/report/quantities.hpp"
 #include "src/scenario/row_predictor.hpp"
@@ -25,6 +26,20 @@ namespace {
 /// --strict: what a profile warns of is that it is not one of this GPU, framework or host.
 void refuse(const std::vector<std::string>& mismatches) {
     if (!mismatches.empty()) throw Error(ErrorCode::profile, fmt::format("{} (--strict)", fmt::join(mismatches, "; ")));
+}
+
+/// The precision that a checkpoint's weights have; where the card has no units for their activations, that with the same
+/// weights and activations of 16 bits. Source: vLLM, quantization (Marlin kernels of fp8, int8 and nvfp4 checkpoints on
+/// cards before).
+Precision quantized_precision(const std::string& weights, const DeviceSpec& device) {
+    const PrecisionSpec& wanted = precision_spec(parse_precision(weights));
+    if (runs(device, wanted)) return wanted.precision;
+    const PrecisionSpec& wider = precision_spec(bits_of(wanted.weight) == 4 ? Precision::w4a16 : Precision::w8a16);
+    if (wanted.precision != wider.precision) {
+        print_warnings(
+            {fmt::format("{} has no {} arithmetic: its weights are predicted as {}", device.name, wanted.name, wider.name)});
+    }
+    return wider.precision;
 }
 
 /// The option that lets a fixed batch vary, or, where the batch cannot be followed, what does.
@@ -286,9 +301,24 @@ FrameworkProfile versioned_profile(std::string_view framework, std::string_view 
     return choice.version ? at_version(std::move(profile), *choice.version) : profile;
 }
 
+Precision precision_of(const Graph& graph, const RunArguments& run) {
+    if (!run.precision.empty()) return parse_precision(run.precision);
+    const DeviceSpec device = device_profile(run.device, run.device_profile).device;
+    const auto marked = std::find_if(graph.ops.begin(), graph.ops.end(),
+                                     [](const Op& op) { return !op.text(weights_attribute).empty(); });
+    if (marked != graph.ops.end()) return quantized_precision(std::string(marked->text(weights_attribute)), device);
+    const auto half = std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
+        return tensor.role == TensorRole::weight && (tensor.dtype == DType::f16 || tensor.dtype == DType::bf16);
+    });
+    LibraryVersions ignored;
+    const FrameworkModel& model = framework_model(take_version(run.framework, ignored).name);
+    if (half == graph.tensors.end()) return model.traits.serves_sequences ? Precision::fp16 : Precision::fp32;
+    return half->dtype == DType::bf16 && device.peak(MathPath::bf16_tensor) ? Precision::bf16 : Precision::fp16;
+}
+
 Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments) {
     PredictOptions options = arguments.options;
-    options.precision = parse_precision(arguments.precision);
+    options.precision = precision_of(graph, arguments);
     DeviceProfile device = device_profile(arguments.device, arguments.device_profile);
     FrameworkProfile framework =
         versioned_profile(arguments.framework, arguments.host, arguments.framework_profile, options.libraries);
@@ -309,11 +339,11 @@ Predictor make_predictor(const Graph& graph, const ModelArguments& model, const 
     return predictor;
 }
 
-report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model, const RunArguments& run) {
+report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model) {
     return {.model = model.model,
             .device = predictor.device(),
             .framework = predictor.framework(),
-            .precision = parse_precision(run.precision),
+            .precision = predictor.precision(),
             .dims = dimension_bindings(model),
             .rows = {},
             .crossover = {}};

@@ -38,7 +38,7 @@ struct RunArguments {
     std::string device;
     std::string framework = "pytorch-eager";
     bool framework_given = false;  ///< else it is assumed, which a file of another framework's deserves to be told
-    std::string precision = "fp32";
+    std::string precision;  ///< empty: that of the model's weights, see precision_of()
     std::string host;
     std::string anchor;                ///< file of measured rows
     std::optional<Measurement> known;  ///< another such row
@@ -80,6 +80,10 @@ void require_batch(const Graph& graph);
 /// `dims` with a batch, where there is one.
 [[nodiscard]] ShapeBindings with_batch(ShapeBindings dims, std::optional<std::int64_t> batch);
 [[nodiscard]] Precision parse_precision(const std::string& name);
+/// The precision that a run is asked for, else that of the model: of a quantised checkpoint, wider where the device has no
+/// such arithmetic (with a warning), of half-precision weights as the device takes them, else fp32 (fp16 under engines
+/// that serve language models).
+[[nodiscard]] Precision precision_of(const Graph& graph, const RunArguments& run);
 
 /// The warnings of an ONNX file: that no framework was given for it, where ONNX Runtime is the most likely, and that
 /// torch.onnx.export has computed once what eager PyTorch computes in each pass: masks, position tables.
@@ -110,8 +114,7 @@ struct FrameworkChoice {
 [[nodiscard]] Predictor make_predictor(const Graph& graph, const ModelArguments& model, const RunArguments& arguments);
 
 /// A report without rows yet: what every result of this predictor carries.
-[[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model,
-                                                 const RunArguments& run);
+[[nodiscard]] report::PredictionReport report_on(const Predictor& predictor, const ModelArguments& model);
 /// Predicts one row of a report, with the memory that the run takes, and prints its warnings.
 [[nodiscard]] report::PredictionRow predicted_row(Predictor& predictor, const ShapeBindings& dims,
                                                   std::optional<std::int64_t> batch);

@@ -195,8 +195,7 @@ Server language_server(const ServingArguments& arguments, RunArguments& run, std
 
 /// A server that runs whole batches.
 Server batch_server(const ServingArguments& arguments, RunArguments& run, const Graph& graph, report::ServingRow& row) {
-    if (run.precision.empty())
-        run.precision = precision_of(graph, device_profile(run.device, run.device_profile).device, run.framework);
+    run.precision = name_of(precision_of(graph, run));
     run.options.synchronized = true;
     const auto predictor = std::make_shared<Predictor>(make_predictor(graph, arguments.model, run));
     const ShapeBindings dims = dimension_bindings(arguments.model);

@@ -12,8 +12,7 @@ namespace ftax::scenario {
 
 struct ServingArguments {
     ModelArguments model;
-    RunArguments run{.precision =
-                         ""};  ///< device, framework and precision are lists; no precision: that of the weights
+    RunArguments run;  ///< device, framework and precision are lists
     ChoiceArguments choice;
     double rate = 0;               ///< requests per second
     std::int64_t concurrency = 0;  ///< requests that clients keep outstanding

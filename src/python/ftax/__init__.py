@@ -233,14 +233,14 @@ class Predictor:
     before. `example_inputs` are those of a PyTorch model (from_torch).
     """
 
-    def __init__(self, model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
+    def __init__(self, model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
                  example_inputs: Any = None, anchor: str | os.PathLike[str] = "", host: str = "",
                  device_profile: str | os.PathLike[str] = "", framework_profile: str | os.PathLike[str] = "",
                  channels_last: bool = False, cudnn: int = 8, padding: float = 0.0, synchronized: bool = False) -> None:
         self.graph = self._graph = _graph(model, example_inputs)
-        self.precision = _one("precision", precision)
         self._predictor = _ftax.Predictor(
-            self.graph, _one("device", device), _one("framework", framework or assumed_framework), self.precision,
+            self.graph, _one("device", device), _one("framework", framework or assumed_framework),
+            _one("precision", precision or ""),
             host=host, anchor=os.fspath(anchor), device_profile=os.fspath(device_profile),
             framework_profile=os.fspath(framework_profile), channels_last=channels_last, cudnn=cudnn, padding=padding,
             synchronized=synchronized, framework_given=framework is not None)
@@ -259,6 +259,10 @@ class Predictor:
     @property
     def host(self) -> str:
         return self._predictor.host
+
+    @property
+    def precision(self) -> str:
+        return self._predictor.precision
 
     def predict(self, **dims: int) -> Prediction:
         """Predicts one forward pass, e.g. predict(batch=8, seq=128)."""
@@ -303,7 +307,7 @@ _options = frozenset(["anchor", "host", "device_profile", "framework_profile", "
                       "synchronized", "example_inputs"])
 
 
-def _predictor(model: Model, device: str, framework: str | None, precision: str,
+def _predictor(model: Model, device: str, framework: str | None, precision: str | None,
                arguments: dict[str, Any]) -> tuple[Predictor, dict[str, Any]]:
     """The predictor of a function's arguments, and those of them that are dimensions."""
     options = {name: value for name, value in arguments.items() if name in _options}
@@ -315,7 +319,7 @@ def _predictor(model: Model, device: str, framework: str | None, precision: str,
     return predictor, {name: value for name, value in arguments.items() if name not in _options}
 
 
-def predict(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
+def predict(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
             batch: int | Iterable[int] | None = None, **dims_and_options: Any) -> Sweep:
     """Predicts a model for each batch size (default: 1, or the one that the model fixes).
 
@@ -325,21 +329,21 @@ def predict(model: Model, device: str, framework: str | None = None, precision: 
     return predictor.sweep(batch, **dims)
 
 
-def crossover(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
+def crossover(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
               largest: int = 4096, **dims_and_options: Any) -> Crossover | None:
     """The first of crossovers(); None when there is none up to `largest`."""
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.crossover(largest, **dims)
 
 
-def crossovers(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
+def crossovers(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
                largest: int = 4096, **dims_and_options: Any) -> list[Crossover]:
     """Every batch up to `largest` at which host and device take equally long, in ascending order."""
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
     return predictor.crossovers(largest, **dims)
 
 
-def headroom(model: Model, device: str, framework: str | None = None, precision: str = "fp32", *,
+def headroom(model: Model, device: str, framework: str | None = None, precision: str | None = None, *,
              batch: int = 1, budget: float = 0.05, **dims_and_options: Any) -> list[Headroom]:
     """How much wider, deeper, longer or larger in batch for at most `budget` (a share) more latency; as `ftax headroom`."""
     predictor, dims = _predictor(model, device, framework, precision, dims_and_options)
