@@ -48,10 +48,9 @@ inline bool is_timed(const ConvShape& s) {
 
 /// Into how many parts the library's kernels split the reduction.
 /// Source: framework_tax.csv, batch 1 to 4: ONNX Runtime's convolutions (cuDNN's) take half as long again as kernels
-/// that split further would, TensorRT's do not. kernelbench.csv, DenseNet201 on an L40S: 98 filters of 3x3 to 32
-/// channels take less than 9.9 ms under cuDNN 9, as whole reductions 15.
+/// that split further would, TensorRT's do not.
 inline double most_parts(const ConvShape& s) {
-    return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : s.fused_layout ? 4 : 1;
+    return s.library == ConvLibrary::tensorrt ? 16 : is_timed(s) ? 2 : 1;
 }
 
 /// Bytes of the 36 planes of transformed data and products of the non-fused Winograd algorithm.
@@ -241,18 +240,11 @@ inline bool is_half(const ConvShape& s, MathPath path) {
 }
 
 /// Does the main loop take one tap after the other, 64 bytes of channels at a time, in tiles of at least 64 columns?
-/// cuDNN has kernels that gather few channels of several taps for convolutions of two dimensions alone. Those by tap
-/// are Ampere's on later chips too, with mma.sync. Source: kernelbench.csv, PyTorch 2.5, three dimensions, from 3
-/// channels: with these paddings 105 taps to 64 channels and 27 to 16 run at 133 and 117 TFLOP/s on an A100, 140 and
-/// 136 on an H100; without, at 33 and 7.
+/// cuDNN has kernels that gather few channels of several taps for convolutions of two dimensions alone. Source:
+/// kernelbench.csv, PyTorch 2.5, three dimensions, from 3 channels: with these paddings 105 taps to 64 channels and 27
+/// to 16 run at 133 and 117 TFLOP/s on an A100, 140 and 136 on an H100; without, at 33 and 7.
 inline bool is_by_tap(const ConvShape& s) {
     return s.library != ConvLibrary::tensorrt && (s.transposed || s.kernel_d > 1 || s.in_depth > 1);
-}
-
-/// Rate of mma.sync against the tensor cores' own instructions. Source: Luo et al., "Benchmarking and Dissecting the
-/// Nvidia Hopper GPU Architecture", arXiv 2402.13499: 0.62 on an H800; FlashAttention 2 reaches 0.5 on an H100.
-inline double warp_product_share(const ArchitectureSpec& chip) {
-    return std::min(1.0, chip.flash2.mma_share * (0.62 / 0.5));
 }
 
 /// Implicit GEMM on tensor cores. Channels are padded to 16 bytes; NCHW activations that are no matrix are copied to
@@ -270,9 +262,8 @@ inline KernelPlan plan_tensor_gemm(const ConvCounts& c, const ConvShape& s, cons
     const double padding = round_up(channels, align) / channels;
     const double depth = round_up(channels, is_by_tap(s) ? 4 * align : align) * taps;
     const auto tiles = is_by_tap(s) ? tensor_core_tiles(s).first(2) : tensor_core_tiles(s);
-    const double efficiency = p.tensor_efficiency * (is_by_tap(s) ? warp_product_share(*rates.chip) : 1.0);
     const auto plan = cheapest_tile(tiles, products, c.rows, round_up(merged * c.columns, align), depth, 32, rates,
-                                    efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
+                                    p.tensor_efficiency, p, p.tensor_narrow_efficiency, most_parts(s));
     const double share = engine ? p.engine_bandwidth : p.stream_bandwidth;
     const double in_bytes = c.in_bytes * padding;
     const double memory_s = (activations_seconds(in_bytes + c.out_bytes, rates, p) +
@@ -377,24 +368,6 @@ inline DeviceRates core_rates(const DeviceRates& rates) {
     return cores;
 }
 
-/// Does cuDNN 9 leave an image of fewer channels than 16 bytes to its CUDA cores? Source: kernelbench.csv, PyTorch 2.5,
-/// from 3 to 64 channels: six taps more take an A100, an H100 and an L40S 0.87, 0.79 and 0.93 of what their f32 rate
-/// does.
-inline bool is_of_few_channels(const ConvCounts& c, const ConvShape& s, MathPath path) {
-    return s.fused_layout && path == MathPath::tf32 && !s.channels_last && !is_by_tap(s) && s.in_channels < 4 &&
-           c.taps > 1;
-}
-
-/// Its reduction is too short to hide the traffic. Source: as above; with no taps these convolutions would take as long
-/// as their traffic at 0.67 of an A100's bandwidth, 0.55 of an H100's and 0.88 of an L40S'.
-inline KernelPlan plan_few_channels(const ConvCounts& c, const DeviceRates& rates, const ConvParameters& p) {
-    constexpr double least_columns = 32, bandwidth_share = 0.85;
-    KernelPlan plan;
-    plan.compute_s = 2 * c.rows * round_up(c.columns, least_columns) * c.reduction / rates.fp32_flops_per_s;
-    const double memory_s = (c.in_bytes + c.out_bytes) / (rates.bandwidth_bytes_per_s * bandwidth_share);
-    return finish_product(plan, ConvAlgorithm::implicit_gemm, 0.0, memory_s, 1, core_rates(rates), p);
-}
-
 /// The cheapest of the algorithms for CUDA cores. The non-fused Winograd algorithm is taken for f32 only: Pascal's f16
 /// rows of framework_tax.csv fit without it.
 inline KernelPlan plan_on_cores(const ConvCounts& c, const ConvShape& s, const DeviceRates& rates,
@@ -449,7 +422,6 @@ inline KernelPlan plan(const ConvShape& s, const DeviceRates& rates, const ConvP
         return s.element_bytes < 4 ? convolution::plan_implicit_gemm(c, s, cores, p)
                                    : convolution::plan_on_cores(c, s, cores, p);
     }
-    if (convolution::is_of_few_channels(c, s, rates.path)) return convolution::plan_few_channels(c, rates, p);
     auto best = convolution::plan_tensor_gemm(c, s, rates, p);
     const double tensor_s = within_power(best);
     // F(4x4) has 36 products for 144.

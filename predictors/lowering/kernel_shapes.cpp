@@ -416,15 +416,10 @@ kernels::MemoryShape memory_shape(const Graph& graph, const Schedule& schedule, 
             }
             shape.indexed = op.text("function") == "max";
         }
-        // Places come from threads that walk over a row each. Source: kernelbench.csv, max, min and argmin of 256 rows:
-        // 20,000 to 24,000 cycles on an A100, an H100 and an L40S.
-        const std::string_view function = op.text("function");
-        if (op.kind == OpKind::reduce && !within && (op.outputs.size() > 1 || function.starts_with("arg")))
-            shape.elements_per_wait = 11;
         // One warp sums the losses of all rows, which the L2 still has. Source: PyTorch 2.5
         // aten/src/ATen/native/cuda/Loss.cu (nll_loss_forward_reduce_cuda_kernel_2d); kernelbench.csv, cross-entropy of
         // 4,096 rows: 550 to 700 cycles for 32 of them.
-        if (function == "nll_loss") shape.elements_per_wait = 48;
+        if (op.text("function") == "nll_loss") shape.elements_per_wait = 48;
     } else if (shape.cls == kernels::MemoryClass::resize) {
         const Tensor& out = graph.tensors[kernel.writes[0]];
         const auto plane = spatial(out, bound);

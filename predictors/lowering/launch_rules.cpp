@@ -19,7 +19,7 @@ constexpr std::array<LaunchRule, op_kind_count> rules{{
     {OpKind::recurrent, Action::contract, HostKind::conv},
     {OpKind::batch_norm, Action::move, HostKind::batch_norm, MemoryClass::batch_norm},
     {OpKind::layer_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
-    {OpKind::group_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},
+    {OpKind::group_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
     {OpKind::instance_norm, Action::move, HostKind::batch_norm, MemoryClass::group_norm},
     {OpKind::rms_norm, Action::move, HostKind::layer_norm, MemoryClass::layer_norm},
     {OpKind::local_response_norm, Action::move, HostKind::layer_norm, MemoryClass::group_norm},

@@ -233,20 +233,6 @@ TEST_CASE("kernels that go tap by tap take 64 bytes of channels at a time in til
     CHECK(full_s == approx(2.0 * (50 * 8 * 32 * 32) * 64 * 448 / 112e12));  // 16 · 27 values in whole steps of 32
     video.in_channels = 3, video.out_channels = 16;
     CHECK(plan(video, rates, p).seconds == approx(full_s));
-    auto hopper = compute_only(Architecture::hopper, MathPath::tf32);
-    CHECK(plan(video, hopper, p).seconds == approx(full_s / 0.62));  // with Ampere's instructions
-}
-
-TEST_CASE("cuDNN 9 convolves images of three channels on CUDA cores, where nothing hides their traffic") {
-    const auto p = ideal_parameters();
-    auto first = square(64, 3, 64, 32, 3);
-    first.fused_layout = true;
-    const double flops = 2.0 * (64 * 32 * 32) * 64 * 27, bytes = 4.0 * (64 * 32 * 32) * (3 + 64);
-    CHECK(plan(first, rates_of(Architecture::ampere, MathPath::tf32), p).seconds ==
-          approx(flops / 14e12 + bytes / (0.85 * 900e9) + 2e-6));
-    first.in_channels = 4;
-    CHECK(plan(first, rates_of(Architecture::ampere, MathPath::tf32), p).algorithm ==
-          name_of(ConvAlgorithm::tensor_gemm));
 }
 
 TEST_CASE("tensor cores pay for NCHW activations and for odd channel counts") {
