@@ -107,7 +107,7 @@ struct AnchorPlan {
 /// Picks up to `count` of the batches `candidates`, one after the other, such that measuring them narrows the predicted
 /// latencies at `batches` most; stops where one more would gain less than a tenth of the width. The other symbols are
 /// as bound in `dims`. Throws what predict() throws.
-/// Source: greedy A-optimal design on the covariance that condition() updates; the slopes are those at the prediction.
+/// Source: greedy A-optimal design on the covariance that condition() updates, with secants for slopes.
 [[nodiscard]] AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims,
                                          std::span<const std::int64_t> batches,
                                          std::span<const std::int64_t> candidates, std::size_t count = 3);

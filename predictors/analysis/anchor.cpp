@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -514,8 +515,16 @@ AnchorPlan suggest_anchors(Predictor& predictor, const ShapeBindings& dims, std:
     believed(host.scale + 1, rows.front().call, mode.log_stddev);
     belief.covariance(host.cpu, host.cpu) = 0;  // in the scale
 
-    MatrixXd slopes;
-    static_cast<void>(anchors(belief.mean, &slopes));
+    // Secants as far as the interval reaches: where host and device end together, slopes see one of the two.
+    const Eigen::SelfAdjointEigenSolver<MatrixXd> axes(belief.covariance);
+    MatrixXd slopes = MatrixXd::Zero(static_cast<Index>(rows.size()), belief.mean.size());
+    for (Index k = 0; k < belief.mean.size(); ++k) {
+        const VectorXd reach =
+            equations::normal_90 * std::sqrt(std::max(0.0, axes.eigenvalues()[k])) * axes.eigenvectors().col(k);
+        if (reach.squaredNorm() == 0) continue;
+        slopes += (anchors(belief.mean + reach, nullptr) - anchors(belief.mean - reach, nullptr)) * reach.transpose() /
+                  (2 * reach.squaredNorm());
+    }
     const auto of_batches = slopes.topRows(static_cast<Index>(batches.size()));
     const auto half_width = [&](const MatrixXd& covariance) {
         double sum = 0;
