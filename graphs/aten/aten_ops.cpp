@@ -89,43 +89,16 @@ void note_scalar_operand(const AtenCall& call, const std::vector<TensorId>& inpu
     }
 }
 
-/// ATen operators that become several canonical ones.
-struct Decomposition {
-    std::string_view target;
-    bool (*append)(Graph& graph, const AtenCall& call);
-};
-
-constexpr Decomposition decompositions[] = {{"aten::einsum", append_einsum},
-                                            {"aten::logsumexp", append_logsumexp},
-                                            {"aten::cosine_similarity", append_cosine_similarity},
-                                            {"aten::mse_loss", append_loss},
-                                            {"aten::l1_loss", append_loss},
-                                            {"aten::huber_loss", append_loss},
-                                            {"aten::smooth_l1_loss", append_loss},
-                                            {"aten::binary_cross_entropy", append_loss},
-                                            {"aten::kl_div", append_loss},
-                                            {"aten::cross_entropy_loss", append_cross_entropy},
-                                            {"aten::triplet_margin_loss", append_triplet_loss},
-                                            {"aten::tensordot", append_tensordot},
-                                            {"aten::_native_multi_head_attention", append_native_attention},
-                                            {"aten::_transformer_encoder_layer_fwd", append_encoder_layer}};
-
-const Decomposition* find_decomposition(std::string_view target) noexcept {
-    const auto found = std::find_if(std::begin(decompositions), std::end(decompositions),
-                                    [&](const Decomposition& known) { return known.target == target; });
-    return found == std::end(decompositions) ? nullptr : found;
-}
-
 }  // namespace
 
 bool is_known_aten(std::string_view target) noexcept {
-    return find_decomposition(target) || find_aten_row(target) != nullptr;
+    const AtenRow* row = find_aten_row(target);
+    return row && (row->kind != OpKind::custom || row->append);
 }
 
 void append_aten(Graph& graph, const AtenCall& call) {
-    const Decomposition* decomposition = find_decomposition(call.target);
-    if (decomposition && decomposition->append(graph, call)) return;
     const AtenRow* row = find_aten_row(call.target);
+    if (row && row->append && row->append(graph, call)) return;
     std::vector<TensorId> inputs = operands(call, row);
     if (!row) {
         append_op(graph, call, OpKind::custom, std::move(inputs), call.outputs);
@@ -140,10 +113,9 @@ void append_aten(Graph& graph, const AtenCall& call) {
     if (kind == row->kind && known) row->attributes({graph, call, attributes});
     if (kind == OpKind::linear && row->kind == OpKind::matmul) attributes = {{"transposed_weight", std::int64_t{0}}};
     if (kind == OpKind::pointwise) note_scalar_operand(call, inputs, attributes);
-    const bool named = !row->function.empty() || kind == OpKind::pointwise;
-    if (named) {
-        const bool own = row->function.empty() || row->function == AtenRow::own_name;
-        attributes.insert(attributes.begin(), {"function", std::string(own ? row->name : row->function)});
+    if (!row->function.empty() || kind == OpKind::pointwise) {
+        const std::string_view function = row->function.empty() ? row->name : row->function;
+        attributes.insert(attributes.begin(), {"function", std::string(function)});
     }
     append_op(graph, call, kind, std::move(inputs), call.outputs, std::move(attributes));
 }

@@ -154,11 +154,11 @@ enum RowFlags : unsigned {
 struct OpRow {
     std::string_view name;  ///< "Conv", "com.microsoft::Gelu"
     OpKind kind;
-    std::string_view function;  ///< attribute `function` of the Op; empty when its kind says all
     void (*rule)(Node&);
     int required_inputs = 1;
     void (*evaluate)(Node&) = nullptr;  ///< computes the outputs' elements when those of all inputs are known
     unsigned flags = none;
+    std::string_view function{};  ///< attribute `function` of the Op; empty when its kind says all
 };
 
 /// All operators that have a row, sorted by name.

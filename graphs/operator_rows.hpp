@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ftax/graph.hpp"
+#include "src/core/excerpt.hpp"
+#include "src/core/near_names.hpp"
+
+namespace ftax {
+
+/// Kinds whose operators differ in their function.
+[[nodiscard]] inline bool has_function(OpKind kind) {
+    using enum OpKind;
+    constexpr OpKind kinds[] = {pointwise, reduce, cumulative, sort};
+    return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+}
+
+/// Takes the rows of a table of operators apart: one for each operator, sorted by `name`. A grouped row's `name` lists
+/// operators that are the same but for their names and functions, separated by spaces, each with its function after a
+/// '=' where that is not its name in lower case. The table must live as long as the program.
+template <class Row>
+std::vector<Row> single_rows(std::span<const Row> grouped) {
+    static std::deque<std::string> functions;  // what the rows' views point to
+    std::vector<Row> rows;
+    for (const Row& group : grouped) {
+        for (const std::string_view word : words_of(group.name)) {
+            Row& row = rows.emplace_back(group);
+            row.name = word.substr(0, word.find('='));
+            row.function = word.substr(std::min(row.name.size() + 1, word.size()));
+            if (row.function.empty() && has_function(row.kind))
+                row.function = functions.emplace_back(lower_case(word.substr(word.rfind(':') + 1)));
+        }
+    }
+    std::ranges::sort(rows, {}, &Row::name);
+    return rows;
+}
+
+/// The row of that name in what single_rows() returned; nullptr where there is none.
+template <class Row>
+const Row* find_row(std::span<const Row> rows, std::string_view name) {
+    const auto found = std::ranges::lower_bound(rows, name, {}, &Row::name);
+    return found != rows.end() && found->name == name ? &*found : nullptr;
+}
+
+}  // namespace ftax
