@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include "src/core/shape_rules.hpp"
+
 namespace ftax {
 namespace {
 
@@ -17,18 +19,6 @@ TensorId intermediate(Graph& graph, const AtenCall& call, DType dtype, std::vect
     graph.tensors.push_back({fmt::format("{}.{}", call.name, graph.tensors.size()), dtype, TensorRole::activation, true,
                              std::move(shape), std::move(strides), no_op});
     return static_cast<TensorId>(graph.tensors.size() - 1);
-}
-
-/// Strides of a tensor in elements, spelled out.
-std::vector<Expression> strides_of(ExpressionPool& pool, const Tensor& tensor) {
-    if (!tensor.strides.empty()) return tensor.strides;
-    std::vector<Expression> strides(tensor.shape.size());
-    Expression step = pool.constant(1);
-    for (std::size_t i = tensor.shape.size(); i-- > 0;) {
-        strides[i] = step;
-        step = pool.multiply(step, tensor.shape[i]);
-    }
-    return strides;
 }
 
 /// torch.einsum: of one operand, what the result leaves out is summed and the rest permuted. Two are permuted to
@@ -225,7 +215,9 @@ class Einsum {
     TensorId permute(TensorId id, const std::string& from, const std::string& to) {
         if (from == to) return id;
         const std::vector<std::int64_t> perm = order(from, to);
-        const std::vector<Expression> old_strides = strides_of(pool_, graph_.tensors[id]);
+        const Tensor& held = graph_.tensors[id];
+        const Dims old_strides =
+            held.strides.empty() ? DimensionMath(pool_).contiguous_strides(held.shape) : held.strides;
         std::vector<Expression> strides;
         for (const std::int64_t axis : perm) strides.push_back(old_strides[static_cast<std::size_t>(axis)]);
         const TensorId result = intermediate(graph_, call_, graph_.tensors[id].dtype, sizes(to), std::move(strides));

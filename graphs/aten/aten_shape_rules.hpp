@@ -4,19 +4,21 @@
 #include <vector>
 
 #include "graphs/aten/aten_shapes.hpp"
+#include "src/core/shape_rules.hpp"
 
 /// Shape rules that the table in aten_shapes.cpp names.
 namespace ftax::aten_shapes {
 
-using Shape = std::vector<Expression>;
+using Shape = Dims;
 using Outputs = std::vector<AtenOutput>;
 
 /// One call, as a rule sees it.
-class Call {
+class Call : public ShapeRules<Call> {
   public:
     Call(Graph& graph, const AtenCall& call) : graph_(graph), call_(call) {}
 
     [[nodiscard]] ExpressionPool& pool() const { return graph_.expressions; }
+    [[nodiscard]] DimensionMath math() const { return DimensionMath(pool()); }
     [[nodiscard]] const AtenCall& call() const { return call_; }
     [[nodiscard]] std::string_view name() const;  ///< "conv2d"
     [[noreturn]] void fail(std::string_view what) const;
@@ -43,8 +45,6 @@ class Call {
 
     [[nodiscard]] Expression constant(std::int64_t value) const { return pool().constant(value); }
     [[nodiscard]] bool is(Expression e, std::int64_t value) const { return pool().constant_value(e) == value; }
-    [[nodiscard]] Expression product(const Shape& shape, std::size_t begin, std::size_t end) const;
-    [[nodiscard]] Shape broadcast(const Shape& a, const Shape& b) const;
 
   private:
     Graph& graph_;

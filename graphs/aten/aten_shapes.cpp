@@ -72,29 +72,6 @@ DType Call::dtype(DType fallback) const {
     return found && found->integers.size() == 1 ? dtype_of_scalar_type(found->integers[0]) : fallback;
 }
 
-Expression Call::product(const Shape& shape, std::size_t begin, std::size_t end) const {
-    Expression result = constant(1);
-    for (std::size_t i = begin; i < end; ++i) result = pool().multiply(result, shape[i]);
-    return result;
-}
-
-Shape Call::broadcast(const Shape& a, const Shape& b) const {
-    const Shape& longer = a.size() >= b.size() ? a : b;
-    const Shape& shorter = a.size() >= b.size() ? b : a;
-    Shape result = longer;
-    const std::size_t offset = longer.size() - shorter.size();
-    for (std::size_t i = 0; i < shorter.size(); ++i) {
-        Expression& dim = result[offset + i];
-        if (is(dim, 1)) dim = shorter[i];
-        const auto held = pool().constant_value(dim), other = pool().constant_value(shorter[i]);
-        if (held && other && *held != *other && *other != 1)
-            fail(fmt::format("sizes {} and {} do not broadcast", *held, *other));
-        // A number against a symbol: the symbol can only be that number, or 1.
-        if (!held && other && *other != 1) dim = shorter[i];
-    }
-    return result;
-}
-
 }  // namespace aten_shapes
 
 std::optional<std::vector<AtenOutput>> infer_aten(Graph& graph, const AtenCall& call) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "graphs/aten/aten_shape_rules.hpp"
 
@@ -31,27 +32,16 @@ DType at_least_float(DType type) {
     return category(type) < 2 ? DType::f32 : type;
 }
 
-/// The axes of an argument `dim`; all when it is absent or empty.
-std::vector<std::size_t> reduced_axes(const Call& c, std::size_t rank) {
-    std::vector<std::size_t> axes;
-    for (const std::int64_t axis : c.call().integers("dim")) axes.push_back(c.axis(axis, rank));
-    if (axes.empty()) {
-        for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
-    }
-    return axes;
-}
-
+/// Without the axes of an argument `dim`, or all where it is absent or empty.
 Shape reduced_shape(const Call& c) {
     const Shape& before = c.first().shape;
-    const std::vector<std::size_t> axes = reduced_axes(c, before.size());
-    const bool keep = c.integer("keepdim", 0) != 0;
-    Shape after;
-    for (std::size_t i = 0; i < before.size(); ++i) {
-        const bool gone = std::find(axes.begin(), axes.end(), i) != axes.end();
-        if (!gone) after.push_back(before[i]);
-        if (gone && keep) after.push_back(c.constant(1));
+    std::vector<std::int64_t> axes;
+    for (const std::int64_t axis : c.call().integers("dim")) axes.push_back(c.call().axis(axis, before.size()));
+    if (axes.empty()) {
+        axes.resize(before.size());
+        std::iota(axes.begin(), axes.end(), 0);
     }
-    return after;
+    return c.reduced(before, axes, c.integer("keepdim", 0) != 0);
 }
 
 }  // namespace

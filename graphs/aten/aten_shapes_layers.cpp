@@ -15,31 +15,8 @@ Shape per_dimension(const Call& c, std::string_view argument, std::size_t dimens
     return values;
 }
 
-Shape ones(const Call& c, std::size_t count) {
-    return Shape(count, c.constant(1));
-}
-
 Shape zeros(const Call& c, std::size_t count) {
     return Shape(count, c.constant(0));
-}
-
-/// (in + 2·pad − dilation·(kernel − 1) − 1) / stride + 1; Source: aten/src/ATen/native/Pool.h.
-Expression window_count(const Call& c, Expression in, Expression kernel, Expression stride, Expression pad,
-                        Expression dilation, bool ceil_mode) {
-    ExpressionPool& pool = c.pool();
-    const auto step = pool.constant_value(stride);
-    if (step && *step < 1) c.fail("a stride below 1");
-    const Expression one = c.constant(1);
-    const Expression padded = pool.add(in, pool.multiply(c.constant(2), pad));
-    const Expression reach = pool.add(pool.multiply(dilation, pool.subtract(kernel, one)), one);
-    const Expression room = pool.subtract(padded, reach);
-    const auto known_room = pool.constant_value(room);
-    if (known_room && *known_room < 0) c.fail("the window is larger than its input");
-    if (!ceil_mode) return pool.add(pool.floor_divide(room, stride), one);
-    const Expression count = pool.add(pool.ceil_divide(room, stride), one);
-    // The last window must begin inside the input or its left padding.
-    const Expression begun = pool.add(pool.floor_divide(pool.subtract(pool.add(in, pad), one), stride), one);
-    return pool.minimum(count, begun);
 }
 
 /// Rank of the tensor that is one sample: ATen's layers accept samples without a batch.
@@ -49,14 +26,21 @@ std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensi
     return input.size() - dimensions;
 }
 
+/// The windows of a call along its spatial dimensions. `stride` is the default.
+std::vector<WindowAxis> windows_of(const Call& c, const Shape& kernel, const Shape& stride) {
+    const std::size_t count = kernel.size();
+    const Shape strides = per_dimension(c, "stride", count, stride);
+    const Shape pads = per_dimension(c, "padding", count, zeros(c, 1));  // "same" and "valid" are no numbers
+    const Shape dilations = per_dimension(c, "dilation", count, {c.constant(1)});
+    std::vector<WindowAxis> windows;
+    for (std::size_t i = 0; i < count; ++i) windows.push_back({kernel[i], strides[i], dilations[i], pads[i], pads[i]});
+    return windows;
+}
+
 std::size_t spatial_dimensions(const Call& c) {
     const std::string_view name = c.name();
     const std::size_t at = name.find_first_of("123");
     return at == std::string_view::npos ? 2 : static_cast<std::size_t>(name[at] - '0');
-}
-
-Expression sum(const Call& c, Expression a, Expression b) {
-    return c.pool().add(a, b);
 }
 
 }  // namespace
@@ -65,44 +49,28 @@ Outputs conv(const Call& c) {
     const Tensor& input = c.tensor("input");
     const Tensor& weight = c.tensor("weight");
     if (weight.shape.size() < 3) c.fail("the weight needs at least three dimensions");
-    const std::size_t dimensions = weight.shape.size() - 2;
-    const std::size_t begin = spatial_begin(c, input.shape, dimensions);
-    const Shape stride = per_dimension(c, "stride", dimensions, ones(c, 1));
-    const Shape dilation = per_dimension(c, "dilation", dimensions, ones(c, 1));
+    const auto windows = windows_of(c, Shape(weight.shape.begin() + 2, weight.shape.end()), {c.constant(1)});
+    const std::size_t begin = spatial_begin(c, input.shape, windows.size());
     const AtenArgument* padding = c.call().find("padding");
     const bool same_padding = padding && padding->text == "same";
-    const Shape pad =
-        padding && !padding->text.empty() ? zeros(c, dimensions) : per_dimension(c, "padding", dimensions, zeros(c, 1));
     Shape shape = input.shape;
     shape[begin - 1] = weight.shape[0];
-    for (std::size_t i = 0; i < dimensions && !same_padding; ++i) {
-        shape[begin + i] =
-            window_count(c, input.shape[begin + i], weight.shape[i + 2], stride[i], pad[i], dilation[i], false);
-    }
+    for (std::size_t i = 0; i < windows.size() && !same_padding; ++i)
+        shape[begin + i] = c.window_count(shape[begin + i], windows[i]);
     return {{input.dtype, std::move(shape)}};
 }
 
-/// (in − 1)·stride − 2·pad + dilation·(kernel − 1) + output_padding + 1
 Outputs conv_transpose(const Call& c) {
     const Tensor& input = c.tensor("input");
     const Tensor& weight = c.tensor("weight");
     if (weight.shape.size() < 3) c.fail("the weight needs at least three dimensions");
-    ExpressionPool& pool = c.pool();
-    const std::size_t dimensions = weight.shape.size() - 2;
-    const std::size_t begin = spatial_begin(c, input.shape, dimensions);
-    const Shape stride = per_dimension(c, "stride", dimensions, ones(c, 1));
-    const Shape dilation = per_dimension(c, "dilation", dimensions, ones(c, 1));
-    const Shape pad = per_dimension(c, "padding", dimensions, zeros(c, 1));
-    const Shape extra = per_dimension(c, "output_padding", dimensions, zeros(c, 1));
-    const Expression one = c.constant(1);
+    const auto windows = windows_of(c, Shape(weight.shape.begin() + 2, weight.shape.end()), {c.constant(1)});
+    const std::size_t begin = spatial_begin(c, input.shape, windows.size());
+    const Shape extra = per_dimension(c, "output_padding", windows.size(), zeros(c, 1));
     Shape shape = input.shape;
-    shape[begin - 1] = pool.multiply(weight.shape[1], c.constant(c.integer("groups", 1)));
-    for (std::size_t i = 0; i < dimensions; ++i) {
-        Expression size = pool.multiply(pool.subtract(shape[begin + i], one), stride[i]);
-        size = pool.subtract(size, pool.multiply(c.constant(2), pad[i]));
-        size = sum(c, size, pool.multiply(dilation[i], pool.subtract(weight.shape[i + 2], one)));
-        shape[begin + i] = sum(c, sum(c, size, extra[i]), one);
-    }
+    shape[begin - 1] = c.math().multiply(weight.shape[1], c.integer("groups", 1));
+    for (std::size_t i = 0; i < windows.size(); ++i)
+        shape[begin + i] = c.math().add(c.window_input(shape[begin + i], windows[i]), extra[i]);
     return {{input.dtype, std::move(shape)}};
 }
 
@@ -121,16 +89,7 @@ Outputs linear(const Call& c) {
 Outputs matmul(const Call& c) {
     const auto operands = c.tensors();
     if (operands.size() != 2 || operands[0]->shape.empty() || operands[1]->shape.empty()) c.fail("needs two matrices");
-    Shape a = operands[0]->shape, b = operands[1]->shape;
-    const bool row = a.size() == 1, column = b.size() == 1;
-    if (row) a.insert(a.begin(), c.constant(1));
-    if (column) b.push_back(c.constant(1));
-    const auto k = c.pool().constant_value(a.back()), other = c.pool().constant_value(b[b.size() - 2]);
-    if (k && other && *k != *other) c.fail("the inner dimensions differ");
-    Shape shape = c.broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-    if (!row) shape.push_back(a[a.size() - 2]);
-    if (!column) shape.push_back(b.back());
-    return {{promoted(c), std::move(shape)}};
+    return {{promoted(c), c.multiplied(operands[0]->shape, operands[1]->shape)}};
 }
 
 /// Sums of products of 8 bits have 32.
@@ -269,14 +228,11 @@ Outputs pool(const Call& c) {
     const std::size_t dimensions = spatial_dimensions(c);
     const std::size_t begin = spatial_begin(c, input, dimensions);
     const Shape kernel = per_dimension(c, "kernel_size", dimensions, {});
-    const Shape stride = per_dimension(c, "stride", dimensions, kernel);
-    const Shape pad = per_dimension(c, "padding", dimensions, zeros(c, 1));
-    const Shape dilation = per_dimension(c, "dilation", dimensions, ones(c, 1));
+    const auto windows = windows_of(c, kernel, kernel);
     const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
     Shape shape = input;
-    for (std::size_t i = 0; i < dimensions; ++i) {
-        shape[begin + i] = window_count(c, input[begin + i], kernel[i], stride[i], pad[i], dilation[i], ceil_mode);
-    }
+    for (std::size_t i = 0; i < dimensions; ++i)
+        shape[begin + i] = c.window_count(input[begin + i], windows[i], ceil_mode);
     return {{c.first().dtype, std::move(shape)}};
 }
 
@@ -331,12 +287,11 @@ Outputs fft(const Call& c) {
     std::size_t last = shape.size() - 1;
     if (const auto axes = c.call().integers("dim"); !axes.empty()) last = c.axis(axes.back(), shape.size());
     if (const Shape n = c.sizes("n"); n.size() == 1) shape[last] = n[0];
-    ExpressionPool& pool = c.pool();
+    const DimensionMath math = c.math();
     const std::string_view name = c.name();
     const bool half = name.starts_with("fft_rfft"), back = name.starts_with("fft_irfft");
-    if (half) shape[last] = sum(c, pool.floor_divide(shape[last], c.constant(2)), c.constant(1));
-    if (back && c.sizes("n").empty())
-        shape[last] = pool.multiply(c.constant(2), pool.subtract(shape[last], c.constant(1)));
+    if (half) shape[last] = math.add(math.floor_divide(shape[last], 2), 1);
+    if (back && c.sizes("n").empty()) shape[last] = math.multiply(math.add(shape[last], -1), 2);
     return {{back ? DType::f32 : DType::c64, std::move(shape)}};
 }
 
@@ -344,17 +299,11 @@ Outputs fft(const Call& c) {
 Outputs unfold_windows(const Call& c) {
     const Shape& input = c.first().shape;
     if (input.size() != 4) c.fail("needs four dimensions");
-    ExpressionPool& pool = c.pool();
     const Shape kernel = per_dimension(c, "kernel_size", 2, {});
-    const Shape stride = per_dimension(c, "stride", 2, ones(c, 1));
-    const Shape pad = per_dimension(c, "padding", 2, zeros(c, 1));
-    const Shape dilation = per_dimension(c, "dilation", 2, ones(c, 1));
-    Expression windows = c.constant(1);
-    for (std::size_t i = 0; i < 2; ++i) {
-        windows =
-            pool.multiply(windows, window_count(c, input[i + 2], kernel[i], stride[i], pad[i], dilation[i], false));
-    }
-    return {{c.first().dtype, {input[0], pool.multiply(input[1], pool.multiply(kernel[0], kernel[1])), windows}}};
+    const auto windows = windows_of(c, kernel, {c.constant(1)});
+    const Shape counts{c.window_count(input[2], windows[0]), c.window_count(input[3], windows[1])};
+    const Expression columns = c.math().multiply(input[1], c.math().product(kernel));
+    return {{c.first().dtype, {input[0], columns, c.math().product(counts)}}};
 }
 
 Outputs pairwise_distance(const Call& c) {

@@ -10,28 +10,6 @@ Outputs with_shape(const Call& c, Shape shape) {
     return {{c.first().dtype, std::move(shape)}};
 }
 
-/// Replaces the one −1 by what is left of `total`.
-Shape completed(const Call& c, Shape shape, Expression total) {
-    Expression known = c.constant(1);
-    Expression* open = nullptr;
-    for (Expression& dim : shape) {
-        if (!c.is(dim, -1)) {
-            known = c.pool().multiply(known, dim);
-            continue;
-        }
-        if (open) c.fail("two sizes are -1");
-        open = &dim;
-    }
-    if (open) {
-        if (c.is(known, 0)) c.fail("-1 beside a size of 0");
-        *open = c.pool().floor_divide(total, known);
-        known = c.pool().multiply(known, *open);
-    }
-    const auto held = c.pool().constant_value(total), wanted = c.pool().constant_value(known);
-    if (held && wanted && *held != *wanted) c.fail("the sizes do not hold as many elements as the input");
-    return shape;
-}
-
 /// Number of elements in [start, end) of a dimension, as slice() clips them.
 Expression slice_length(const Call& c, Expression size, const Shape& start, const Shape& end) {
     ExpressionPool& pool = c.pool();
@@ -63,8 +41,7 @@ std::vector<std::size_t> axes(const Call& c, std::string_view argument, std::siz
 
 Outputs view(const Call& c) {
     if (c.has("dtype") && !c.has("size") && !c.has("shape")) return {{c.dtype(c.first().dtype), c.first().shape}};
-    const Shape& before = c.first().shape;
-    return with_shape(c, completed(c, c.sizes(c.has("size") ? "size" : "shape"), c.product(before, 0, before.size())));
+    return with_shape(c, c.reshaped(c.first().shape, c.sizes(c.has("size") ? "size" : "shape")));
 }
 
 Outputs view_like(const Call& c) {
@@ -76,17 +53,14 @@ Outputs flatten(const Call& c) {
     if (before.empty()) return with_shape(c, {c.constant(1)});
     const std::size_t begin = c.axis("start_dim", 0, before.size()), end = c.axis("end_dim", -1, before.size()) + 1;
     if (begin >= end) c.fail("'start_dim' is behind 'end_dim'");
-    Shape shape(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(begin));
-    shape.push_back(c.product(before, begin, end));
-    shape.insert(shape.end(), before.begin() + static_cast<std::ptrdiff_t>(end), before.end());
-    return with_shape(c, std::move(shape));
+    return with_shape(c, c.flattened(before, begin, end));
 }
 
 Outputs unflatten(const Call& c) {
     Shape shape = c.first().shape;
     const std::size_t axis = c.axis("dim", 0, shape.size());
     if (shape.empty()) c.fail("needs a dimension");
-    const Shape parts = completed(c, c.sizes("sizes"), shape[axis]);
+    const Shape parts = c.reshaped({shape[axis]}, c.sizes("sizes"));
     const auto at = shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
     shape.insert(at, parts.begin(), parts.end());
     return with_shape(c, std::move(shape));
@@ -113,10 +87,7 @@ Outputs unsqueeze(const Call& c) {
 Outputs permute(const Call& c) {
     const Shape& before = c.first().shape;
     if (c.name() == "numpy_T") return with_shape(c, Shape(before.rbegin(), before.rend()));
-    Shape shape;
-    for (const std::size_t axis : axes(c, "dims", before.size())) shape.push_back(before.at(axis));
-    if (shape.size() != before.size()) c.fail("'dims' is not a permutation");
-    return with_shape(c, std::move(shape));
+    return with_shape(c, c.permuted(before, c.call().integers("dims")));
 }
 
 Outputs transpose(const Call& c) {
@@ -174,7 +145,7 @@ Outputs broadcast_tensors(const Call& c) {
 
 Outputs meshgrid(const Call& c) {
     Shape shape;
-    for (const Tensor* tensor : c.tensors()) shape.push_back(c.product(tensor->shape, 0, tensor->shape.size()));
+    for (const Tensor* tensor : c.tensors()) shape.push_back(c.math().product(tensor->shape));
     const AtenArgument* indexing = c.call().find("indexing");
     if (indexing && indexing->text == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
     Outputs result;
@@ -327,20 +298,13 @@ Outputs concat(const Call& c) {
     const auto parts = c.tensors();
     if (parts.empty()) c.fail("joins nothing");
     // Empty vectors may stand beside tensors of any rank.
-    const auto first = std::find_if(parts.begin(), parts.end(), [&](const Tensor* part) {
-        return part->shape.size() != 1 || !c.is(part->shape[0], 0);
-    });
-    Shape shape = (first == parts.end() ? parts[0] : *first)->shape;
-    if (shape.empty()) c.fail("needs a dimension");
-    const std::size_t axis = c.axis("dim", 0, shape.size());
-    Expression total = c.constant(0);
+    std::vector<const Shape*> shapes;
     for (const Tensor* part : parts) {
-        if (part->shape.size() == 1 && c.is(part->shape[0], 0)) continue;
-        if (part->shape.size() != shape.size()) c.fail("parts of different rank");
-        total = c.pool().add(total, part->shape[axis]);
+        if (part->shape.size() != 1 || !c.is(part->shape[0], 0)) shapes.push_back(&part->shape);
     }
-    shape[axis] = total;
-    return {{promoted(c), std::move(shape)}};
+    if (shapes.empty()) shapes = {&parts[0]->shape};
+    if (shapes[0]->empty()) c.fail("needs a dimension");
+    return {{promoted(c), c.joined(shapes, c.axis("dim", 0, shapes[0]->size()))}};
 }
 
 Outputs stack(const Call& c) {
@@ -380,7 +344,7 @@ Outputs repeat_interleave(const Call& c) {
     Shape shape = c.first().shape;
     const Shape times = c.sizes("repeats");
     if (times.size() != 1) return {{c.first().dtype, {}, false}};
-    if (!c.has("dim")) return with_shape(c, {c.pool().multiply(c.product(shape, 0, shape.size()), times[0])});
+    if (!c.has("dim")) return with_shape(c, {c.pool().multiply(c.math().product(shape), times[0])});
     if (shape.empty()) c.fail("needs a dimension");
     Expression& dim = shape[c.axis("dim", 0, shape.size())];
     dim = c.pool().multiply(dim, times[0]);

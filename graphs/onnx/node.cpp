@@ -215,34 +215,6 @@ Node::List Node::list(std::string_view key, std::size_t input) const {
     return {given, std::move(values)};
 }
 
-std::size_t Node::axis(std::int64_t value, std::size_t rank) const {
-    const auto signed_rank = static_cast<std::int64_t>(rank);
-    if (value < -signed_rank || value >= signed_rank)
-        fail(fmt::format("axis {} does not exist in rank {}", value, rank));
-    return static_cast<std::size_t>(value < 0 ? value + signed_rank : value);
-}
-
-Expression Node::broadcast(Expression a, Expression b) const {
-    if (a == b) return a;
-    const auto x = math().constant_value(a);
-    const auto y = math().constant_value(b);
-    if (x == 1) return b;
-    if (y == 1) return a;
-    if (x && y) fail(fmt::format("dimensions {} and {} do not broadcast", *x, *y));
-    if (x) return a;  // a symbol beside a number other than 1 must equal it, or be 1
-    if (y) return b;
-    return math().maximum(a, b);
-}
-
-Dims Node::broadcast(const Dims& a, const Dims& b) const {
-    const Dims& longer = a.size() >= b.size() ? a : b;
-    const Dims& shorter = a.size() >= b.size() ? b : a;
-    Dims result = longer;
-    const std::size_t shift = longer.size() - shorter.size();
-    for (std::size_t i = 0; i < shorter.size(); ++i) result[shift + i] = broadcast(longer[shift + i], shorter[i]);
-    return result;
-}
-
 void Node::output(std::size_t index, DType dtype, Dims dims) {
     if (index >= outputs.size()) return;
     for (const Expression dim : dims) {

@@ -57,7 +57,7 @@ struct Construction {
 struct OpRow;
 
 /// What an operator's rule sees of one node, and where it leaves its results.
-class Node {
+class Node : public ShapeRules<Node> {
   public:
     Node(Construction& construction, const NodeRecord& record, std::vector<AttributeRecord> attributes,
          std::vector<TensorId> inputs, std::int64_t opset, std::string name);
@@ -116,12 +116,7 @@ class Node {
     };
     [[nodiscard]] List list(std::string_view key, std::size_t input) const;
 
-    /// Maps an axis to [0, rank). Throws Error{model} when it lies outside [-rank, rank).
-    [[nodiscard]] std::size_t axis(std::int64_t value, std::size_t rank) const;
     [[nodiscard]] ShapeMath& math() const noexcept { return construction.math; }
-    /// Dimensions of operands broadcast against each other. Throws Error{model} when constants differ.
-    [[nodiscard]] Dims broadcast(const Dims& a, const Dims& b) const;
-    [[nodiscard]] Expression broadcast(Expression a, Expression b) const;
 
     // results
     [[nodiscard]] std::size_t output_count() const noexcept { return outputs.size(); }

@@ -46,22 +46,10 @@ void conv_shape(Node& n, std::size_t x, std::size_t w, DType dtype) {
     n.output(0, dtype, convolved(n, n.dims(x), n.dims(w)));
 }
 
-/// Batch dimensions and the product's m × n, with the vector forms of numpy.matmul.
-Dims matmul_dims(const Node& n, Dims a, Dims b, bool transpose_a, bool transpose_b) {
-    if (a.empty() || b.empty()) n.fail("an operand is a scalar");
-    const bool vector_a = a.size() == 1;
-    const bool vector_b = b.size() == 1;
-    if (vector_a) a.insert(a.begin(), n.math().constant(1));
-    if (vector_b) b.push_back(n.math().constant(1));
-    if (transpose_a && !vector_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
-    if (transpose_b && !vector_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
-    const auto k = n.math().constant_value(a.back());
-    const auto other_k = n.math().constant_value(b[b.size() - 2]);
-    if (k && other_k && *k != *other_k) n.fail(fmt::format("inner dimensions {} and {} differ", *k, *other_k));
-    Dims result = n.broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2));
-    if (!vector_a) result.push_back(a[a.size() - 2]);
-    if (!vector_b) result.push_back(b.back());
-    return result;
+/// A matrix with its last dimensions exchanged, where asked for.
+Dims turned(Dims dims, bool transposed) {
+    if (transposed && dims.size() > 1) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+    return dims;
 }
 
 }  // namespace
@@ -109,14 +97,12 @@ void conv_transpose(Node& n) {
             result.push_back(math.constant((*wanted)[wanted->size() - spatial + i]));
             continue;
         }
-        // (in − 1)·stride + dilated kernel + output padding − pads; with auto_pad the output is in·stride.
+        // With auto_pad the output is in·stride.
         if (window.same_upper || window.same_lower) {
             result.push_back(math.multiply(input[i + 2], window.stride[i]));
             continue;
         }
-        const Expression steps = math.multiply(math.add(input[i + 2], -1), window.stride[i]);
-        const Expression reach = math.add(math.multiply(math.add(window.kernel[i], -1), window.dilation[i]), 1);
-        result.push_back(math.add(math.add(steps, reach), extra[i] - window.pad_begin[i] - window.pad_end[i]));
+        result.push_back(math.add(n.window_input(input[i + 2], window.axis(n, i)), extra[i]));
     }
     window.write(n, input);
     n.set("groups", groups);
@@ -124,24 +110,24 @@ void conv_transpose(Node& n) {
 }
 
 void matmul(Node& n) {
-    n.output(0, n.dtype(0), matmul_dims(n, n.dims(0), n.dims(1), false, false));
+    n.output(0, n.dtype(0), n.multiplied(n.dims(0), n.dims(1)));
     n.drop_inputs_from(2);
 }
 
 void matmul_integer(Node& n) {
-    n.output(0, DType::i32, matmul_dims(n, n.dims(0), n.dims(1), false, false));
+    n.output(0, DType::i32, n.multiplied(n.dims(0), n.dims(1)));
     n.drop_inputs_from(2);
 }
 
 void qlinear_matmul(Node& n) {
-    n.output(0, n.dtype(7), matmul_dims(n, n.dims(0), n.dims(3), false, false));
+    n.output(0, n.dtype(7), n.multiplied(n.dims(0), n.dims(3)));
     n.op_inputs = {n.inputs[0], n.inputs[3]};
 }
 
 void fused_matmul(Node& n) {
     const bool transpose_a = n.integer("transA", 0) != 0;
     const bool transpose_b = n.integer("transB", 0) != 0;
-    n.output(0, n.dtype(0), matmul_dims(n, n.dims(0), n.dims(1), transpose_a, transpose_b));
+    n.output(0, n.dtype(0), n.multiplied(turned(n.dims(0), transpose_a), turned(n.dims(1), transpose_b)));
     n.set("transpose_a", std::int64_t{transpose_a});
     n.set("transpose_b", std::int64_t{transpose_b});
     n.drop_inputs_from(2);
@@ -183,7 +169,7 @@ void gemm(Node& n) {
     if (n.rank(0) != 2 || n.rank(1) != 2) n.fail("A and B must have rank 2");
     const bool transpose_a = n.integer("transA", 0) != 0;
     const bool transpose_b = n.integer("transB", 0) != 0;
-    const Dims result = matmul_dims(n, n.dims(0), n.dims(1), transpose_a, transpose_b);
+    const Dims result = n.multiplied(turned(n.dims(0), transpose_a), turned(n.dims(1), transpose_b));
     n.output(0, n.dtype(0), result);
     const bool plain = n.real("alpha", 1) == 1 && n.real("beta", 1) == 1 && !transpose_a;
     const bool row_bias = !n.has(2) || n.rank(2) == 1 || (n.rank(2) == 2 && n.math().is_constant(n.dims(2)[0], 1));

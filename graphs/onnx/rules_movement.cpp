@@ -71,8 +71,7 @@ void flatten(Node& n) {
     const std::int64_t value = n.integer("axis", 1);
     const std::size_t axis =
         value == static_cast<std::int64_t>(input.size()) ? input.size() : n.axis(value, input.size());
-    ShapeMath& math = n.math();
-    n.output(0, n.dtype(0), {math.product(input, 0, axis), math.product(input, axis, input.size())});
+    n.output(0, n.dtype(0), {n.math().product(input, 0, axis), n.math().product(input, axis, input.size())});
 }
 
 void squeeze(Node& n) {
@@ -121,13 +120,9 @@ void transpose(Node& n) {
     std::vector<std::int64_t> perm(input.size());
     std::iota(perm.rbegin(), perm.rend(), 0);
     if (const auto given = n.integers("perm")) perm = *given;
-    std::vector<std::int64_t> sorted = perm;
-    std::sort(sorted.begin(), sorted.end());
-    bool valid = perm.size() == input.size();
-    for (std::size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == static_cast<std::int64_t>(i);
-    if (!valid) n.fail(fmt::format("perm ({}) is not a permutation of {} axes", fmt::join(perm, ","), input.size()));
-    Dims result;
-    for (const std::int64_t axis : perm) result.push_back(input[static_cast<std::size_t>(axis)]);
+    if (std::any_of(perm.begin(), perm.end(), [](std::int64_t at) { return at < 0; }))
+        n.fail("a permutation has no negative axes");
+    Dims result = n.permuted(input, perm);
     n.set("perm", std::move(perm));
     n.output(0, n.dtype(0), std::move(result));
 }
@@ -254,23 +249,11 @@ void split(Node& n) {
 }
 
 void concat(Node& n) {
-    Dims result = n.dims(0);
-    if (result.empty()) n.fail("cannot concatenate scalars");
-    const std::size_t axis = n.axis(n.opset < 4 ? n.integer("axis", 1) : n.required_integer("axis"), result.size());
-    for (std::size_t i = 1; i < n.inputs.size(); ++i) {
-        const Dims& next = n.dims(i);
-        if (next.size() != result.size()) n.fail(fmt::format("inputs of ranks {} and {}", result.size(), next.size()));
-        for (std::size_t d = 0; d < result.size(); ++d) {
-            if (d == axis) {
-                result[d] = n.math().add(result[d], next[d]);
-                continue;
-            }
-            const auto x = n.math().constant_value(result[d]);
-            const auto y = n.math().constant_value(next[d]);
-            if (x && y && *x != *y) n.fail(fmt::format("inputs of sizes {} and {} along axis {}", *x, *y, d));
-            if (y && !x) result[d] = next[d];
-        }
-    }
+    if (n.rank(0) == 0) n.fail("cannot concatenate scalars");
+    const std::size_t axis = n.axis(n.opset < 4 ? n.integer("axis", 1) : n.required_integer("axis"), n.rank(0));
+    std::vector<const Dims*> parts;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) parts.push_back(&n.dims(i));
+    Dims result = n.joined(parts, axis);
     n.set("axis", static_cast<std::int64_t>(axis));
     n.output(0, n.dtype(0), std::move(result));
     if (n.inputs.size() == 1) n.outputs[0].alias = n.inputs[0];

@@ -75,31 +75,18 @@ void reduce(Node& n) {
         std::iota(axes.begin(), axes.end(), 0);
     }
     std::sort(axes.begin(), axes.end());
-    Dims result;
-    for (std::size_t i = 0; i < input.size(); ++i) {
-        if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i))) {
-            result.push_back(input[i]);
-        } else if (keep) {
-            result.push_back(n.math().constant(1));
-        }
-    }
+    Dims result = n.reduced(input, axes, keep);
     n.set("axes", std::move(axes));
     n.set("keepdims", std::int64_t{keep});
     n.output(0, n.dtype(0), std::move(result));
 }
 
 void arg_reduce(Node& n) {
-    Dims result = n.dims(0);
-    const std::size_t axis = n.axis(n.integer("axis", 0), result.size());
+    const std::vector axes{static_cast<std::int64_t>(n.axis(n.integer("axis", 0), n.rank(0)))};
     const bool keep = n.integer("keepdims", 1) != 0;
-    if (keep) {
-        result[axis] = n.math().constant(1);
-    } else {
-        result.erase(result.begin() + static_cast<std::ptrdiff_t>(axis));
-    }
-    n.set("axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis)});
+    n.set("axes", axes);
     n.set("keepdims", std::int64_t{keep});
-    n.output(0, DType::i64, std::move(result));
+    n.output(0, DType::i64, n.reduced(n.dims(0), axes, keep));
 }
 
 void cumulative(Node& n) {

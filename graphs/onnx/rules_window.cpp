@@ -38,11 +38,11 @@ void max_unpool(Node& n) {
     }
     const WindowShape window = read_window(n, {});
     if (input.size() != window.kernel.size() + 2) n.fail("kernel_shape does not fit the input's rank");
-    ShapeMath& math = n.math();
     Dims result{input[0], input[1]};
     for (std::size_t i = 0; i < window.kernel.size(); ++i) {
-        const Expression steps = math.multiply(math.add(input[i + 2], -1), window.stride[i]);
-        result.push_back(math.add(math.add(steps, window.kernel[i]), -window.pad_begin[i] - window.pad_end[i]));
+        WindowAxis axis = window.axis(n, i);
+        axis.dilation = n.math().constant(1);
+        result.push_back(n.window_input(input[i + 2], axis));
     }
     n.output(0, n.dtype(0), std::move(result));
 }

@@ -36,16 +36,6 @@ std::optional<double> real_function(std::string_view name, double a, double b) {
 
 }  // namespace
 
-Expression ShapeMath::product(const Dims& dims, std::size_t begin, std::size_t end) {
-    Expression result = constant(1);
-    for (std::size_t i = begin; i < end; ++i) result = multiply(result, dims[i]);
-    return result;
-}
-
-std::optional<std::int64_t> ShapeMath::static_count(const Dims& dims) {
-    return constant_value(product(dims));
-}
-
 Scalar ShapeMath::from(Expression e) {
     if (!is_known(e)) return {};
     return {Scalar::Kind::rational, e, 1, 0};
@@ -80,8 +70,8 @@ std::optional<double> ShapeMath::number(const Scalar& s) const {
 Scalar ShapeMath::rational(Expression numerator, std::int64_t denominator) {
     if (!is_known(numerator) || denominator > largest_denominator) return {};
     if (denominator > 1) {
-        const Expression quotient = pool_.floor_divide(numerator, constant(denominator));
-        if (pool_.multiply(quotient, constant(denominator)) == numerator) return from(quotient);
+        const Expression quotient = pool().floor_divide(numerator, constant(denominator));
+        if (pool().multiply(quotient, constant(denominator)) == numerator) return from(quotient);
     }
     return {Scalar::Kind::rational, numerator, denominator, 0};
 }
@@ -89,7 +79,7 @@ Scalar ShapeMath::rational(Expression numerator, std::int64_t denominator) {
 Scalar ShapeMath::rounded(const Scalar& s, bool up) {
     if (s.kind != Scalar::Kind::rational) return {};
     const Expression divisor = constant(s.denominator);
-    return from(up ? pool_.ceil_divide(s.numerator, divisor) : pool_.floor_divide(s.numerator, divisor));
+    return from(up ? pool().ceil_divide(s.numerator, divisor) : pool().floor_divide(s.numerator, divisor));
 }
 
 Scalar ShapeMath::unary(std::string_view function, const Scalar& x) {
@@ -158,16 +148,16 @@ Scalar ShapeMath::binary(std::string_view function, const Scalar& a, const Scala
         if (function == "mul") return rational(multiply(a.numerator, b.numerator), a.denominator * b.denominator);
         if (function == "div" && integral) {
             if (y && *y == 0) return {};
-            return from(pool_.floor_divide(a.numerator, b.numerator));  // sizes are not negative: truncation is floor
+            return from(pool().floor_divide(a.numerator, b.numerator));  // sizes are not negative: truncation is floor
         }
         if (function == "div" && y && *y > 0 && *y <= largest_denominator) {
             return rational(multiply(a.numerator, b.denominator), a.denominator * *y);
         }
         if (function == "div" && a.denominator == 1 && b.denominator == 1 && !(y && *y == 0)) {
-            const Expression quotient = pool_.floor_divide(a.numerator, b.numerator);
-            if (pool_.multiply(quotient, b.numerator) == a.numerator) return from(quotient);
+            const Expression quotient = pool().floor_divide(a.numerator, b.numerator);
+            if (pool().multiply(quotient, b.numerator) == a.numerator) return from(quotient);
         }
-        if (function == "mod" && integral && !(y && *y == 0)) return from(pool_.modulo(a.numerator, b.numerator));
+        if (function == "mod" && integral && !(y && *y == 0)) return from(pool().modulo(a.numerator, b.numerator));
         const bool whole = a.denominator == 1 && b.denominator == 1;
         if (function == "min" && whole) return from(minimum(a.numerator, b.numerator));
         if (function == "max" && whole) return from(maximum(a.numerator, b.numerator));

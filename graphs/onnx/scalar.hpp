@@ -5,18 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ftax/expression.hpp"
 #include "graphs/onnx/records.hpp"
+#include "src/core/shape_rules.hpp"
 
 namespace ftax::onnx_import {
-
-/// Stands for a dimension that cannot be known without running the model. No pool ever hands out this id.
-inline constexpr Expression unknown_dim{~std::uint32_t{0}};
-[[nodiscard]] inline bool is_known(Expression e) noexcept {
-    return e != unknown_dim;
-}
-
-using Dims = std::vector<Expression>;
 
 /// One element of a tensor that shape arithmetic follows: an exact rational with a symbolic numerator (exporters take
 /// detours through floats), a real number, or unknown. Booleans are 0 and 1.
@@ -28,35 +20,9 @@ struct Scalar {
 };
 
 /// Computes with dimensions and scalars of one pool. What depends on something unknown is unknown.
-class ShapeMath {
+class ShapeMath : public DimensionMath {
   public:
-    explicit ShapeMath(ExpressionPool& pool) : pool_(pool) {}
-
-    [[nodiscard]] ExpressionPool& pool() const noexcept { return pool_; }
-
-    Expression constant(std::int64_t value) { return pool_.constant(value); }
-    [[nodiscard]] std::optional<std::int64_t> constant_value(Expression e) const {
-        return is_known(e) ? pool_.constant_value(e) : std::nullopt;
-    }
-    [[nodiscard]] bool is_constant(Expression e, std::int64_t value) const { return constant_value(e) == value; }
-
-    Expression add(Expression a, Expression b) { return of_known(&ExpressionPool::add, a, b); }
-    Expression subtract(Expression a, Expression b) { return of_known(&ExpressionPool::subtract, a, b); }
-    Expression multiply(Expression a, Expression b) { return of_known(&ExpressionPool::multiply, a, b); }
-    Expression floor_divide(Expression a, Expression b) { return of_known(&ExpressionPool::floor_divide, a, b); }
-    Expression ceil_divide(Expression a, Expression b) { return of_known(&ExpressionPool::ceil_divide, a, b); }
-    Expression minimum(Expression a, Expression b) { return of_known(&ExpressionPool::minimum, a, b); }
-    Expression maximum(Expression a, Expression b) { return of_known(&ExpressionPool::maximum, a, b); }
-    Expression add(Expression a, std::int64_t b) { return add(a, constant(b)); }
-    Expression multiply(Expression a, std::int64_t b) { return multiply(a, constant(b)); }
-    Expression floor_divide(Expression a, std::int64_t b) { return floor_divide(a, constant(b)); }
-    /// Product of dims[begin, end).
-    Expression product(const Dims& dims, std::size_t begin, std::size_t end);
-    Expression product(const Dims& dims) { return product(dims, 0, dims.size()); }
-    /// Number of elements when every dimension is a constant.
-    [[nodiscard]] std::optional<std::int64_t> static_count(const Dims& dims);
-    /// True when a ≥ b for all values of the symbols; false means not proved.
-    bool at_least(Expression a, Expression b) { return maximum(a, b) == a && is_known(a); }
+    using DimensionMath::DimensionMath;
 
     Scalar integer(std::int64_t value) { return from(constant(value)); }
     Scalar from(Expression e);
@@ -71,16 +37,11 @@ class ShapeMath {
     Scalar apply(std::string_view function, const std::vector<Scalar>& operands, bool integral);
 
   private:
-    Expression of_known(Expression (ExpressionPool::*function)(Expression, Expression), Expression a, Expression b) {
-        return is_known(a) && is_known(b) ? (pool_.*function)(a, b) : unknown_dim;
-    }
     Scalar rational(Expression numerator, std::int64_t denominator);
     Scalar rounded(const Scalar& s, bool up);
     Scalar unary(std::string_view function, const Scalar& x);
     Scalar binary(std::string_view function, const Scalar& a, const Scalar& b, bool integral);
     Scalar compare(std::string_view function, const Scalar& a, const Scalar& b);
-
-    ExpressionPool& pool_;
 };
 
 }  // namespace ftax::onnx_import

@@ -53,20 +53,14 @@ WindowShape read_window(const Node& n, const Dims& weight_kernel) {
     return window;
 }
 
-Expression WindowShape::output(const Node& n, Expression in, std::size_t axis, bool ceil_mode) const {
-    ShapeMath& math = n.math();
-    const Expression step = math.constant(stride[axis]);
-    if (same_upper || same_lower) return math.ceil_divide(in, step);
-    const Expression reach = math.add(math.multiply(math.add(kernel[axis], -1), dilation[axis]), 1);
-    const Expression padded = math.add(in, pad_begin[axis] + pad_end[axis]);
-    const Expression slack = math.subtract(padded, reach);
-    if (!ceil_mode) return math.add(math.floor_divide(slack, step), 1);
-    const Expression windows = math.add(math.ceil_divide(slack, step), 1);
-    // The last window must begin inside the input or its left padding. Source: ONNX Pool shape inference, PyTorch.
-    const Expression last_start = math.multiply(math.add(windows, -1), stride[axis]);
-    const Expression limit = math.add(in, pad_begin[axis]);
-    if (math.at_least(last_start, limit)) return math.add(windows, -1);
-    return windows;
+Expression WindowShape::output(const Node& n, Expression in, std::size_t i, bool ceil_mode) const {
+    if (same_upper || same_lower) return n.math().ceil_divide(in, n.math().constant(stride[i]));
+    return n.window_count(in, axis(n, i), ceil_mode);
+}
+
+WindowAxis WindowShape::axis(const Node& n, std::size_t i) const {
+    const auto constant = [&](std::int64_t value) { return n.math().constant(value); };
+    return {kernel[i], constant(stride[i]), constant(dilation[i]), constant(pad_begin[i]), constant(pad_end[i])};
 }
 
 void WindowShape::write(Node& n, const Dims& input) const {

@@ -13,8 +13,9 @@ struct WindowShape {
     std::vector<std::int64_t> stride, dilation, pad_begin, pad_end;
     bool same_upper = false, same_lower = false;
 
-    /// Output size along spatial axis `axis` of an input of size `in`.
-    [[nodiscard]] Expression output(const Node& n, Expression in, std::size_t axis, bool ceil_mode) const;
+    /// Output size along spatial axis `i` of an input of size `in`.
+    [[nodiscard]] Expression output(const Node& n, Expression in, std::size_t i, bool ceil_mode) const;
+    [[nodiscard]] WindowAxis axis(const Node& n, std::size_t i) const;
     /// Stores them as canonical attributes of the operator on `input`, [N, C, spatial…].
     void write(Node& n, const Dims& input) const;
 };

@@ -15,6 +15,7 @@
 #include "graphs/pt2/symbol_names.hpp"
 #include "src/core/control_flow.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/shape_rules.hpp"
 #include "src/core/strides.hpp"
 #include "src/io/json_document.hpp"
 #include "src/io/non_finite.hpp"
@@ -212,21 +213,6 @@ class Importer {
         return known->second;
     }
 
-    /// Drops strides that say no more than "row-major"; dimensions of length 1 may have any.
-    std::vector<Expression> strides_unless_contiguous(const std::vector<Expression>& shape, const Json& strides) {
-        std::vector<Expression> result;
-        for (const Json& stride : strides) result.push_back(size(stride));
-        if (result.size() != shape.size())
-            throw Error(ErrorCode::model, "a tensor has not as many strides as dimensions");
-        const Expression one = graph_.expressions.constant(1);
-        Expression step = one;
-        for (std::size_t i = shape.size(); i-- > 0;) {
-            if (shape[i] != one && result[i] != step) return result;
-            step = graph_.expressions.multiply(step, shape[i]);
-        }
-        return {};
-    }
-
     Tensor read_tensor(const Scope& scope, const std::string& name) {
         const Json& meta = scope.graph.at("tensor_values").at(name);
         Tensor tensor;
@@ -235,8 +221,13 @@ class Importer {
         for (const Json& dim : meta.at("sizes")) tensor.shape.push_back(size(dim));
         if (tensor.shape.size() > max_rank)
             throw Error(ErrorCode::limit, fmt::format("more than {} dimensions", max_rank));
-        if (const Json* strides = member(meta, "strides"))
-            tensor.strides = strides_unless_contiguous(tensor.shape, *strides);
+        if (const Json* strides = member(meta, "strides")) {
+            for (const Json& stride : *strides) tensor.strides.push_back(size(stride));
+            if (tensor.strides.size() != tensor.shape.size())
+                throw Error(ErrorCode::model, "a tensor has not as many strides as dimensions");
+            tensor.strides =
+                DimensionMath(graph_.expressions).unless_contiguous(tensor.shape, std::move(tensor.strides));
+        }
         return tensor;
     }
 

@@ -15,6 +15,7 @@
 #include "graphs/aten/aten_shapes.hpp"
 #include "graphs/torchscript/host_operators.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/shape_rules.hpp"
 
 namespace ftax::script {
 namespace {
@@ -182,25 +183,17 @@ class Interpreter {
         const std::uint32_t index = value.as<StoredTensor>()->index;
         if (stored_[index] != no_tensor) return stored_[index];
         const Tensor& held = program_.tensors[index];
-        AtenOutput type{held.dtype, {}, held.dtype != DType::unknown};
-        for (const std::int64_t dim : held.shape) type.shape.push_back(graph_.expressions.constant(dim));
-        const TensorId id = declare(std::move(type), held.name);
-        graph_.tensors[id].role = TensorRole::weight;
-        graph_.tensors[id].strides = strides_unless_contiguous(held);
+        const auto constants = [&](const std::vector<std::int64_t>& sizes) {
+            Dims dims;
+            for (const std::int64_t size : sizes) dims.push_back(graph_.expressions.constant(size));
+            return dims;
+        };
+        const TensorId id = declare({held.dtype, constants(held.shape), held.dtype != DType::unknown}, held.name);
+        ftax::Tensor& tensor = graph_.tensors[id];
+        tensor.role = TensorRole::weight;
+        if (held.strides.size() == held.shape.size())
+            tensor.strides = DimensionMath(graph_.expressions).unless_contiguous(tensor.shape, constants(held.strides));
         return stored_[index] = id;
-    }
-
-    std::vector<Expression> strides_unless_contiguous(const Tensor& tensor) {
-        std::vector<Expression> strides;
-        bool contiguous = tensor.strides.size() == tensor.shape.size();
-        std::int64_t step = 1;
-        for (std::size_t i = tensor.strides.size(); contiguous && i-- > 0;) {
-            contiguous = tensor.shape[i] == 1 || tensor.strides[i] == step;
-            step *= tensor.shape[i];
-        }
-        if (contiguous) return strides;
-        for (const std::int64_t stride : tensor.strides) strides.push_back(graph_.expressions.constant(stride));
-        return strides;
     }
 
     /// A number of the host where an operator insists on a tensor.

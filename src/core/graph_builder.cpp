@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ftax/error.hpp"
+#include "src/core/shape_rules.hpp"
 
 namespace ftax {
 namespace {
@@ -27,7 +28,7 @@ constexpr std::array activation_modules{
 };
 
 /// The layer that is being appended: its name for messages, and the shape rules that need the graph.
-class Layer {
+class Layer : public ShapeRules<Layer, true> {
   public:
     Layer(Graph& graph, std::string_view kind) : graph_(graph), name_(fmt::format("{}_{}", kind, graph.ops.size())) {}
 
@@ -42,62 +43,22 @@ class Layer {
         return graph_.tensors[id];
     }
 
-    [[nodiscard]] std::string print(const std::vector<Expression>& shape) const {
-        std::string text;
-        for (const Expression dim : shape) text += (text.empty() ? "" : ",") + graph_.expressions.to_string(dim);
-        return "[" + text + "]";
-    }
-
     /// Shape of an input with at least `rank` dimensions.
     [[nodiscard]] std::vector<Expression> shape_of(TensorId id, std::size_t rank = 0) const {
         const Tensor& t = tensor(id);
-        if (t.shape.size() < rank) fail(fmt::format("needs at least {} dimensions, not {}", rank, print(t.shape)));
+        if (t.shape.size() < rank)
+            fail(fmt::format("needs at least {} dimensions, not {}", rank, math().print(t.shape)));
         return t.shape;
     }
 
-    [[nodiscard]] std::size_t axis_of(std::int64_t axis, std::size_t rank) const {
-        const auto dimensions = static_cast<std::int64_t>(rank);
-        if (axis < -dimensions || axis >= dimensions) fail(fmt::format("axis {} of {} dimensions", axis, rank));
-        return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
-    }
+    [[nodiscard]] DimensionMath math() const { return DimensionMath(graph_.expressions); }
 
-    [[nodiscard]] Expression product(const std::vector<Expression>& dims) const {
-        Expression result = graph_.expressions.constant(1);
-        for (const Expression dim : dims) result = graph_.expressions.multiply(result, dim);
-        return result;
-    }
-
-    /// Output length of a window that slides over `length`: (length + 2 pad − dilation (kernel − 1) − 1) // stride + 1.
-    /// Source: torch.nn.Conv2d, torch.nn.MaxPool2d with ceil_mode=False.
+    /// Output length of a window that slides over `length`.
     [[nodiscard]] Expression slide(Expression length, const Window& w) const {
-        if (w.kernel < 1 || w.stride < 1 || w.dilation < 1 || w.pad < 0) {
-            fail(fmt::format("kernel {}, stride {} and dilation {} must be at least 1, pad {} at least 0", w.kernel,
-                             w.stride, w.dilation, w.pad));
-        }
-        ExpressionPool& pool = graph_.expressions;
-        const Expression span = pool.constant(2 * w.pad - w.dilation * (w.kernel - 1) - 1);
-        const Expression last = pool.floor_divide(pool.add(length, span), pool.constant(w.stride));
-        const Expression result = pool.add(last, pool.constant(1));
-        if (const auto known = pool.constant_value(result); known && *known < 1) {
-            fail(fmt::format("kernel {} does not fit into {} with pad {}", w.kernel, pool.to_string(length), w.pad));
-        }
-        return result;
-    }
-
-    /// Shape of an elementwise function of two inputs: dimensions agree from the right, 1 stretches.
-    [[nodiscard]] std::vector<Expression> broadcast(const std::vector<Expression>& a,
-                                                    const std::vector<Expression>& b) const {
-        const std::vector<Expression>& longer = a.size() < b.size() ? b : a;
-        const std::vector<Expression>& shorter = a.size() < b.size() ? a : b;
-        const Expression one = graph_.expressions.constant(1);
-        std::vector<Expression> result = longer;
-        for (std::size_t i = 1; i <= shorter.size(); ++i) {
-            Expression& dim = result[longer.size() - i];
-            const Expression other = shorter[shorter.size() - i];
-            if (dim == one) dim = other;
-            if (dim != other && other != one) fail(fmt::format("{} and {} do not broadcast", print(a), print(b)));
-        }
-        return result;
+        if (w.pad < 0) fail(fmt::format("pad {}", w.pad));
+        const auto number = [&](std::int64_t value) { return math().constant(value); };
+        return window_count(length,
+                            {number(w.kernel), number(w.stride), number(w.dilation), number(w.pad), number(w.pad)});
     }
 
     Tensor output(std::vector<Expression> shape, DType dtype) const {
@@ -207,17 +168,7 @@ TensorId GraphBuilder::linear(TensorId x, std::int64_t out_features, bool bias) 
 
 TensorId GraphBuilder::matmul(TensorId a, TensorId b) {
     const Layer layer(graph_, "matmul");
-    std::vector<Expression> x = layer.shape_of(a, 2);
-    std::vector<Expression> y = layer.shape_of(b, 2);
-    if (x.back() != y[y.size() - 2]) {
-        layer.fail(fmt::format("inner dimensions of {} and {} differ", layer.print(x), layer.print(y)));
-    }
-    const Expression rows = x[x.size() - 2];
-    const Expression columns = y.back();
-    x.erase(x.end() - 2, x.end());
-    y.erase(y.end() - 2, y.end());
-    std::vector<Expression> shape = layer.broadcast(x, y);
-    shape.insert(shape.end(), {rows, columns});
+    std::vector<Expression> shape = layer.multiplied(layer.shape_of(a, 2), layer.shape_of(b, 2));
     return op(OpKind::matmul, "aten::matmul", {a, b}, {}, {layer.output(std::move(shape), layer.tensor(a).dtype)})[0];
 }
 
@@ -250,7 +201,7 @@ TensorId GraphBuilder::layer_norm(TensorId x) {
 TensorId GraphBuilder::softmax(TensorId x, std::int64_t axis) {
     const Layer layer(graph_, "softmax");
     const std::vector<Expression> shape = layer.shape_of(x, 1);
-    const auto position = static_cast<std::int64_t>(layer.axis_of(axis, shape.size()));
+    const auto position = static_cast<std::int64_t>(layer.axis(axis, shape.size()));
     return op(OpKind::softmax, "aten::softmax", {x}, {{"axis", position}},
               {layer.output(shape, layer.tensor(x).dtype)})[0];
 }
@@ -318,70 +269,32 @@ TensorId GraphBuilder::pointwise(std::string_view function, const std::vector<Te
 TensorId GraphBuilder::concat(const std::vector<TensorId>& inputs, std::int64_t axis) {
     const Layer layer(graph_, "concat");
     if (inputs.empty()) layer.fail("nothing to join");
-    std::vector<Expression> shape = layer.shape_of(inputs[0]);
-    const std::size_t position = layer.axis_of(axis, shape.size());
-    Expression length;
-    for (const TensorId input : inputs) {
-        std::vector<Expression> next = layer.shape_of(input);
-        if (next.size() == shape.size()) {
-            length = graph_.expressions.add(length, next[position]);
-            next[position] = shape[position];
-        }
-        if (next != shape) {
-            layer.fail(fmt::format("{} and {} differ outside of axis {}", layer.print(shape),
-                                   layer.print(layer.shape_of(input)), position));
-        }
-    }
-    shape[position] = length;
+    const std::size_t position = layer.axis(axis, layer.shape_of(inputs[0]).size());
+    std::vector<const Dims*> parts;
+    for (const TensorId input : inputs) parts.push_back(&layer.tensor(input).shape);
+    Dims shape = layer.joined(parts, position);
     return op(OpKind::concat, "aten::cat", inputs, {{"axis", static_cast<std::int64_t>(position)}},
               {layer.output(std::move(shape), layer.tensor(inputs[0]).dtype)})[0];
 }
 
 TensorId GraphBuilder::reshape(TensorId x, const std::vector<std::string>& shape) {
     const Layer layer(graph_, "reshape");
-    ExpressionPool& pool = graph_.expressions;
-    const Expression total = layer.product(layer.shape_of(x));
-    std::vector<Expression> dims;
-    for (const std::string& dim : shape) dims.push_back(pool.parse(dim));
-    const Expression rest = pool.constant(-1);
-    const auto inferred = std::find(dims.begin(), dims.end(), rest);
-    if (inferred != dims.end()) {
-        if (std::count(dims.begin(), dims.end(), rest) > 1) layer.fail("more than one dimension is -1");
-        *inferred = pool.constant(1);
-        const Expression known = layer.product(dims);
-        if (pool.constant_value(known) == 0) layer.fail("a dimension of 0 leaves -1 undetermined");
-        *inferred = pool.floor_divide(total, known);
-    }
-    if (layer.product(dims) != total) {
-        layer.fail(fmt::format("{} and {} differ in size", layer.print(layer.shape_of(x)), layer.print(dims)));
-    }
+    Dims wanted;
+    for (const std::string& dim : shape) wanted.push_back(graph_.expressions.parse(dim));
+    Dims dims = layer.reshaped(layer.shape_of(x), std::move(wanted));
     return op(OpKind::reshape, "aten::view", {x}, {}, {layer.output(std::move(dims), layer.tensor(x).dtype)})[0];
 }
 
 TensorId GraphBuilder::flatten(TensorId x, std::int64_t first_axis) {
     const Layer layer(graph_, "flatten");
     std::vector<Expression> shape = layer.shape_of(x, 1);
-    const auto first = shape.begin() + static_cast<std::ptrdiff_t>(layer.axis_of(first_axis, shape.size()));
-    const Expression tail = layer.product({first, shape.end()});
-    shape.erase(first, shape.end());
-    shape.push_back(tail);
+    shape = layer.flattened(shape, layer.axis(first_axis, shape.size()), shape.size());
     return op(OpKind::reshape, "aten::flatten", {x}, {}, {layer.output(std::move(shape), layer.tensor(x).dtype)})[0];
 }
 
 TensorId GraphBuilder::transpose(TensorId x, const std::vector<std::int64_t>& perm) {
     const Layer layer(graph_, "transpose");
-    const std::vector<Expression> shape = layer.shape_of(x);
-    std::vector<bool> seen(shape.size(), false);
-    std::vector<Expression> permuted;
-    for (const std::int64_t axis : perm) {
-        const std::size_t position = layer.axis_of(axis, shape.size());
-        if (seen[position]) layer.fail(fmt::format("[{}] is no permutation", fmt::join(perm, ",")));
-        seen[position] = true;
-        permuted.push_back(shape[position]);
-    }
-    if (permuted.size() != shape.size()) {
-        layer.fail(fmt::format("a permutation of {} axes for {} dimensions", perm.size(), shape.size()));
-    }
+    Dims permuted = layer.permuted(layer.shape_of(x), perm);
     return op(OpKind::transpose, "aten::permute", {x}, {{"perm", perm}},
               {layer.output(std::move(permuted), layer.tensor(x).dtype)})[0];
 }

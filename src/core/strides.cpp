@@ -5,14 +5,16 @@
 #include <utility>
 #include <vector>
 
+#include "src/core/shape_rules.hpp"
+
 namespace ftax {
 namespace {
 
-using Expressions = std::vector<Expression>;
+using Expressions = Dims;
 
 class StridePropagation {
   public:
-    explicit StridePropagation(Graph& graph) : graph_(graph), pool_(graph.expressions) {}
+    explicit StridePropagation(Graph& graph) : graph_(graph), pool_(graph.expressions), math_(pool_) {}
 
     void run() {
         for (const Op& op : graph_.ops) {
@@ -39,7 +41,7 @@ class StridePropagation {
                 const Tensor& tensor = graph_.tensors[id];
                 const bool given = tensor.role == TensorRole::input || tensor.role == TensorRole::weight;
                 if (given && tensor.known_shape && tensor.shape.size() == 4 && is_float(tensor.dtype)) {
-                    set(id, dense_unless_contiguous(tensor.shape, channels_last_strides(tensor.shape)));
+                    set(id, math_.unless_contiguous(tensor.shape, channels_last_strides(tensor.shape)));
                 }
             }
         }
@@ -58,13 +60,9 @@ class StridePropagation {
     }
 
   private:
-    Expressions dense_unless_contiguous(const Expressions& shape, Expressions strides) {
-        return is_contiguous(shape, strides) ? Expressions{} : std::move(strides);
-    }
-
     Expressions strides_unless_contiguous(const Op& op, const Tensor& in, const Tensor& out) {
         auto strides = strides_after(op, in, out);
-        return strides ? dense_unless_contiguous(out.shape, std::move(*strides)) : Expressions{};
+        return strides ? math_.unless_contiguous(out.shape, std::move(*strides)) : Expressions{};
     }
 
     Expressions channels_last_strides(const Expressions& shape) {
@@ -116,31 +114,10 @@ class StridePropagation {
     }
 
     Expressions strides_of(const Tensor& tensor) {
-        return tensor.strides.empty() ? contiguous(tensor.shape) : tensor.strides;
-    }
-
-    Expressions contiguous(const Expressions& shape) {
-        Expressions strides(shape.size());
-        Expression step = pool_.constant(1);
-        for (std::size_t i = shape.size(); i-- > 0;) {
-            strides[i] = step;
-            step = pool_.multiply(step, shape[i]);
-        }
-        return strides;
+        return tensor.strides.empty() ? math_.contiguous_strides(tensor.shape) : tensor.strides;
     }
 
     bool is_one(Expression e) const { return pool_.constant_value(e) == 1; }
-
-    /// The stride of a dimension of size 1 does not matter.
-    bool is_contiguous(const Expressions& shape, const Expressions& strides) {
-        Expression step = pool_.constant(1);
-        for (std::size_t i = shape.size(); i-- > 0;) {
-            if (is_one(shape[i])) continue;
-            if (strides[i] != step) return false;
-            step = pool_.multiply(step, shape[i]);
-        }
-        return true;
-    }
 
     /// nullopt: the output owns contiguous memory.
     std::optional<Expressions> strides_after(const Op& op, const Tensor& in, const Tensor& out) {
@@ -262,6 +239,7 @@ class StridePropagation {
 
     Graph& graph_;
     ExpressionPool& pool_;
+    DimensionMath math_;
 };
 
 }  // namespace

@@ -90,15 +90,15 @@ TEST_CASE("BAD_INPUTS 14, 21: what does not fit names the operator") {
     CHECK(message_of([&] { net.conv(x, 8, {.kernel = 9}); }) == "net: conv_0: kernel 9 does not fit into 8 with pad 0");
     CHECK(message_of([&] { net.conv(x, 8, {.groups = 0}); }) != "");
     CHECK(message_of([&] { net.softmax(x, 4); }) == "net: softmax_0: axis 4 of 4 dimensions");
-    CHECK(message_of([&] { net.transpose(x, {0, 1, 1, 2}); }) == "net: transpose_0: [0,1,1,2] is no permutation");
+    CHECK(message_of([&] {
+              net.transpose(x, {0, 1, 1, 2});
+          }) == "net: transpose_0: [0,1,1,2] is no permutation of 4 axes");
     CHECK(message_of([&] { net.transpose(x, {0, 1}); }) != "");
     CHECK(message_of([&] { net.add(x, y); }) == "net: add_0: [batch,6,8,8] and [n,6,8,8] do not broadcast");
     CHECK(message_of([&] {
               net.concat({x, y}, 1);
           }) == "net: concat_0: [batch,6,8,8] and [n,6,8,8] differ outside of axis 1");
-    CHECK(message_of([&] {
-              net.reshape(x, {"batch", "-1", "-1"});
-          }) == "net: reshape_0: more than one dimension is -1");
+    CHECK(message_of([&] { net.reshape(x, {"batch", "-1", "-1"}); }) == "net: reshape_0: two dimensions are -1");
     CHECK(message_of([&] {
               net.reshape(x, {"batch", "383"});
           }) == "net: reshape_0: [batch,6,8,8] and [batch,383] differ in size");

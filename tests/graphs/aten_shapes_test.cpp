@@ -381,7 +381,7 @@ TEST_CASE("BAD_INPUTS 21: ATen operands that do not fit name the call") {
     };
     CHECK(message(Call("aten::linear").tensor("input", {"4", "15"}).tensor("weight", {"32", "16"}))
               .find("call (aten::linear)") == 0);
-    CHECK(message(Call("aten::view").tensor("self", {"4", "3"}).sizes("size", {"-1", "-1"})).find("two sizes") !=
+    CHECK(message(Call("aten::view").tensor("self", {"4", "3"}).sizes("size", {"-1", "-1"})).find("two dimensions") !=
           std::string::npos);
     CHECK(message(Call("aten::select").tensor("self", {"4"}).sizes("dim", {"3"})).find("dimension 3 of 1") !=
           std::string::npos);
