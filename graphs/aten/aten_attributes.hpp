@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "graphs/aten/aten_call.hpp"
+#include "graphs/aten/aten_shape_rules.hpp"
 
 /// Attributes of canonical operators, read from the arguments of ATen calls; the table in aten_table.cpp names them.
 namespace ftax::aten_attributes {
@@ -12,15 +12,13 @@ namespace ftax::aten_attributes {
 using Integers = std::vector<std::int64_t>;
 
 /// What a reader sees: the call, the graph it goes into, and where the attributes go.
-struct Context {
-    const Graph& graph;
-    const AtenCall& call;
+struct Context : aten_shapes::Call {
     std::vector<Attribute>& attributes;
 
     void add(std::string name, AttributeValue value) const {
         attributes.push_back({std::move(name), std::move(value)});
     }
-    [[nodiscard]] std::size_t input_rank() const;  ///< fails when the call reads no tensor
+    [[nodiscard]] std::size_t input_rank() const { return first().shape.size(); }
 };
 
 using ReaderFunction = void(const Context&);

@@ -7,6 +7,7 @@
 #include "graphs/aten/aten_decompositions.hpp"
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
+#include "src/core/operands.hpp"
 
 namespace ftax {
 namespace {
@@ -61,20 +62,6 @@ OpKind refined_kind(const Graph& graph, const AtenCall& call, const AtenRow& row
     return row.kind;
 }
 
-/// Later stages index the operands of these kinds without looking.
-void check_operands(const AtenCall& call, OpKind kind, const std::vector<TensorId>& inputs) {
-    using enum OpKind;
-    const auto is = [&](auto... kinds) { return ((kind == kinds) || ...); };
-    const std::size_t needed = is(attention)                                         ? 3
-                               : is(conv, conv_transpose, linear, matmul, embedding) ? 2
-                               : is(fill, shape, control, custom)                    ? 0
-                                                                                     : 1;
-    const auto present = std::find(inputs.begin(), inputs.end(), no_tensor) - inputs.begin();
-    if (static_cast<std::size_t>(present) < needed)
-        call.fail(fmt::format("needs {} input tensors, has {}", needed, present));
-    if (needed > 0 && call.outputs.empty() && kind != OpKind::to_host) call.fail("it has no output");
-}
-
 /// The number that a tensor is combined with: passes recognise functions that a model spells out by their constants.
 void note_scalar_operand(const AtenCall& call, const std::vector<TensorId>& inputs,
                          std::vector<Attribute>& attributes) {
@@ -105,12 +92,13 @@ void append_aten(Graph& graph, const AtenCall& call) {
         return;
     }
     const OpKind kind = refined_kind(graph, call, *row, inputs);
-    check_operands(call, kind, inputs);
+    if (const auto missing = missing_operand({.kind = kind, .inputs = inputs, .outputs = call.outputs}))
+        call.fail(*missing);
     if (row->name == "index" || row->name == "index_put") append_mask_lookup(graph, call);
     std::vector<Attribute> attributes;
     const bool known = std::all_of(inputs.begin(), inputs.end(),
                                    [&](TensorId id) { return id == no_tensor || graph.tensors[id].known_shape; });
-    if (kind == row->kind && known) row->attributes({graph, call, attributes});
+    if (kind == row->kind && known) row->attributes({{graph, call}, attributes});
     if (kind == OpKind::linear && row->kind == OpKind::matmul) attributes = {{"transposed_weight", std::int64_t{0}}};
     if (kind == OpKind::pointwise) note_scalar_operand(call, inputs, attributes);
     if (!row->function.empty() || kind == OpKind::pointwise) {

@@ -28,6 +28,7 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] std::vector<const Tensor*> tensors(std::string_view argument) const;
     [[nodiscard]] const Tensor& first() const;  ///< fails when the call reads no tensor
     [[nodiscard]] const Tensor& tensor(std::string_view argument) const;
+    [[nodiscard]] const Tensor& output() const;  ///< the first; fails when the call has none
     [[nodiscard]] bool has(std::string_view argument) const { return call_.find(argument) != nullptr; }
 
     /// Integers of an argument as expressions; empty when it is absent.
@@ -35,6 +36,12 @@ class Call : public ShapeRules<Call> {
     [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t fallback) const {
         return call_.integer(argument, fallback);
     }
+    /// One value per spatial dimension: ATen takes a single number for all of them, or none for the default.
+    [[nodiscard]] Shape per_dimension(std::string_view argument, std::size_t dimensions, const Shape& fallback) const;
+    /// The windows of the call along its spatial dimensions. `stride` is the default.
+    [[nodiscard]] std::vector<WindowAxis> windows(const Shape& kernel, const Shape& stride) const;
+    [[nodiscard]] std::vector<WindowAxis> conv_windows() const;  ///< of the argument `weight`
+    [[nodiscard]] std::vector<WindowAxis> pool_windows() const;  ///< of the argument `kernel_size`
     /// `axis` counted from the front. Fails outside [-rank, rank).
     [[nodiscard]] std::size_t axis(std::int64_t axis, std::size_t rank) const;
     [[nodiscard]] std::size_t axis(std::string_view argument, std::int64_t fallback, std::size_t rank) const {

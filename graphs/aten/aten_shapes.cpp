@@ -54,6 +54,49 @@ const Tensor& Call::tensor(std::string_view argument) const {
     return graph_.tensors[id];
 }
 
+const Tensor& Call::output() const {
+    if (call_.outputs.empty()) fail("it has no output");
+    return graph_.tensors[call_.outputs[0]];
+}
+
+Shape Call::per_dimension(std::string_view argument, std::size_t dimensions, const Shape& fallback) const {
+    Shape values = sizes(argument);
+    if (values.empty()) values = fallback;
+    if (values.size() == 1) values.resize(dimensions, values[0]);
+    if (values.size() != dimensions)
+        fail(fmt::format("'{}' has {} values for {} dimensions", argument, values.size(), dimensions));
+    return values;
+}
+
+std::vector<WindowAxis> Call::windows(const Shape& kernel, const Shape& stride) const {
+    const Shape strides = per_dimension("stride", kernel.size(), stride);
+    const Shape pads = per_dimension("padding", kernel.size(), {constant(0)});  // "same" and "valid" are no numbers
+    const Shape dilations = per_dimension("dilation", kernel.size(), {constant(1)});
+    const AtenArgument* padding = call_.find("padding");
+    std::vector<WindowAxis> result;
+    for (std::size_t i = 0; i < kernel.size(); ++i) {
+        WindowAxis& window = result.emplace_back(WindowAxis{kernel[i], strides[i], dilations[i], pads[i], pads[i]});
+        if (!padding || padding->text != "same") continue;
+        const Expression total = math().multiply(math().add(kernel[i], -1), dilations[i]);
+        window.pad_begin = math().floor_divide(total, 2);
+        window.pad_end = math().subtract(total, window.pad_begin);
+    }
+    return result;
+}
+
+std::vector<WindowAxis> Call::conv_windows() const {
+    const Shape& filter = tensor("weight").shape;
+    if (filter.size() < 3) fail("the weight needs at least three dimensions");
+    return windows(Shape(filter.begin() + 2, filter.end()), {constant(1)});
+}
+
+std::vector<WindowAxis> Call::pool_windows() const {
+    const std::string_view digits = name().substr(std::min(name().find_first_of("123"), name().size()));
+    const Shape kernel =
+        per_dimension("kernel_size", digits.empty() ? 2 : static_cast<std::size_t>(digits[0] - '0'), {});
+    return windows(kernel, kernel);
+}
+
 Shape Call::sizes(std::string_view argument) const {
     const AtenArgument* found = call_.find(argument);
     if (!found) return {};

@@ -6,15 +6,6 @@
 namespace ftax::aten_shapes {
 namespace {
 
-/// One value per spatial dimension: ATen takes a single number for all of them, or none for the default.
-Shape per_dimension(const Call& c, std::string_view argument, std::size_t dimensions, const Shape& fallback) {
-    Shape values = c.sizes(argument);
-    if (values.empty()) values = fallback;
-    if (values.size() == 1) values.resize(dimensions, values[0]);
-    if (values.size() != dimensions) c.fail("a window has not as many values as dimensions");
-    return values;
-}
-
 Shape zeros(const Call& c, std::size_t count) {
     return Shape(count, c.constant(0));
 }
@@ -24,17 +15,6 @@ std::size_t spatial_begin(const Call& c, const Shape& input, std::size_t dimensi
     if (input.size() != dimensions + 2 && input.size() != dimensions + 1)
         c.fail("the input has the wrong number of dimensions");
     return input.size() - dimensions;
-}
-
-/// The windows of a call along its spatial dimensions. `stride` is the default.
-std::vector<WindowAxis> windows_of(const Call& c, const Shape& kernel, const Shape& stride) {
-    const std::size_t count = kernel.size();
-    const Shape strides = per_dimension(c, "stride", count, stride);
-    const Shape pads = per_dimension(c, "padding", count, zeros(c, 1));  // "same" and "valid" are no numbers
-    const Shape dilations = per_dimension(c, "dilation", count, {c.constant(1)});
-    std::vector<WindowAxis> windows;
-    for (std::size_t i = 0; i < count; ++i) windows.push_back({kernel[i], strides[i], dilations[i], pads[i], pads[i]});
-    return windows;
 }
 
 std::size_t spatial_dimensions(const Call& c) {
@@ -48,25 +28,20 @@ std::size_t spatial_dimensions(const Call& c) {
 Outputs conv(const Call& c) {
     const Tensor& input = c.tensor("input");
     const Tensor& weight = c.tensor("weight");
-    if (weight.shape.size() < 3) c.fail("the weight needs at least three dimensions");
-    const auto windows = windows_of(c, Shape(weight.shape.begin() + 2, weight.shape.end()), {c.constant(1)});
+    const auto windows = c.conv_windows();
     const std::size_t begin = spatial_begin(c, input.shape, windows.size());
-    const AtenArgument* padding = c.call().find("padding");
-    const bool same_padding = padding && padding->text == "same";
     Shape shape = input.shape;
     shape[begin - 1] = weight.shape[0];
-    for (std::size_t i = 0; i < windows.size() && !same_padding; ++i)
-        shape[begin + i] = c.window_count(shape[begin + i], windows[i]);
+    for (std::size_t i = 0; i < windows.size(); ++i) shape[begin + i] = c.window_count(shape[begin + i], windows[i]);
     return {{input.dtype, std::move(shape)}};
 }
 
 Outputs conv_transpose(const Call& c) {
     const Tensor& input = c.tensor("input");
     const Tensor& weight = c.tensor("weight");
-    if (weight.shape.size() < 3) c.fail("the weight needs at least three dimensions");
-    const auto windows = windows_of(c, Shape(weight.shape.begin() + 2, weight.shape.end()), {c.constant(1)});
+    const auto windows = c.conv_windows();
     const std::size_t begin = spatial_begin(c, input.shape, windows.size());
-    const Shape extra = per_dimension(c, "output_padding", windows.size(), zeros(c, 1));
+    const Shape extra = c.per_dimension("output_padding", windows.size(), {c.constant(0)});
     Shape shape = input.shape;
     shape[begin - 1] = c.math().multiply(weight.shape[1], c.integer("groups", 1));
     for (std::size_t i = 0; i < windows.size(); ++i)
@@ -227,8 +202,7 @@ Outputs pool(const Call& c) {
     const Shape& input = c.first().shape;
     const std::size_t dimensions = spatial_dimensions(c);
     const std::size_t begin = spatial_begin(c, input, dimensions);
-    const Shape kernel = per_dimension(c, "kernel_size", dimensions, {});
-    const auto windows = windows_of(c, kernel, kernel);
+    const auto windows = c.pool_windows();
     const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
     Shape shape = input;
     for (std::size_t i = 0; i < dimensions; ++i)
@@ -299,8 +273,8 @@ Outputs fft(const Call& c) {
 Outputs unfold_windows(const Call& c) {
     const Shape& input = c.first().shape;
     if (input.size() != 4) c.fail("needs four dimensions");
-    const Shape kernel = per_dimension(c, "kernel_size", 2, {});
-    const auto windows = windows_of(c, kernel, {c.constant(1)});
+    const Shape kernel = c.per_dimension("kernel_size", 2, {});
+    const auto windows = c.windows(kernel, {c.constant(1)});
     const Shape counts{c.window_count(input[2], windows[0]), c.window_count(input[3], windows[1])};
     const Expression columns = c.math().multiply(input[1], c.math().product(kernel));
     return {{c.first().dtype, {input[0], columns, c.math().product(counts)}}};

@@ -1,7 +1,7 @@
 #include "graphs/aten/aten_table.hpp"
 
 #include "graphs/aten/aten_decompositions.hpp"
-#include "graphs/operator_rows.hpp"
+#include "src/core/operator_rows.hpp"
 
 namespace ftax {
 namespace aten_shapes {

@@ -10,28 +10,11 @@
 
 #include "ftax/error.hpp"
 #include "graphs/onnx/records.hpp"
+#include "src/core/descriptor.hpp"
 #include "src/core/excerpt.hpp"
 
 namespace ftax::onnx_import {
 namespace {
-
-/// Owns a file descriptor.
-class Descriptor {
-  public:
-    explicit Descriptor(int value) : value_(value) {}
-    ~Descriptor() {
-        if (value_ >= 0) ::close(value_);
-    }
-    Descriptor(Descriptor&& other) noexcept : value_(other.value_) { other.value_ = -1; }
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(value_, other.value_);
-        return *this;
-    }
-    [[nodiscard]] int get() const noexcept { return value_; }
-
-  private:
-    int value_;
-};
 
 [[noreturn]] void refuse(std::string_view location, std::string_view why) {
     throw Error(ErrorCode::refused, fmt::format("external data '{}': {}", excerpt(location), why));
@@ -60,7 +43,7 @@ std::optional<Descriptor> open_below(const std::string& directory, std::string_v
     for (std::size_t i = 0; i < components.size(); ++i) {
         const bool last = i + 1 == components.size();
         struct stat status {};
-        if (::fstatat(at.get(), components[i].c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (::fstatat(at.number(), components[i].c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
             if (errno == ENOENT) return std::nullopt;
             refuse(location, "cannot be reached");
         }
@@ -69,8 +52,8 @@ std::optional<Descriptor> open_below(const std::string& directory, std::string_v
         // Between the look and this call another file may have taken the place: O_NOFOLLOW and O_NONBLOCK keep that
         // harmless.
         const int flags = O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
-        Descriptor next(::openat(at.get(), components[i].c_str(), flags));
-        if (next.get() < 0) refuse(location, "cannot be opened");
+        Descriptor next(::openat(at.number(), components[i].c_str(), flags));
+        if (!next.open()) refuse(location, "cannot be opened");
         at = std::move(next);
     }
     return at;
@@ -83,7 +66,7 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     const auto file = open_below(directory, data.location);
     if (!file) return std::nullopt;
     struct stat status {};
-    if (::fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode)) refuse(data.location, "not a regular file");
+    if (::fstat(file->number(), &status) != 0 || !S_ISREG(status.st_mode)) refuse(data.location, "not a regular file");
     if (status.st_nlink != 1) refuse(data.location, "has more than one name (hard link)");
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = data.length.value_or(static_cast<std::uint64_t>(count));
@@ -99,7 +82,7 @@ std::optional<std::string> read_external_data(const ExternalData& data, const st
     std::size_t done = 0;
     while (done < bytes.size()) {
         const ssize_t got =
-            ::pread(file->get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(data.offset + done));
+            ::pread(file->number(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(data.offset + done));
         if (got <= 0)
             throw Error(ErrorCode::model, fmt::format("external data '{}': cannot be read", excerpt(data.location)));
         done += static_cast<std::size_t>(got);

@@ -1,5 +1,5 @@
 #include "graphs/onnx/rules.hpp"
-#include "graphs/operator_rows.hpp"
+#include "src/core/operator_rows.hpp"
 
 namespace ftax::onnx_import {
 namespace {
@@ -8,11 +8,10 @@ namespace {
 /// for types and attributes, required inputs, rule for known elements, flags.
 constexpr OpRow grouped_rows[] = {
     // clang-format off
-    {"Conv", OpKind::conv, conv, 2},
+    {"Conv com.microsoft::FusedConv", OpKind::conv, conv, 2},
     {"ConvInteger", OpKind::conv, conv_integer, 2},
-    {"DeformConv", OpKind::conv, deform_conv, 3},
+    {"DeformConv", OpKind::conv, conv, 3},
     {"QLinearConv", OpKind::conv, qlinear_conv, 8},
-    {"com.microsoft::FusedConv", OpKind::conv, fused_conv, 2},
     {"com.microsoft::NhwcConv com.microsoft::NhwcFusedConv", OpKind::conv, nhwc_conv, 2},
     {"ConvTranspose com.microsoft::ConvTransposeWithDynamicPads", OpKind::conv_transpose, conv_transpose, 2},
     {"com.microsoft::MatMulBnb4 com.microsoft::MatMulNBits", OpKind::linear, matmul_nbits, 3},
@@ -120,7 +119,7 @@ constexpr OpRow grouped_rows[] = {
     {"BlackmanWindow HammingWindow HannWindow", OpKind::fill, window_function, 1},
     {"Constant", OpKind::fill, constant, 0, nullptr, any_rank},
     {"ConstantOfShape", OpKind::fill, constant_of_shape, 1, nullptr, any_rank},
-    {"EyeLike", OpKind::fill, eye_like, 1},
+    {"EyeLike", OpKind::fill, random_like, 1},
     {"MelWeightMatrix", OpKind::fill, mel_weight_matrix, 5},
     {"RandomNormal=random RandomUniform=random", OpKind::fill, random_shape, 0, nullptr, never_folded},
     {"RandomNormalLike=random RandomUniformLike=random", OpKind::fill, random_like, 1, nullptr, never_folded},

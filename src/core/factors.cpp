@@ -6,50 +6,41 @@
 namespace ftax {
 namespace {
 
-constexpr std::array<std::string_view, factor_count> names{"card",
-                                                           "gemm",
-                                                           "gemm_tensor",
-                                                           "conv_spatial",
-                                                           "conv_spatial_tensor",
-                                                           "conv_pointwise",
-                                                           "conv_pointwise_tensor",
-                                                           "conv_depthwise",
-                                                           "conv_depthwise_wide",
-                                                           "conv_grouped",
-                                                           "attention",
-                                                           "pool",
-                                                           "normalization",
-                                                           "elementwise"};
-
-constexpr std::array<std::string_view, factor_count> descriptions{"the card as a whole",
-                                                                  "matrix products on CUDA cores",
-                                                                  "matrix products on tensor cores",
-                                                                  "convolutions on CUDA cores",
-                                                                  "convolutions on tensor cores",
-                                                                  "1 × 1 convolutions on CUDA cores",
-                                                                  "1 × 1 convolutions on tensor cores",
-                                                                  "depthwise convolutions",
-                                                                  "wide depthwise convolutions",
-                                                                  "grouped convolutions",
-                                                                  "attention",
-                                                                  "pooling",
-                                                                  "normalisation",
-                                                                  "elementwise kernels"};
+struct FactorRow {
+    std::string_view name, description;
+};
+constexpr std::array factor_rows{
+    FactorRow{"card", "the card as a whole"},
+    FactorRow{"gemm", "matrix products on CUDA cores"},
+    FactorRow{"gemm_tensor", "matrix products on tensor cores"},
+    FactorRow{"conv_spatial", "convolutions on CUDA cores"},
+    FactorRow{"conv_spatial_tensor", "convolutions on tensor cores"},
+    FactorRow{"conv_pointwise", "1 × 1 convolutions on CUDA cores"},
+    FactorRow{"conv_pointwise_tensor", "1 × 1 convolutions on tensor cores"},
+    FactorRow{"conv_depthwise", "depthwise convolutions"},
+    FactorRow{"conv_depthwise_wide", "wide depthwise convolutions"},
+    FactorRow{"conv_grouped", "grouped convolutions"},
+    FactorRow{"attention", "attention"},
+    FactorRow{"pool", "pooling"},
+    FactorRow{"normalization", "normalisation"},
+    FactorRow{"elementwise", "elementwise kernels"},
+};
+static_assert(factor_rows.size() == factor_count);
 
 }  // namespace
 
 std::string_view name_of(Factor factor) noexcept {
-    return names[static_cast<std::size_t>(factor)];
+    return factor_rows[static_cast<std::size_t>(factor)].name;
 }
 
 std::optional<Factor> factor_from_name(std::string_view name) noexcept {
-    const auto* const found = std::ranges::find(names, name);
-    if (found == names.end()) return std::nullopt;
-    return static_cast<Factor>(found - names.begin());
+    const auto* const found = std::ranges::find(factor_rows, name, &FactorRow::name);
+    if (found == factor_rows.end()) return std::nullopt;
+    return static_cast<Factor>(found - factor_rows.begin());
 }
 
 std::string_view description_of(Factor factor) noexcept {
-    return descriptions[static_cast<std::size_t>(factor)];
+    return factor_rows[static_cast<std::size_t>(factor)].description;
 }
 
 double DeviceFactors::log_stddev(const std::array<double, factor_count>& seconds) const {

@@ -53,12 +53,13 @@ class Layer : public ShapeRules<Layer, true> {
 
     [[nodiscard]] DimensionMath math() const { return DimensionMath(graph_.expressions); }
 
-    /// Output length of a window that slides over `length`.
-    [[nodiscard]] Expression slide(Expression length, const Window& w) const {
+    /// Sets the spatial dimensions of [N, C, spatial…] to what a window that slides over them gives.
+    void slide(Dims& shape, const Window& w) const {
         if (w.pad < 0) fail(fmt::format("pad {}", w.pad));
-        const auto number = [&](std::int64_t value) { return math().constant(value); };
-        return window_count(length,
-                            {number(w.kernel), number(w.stride), number(w.dilation), number(w.pad), number(w.pad)});
+        const Expression pad = math().constant(w.pad);
+        const WindowAxis window{math().constant(w.kernel), math().constant(w.stride), math().constant(w.dilation), pad,
+                                pad};
+        for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window_count(shape[i], window);
     }
 
     Tensor output(std::vector<Expression> shape, DType dtype) const {
@@ -140,7 +141,7 @@ TensorId GraphBuilder::conv(TensorId x, std::int64_t out_channels, Window window
     filter[0] = out;
     filter[1] = pool.constant(*channels / window.groups);
     shape[1] = out;
-    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = layer.slide(shape[i], window);
+    layer.slide(shape, window);
 
     const std::size_t dimensions = shape.size() - 2;
     std::vector<Attribute> attributes = window_attributes(window, dimensions, false);
@@ -224,7 +225,7 @@ TensorId GraphBuilder::pool(TensorId x, const Window& window, bool maximum) {
     const Layer layer(graph_, maximum ? "max_pool" : "average_pool");
     std::vector<Expression> shape = layer.shape_of(x, 3);
     const std::size_t dimensions = shape.size() - 2;
-    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = layer.slide(shape[i], window);
+    layer.slide(shape, window);
     std::vector<Attribute> attributes = window_attributes(window, dimensions, true);
     attributes.insert(attributes.begin(), {"function", std::string(maximum ? "max" : "average")});
     record_module(graph_, layer,

@@ -11,105 +11,74 @@ namespace {
 using enum DType;
 using enum MathPath;
 
+/// Weights and activations of one type, and the units that multiply them in every layer.
+constexpr PrecisionSpec uniform(Precision precision, std::string_view name, DType type, MathPath units,
+                                bool falls_back) {
+    return {.precision = precision,
+            .name = name,
+            .storage = type,
+            .activation = type,
+            .weight = type,
+            .path = units,
+            .rest = units,
+            .falls_back = falls_back};
+}
+
+/// Each operator of an f32 graph chooses its type.
+constexpr PrecisionSpec autocast(Precision precision, std::string_view name, bool keeps_casts) {
+    return {.precision = precision,
+            .name = name,
+            .path = fp16_tensor,
+            .rest = fp16_tensor,
+            .autocast = true,
+            .keeps_casts = keeps_casts,
+            .falls_back = true};
+}
+
+/// Layers with weights of `type` in a model of `storage`.
+constexpr PrecisionSpec quantized(Precision precision, std::string_view name, DType storage, DType type, DType scale,
+                                  MathPath units, MathPath rest, QuantizedKernels kernels, int activation_block = 0,
+                                  int weight_block = 0, DType sum = f32) {
+    return {.precision = precision,
+            .name = name,
+            .storage = storage,
+            .activation = type,
+            .weight = type,
+            .scale = scale,
+            .activation_block = activation_block,
+            .weight_block = weight_block,
+            .sum = sum,
+            .path = units,
+            .rest = rest,
+            .energy_ratio = 0.5,
+            .kernels = kernels};
+}
+
+/// Weights of `type` that are multiplied as f16; `block` values share a scale, 0: a row.
+constexpr PrecisionSpec weights_alone(Precision precision, std::string_view name, DType type, int block) {
+    PrecisionSpec spec = uniform(precision, name, f16, fp16_tensor, true);
+    spec.weight = type, spec.scale = f16, spec.weight_block = block;
+    return spec;
+}
+
 // Formats. Sources: OCP 8-bit floating point specification (fp8: one scale for a row of activations and a column of
 // weights, as vLLM's dynamic quantisation has it); DeepSeek-V3 technical report, 3.3 (fp8_block: a scale for 1 x 128
 // activations and 128 x 128 weights); NVIDIA, "Introducing NVFP4" (nvfp4: an e4m3 scale for 16 values); AWQ and GPTQ
 // checkpoints (w4a16: groups of 128). Energy: fits to tensor_ops.csv, docs/kernel-models.
 constexpr std::array specs{
-    PrecisionSpec{.precision = Precision::fp32, .name = "fp32", .falls_back = true},
+    uniform(Precision::fp32, "fp32", f32, MathPath::fp32, true),
     PrecisionSpec{.precision = Precision::tf32, .name = "tf32", .path = tf32, .rest = tf32, .energy_ratio = 2},
-    PrecisionSpec{.precision = Precision::fp16,
-                  .name = "fp16",
-                  .storage = f16,
-                  .activation = f16,
-                  .weight = f16,
-                  .path = fp16_tensor,
-                  .rest = fp16_tensor,
-                  .falls_back = true},
-    PrecisionSpec{.precision = Precision::bf16,
-                  .name = "bf16",
-                  .storage = bf16,
-                  .activation = bf16,
-                  .weight = bf16,
-                  .path = bf16_tensor,
-                  .rest = bf16_tensor},
-    PrecisionSpec{.precision = Precision::amp,
-                  .name = "amp",
-                  .path = fp16_tensor,
-                  .rest = fp16_tensor,
-                  .autocast = true,
-                  .falls_back = true},
-    PrecisionSpec{.precision = Precision::amp_cached,
-                  .name = "amp_cached",
-                  .path = fp16_tensor,
-                  .rest = fp16_tensor,
-                  .autocast = true,
-                  .keeps_casts = true,
-                  .falls_back = true},
-    PrecisionSpec{.precision = Precision::fp8,
-                  .name = "fp8",
-                  .storage = bf16,
-                  .activation = f8e4m3,
-                  .weight = f8e4m3,
-                  .scale = f32,
-                  .path = fp8_tensor,
-                  .rest = bf16_tensor,
-                  .energy_ratio = 0.5,
-                  .kernels = QuantizedKernels::fp8},
-    PrecisionSpec{.precision = Precision::fp8_block,
-                  .name = "fp8_block",
-                  .storage = bf16,
-                  .activation = f8e4m3,
-                  .weight = f8e4m3,
-                  .scale = f32,
-                  .activation_block = 128,
-                  .weight_block = 128 * 128,
-                  .path = fp8_tensor,
-                  .rest = bf16_tensor,
-                  .energy_ratio = 0.5,
-                  .kernels = QuantizedKernels::fp8_block},
-    PrecisionSpec{.precision = Precision::int8,
-                  .name = "int8",
-                  .storage = f16,
-                  .activation = i8,
-                  .weight = i8,
-                  .scale = f32,
-                  .sum = i32,
-                  .path = int8_tensor,
-                  .rest = fp16_tensor,
-                  .energy_ratio = 0.5,
-                  .kernels = QuantizedKernels::fp8},
-    PrecisionSpec{.precision = Precision::nvfp4,
-                  .name = "nvfp4",
-                  .storage = bf16,
-                  .activation = f4,
-                  .weight = f4,
-                  .scale = f8e4m3,
-                  .activation_block = 16,
-                  .weight_block = 16,
-                  .path = fp4_tensor,
-                  .rest = bf16_tensor,
-                  .energy_ratio = 0.5,
-                  .kernels = QuantizedKernels::nvfp4},
-    PrecisionSpec{.precision = Precision::w8a16,
-                  .name = "w8a16",
-                  .storage = f16,
-                  .activation = f16,
-                  .weight = i8,
-                  .scale = f16,
-                  .path = fp16_tensor,
-                  .rest = fp16_tensor,
-                  .falls_back = true},
-    PrecisionSpec{.precision = Precision::w4a16,
-                  .name = "w4a16",
-                  .storage = f16,
-                  .activation = f16,
-                  .weight = i4,
-                  .scale = f16,
-                  .weight_block = 128,
-                  .path = fp16_tensor,
-                  .rest = fp16_tensor,
-                  .falls_back = true},
+    uniform(Precision::fp16, "fp16", f16, fp16_tensor, true),
+    uniform(Precision::bf16, "bf16", bf16, bf16_tensor, false),
+    autocast(Precision::amp, "amp", false),
+    autocast(Precision::amp_cached, "amp_cached", true),
+    quantized(Precision::fp8, "fp8", bf16, f8e4m3, f32, fp8_tensor, bf16_tensor, QuantizedKernels::fp8),
+    quantized(Precision::fp8_block, "fp8_block", bf16, f8e4m3, f32, fp8_tensor, bf16_tensor,
+              QuantizedKernels::fp8_block, 128, 128 * 128),
+    quantized(Precision::int8, "int8", f16, i8, f32, int8_tensor, fp16_tensor, QuantizedKernels::fp8, 0, 0, i32),
+    quantized(Precision::nvfp4, "nvfp4", bf16, f4, f8e4m3, fp4_tensor, bf16_tensor, QuantizedKernels::nvfp4, 16, 16),
+    weights_alone(Precision::w8a16, "w8a16", i8, 0),
+    weights_alone(Precision::w4a16, "w4a16", i4, 128),
 };
 
 constexpr bool specs_follow_precisions() {

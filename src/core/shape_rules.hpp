@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ftax/expression.hpp"
+#include "src/core/checked_math.hpp"
 
 namespace ftax {
 
@@ -149,11 +150,17 @@ class ShapeRules {
     /// Source: aten/src/ATen/native/Pool.h; ONNX, Conv and MaxPool.
     [[nodiscard]] Expression window_count(Expression in, const WindowAxis& w, bool ceil_mode = false) const {
         check_window(w);
-        const Expression padded = math().add(in, math().add(w.pad_begin, w.pad_end));
-        const Expression room = math().subtract(padded, reach(w));
-        if (math().constant_value(room).value_or(0) < 0)
-            fail(fmt::format("kernel {} does not fit into {} with pad {}", math().print(w.kernel), math().print(in),
-                             math().print(w.pad_begin)));
+        const auto size = math().constant_value(in), step = math().constant_value(w.stride), reach = reach_of(w);
+        const auto begin = math().constant_value(w.pad_begin);
+        if (size && step && reach) {  // networks are built by the thousand, and numbers are quicker
+            if (*size < *reach) does_not_fit(in, w);
+            const std::int64_t room = checked_add(*size, checked_multiply(*reach, -1));
+            const std::int64_t last = checked_add(*size, checked_add(*begin, -1));
+            const std::int64_t up = std::min(ceil_quotient(room, *step), floor_quotient(last, *step));
+            return math().constant(1 + (ceil_mode ? up : floor_quotient(room, *step)));
+        }
+        const Expression room = math().subtract(in, unpadded_reach(w));
+        if (math().constant_value(room).value_or(0) < 0) does_not_fit(in, w);
         if (!ceil_mode) return math().add(math().floor_divide(room, w.stride), 1);
         // The last window must begin inside the input or its left padding.
         const Expression last = math().add(math().add(in, w.pad_begin), -1);
@@ -162,8 +169,7 @@ class ShapeRules {
 
     /// The input of which a window gives `out`: (out − 1)·stride + dilation·(kernel − 1) + 1 − pads.
     [[nodiscard]] Expression window_input(Expression out, const WindowAxis& w) const {
-        const Expression steps = math().multiply(math().add(out, -1), w.stride);
-        return math().subtract(math().add(steps, reach(w)), math().add(w.pad_begin, w.pad_end));
+        return math().add(math().multiply(math().add(out, -1), w.stride), unpadded_reach(w));
     }
 
     /// The axes of a permutation, counted from the front.
@@ -246,8 +252,22 @@ class ShapeRules {
     [[noreturn]] void break_off(const Dims& a, const Dims& b, std::size_t along) const {
         fail(fmt::format("{} and {} differ outside of axis {}", math().print(a), math().print(b), along));
     }
-    [[nodiscard]] Expression reach(const WindowAxis& w) const {
-        return math().add(math().multiply(math().add(w.kernel, -1), w.dilation), 1);
+    [[noreturn]] void does_not_fit(Expression in, const WindowAxis& w) const {
+        fail(fmt::format("kernel {} does not fit into {} with pad {}", math().print(w.kernel), math().print(in),
+                         math().print(w.pad_begin)));
+    }
+    /// dilation·(kernel − 1) + 1 − pads, where all are numbers.
+    [[nodiscard]] std::optional<std::int64_t> reach_of(const WindowAxis& w) const {
+        const auto kernel = math().constant_value(w.kernel), dilation = math().constant_value(w.dilation);
+        const auto begin = math().constant_value(w.pad_begin), end = math().constant_value(w.pad_end);
+        if (!kernel || !dilation || !begin || !end) return std::nullopt;
+        return checked_add(checked_multiply(*dilation, *kernel - 1),
+                           checked_add(1, checked_multiply(checked_add(*begin, *end), -1)));
+    }
+    [[nodiscard]] Expression unpadded_reach(const WindowAxis& w) const {
+        if (const auto reach = reach_of(w)) return math().constant(*reach);
+        const Expression kernel = math().add(math().multiply(math().add(w.kernel, -1), w.dilation), 1);
+        return math().subtract(kernel, math().add(w.pad_begin, w.pad_end));
     }
     void check_window(const WindowAxis& w) const {
         for (const Expression size : {w.kernel, w.stride, w.dilation}) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ftax/error.hpp"
+#include "src/core/descriptor.hpp"
 #include "src/io/escape.hpp"
 
 namespace ftax {
@@ -23,21 +24,6 @@ namespace fs = std::filesystem;
     throw Error(ErrorCode::usage, fmt::format("cannot {} {}: {}", action, escape_terminal(path),
                                               std::generic_category().message(reason)));
 }
-
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() { close(); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    [[nodiscard]] int number() const { return number_; }
-    [[nodiscard]] bool open() const { return number_ >= 0; }
-    /// Returns false when the system reports an error that earlier writes did not (NFS, quotas).
-    bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
-
-  private:
-    int number_;
-};
 
 /// Returns 0, or errno.
 int write_all(const Descriptor& file, std::string_view content) {

@@ -28,17 +28,6 @@ bool collect_cone(const Rewriter& r, TensorId tensor, TensorId x, std::vector<Op
     return true;
 }
 
-/// No operator of the group but `last` may feed anything outside it.
-bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
-    for (const OpId id : group) {
-        if (id == last) continue;
-        for (const OpId reader : r.readers(r.op(id).outputs[0])) {
-            if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
-        }
-    }
-    return true;
-}
-
 /// GELU: x · ½ · (1 + erf(x/√2)) or x · ½ · (1 + tanh(√(2/π)(x + 0.044715 x³))), in any order of multiplication.
 bool match_gelu(Rewriter& r, OpId anchor, SpelledOut spelled_out) {
     const OpId plus_one = r.sole_reader(r.op(anchor).outputs[0]);
@@ -136,6 +125,16 @@ bool match_mish(Rewriter& r, OpId anchor) {
 }
 
 }  // namespace
+
+bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last) {
+    for (const OpId id : group) {
+        if (id == last) continue;
+        for (const OpId reader : r.readers(r.op(id).outputs[0])) {
+            if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
+        }
+    }
+    return true;
+}
 
 void activations(Rewriter& r, SpelledOut spelled_out) {
     for (OpId id = 0; id < r.op_count(); ++id) {

@@ -113,13 +113,7 @@ bool match_norm(Rewriter& r, OpId mean, SpelledOut spelled_out, const TakenApart
         const TensorId bias = absorb(r, "add", group, last);
         if (bias != no_tensor) inputs.push_back(bias);
     }
-    // What the group computes on the way must not be needed elsewhere.
-    for (const OpId id : group) {
-        if (id == last) continue;
-        for (const OpId reader : r.readers(r.op(id).outputs[0])) {
-            if (std::find(group.begin(), group.end(), reader) == group.end()) return false;
-        }
-    }
+    if (!is_closed(r, group, last)) return false;
     const OpKind kind = centred ? OpKind::layer_norm : OpKind::rms_norm;
     if (!centred && spelled_out == SpelledOut::keep && !taken_apart(r.op(last), kind)) return false;
     r.replace(last, group, kind, std::move(inputs), {{"axis", axis}});

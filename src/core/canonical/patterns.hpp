@@ -6,6 +6,9 @@
 /// The patterns of canonicalize(), one function per family.
 namespace ftax::canonical {
 
+/// Whether no operator of the group but `last` feeds anything outside it.
+[[nodiscard]] bool is_closed(const Rewriter& r, const std::vector<OpId>& group, OpId last);
+
 void activations(Rewriter& r, SpelledOut spelled_out);
 void norms(Rewriter& r, SpelledOut spelled_out, const TakenApart& taken_apart);
 void linear_layers(Rewriter& r);

@@ -2,10 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <type_traits>
 
 #include "ftax/error.hpp"
 #include "src/io/data_folder.hpp"
@@ -35,23 +37,33 @@ std::string literal(std::string_view text) {
 }
 
 /// A double that reads back as the same number.
-std::string number(double value) {
+std::string literal(double value) {
     return fmt::format("{:a}", value);
 }
 
-std::string optional_number(const std::optional<double>& value) {
-    return value ? number(*value) : "std::nullopt";
+std::string literal(const std::optional<double>& value) {
+    return value ? literal(*value) : "std::nullopt";
 }
 
-std::string literals(const std::vector<std::string>& texts) {
+std::string literal(int value) {
+    return std::to_string(value);
+}
+
+std::string literal(Architecture architecture) {
+    return fmt::format("Architecture{{{}}}", static_cast<int>(architecture));
+}
+
+/// A list in braces.
+template <class List, class = std::enable_if_t<!std::is_convertible_v<const List&, std::string_view>>>
+std::string literal(const List& items) {
     std::string list;
-    for (const std::string& text : texts) list += literal(text) + ", ";
-    return list;
+    for (const auto& item : items) list += literal(item) + ", ";
+    return "{" + list + "}";
 }
 
 std::string row(const Parameter& parameter, std::string_view scope_and_key = "") {
     const auto& [name, value, relative_stddev, source] = parameter;
-    return fmt::format("    {{{}, {}, {}, {}{}}},\n", literal(name), number(value), number(relative_stddev),
+    return fmt::format("    {{{}, {}, {}, {}{}}},\n", literal(name), literal(value), literal(relative_stddev),
                        literal(source), scope_and_key);
 }
 
@@ -60,35 +72,13 @@ std::string datasheet(const DeviceSpec& device) {
                  base_clock_hz, boost_clock_hz, memory_bytes, memory_bandwidth_bytes_per_s, inline_ecc_share, l2_bytes,
                  l2_bytes_per_clock, shared_memory_per_sm_bytes, registers_per_sm, max_threads_per_sm, power_limit_w,
                  least_power_w, peer_bandwidth_bytes_per_s, peak_flops_per_s] = device;
-    std::string text = "    specs.push_back({\n";
-    const auto field = [&](std::string_view member, const std::string& value) {
-        text += fmt::format("        .{} = {},\n", member, value);
+    const auto row = [](const auto&... members) {
+        return fmt::format("    specs.push_back({{{}}});\n", fmt::join(std::array{literal(members)...}, ", "));
     };
-    field("slug", literal(slug));
-    field("name", literal(name));
-    field("aliases", "{" + literals(aliases) + "}");
-    field("host_cpu", literal(host_cpu));
-    field("architecture", fmt::format("Architecture{{{}}}", static_cast<int>(architecture)));
-    field("compute_capability_major", std::to_string(compute_capability_major));
-    field("compute_capability_minor", std::to_string(compute_capability_minor));
-    field("sms", std::to_string(sms));
-    field("base_clock_hz", optional_number(base_clock_hz));
-    field("boost_clock_hz", number(boost_clock_hz));
-    field("memory_bytes", number(memory_bytes));
-    field("memory_bandwidth_bytes_per_s", number(memory_bandwidth_bytes_per_s));
-    field("inline_ecc_share", optional_number(inline_ecc_share));
-    field("l2_bytes", number(l2_bytes));
-    field("l2_bytes_per_clock", optional_number(l2_bytes_per_clock));
-    field("shared_memory_per_sm_bytes", number(shared_memory_per_sm_bytes));
-    field("registers_per_sm", number(registers_per_sm));
-    field("max_threads_per_sm", std::to_string(max_threads_per_sm));
-    field("power_limit_w", number(power_limit_w));
-    field("least_power_w", optional_number(least_power_w));
-    field("peer_bandwidth_bytes_per_s", optional_number(peer_bandwidth_bytes_per_s));
-    std::string peaks;
-    for (const auto& peak : peak_flops_per_s) peaks += optional_number(peak) + ", ";
-    field("peak_flops_per_s", "{" + peaks + "}");
-    return text + "    });\n";
+    return row(slug, name, aliases, host_cpu, architecture, compute_capability_major, compute_capability_minor, sms,
+               base_clock_hz, boost_clock_hz, memory_bytes, memory_bandwidth_bytes_per_s, inline_ecc_share, l2_bytes,
+               l2_bytes_per_clock, shared_memory_per_sm_bytes, registers_per_sm, max_threads_per_sm, power_limit_w,
+               least_power_w, peer_bandwidth_bytes_per_s, peak_flops_per_s);
 }
 
 std::vector<DeviceSpec> read_datasheets(const std::filesystem::path& folder) {
@@ -108,7 +98,7 @@ std::string tables(const std::string& data) {
     for (const auto& [parameter, scope, key] : device_parameters) {
         text += row(parameter, fmt::format(", ParameterScope{{{}}}, {}", static_cast<int>(scope), literal(key)));
     }
-    text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {{{}}};\n", literals(fitted_on));
+    text += fmt::format("}};\nconstexpr std::string_view fitted_on[] = {};\n", literal(fitted_on));
     text += fmt::format("constexpr std::array<PartlyFittedRow, {}> partly_fitted_on{{{{\n", partly_fitted_on.size());
     for (const auto& [slug, kernels] : partly_fitted_on) {
         text += fmt::format("    {{{}, {{{}}}}},\n", literal(slug), fmt::join(kernels, ", "));
