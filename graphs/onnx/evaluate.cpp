@@ -157,18 +157,11 @@ void evaluate_concat(Node& n) {
         if (!part) return;
         parts.push_back(*part);
     }
-    // Each part contributes a run of `chunk` elements to every outer index.
-    const std::int64_t outer = std::accumulate(sizes->begin(), sizes->begin() + static_cast<std::ptrdiff_t>(axis),
-                                               std::int64_t{1}, std::multiplies<>{});
-    Scalars result;
-    for (std::int64_t o = 0; o < outer; ++o) {
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-            const std::int64_t chunk = count_of(parts[i]) / outer;
-            const auto begin = n.value(i)->begin() + o * chunk;
-            result.insert(result.end(), begin, begin + chunk);
-        }
-    }
-    n.outputs[0].value = std::move(result);
+    fill(n, 0, *sizes, [&](Sizes index) {
+        std::size_t part = 0;
+        for (; part + 1 < parts.size() && index[axis] >= parts[part][axis]; ++part) index[axis] -= parts[part][axis];
+        return element(n, part, index, parts[part]);
+    });
 }
 
 void evaluate_expand(Node& n) {

@@ -68,7 +68,7 @@ Graph Importer::run() {
     scopes_.push_back(main_scope());
     const Scope* main = scopes_.front().get();
     scopes_.front()->finish = [this, main](Scope&) { finish_graph(*main); };
-    run_scopes();
+    run_scopes(0);
     return std::move(construction_.graph);
 }
 
@@ -159,8 +159,8 @@ void Importer::order_scope(Scope& scope, const std::vector<std::string_view>& ou
     scope.order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order.live));
 }
 
-void Importer::run_scopes() {
-    while (!scopes_.empty()) {
+void Importer::run_scopes(std::size_t below) {
+    while (scopes_.size() > below) {
         Scope& scope = *scopes_.back();
         if (scope.next < scope.order->size()) {
             const std::uint32_t index = (*scope.order)[scope.next++];

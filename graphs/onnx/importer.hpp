@@ -50,8 +50,7 @@ class Importer {
     void add_inputs(Scope& scope);
     std::unique_ptr<Scope> main_scope();
     void order_scope(Scope& scope, const std::vector<std::string_view>& outputs, std::string_view what);
-    void order_body(Scope& scope, std::string_view what);
-    void run_scopes();
+    void run_scopes(std::size_t below);  ///< until no more than `below` are open
     void finish_graph(const Scope& scope);
 
     void import_node(Scope& scope, const NodeRecord& record, std::size_t index);
@@ -69,8 +68,9 @@ class Importer {
     bool import_loop(Scope& scope, Call& call);
     bool import_scan(Scope& scope, Call& call);
     void warn_of_passes(const Iteration& state);
-    void next_iteration(const std::shared_ptr<Iteration>& state);
-    void finish_iterations(Iteration& state);
+    void iterate(Iteration& state);
+    std::vector<TensorId> run_body(std::unique_ptr<Scope> scope, std::string_view what);
+    std::optional<double> number_of(TensorId tensor);  ///< of a scalar that is known
     std::shared_ptr<const GraphRecord> body_of(const Call& call, std::string_view attribute) const;
     std::unique_ptr<Scope> body_scope(Scope& outer, std::shared_ptr<const GraphRecord> body, std::string prefix);
     TensorId slice_of(const std::string& name, TensorId tensor, std::size_t axis);

@@ -126,6 +126,12 @@ class Node : public ShapeRules<Node> {
     void set(std::string_view key, AttributeValue value) {
         op_attributes.push_back({std::string(key), std::move(value)});
     }
+    /// Sets the attribute `axis` to an axis counted from the front, and returns it.
+    std::size_t set_axis(std::int64_t value, std::size_t rank) {
+        const std::size_t at = axis(value, rank);
+        set("axis", static_cast<std::int64_t>(at));
+        return at;
+    }
     void drop_inputs_from(std::size_t first);
     /// Adds an operator of its own in front of the node's own, for operators that stand for several.
     TensorId emit(OpKind op, std::string_view step, const std::vector<TensorId>& op_inputs,

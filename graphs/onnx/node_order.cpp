@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <span>
 
 #include "ftax/error.hpp"
 #include "src/core/excerpt.hpp"
@@ -88,9 +90,9 @@ class Dependencies {
         const auto found = producers_.find(name);
         return found == producers_.end() ? no_node : found->second;
     }
-    [[nodiscard]] std::size_t first_edge(std::uint32_t node) const { return first_[node]; }
-    [[nodiscard]] std::size_t last_edge(std::uint32_t node) const { return first_[node + 1]; }
-    [[nodiscard]] std::uint32_t edge(std::size_t index) const { return edges_[index]; }
+    [[nodiscard]] std::span<const std::uint32_t> edges(std::uint32_t node) const {
+        return std::span(edges_).subspan(first_[node], first_[node + 1] - first_[node]);
+    }
     [[nodiscard]] const std::vector<std::pair<std::uint32_t, std::string_view>>& dangling() const { return dangling_; }
 
   private:
@@ -100,7 +102,43 @@ class Dependencies {
     std::unordered_map<std::string_view, std::uint32_t> producers_;
 };
 
-enum class Mark : std::uint8_t { unseen, open, done };
+/// Visits what the roots reach, depth first with a stack of its own; `leave` is called with a node after all that it
+/// reads. Throws Error{model} with `complaint` and the names on the way where one reads itself.
+template <class Edges, class Leave, class Name>
+void visit(std::size_t count, const std::vector<std::uint32_t>& roots, const Edges& edges, const Leave& leave,
+           std::string_view complaint, const Name& name) {
+    enum class Mark : std::uint8_t { unseen, open, done };
+    std::vector<Mark> marks(count, Mark::unseen);
+    std::vector<std::pair<std::uint32_t, std::size_t>> stack;
+    const auto enter = [&](std::uint32_t node) {
+        if (marks[node] != Mark::unseen) return;
+        marks[node] = Mark::open;
+        stack.emplace_back(node, 0);
+    };
+    for (const std::uint32_t root : roots) {
+        enter(root);
+        while (!stack.empty()) {
+            const std::uint32_t node = stack.back().first;
+            const std::span<const std::uint32_t> read = edges(node);
+            if (stack.back().second == read.size()) {
+                marks[node] = Mark::done;
+                stack.pop_back();
+                leave(node);
+                continue;
+            }
+            const std::uint32_t next = read[stack.back().second++];
+            if (marks[next] == Mark::open) {
+                std::string cycle = name(next);
+                for (auto step = stack.rbegin(); step->first != next; ++step) {
+                    cycle = fmt::format("{} → {}", name(step->first), cycle);
+                    if (cycle.size() > 2000) break;  // a cycle through a million nodes need not be printed whole
+                }
+                throw Error(ErrorCode::model, fmt::format("{}: {} → {}", complaint, name(next), cycle));
+            }
+            enter(next);
+        }
+    }
+}
 
 std::string key_of(std::string_view domain, std::string_view name, std::string_view overload) {
     return fmt::format("{}::{}:{}", domain == "ai.onnx" ? std::string_view{} : domain, name, overload);
@@ -155,41 +193,17 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
         for (std::uint32_t i = 0; i < nodes.size(); ++i) roots.push_back(i);
     }
 
-    // Depth-first over producers with an explicit stack; post-order is an execution order.
-    std::vector<Mark> marks(nodes.size(), Mark::unseen);
-    std::vector<std::uint32_t> post_order;
-    std::vector<std::pair<std::uint32_t, std::size_t>> stack;
-    for (const std::uint32_t root : roots) {
-        if (marks[root] != Mark::unseen) continue;
-        marks[root] = Mark::open;
-        stack.emplace_back(root, dependencies.first_edge(root));
-        while (!stack.empty()) {
-            auto& [node, next] = stack.back();
-            if (next == dependencies.last_edge(node)) {
-                marks[node] = Mark::done;
-                post_order.push_back(node);
-                stack.pop_back();
-                continue;
-            }
-            const std::uint32_t producer = dependencies.edge(next++);
-            if (marks[producer] == Mark::done) continue;
-            if (marks[producer] == Mark::open) {
-                std::string cycle = title_of(nodes[producer], producer);
-                for (auto step = stack.rbegin(); step->first != producer; ++step) {
-                    cycle = fmt::format("{} → {}", title_of(nodes[step->first], step->first), cycle);
-                    if (cycle.size() > 2000) break;  // a cycle through a million nodes need not be printed whole
-                }
-                throw Error(ErrorCode::model,
-                            fmt::format("the graph has a cycle: {} → {}", title_of(nodes[producer], producer), cycle));
-            }
-            marks[producer] = Mark::open;
-            stack.emplace_back(producer, dependencies.first_edge(producer));
-        }
-    }
-
+    std::vector<bool> live(nodes.size(), false);
     NodeOrder order;
+    const auto leave = [&](std::uint32_t node) {
+        live[node] = true;
+        order.live.push_back(node);
+    };
+    const auto edges = [&](std::uint32_t node) { return dependencies.edges(node); };
+    visit(nodes.size(), roots, edges, leave, "the graph has a cycle",
+          [&](std::uint32_t node) { return title_of(nodes[node], node); });
     for (const auto& [node, name] : dependencies.dangling()) {
-        if (marks[node] == Mark::done) {
+        if (live[node]) {
             throw Error(ErrorCode::model, fmt::format("{} reads '{}', which nothing produces",
                                                       title_of(nodes[node], node), excerpt(name)));
         }
@@ -197,11 +211,9 @@ NodeOrder order_nodes(const std::vector<NodeRecord>& nodes, const std::vector<st
     }
     // Keep the file's order where it is one already: it is the order in which the exporter saw the program run.
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-        for (std::size_t e = dependencies.first_edge(i); marks[i] == Mark::done && e < dependencies.last_edge(i); ++e) {
-            order.sorted = order.sorted && dependencies.edge(e) < i;
-        }
+        for (const std::uint32_t producer : dependencies.edges(i))
+            order.sorted = order.sorted && (!live[i] || producer < i);
     }
-    order.live = std::move(post_order);
     if (order.sorted) std::sort(order.live.begin(), order.live.end());
     return order;
 }
@@ -213,46 +225,25 @@ Functions::Functions(const ModelRecord& model, std::uint64_t max_nodes) {
     }
     const std::size_t count = model.functions.size();
     // Place `count` stands for the main graph.
-    std::vector<std::vector<std::size_t>> calls(count + 1);
+    std::vector<std::vector<std::uint32_t>> calls(count + 1);
     std::vector<std::uint64_t> nodes(count + 1);
     for (std::size_t i = 0; i <= count; ++i) {
         const auto all = with_bodies(i < count ? model.functions[i].nodes : model.graph.nodes, max_nodes);
         nodes[i] = all.size();
         for (const NodeRecord& node : all) {
             if (const FunctionRecord* callee = find(node))
-                calls[i].push_back(static_cast<std::size_t>(callee - model.functions.data()));
+                calls[i].push_back(static_cast<std::uint32_t>(callee - model.functions.data()));
         }
     }
-    std::vector<char> state(count + 1, 0);  // 0 unseen, 1 open, 2 done
-    std::vector<std::pair<std::size_t, std::size_t>> stack;
-    for (std::size_t root = 0; root <= count; ++root) {
-        if (state[root] != 0) continue;
-        state[root] = 1;
-        stack.emplace_back(root, 0);
-        while (!stack.empty()) {
-            const std::size_t at = stack.back().first;
-            if (stack.back().second == calls[at].size()) {
-                for (const std::size_t callee : calls[at])
-                    nodes[at] = std::min(nodes[at] + nodes[callee], max_nodes + 1);
-                state[at] = 2;
-                stack.pop_back();
-                continue;
-            }
-            const std::size_t callee = calls[at][stack.back().second++];
-            if (state[callee] == 1) {
-                std::string cycle = excerpt(model.functions[callee].name);
-                for (auto step = stack.rbegin(); step->first != callee; ++step) {
-                    cycle = fmt::format("{} → {}", excerpt(model.functions[step->first].name), cycle);
-                }
-                throw Error(ErrorCode::model, fmt::format("local functions call each other in a cycle: {} → {}",
-                                                          excerpt(model.functions[callee].name), cycle));
-            }
-            if (state[callee] == 0) {
-                state[callee] = 1;
-                stack.emplace_back(callee, 0);
-            }
-        }
-    }
+    std::vector<std::uint32_t> roots(count + 1);
+    std::iota(roots.begin(), roots.end(), 0);
+    const auto edges = [&](std::uint32_t function) { return std::span<const std::uint32_t>(calls[function]); };
+    const auto leave = [&](std::uint32_t function) {
+        for (const std::uint32_t callee : calls[function])
+            nodes[function] = std::min(nodes[function] + nodes[callee], max_nodes + 1);
+    };
+    visit(count + 1, roots, edges, leave, "local functions call each other in a cycle",
+          [&](std::uint32_t function) { return excerpt(model.functions[function].name); });
     if (nodes[count] > max_nodes) {
         throw Error(
             ErrorCode::limit,

@@ -17,8 +17,7 @@ Rule alias_first;  ///< output 0 is input 0
 Rule clip;
 
 // contractions (rules_contraction.cpp)
-Rule conv, conv_integer, qlinear_conv, conv_transpose, deform_conv, matmul, matmul_integer, qlinear_matmul, gemm,
-    einsum, recurrent;
+Rule conv, conv_integer, qlinear_conv, conv_transpose, matmul, matmul_integer, qlinear_matmul, gemm, einsum, recurrent;
 
 // windows (rules_window.cpp)
 Rule pool, global_pool, max_unpool, roi_pool, resize, upsample, grid_sample, affine_grid, col2im;
@@ -39,7 +38,7 @@ Rule reshape, flatten, squeeze, unsqueeze, transpose, slice, split, concat, expa
 Rule gather, gather_elements, gather_nd, scatter, one_hot, nonzero, compress, non_max_suppression, embed_layer_norm;
 
 // shapes and new tensors (rules_fill.cpp)
-Rule constant, shape, size, constant_of_shape, range, random_shape, random_like, bernoulli, eye_like, multinomial,
+Rule constant, shape, size, constant_of_shape, range, random_shape, random_like, bernoulli, multinomial,
     window_function, mel_weight_matrix;
 
 // signal (rules_fill.cpp)
@@ -57,7 +56,7 @@ Rule optional_has_element;
 // transformer operators (rules_transformer.cpp)
 Rule attention;         ///< ai.onnx::Attention
 Rule packed_attention;  ///< com.microsoft::Attention
-Rule multi_head_attention, group_query_attention, rotary_embedding, skip_layer_norm, fused_matmul, fused_conv;
+Rule multi_head_attention, group_query_attention, rotary_embedding, skip_layer_norm, fused_matmul;
 Rule nhwc_conv;      ///< [N, spatial…, C]
 Rule bias_function;  ///< BiasGelu, BiasAdd, …: broadcast, one pass
 Rule bias_split_gelu, bias_softmax;

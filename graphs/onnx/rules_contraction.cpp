@@ -56,6 +56,7 @@ Dims turned(Dims dims, bool transposed) {
 
 void conv(Node& n) {
     conv_shape(n, 0, 1, n.dtype(0));
+    if (n.attribute("activation")) n.set("activation", std::string(n.text("activation")));
 }
 
 void conv_integer(Node& n) {
@@ -67,10 +68,6 @@ void qlinear_conv(Node& n) {
     conv_shape(n, 0, 3, n.dtype(7));
     n.op_inputs = {n.inputs[0], n.inputs[3]};
     if (n.has(8)) n.op_inputs.push_back(n.inputs[8]);
-}
-
-void deform_conv(Node& n) {
-    conv_shape(n, 0, 1, n.dtype(0));
 }
 
 void conv_transpose(Node& n) {
@@ -131,11 +128,6 @@ void fused_matmul(Node& n) {
     n.set("transpose_a", std::int64_t{transpose_a});
     n.set("transpose_b", std::int64_t{transpose_b});
     n.drop_inputs_from(2);
-}
-
-void fused_conv(Node& n) {
-    conv_shape(n, 0, 1, n.dtype(0));
-    n.set("activation", std::string(n.text("activation")));
 }
 
 void nhwc_conv(Node& n) {

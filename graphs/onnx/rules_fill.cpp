@@ -104,10 +104,6 @@ void random_like(Node& n) {
     bernoulli(n);
 }
 
-void eye_like(Node& n) {
-    random_like(n);
-}
-
 void multinomial(Node& n) {
     if (n.rank(0) != 2) n.fail("input must have rank 2");
     n.output(0, dtype_from_onnx(n.integer("dtype", 6)), {n.dims(0)[0], n.math().constant(n.integer("sample_size", 1))});

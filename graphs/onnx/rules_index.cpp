@@ -7,11 +7,10 @@ namespace ftax::onnx_import {
 void gather(Node& n) {
     const Dims& data = n.dims(0);
     const Dims& indices = n.dims(1);
-    const std::size_t axis = n.axis(n.integer("axis", 0), data.size());
+    const std::size_t axis = n.set_axis(n.integer("axis", 0), data.size());
     Dims result(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(axis));
     result.insert(result.end(), indices.begin(), indices.end());
     result.insert(result.end(), data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
-    n.set("axis", static_cast<std::int64_t>(axis));
     n.output(0, n.dtype(0), std::move(result));
     if (axis == 0 && data.size() == 2 && n.construction.is_folded(n.inputs[0])) {
         n.kind = OpKind::embedding;
@@ -24,7 +23,7 @@ void gather(Node& n) {
 }
 
 void gather_elements(Node& n) {
-    n.set("axis", static_cast<std::int64_t>(n.axis(n.integer("axis", 0), n.rank(0))));
+    n.set_axis(n.integer("axis", 0), n.rank(0));
     n.output(0, n.dtype(0), n.dims(1));
 }
 
@@ -45,7 +44,7 @@ void gather_nd(Node& n) {
 }
 
 void scatter(Node& n) {
-    if (n.attribute("axis")) n.set("axis", static_cast<std::int64_t>(n.axis(n.integer("axis", 0), n.rank(0))));
+    if (n.attribute("axis")) n.set_axis(n.integer("axis", 0), n.rank(0));
     n.output(0, n.dtype(0), n.dims(0));
 }
 

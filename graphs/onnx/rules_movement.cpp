@@ -218,12 +218,11 @@ void slice(Node& n) {
 
 void split(Node& n) {
     const Dims& input = n.dims(0);
-    const std::size_t axis = n.axis(n.integer("axis", 0), input.size());
+    const std::size_t axis = n.set_axis(n.integer("axis", 0), input.size());
     ShapeMath& math = n.math();
     std::optional<Dims> sizes = n.has(1) ? n.expressions(1) : n.constants("split");
     const bool given = n.has(1) || sizes;
     n.drop_inputs_from(1);
-    n.set("axis", static_cast<std::int64_t>(axis));
     const auto count = static_cast<std::int64_t>(n.output_count());
     if (sizes && sizes->size() != n.output_count())
         n.fail(fmt::format("{} sizes for {} outputs", sizes->size(), count));
@@ -250,11 +249,10 @@ void split(Node& n) {
 
 void concat(Node& n) {
     if (n.rank(0) == 0) n.fail("cannot concatenate scalars");
-    const std::size_t axis = n.axis(n.opset < 4 ? n.integer("axis", 1) : n.required_integer("axis"), n.rank(0));
+    const std::size_t axis = n.set_axis(n.opset < 4 ? n.integer("axis", 1) : n.required_integer("axis"), n.rank(0));
     std::vector<const Dims*> parts;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) parts.push_back(&n.dims(i));
     Dims result = n.joined(parts, axis);
-    n.set("axis", static_cast<std::int64_t>(axis));
     n.output(0, n.dtype(0), std::move(result));
     if (n.inputs.size() == 1) n.outputs[0].alias = n.inputs[0];
 }

@@ -16,13 +16,12 @@ void batch_norm(Node& n) {
 
 void layer_norm(Node& n) {
     const Dims& input = n.dims(0);
-    const std::size_t axis = n.axis(n.integer("axis", -1), input.size());
+    const std::size_t axis = n.set_axis(n.integer("axis", -1), input.size());
     n.output(0, n.dtype(0), input);
     Dims statistics = input;
     for (std::size_t i = axis; i < statistics.size(); ++i) statistics[i] = n.math().constant(1);
     n.output(1, DType::f32, statistics);
     n.output(2, DType::f32, statistics);
-    n.set("axis", static_cast<std::int64_t>(axis));
 }
 
 void group_norm(Node& n) {
@@ -44,15 +43,13 @@ void channel_norm(Node& n) {
 }
 
 void lp_norm(Node& n) {
-    n.set("axis", static_cast<std::int64_t>(n.axis(n.integer("axis", -1), n.rank(0))));
+    n.set_axis(n.integer("axis", -1), n.rank(0));
     n.output(0, n.dtype(0), n.dims(0));
 }
 
 void softmax(Node& n) {
     const std::size_t rank = n.rank(0);
-    if (rank > 0) {
-        n.set("axis", static_cast<std::int64_t>(n.axis(n.integer("axis", n.opset >= 13 || rank == 1 ? -1 : 1), rank)));
-    }
+    if (rank > 0) n.set_axis(n.integer("axis", n.opset >= 13 || rank == 1 ? -1 : 1), rank);
     n.output(0, n.dtype(0), n.dims(0));
 }
 
@@ -90,19 +87,16 @@ void arg_reduce(Node& n) {
 }
 
 void cumulative(Node& n) {
-    if (const auto axis = n.integers_of(1); axis && axis->size() == 1) {
-        n.set("axis", static_cast<std::int64_t>(n.axis(axis->front(), n.rank(0))));
-    }
+    if (const auto axis = n.integers_of(1); axis && axis->size() == 1) n.set_axis(axis->front(), n.rank(0));
     n.drop_inputs_from(1);
     n.output(0, n.dtype(0), n.dims(0));
 }
 
 void top_k(Node& n) {
     Dims result = n.dims(0);
-    const std::size_t axis = n.axis(n.integer("axis", -1), result.size());
+    const std::size_t axis = n.set_axis(n.integer("axis", -1), result.size());
     result[axis] = n.opset < 10 ? n.math().constant(n.required_integer("k")) : n.only(1);
     n.drop_inputs_from(1);
-    n.set("axis", static_cast<std::int64_t>(axis));
     n.output(0, n.dtype(0), result);
     n.output(1, DType::i64, result);
 }

@@ -115,7 +115,7 @@ void concat_from_sequence(Node& n) {
     if (!tensors[from->front()].known_shape) return;
     const bool stacked = n.integer("new_axis", 0) != 0;
     Dims result = tensors[from->front()].shape;
-    const std::size_t axis = n.axis(n.required_integer("axis"), result.size() + stacked);
+    const std::size_t axis = n.set_axis(n.required_integer("axis"), result.size() + stacked);
     if (stacked) {
         result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis),
                       n.math().constant(static_cast<std::int64_t>(from->size())));
@@ -127,7 +127,6 @@ void concat_from_sequence(Node& n) {
         }
     }
     n.op_inputs = *from;
-    n.set("axis", static_cast<std::int64_t>(axis));
     n.output(0, n.dtype(0), std::move(result));
 }
 

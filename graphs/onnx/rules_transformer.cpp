@@ -217,7 +217,7 @@ void bias_split_gelu(Node& n) {
 }
 
 void bias_softmax(Node& n) {
-    n.set("axis", static_cast<std::int64_t>(n.axis(n.integer("axis", 1), n.rank(0))));
+    n.set_axis(n.integer("axis", 1), n.rank(0));
     n.output(0, n.dtype(0), n.dims(0));
 }
 
