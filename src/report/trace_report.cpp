@@ -15,18 +15,83 @@ namespace {
 constexpr double marked_ratio = 1.5;
 constexpr std::size_t most_differences = 5;
 
-std::string ratio_text(double predicted, double measured) {
-    return predicted > 0 && measured > 0 ? fmt::format("{:.2f}", predicted / measured) : "";
-}
-
-Tone ratio_tone(double predicted, double measured) {
-    if (predicted <= 0 || measured <= 0) return Tone::plain;
-    const double ratio = predicted / measured;
-    return ratio > marked_ratio || ratio < 1 / marked_ratio ? Tone::warning : Tone::plain;
-}
-
 std::string whole_or_tenths(double value) {
     return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}", value);
+}
+
+Value ratio(double predicted, double measured) {
+    if (predicted <= 0 || measured <= 0) return {};
+    const double ratio = predicted / measured;
+    return shown(fmt::format("{:.2f}", ratio),
+                 ratio > marked_ratio || ratio < 1 / marked_ratio ? Tone::warning : Tone::plain);
+}
+
+const Columns<OperatorTimes>& times_columns() {
+    using Times = OperatorTimes;
+    static const Columns<Times> columns{
+        {"host_s", "host", Unit::duration, &Times::host_s},
+        {"device_s", "device", Unit::duration,
+         [](const Times& times) { return times.kernels > 0 ? Value(times.device_s) : Value(times.device_s, ""); }},
+        {"kernels", "kernels", Unit::plain,
+         [](const Times& times) { return Value(times.kernels, whole_or_tenths(times.kernels)); }}};
+    return columns;
+}
+
+Json times_json(const std::optional<OperatorTimes>& times) {
+    return times ? times_columns().json(*times) : Json(nullptr);
+}
+
+Columns<ComparedOperator> operator_columns(bool has_kernels) {
+    using Op = ComparedOperator;
+    const auto is_on_device = [=](const Op& op) {
+        return op.measured && has_kernels && (op.predicted.kernels > 0 || op.measured->kernels > 0);
+    };
+    return Columns<Op>{
+        {"operator", "operator", Unit::text, &Op::name},
+        {"source", "source", Unit::text, &Op::source},
+        {"module", "module", Unit::text, &Op::module},
+        {"host_kind", "", Unit::text, &Op::host_kind},
+        {"predicted", "", Unit::text, [](const Op& op) { return times_json(op.predicted); }},
+        {"measured", "", Unit::text, [](const Op& op) { return times_json(op.measured); }},
+        {"measured_host_s", "measured", Unit::duration,
+         [](const Op& op) {
+             return op.measured ? Value(op.measured->host_s) : shown("not in the trace", Tone::warning);
+         }},
+        {"host_ratio", "ratio", Unit::plain,
+         [](const Op& op) { return op.measured ? ratio(op.predicted.host_s, op.measured->host_s) : Value(); }},
+        {"measured_device_s", "measured", Unit::duration,
+         [=](const Op& op) { return is_on_device(op) ? Value(op.measured->device_s) : Value(); }},
+        {"device_ratio", "ratio", Unit::plain,
+         [=](const Op& op) {
+             return is_on_device(op) ? ratio(op.predicted.device_s, op.measured->device_s) : Value();
+         }},
+        {"measured_kernels", "measured", Unit::plain,
+         [=](const Op& op) {
+             if (!op.measured || !has_kernels) return Value();
+             const bool is_equal = op.predicted.kernels == op.measured->kernels;
+             return shown(whole_or_tenths(op.measured->kernels), is_equal ? Tone::plain : Tone::warning);
+         }}}
+        .including(times_columns(), &Op::predicted);
+}
+
+/// A time of a whole pass, or of one side of an operator.
+struct ComparedTime {
+    std::string_view what;
+    double predicted_s, measured_s;
+    const ComparedOperator* op = nullptr;
+};
+
+std::string times_table(const std::vector<ComparedTime>& times, std::string_view keys) {
+    using Time = ComparedTime;
+    return Columns<Time>{
+        {"what", "", Unit::text, &Time::what},
+        {"side", "side", Unit::text, &Time::what},
+        {"predicted_s", "predicted", Unit::duration, &Time::predicted_s},
+        {"measured_s", "measured", Unit::duration, &Time::measured_s},
+        {"ratio", "ratio", Unit::plain, [](const Time& time) { return ratio(time.predicted_s, time.measured_s); }}}
+        .including(operator_columns(true), &Time::op)
+        .select(times, keys)
+        .print({});
 }
 
 std::string summary(const TraceComparison& comparison, const KinetoTrace& trace) {
@@ -38,106 +103,29 @@ std::string summary(const TraceComparison& comparison, const KinetoTrace& trace)
             trace.damage.unreadable, trace.damage.untimed, trace.damage.lost_kernels,
             trace.damage.truncated ? ", the file is cut off" : "", trace.events.size());
     }
-    Table table({{"", Align::left}, {"predicted"}, {"measured"}, {"ratio"}});
-    const auto add = [&](const char* what, double predicted_s, double measured_s) {
-        table.add({{what}, {duration(predicted_s)}, {duration(measured_s)}, {ratio_text(predicted_s, measured_s)}});
-    };
-    if (comparison.measured_latency_s) add("latency", comparison.predicted_latency_s, *comparison.measured_latency_s);
-    add("host, operators of both", comparison.predicted.host_s, comparison.measured.host_s);
-    if (comparison.has_kernels)
-        add("device, operators of both", comparison.predicted.device_s, comparison.measured.device_s);
-    return text + "\n" + table.print({});
+    const OperatorTimes &predicted = comparison.predicted, &measured = comparison.measured;
+    std::vector<ComparedTime> times{{"host, operators of both", predicted.host_s, measured.host_s}};
+    if (comparison.measured_latency_s)
+        times.insert(times.begin(), {"latency", comparison.predicted_latency_s, *comparison.measured_latency_s});
+    if (comparison.has_kernels) times.push_back({"device, operators of both", predicted.device_s, measured.device_s});
+    return text + "\n" + times_table(times, "what predicted_s measured_s ratio");
 }
 
 /// Operators whose prediction is furthest off, by seconds.
 std::string largest_differences(const TraceComparison& comparison) {
-    struct Difference {
-        const ComparedOperator* op;
-        const char* side;
-        double predicted_s, measured_s;
-    };
-    std::vector<Difference> differences;
+    std::vector<ComparedTime> differences;
     for (const ComparedOperator& op : comparison.operators) {
         if (!op.measured) continue;
-        differences.push_back({&op, "host", op.predicted.host_s, op.measured->host_s});
+        differences.push_back({"host", op.predicted.host_s, op.measured->host_s, &op});
         if (comparison.has_kernels)
-            differences.push_back({&op, "device", op.predicted.device_s, op.measured->device_s});
+            differences.push_back({"device", op.predicted.device_s, op.measured->device_s, &op});
     }
-    std::stable_sort(differences.begin(), differences.end(), [](const Difference& a, const Difference& b) {
+    std::stable_sort(differences.begin(), differences.end(), [](const ComparedTime& a, const ComparedTime& b) {
         return std::abs(a.predicted_s - a.measured_s) > std::abs(b.predicted_s - b.measured_s);
     });
     differences.resize(std::min(differences.size(), most_differences));
-    std::string text = "\nprediction and run part most at\n";
-    Table table({{"operator", Align::left},
-                 {"source", Align::left},
-                 {"module", Align::left},
-                 {"side", Align::left},
-                 {"predicted"},
-                 {"measured"}});
-    for (const Difference& difference : differences) {
-        table.add({{difference.op->name},
-                   {difference.op->source},
-                   {difference.op->module},
-                   {difference.side},
-                   {duration(difference.predicted_s)},
-                   {duration(difference.measured_s)}});
-    }
-    return text + table.print({});
-}
-
-std::string operators_table(const TraceComparison& comparison, Style style) {
-    Table table({{"operator", Align::left},
-                 {"source", Align::left},
-                 {"module", Align::left},
-                 {"host"},
-                 {"measured"},
-                 {"ratio"},
-                 {"device"},
-                 {"measured"},
-                 {"ratio"},
-                 {"kernels"},
-                 {"measured"}});
-    for (const ComparedOperator& op : comparison.operators) {
-        const OperatorTimes& predicted = op.predicted;
-        const bool device = predicted.kernels > 0;
-        std::vector<Cell> cells{{op.name}, {op.source}, {op.module}, {duration(predicted.host_s)}};
-        if (!op.measured) {
-            cells.push_back({"not in the trace", Tone::warning});
-            cells.insert(
-                cells.end(),
-                {{}, {device ? duration(predicted.device_s) : ""}, {}, {}, {whole_or_tenths(predicted.kernels)}, {}});
-        } else {
-            const OperatorTimes& measured = *op.measured;
-            const bool on_device = comparison.has_kernels && (device || measured.kernels > 0);
-            cells.push_back({duration(measured.host_s)});
-            cells.push_back(
-                {ratio_text(predicted.host_s, measured.host_s), ratio_tone(predicted.host_s, measured.host_s)});
-            cells.push_back({device ? duration(predicted.device_s) : ""});
-            cells.push_back({on_device ? duration(measured.device_s) : ""});
-            cells.push_back({on_device ? ratio_text(predicted.device_s, measured.device_s) : "",
-                             ratio_tone(predicted.device_s, measured.device_s)});
-            cells.push_back({whole_or_tenths(predicted.kernels)});
-            cells.push_back({comparison.has_kernels ? whole_or_tenths(measured.kernels) : "",
-                             predicted.kernels == measured.kernels ? Tone::plain : Tone::warning});
-        }
-        table.add(std::move(cells));
-    }
-    return "\n" + table.print(style);
-}
-
-const Columns<OperatorTimes>& times_columns() {
-    using Times = OperatorTimes;
-    const auto calls = [](const Times& times) { return Value(times.kernels, whole_or_tenths(times.kernels)); };
-    static const Columns<Times> columns{
-        {"host_s", "host", Unit::duration, &Times::host_s},
-        {"device_s", "device", Unit::duration,
-         [](const Times& times) { return times.kernels > 0 ? Value(times.device_s) : Value(times.device_s, ""); }},
-        {"kernels", "kernels", Unit::plain, calls}};
-    return columns;
-}
-
-Json times_json(const OperatorTimes& times) {
-    return times_columns().json(times);
+    return "\nprediction and run part most at\n" +
+           times_table(differences, "operator source module side predicted_s measured_s");
 }
 
 Grid only_in_trace(const TraceComparison& comparison) {
@@ -155,8 +143,7 @@ Columns<HostKindTimes> kind_columns() {
             {"operators", "operators", Unit::plain, &Row::operators},
             {"predicted_s", "predicted each", Unit::duration, &Row::predicted_s},
             {"measured_s", "measured each", Unit::duration, &Row::measured_s},
-            {"ratio", "ratio", Unit::plain,
-             [](const Row& row) { return shown(ratio_text(row.predicted_s, row.measured_s)); }}};
+            {"ratio", "ratio", Unit::plain, [](const Row& row) { return ratio(row.predicted_s, row.measured_s); }}};
 }
 
 Grid parameters_grid(const std::vector<TracedParameter>& parameters) {
@@ -167,10 +154,6 @@ Grid parameters_grid(const std::vector<TracedParameter>& parameters) {
         .select(parameters);
 }
 
-std::string unpredicted_table(const TraceComparison& comparison) {
-    return comparison.unpredicted.empty() ? "" : "\n" + only_in_trace(comparison).print({});
-}
-
 std::string host_table(const TraceComparison& comparison, const std::vector<TracedParameter>& parameters) {
     std::string text = "\n" + kind_columns().select(comparison.host_kinds).print({});
     if (parameters.empty()) return text;
@@ -178,50 +161,46 @@ std::string host_table(const TraceComparison& comparison, const std::vector<Trac
            "Recording costs host time itself: these are upper bounds, least so without stacks, shapes and memory.\n";
 }
 
-Json optional_json(const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-}
-
 }  // namespace
 
 std::string to_table(const TraceComparison& comparison, const KinetoTrace& trace,
                      const std::vector<TracedParameter>& parameters, Style style) {
-    return summary(comparison, trace) + largest_differences(comparison) + operators_table(comparison, style) +
-           unpredicted_table(comparison) + host_table(comparison, parameters);
+    const std::string operators = operator_columns(comparison.has_kernels)
+                                      .select(comparison.operators,
+                                              "operator source module host_s measured_host_s host_ratio device_s "
+                                              "measured_device_s device_ratio kernels measured_kernels")
+                                      .print(style);
+    return summary(comparison, trace) + largest_differences(comparison) + "\n" + operators +
+           (comparison.unpredicted.empty() ? "" : "\n" + only_in_trace(comparison).print({})) +
+           host_table(comparison, parameters);
 }
 
 std::string to_json(const TraceComparison& comparison, const KinetoTrace& trace,
                     const std::vector<TracedParameter>& parameters) {
-    Json json = {
-        {"schema_version", 1},
-        {"passes", comparison.passes},
-        {"aligned", comparison.aligned},
-        {"has_kernels", comparison.has_kernels},
-        {"gpu", trace.gpu},
-        {"events", trace.events.size()},
-        {"damage",
-         {{"unreadable", trace.damage.unreadable},
-          {"untimed", trace.damage.untimed},
-          {"lost_kernels", trace.damage.lost_kernels},
-          {"truncated", trace.damage.truncated}}},
-        {"latency_s",
-         {{"predicted", comparison.predicted_latency_s}, {"measured", optional_json(comparison.measured_latency_s)}}},
-        {"predicted", times_json(comparison.predicted)},
-        {"measured", times_json(comparison.measured)},
-        {"operators", Json::array()},
-        {"only_in_trace", only_in_trace(comparison).json()},
-        {"host_kinds",
-         kind_columns().select(comparison.host_kinds, "host_kind operators predicted_s measured_s").json()},
-        {"parameters", parameters_grid(parameters).json()}};
-    for (const ComparedOperator& op : comparison.operators) {
-        json["operators"].push_back({{"operator", op.name},
-                                     {"source", op.source},
-                                     {"module", op.module},
-                                     {"host_kind", name_of(op.host_kind)},
-                                     {"predicted", times_json(op.predicted)},
-                                     {"measured", op.measured ? times_json(*op.measured) : Json(nullptr)}});
-    }
-    return to_text(json);
+    return to_text(
+        Json{{"schema_version", 1},
+             {"passes", comparison.passes},
+             {"aligned", comparison.aligned},
+             {"has_kernels", comparison.has_kernels},
+             {"gpu", trace.gpu},
+             {"events", trace.events.size()},
+             {"damage",
+              {{"unreadable", trace.damage.unreadable},
+               {"untimed", trace.damage.untimed},
+               {"lost_kernels", trace.damage.lost_kernels},
+               {"truncated", trace.damage.truncated}}},
+             {"latency_s",
+              {{"predicted", comparison.predicted_latency_s},
+               {"measured", comparison.measured_latency_s ? Json(*comparison.measured_latency_s) : Json(nullptr)}}},
+             {"predicted", times_json(comparison.predicted)},
+             {"measured", times_json(comparison.measured)},
+             {"operators", operator_columns(comparison.has_kernels)
+                               .select(comparison.operators, "operator source module host_kind predicted measured")
+                               .json()},
+             {"only_in_trace", only_in_trace(comparison).json()},
+             {"host_kinds",
+              kind_columns().select(comparison.host_kinds, "host_kind operators predicted_s measured_s").json()},
+             {"parameters", parameters_grid(parameters).json()}});
 }
 
 }  // namespace ftax::report

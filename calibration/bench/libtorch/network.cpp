@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "ftax/error.hpp"
 
@@ -34,44 +35,37 @@ bool in_place(const Op& op) {
     return op.source.ends_with('_');
 }
 
+#define FTAX_UNARY(name) std::pair(#name, Unary([](const Tensor& x) { return at::name(x); }))
+#define FTAX_BINARY(name, call) std::pair(name, Binary([](const Tensor& x, const Tensor& y) { return at::call(x, y); }))
+
+/// Those that end in an underscore write into their argument.
 const std::map<std::string_view, Unary>& unary_functions() {
     static const std::map<std::string_view, Unary> functions{
-        {"relu", [](const Tensor& x) { return at::relu(x); }},
-        {"gelu", [](const Tensor& x) { return at::gelu(x); }},
-        {"tanh", [](const Tensor& x) { return at::tanh(x); }},
-        {"sigmoid", [](const Tensor& x) { return at::sigmoid(x); }},
-        {"silu", [](const Tensor& x) { return at::silu(x); }},
-        {"hardswish", [](const Tensor& x) { return at::hardswish(x); }},
-        {"hardsigmoid", [](const Tensor& x) { return at::hardsigmoid(x); }},
-        {"exp", [](const Tensor& x) { return at::exp(x); }},
-        {"erf", [](const Tensor& x) { return at::erf(x); }},
-        {"sqrt", [](const Tensor& x) { return at::sqrt(x); }},
-        {"rsqrt", [](const Tensor& x) { return at::rsqrt(x); }},
-        {"neg", [](const Tensor& x) { return at::neg(x); }},
-        {"clamp", [](const Tensor& x) { return at::clamp(x, 0.0, 6.0); }},
-        {"not", [](const Tensor& x) { return at::logical_not(x); }}};
-    return functions;
-}
-
-const std::map<std::string_view, Unary>& unary_functions_in_place() {
-    static const std::map<std::string_view, Unary> functions{
-        {"relu", [](const Tensor& x) { return x.relu_(); }},
-        {"clamp", [](const Tensor& x) { return x.clamp_(0.0, 6.0); }},
-        {"sigmoid", [](const Tensor& x) { return x.sigmoid_(); }}};
+        FTAX_UNARY(relu),
+        FTAX_UNARY(gelu),
+        FTAX_UNARY(tanh),
+        FTAX_UNARY(sigmoid),
+        FTAX_UNARY(silu),
+        FTAX_UNARY(hardswish),
+        FTAX_UNARY(hardsigmoid),
+        FTAX_UNARY(exp),
+        FTAX_UNARY(erf),
+        FTAX_UNARY(sqrt),
+        FTAX_UNARY(rsqrt),
+        FTAX_UNARY(neg),
+        std::pair("clamp", Unary([](const Tensor& x) { return at::clamp(x, 0.0, 6.0); })),
+        std::pair("not", Unary([](const Tensor& x) { return at::logical_not(x); })),
+        std::pair("relu_", Unary([](const Tensor& x) { return x.relu_(); })),
+        std::pair("clamp_", Unary([](const Tensor& x) { return x.clamp_(0.0, 6.0); })),
+        std::pair("sigmoid_", Unary([](const Tensor& x) { return x.sigmoid_(); }))};
     return functions;
 }
 
 const std::map<std::string_view, Binary>& binary_functions() {
     static const std::map<std::string_view, Binary> functions{
-        {"add", [](const Tensor& x, const Tensor& y) { return at::add(x, y); }},
-        {"sub", [](const Tensor& x, const Tensor& y) { return at::sub(x, y); }},
-        {"mul", [](const Tensor& x, const Tensor& y) { return at::mul(x, y); }},
-        {"div", [](const Tensor& x, const Tensor& y) { return at::div(x, y); }},
-        {"pow", [](const Tensor& x, const Tensor& y) { return at::pow(x, y); }},
-        {"equal", [](const Tensor& x, const Tensor& y) { return at::eq(x, y); }},
-        {"not_equal", [](const Tensor& x, const Tensor& y) { return at::ne(x, y); }},
-        {"max", [](const Tensor& x, const Tensor& y) { return at::maximum(x, y); }},
-        {"min", [](const Tensor& x, const Tensor& y) { return at::minimum(x, y); }}};
+        FTAX_BINARY("add", add),      FTAX_BINARY("sub", sub),     FTAX_BINARY("mul", mul),
+        FTAX_BINARY("div", div),      FTAX_BINARY("pow", pow),     FTAX_BINARY("equal", eq),
+        FTAX_BINARY("not_equal", ne), FTAX_BINARY("max", maximum), FTAX_BINARY("min", minimum)};
     return functions;
 }
 
@@ -145,25 +139,18 @@ enum class Network::Use : std::uint8_t { other, gain, bias, mean, variance, prod
 
 Network::Use Network::use_of(TensorId id) const {
     using enum Use;
+    static const std::map<OpKind, std::vector<Use>> uses{{OpKind::batch_norm, {other, gain, bias, mean, variance}},
+                                                         {OpKind::layer_norm, {other, gain, bias}},
+                                                         {OpKind::rms_norm, {other, gain, bias}},
+                                                         {OpKind::conv, {other, product, bias}},
+                                                         {OpKind::linear, {other, product, bias}},
+                                                         {OpKind::matmul, {other, product, bias}},
+                                                         {OpKind::embedding, {table, other}}};
     for (const Op& op : graph_.ops) {
-        for (std::size_t place = 0; place < op.inputs.size(); ++place) {
-            if (op.inputs[place] != id) continue;
-            switch (op.kind) {
-                case OpKind::batch_norm:
-                    return std::array{other, gain, bias, mean, variance}.at(place);
-                case OpKind::layer_norm:
-                case OpKind::rms_norm:
-                    return std::array{other, gain, bias}.at(place);
-                case OpKind::conv:
-                case OpKind::linear:
-                case OpKind::matmul:
-                    return std::array{other, product, bias}.at(place);
-                case OpKind::embedding:
-                    return std::array{table, other}.at(place);
-                default:
-                    break;
-            }
-        }
+        const auto at = std::find(op.inputs.begin(), op.inputs.end(), id);
+        const auto known = uses.find(op.kind);
+        if (at != op.inputs.end() && known != uses.end())
+            return known->second.at(static_cast<std::size_t>(at - op.inputs.begin()));
     }
     return other;
 }
@@ -174,33 +161,25 @@ Tensor Network::filled(TensorId id) const {
     const auto options = at::TensorOptions().device(device_);
     const std::vector<std::int64_t> shape = shape_of(id);
     const at::ScalarType type = type_of(id);
-    if (at::isFloatingType(type)) {
-        const auto floats = options.dtype(at::kFloat);
-        if (graph_.tensors[id].role == TensorRole::input) return at::randn(shape, floats).to(type);
-        switch (use_of(id)) {
-            case Use::gain:
-            case Use::variance:
-                return at::ones(shape, floats).to(type);
-            case Use::bias:
-            case Use::mean:
-                return at::zeros(shape, floats).to(type);
-            case Use::product: {
-                const double fan_in = std::accumulate(shape.begin() + 1, shape.end(), 1.0, std::multiplies<>());
-                return at::randn(shape, floats).mul_(std::sqrt(2 / fan_in)).to(type);
-            }
-            case Use::table:
-                return at::randn(shape, floats).to(type);
-            case Use::other:
-                break;
+    if (!at::isFloatingType(type)) {
+        std::int64_t high = 2;
+        for (const Op& op : graph_.ops) {
+            if (op.kind == OpKind::embedding && op.inputs[1] == id && type == at::kLong)
+                high = shape_of(op.inputs[0])[0];
         }
-        const double scale = shape.empty() ? 1.0 : 1.0 / static_cast<double>(std::max<std::int64_t>(shape.back(), 1));
-        return at::rand(shape, floats).add_(0.5).mul_(scale).to(type);
+        return at::randint(high, shape, options.dtype(at::kLong)).to(type);
     }
-    std::int64_t high = 2;
-    for (const Op& op : graph_.ops) {
-        if (op.kind == OpKind::embedding && op.inputs[1] == id && type == at::kLong) high = shape_of(op.inputs[0])[0];
+    const auto floats = options.dtype(at::kFloat);
+    const Use use = graph_.tensors[id].role == TensorRole::input ? Use::table : use_of(id);
+    if (use == Use::gain || use == Use::variance) return at::ones(shape, floats).to(type);
+    if (use == Use::bias || use == Use::mean) return at::zeros(shape, floats).to(type);
+    if (use == Use::table) return at::randn(shape, floats).to(type);
+    if (use == Use::product) {
+        const double fan_in = std::accumulate(shape.begin() + 1, shape.end(), 1.0, std::multiplies<>());
+        return at::randn(shape, floats).mul_(std::sqrt(2 / fan_in)).to(type);
     }
-    return at::randint(high, shape, options.dtype(at::kLong)).to(type);
+    const double scale = shape.empty() ? 1.0 : 1.0 / static_cast<double>(std::max<std::int64_t>(shape.back(), 1));
+    return at::rand(shape, floats).add_(0.5).mul_(scale).to(type);
 }
 
 void Network::settle() {
@@ -221,12 +200,9 @@ Network::Call Network::pointwise(const Op& op) const {
         return [x, mask = op.inputs[1]](const auto& v) { return at::masked_fill(v[x], v[mask].to(at::kBool), -1e4); };
     }
     const bool one = op.inputs.size() == 1;
-    if (one && in_place(op) && unary_functions_in_place().contains(function)) {
-        return [x, call = unary_functions_in_place().at(function)](const auto& v) { return call(v[x]); };
-    }
-    if (one && unary_functions().contains(function)) {
-        return [x, call = unary_functions().at(function)](const auto& v) { return call(v[x]); };
-    }
+    auto unary = unary_functions().find(in_place(op) ? function + "_" : function);
+    if (unary == unary_functions().end()) unary = unary_functions().find(function);
+    if (one && unary != unary_functions().end()) return [x, call = unary->second](const auto& v) { return call(v[x]); };
     if (!binary_functions().contains(function) || op.inputs.size() > 2) cannot_run(op, function);
     const Binary call = binary_functions().at(function);
     if (one) {
@@ -301,17 +277,14 @@ Network::Call Network::call_for(const Op& op) const {
                 }
                 return at::batch_norm(v[x], v[y], v[z], v[mean], v[variance], false, 0.1, 1e-5, true);
             };
-        case OpKind::layer_norm: {
-            const std::vector<std::int64_t> input = shape_of(x);
-            const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
-            const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
-            return [x, y, z, normalized](const auto& v) { return at::layer_norm(v[x], normalized, v[y], v[z]); };
-        }
+        case OpKind::layer_norm:
         case OpKind::rms_norm: {
             const std::vector<std::int64_t> input = shape_of(x);
             const auto axis = op.integer("axis", static_cast<std::int64_t>(input.size()) - 1);
             const std::vector<std::int64_t> normalized(input.begin() + axis, input.end());
-            return [x, y, normalized](const auto& v) { return at::rms_norm(v[x], normalized, v[y]); };
+            if (op.kind == OpKind::rms_norm)
+                return [x, y, normalized](const auto& v) { return at::rms_norm(v[x], normalized, v[y]); };
+            return [x, y, z, normalized](const auto& v) { return at::layer_norm(v[x], normalized, v[y], v[z]); };
         }
         case OpKind::softmax:
             return [x, axis = op.integer("axis", -1)](const auto& v) { return at::softmax(v[x], axis); };
