@@ -126,7 +126,7 @@ ftax_sources(fit_sources
         machine_fit.cpp memory_fit.cpp model_fit.cpp operator_fit.cpp operator_profile.cpp operator_rows.cpp scoped_fit.cpp)
 ftax_sources(folds_sources
     calibration/crossvalidation/
-        device_folds.cpp folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
+        device_folds.cpp framework_folds.cpp main.cpp operator_folds.cpp serving_folds.cpp)
 ftax_sources(nas_scores_sources
     calibration/nas/
         nas_study.cpp)

@@ -3,19 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <string_view>
 
 #include "calibration/crossvalidation/folds.hpp"
+#include "calibration/fit/operator_fit.hpp"
 #include "calibration/fit/operator_profile.hpp"
 #include "predictors/operator_model.hpp"
+#include "src/io/csv.hpp"
+#include "src/io/number.hpp"
 
 namespace ftax::folds {
 namespace {
 
+using Rows = std::span<const fit::OperatorRow>;
+
 constexpr std::array<std::string_view, 6> classes = {"linear", "bmm", "conv", "ln", "softmax", "pointwise"};
-constexpr std::string_view all_rows = "validate, all rows";
 
 std::string class_of(std::string_view op) {
     return std::string(std::find(classes.begin(), classes.end(), op) == classes.end() ? "pointwise" : op);
@@ -23,6 +26,7 @@ std::string class_of(std::string_view op) {
 
 /// The dimensions whose sizes vary, and with them the regions of shapes.
 constexpr std::array<std::string_view, 8> varied = {"b", "m", "n", "k", "h", "cin", "cout", "hw"};
+
 constexpr std::int64_t open_end = 4096;  ///< beyond it all sizes are one region
 
 /// The upper end of the range that a size lies in: a power of eight, the last range has none.
@@ -38,62 +42,86 @@ std::string region_name(std::string_view dimension, std::int64_t high) {
     return high == 8 ? fmt::format("{} <= 8", dimension) : fmt::format("{} < {} <= {}", high / 8, dimension, high);
 }
 
-}  // namespace
-
-void append_figures(LogErrors all, std::vector<Figures>& figures) {
-    for (auto& [group, errors] : all) {
-        figures.push_back({group.fold, group.op_class, region_name(group.dimension, group.high),
-                           fit::summarize(group.of, std::move(errors))});
-    }
+std::string figure_line(std::string fold, std::string op_class, std::string region, const fit::ErrorSummary& errors) {
+    std::string text;
+    append_csv_row(text, std::vector<std::string>{std::move(fold), std::move(op_class), std::move(region), errors.group,
+                                                  std::to_string(errors.rows), format_number(errors.mean),
+                                                  format_number(errors.median), format_number(errors.p90),
+                                                  format_number(errors.bias)});
+    return text;
 }
 
-std::vector<Figures> validate(std::span<const fit::OperatorRow> rows) {
+fit::OperatorRows operator_rows(Arguments paths) {
+    fit::OperatorRows rows;
+    for (const std::string& path : paths) rows.add(read_csv(path));
+    return rows;
+}
+
+std::string validate(Rows rows) {
     std::map<std::string, OperatorModel> models;  // by device
-    LogErrors log_errors;
+    LogErrors errors;
     for (const fit::OperatorRow& row : rows) {
         const std::string& slug = row.device->slug;
         auto model = models.find(slug);
-        if (model == models.end()) {
+        if (model == models.end())
             model = models.emplace(slug, OperatorModel(device_profile(slug), call_host_profile(slug))).first;
-        }
         const auto predicted = model->second.predict(*row.measured);
         if (!predicted) continue;
-        const double error = std::log(predicted->latency_s / row.latency_s);
-        Group group{std::string(all_rows), class_of(row.op), "", 0, slug};
-        log_errors[group].push_back(error);
-        group.fold = "validate, " + std::string(name_of(row.conditions));
-        log_errors[group].push_back(error);
+        const auto add = [&](std::string_view fold, std::string_view dimension, std::int64_t high) {
+            errors[{"validate, " + std::string(fold), class_of(row.op), std::string(dimension), high, slug}].push_back(
+                std::log(predicted->latency_s / row.latency_s));
+        };
+        add("all rows", "", 0);
+        add(name_of(row.conditions), "", 0);
         if (row.conditions != fit::Conditions::usual) continue;
         for (const std::string_view dimension : varied) {
             const auto size = row.measured->shape.find(std::string(dimension));
-            if (size == row.measured->shape.end()) continue;
-            group.dimension = dimension;
-            group.high = range_of(size->second);
-            log_errors[group].push_back(error);
+            if (size != row.measured->shape.end()) add(name_of(row.conditions), dimension, range_of(size->second));
         }
     }
-    std::vector<Figures> figures;
-    append_figures(std::move(log_errors), figures);
-    return figures;
+    return std::string(figures_header) + figures_csv(errors);
 }
 
-std::vector<Figures> folds_of(std::span<const fit::FitReport> reports) {
-    std::vector<Figures> figures;
+}  // namespace
+
+std::string figures_csv(const LogErrors& all) {
+    std::string text;
+    for (const auto& [group, errors] : all) {
+        const auto& [fold, op_class, dimension, high, of] = group;
+        text += figure_line(fold, op_class, region_name(dimension, high), fit::summarize(of, errors));
+    }
+    return text;
+}
+
+std::string figures_csv(std::span<const fit::FitReport> reports) {
+    std::string text;
     for (const fit::FitReport& report : reports) {
         for (const fit::Fold& fold : report.folds) {
             for (const fit::ErrorSummary& of_gpu : fold.groups)
-                figures.push_back({fold.name, fold.row_class, "", of_gpu});
+                text += figure_line(fold.name, fold.row_class, "", of_gpu);
         }
     }
-    return figures;
+    return text;
 }
 
-std::vector<fit::FitReport> fit_layers(std::span<const fit::OperatorRow> rows, const DeviceProfileFile& profile) {
+std::string score_operators(Arguments a) {
+    return validate(operator_rows(a).rows);
+}
+
+std::string operators(Arguments a) {
+    const fit::OperatorRows measured = operator_rows(a);
+    return validate(measured.rows) + figures_csv(fit::fit_operators(measured.rows, {.folds = true}).reports);
+}
+
+/// Refits without a fifth of the shapes and without each GPU: its matrix products are left out with it, from which the
+/// others take bandwidths, rates and energy. What rows do not tell comes from the built-in profile.
+std::string layers(Arguments a) {
+    const fit::OperatorRows measured = operator_rows(a);
     const auto without = [&](const std::string& slug) {
         std::vector<fit::OperatorRow> others;
-        std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
+        std::copy_if(measured.rows.begin(), measured.rows.end(), std::back_inserter(others),
                      [&](const fit::OperatorRow& row) { return row.device->slug != slug; });
-        DeviceProfileFile blind = profile;
+        DeviceProfileFile blind = embedded_device_profile();
         std::erase_if(blind.parameters, [&](const ScopedParameter& p) {
             const bool of_gemm = p.parameter.name.starts_with("tensor_gemm.");
             return (of_gemm && p.scope != ParameterScope::device) || p.key == slug;
@@ -101,9 +129,15 @@ std::vector<fit::FitReport> fit_layers(std::span<const fit::OperatorRow> rows, c
         fit::replace_parameters(blind, fit::fit_tensor_gemm(others, {.folds = false}).parameters);
         return blind;
     };
-    std::vector<fit::FitReport> reports = fit::fit_layer_kernels(rows, profile, {}, without);
-    reports.insert(reports.begin(), fit::fit_tensor_gemm(rows));
-    return reports;
+    std::vector<fit::FitReport> reports{fit::fit_tensor_gemm(measured.rows)};
+    for (fit::FitReport& report : fit::fit_layer_kernels(measured.rows, embedded_device_profile(), {}, without))
+        reports.push_back(std::move(report));
+    return std::string(figures_header) + figures_csv(reports);
+}
+
+std::string quantized(Arguments a) {
+    return std::string(figures_header) +
+           figures_csv(fit::fit_on_tensor_gemm(operator_rows(a).rows, embedded_device_profile()));
 }
 
 }  // namespace ftax::folds

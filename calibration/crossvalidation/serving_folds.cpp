@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "src/core/statistics.hpp"
+#include "src/io/csv.hpp"
 #include "src/io/number.hpp"
 #include "src/scenario/language_rows.hpp"
 
@@ -102,22 +104,34 @@ const Run& cheapest(const std::vector<Run>& runs, const std::string& model) {
     return *std::min_element(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return cost(a) < cost(b); });
 }
 
-/// Predicts the runs of a model with its fold's profile, with one of them known where there is an `anchor`.
-void predict_runs(const std::vector<Run>& runs, const std::string& model, const FrameworkProfile& profile,
-                  const LanguageMeasurement* anchor, std::vector<ScoredRun>& scored) {
+/// Appends the runs of a model, predicted with its fold's profile, with one of them known where there is an `anchor`.
+void append_runs(const std::vector<Run>& runs, const std::string& model, const FrameworkProfile& profile,
+                 const LanguageMeasurement* anchor, std::string& text) {
     scenario::LanguagePredictor predictor({}, [&](const std::string&) { return profile; });
     if (anchor) predictor.anchor({*anchor});
     for (const Run& run : runs) {
-        if (run.row->model != model || run.row == anchor) continue;
-        const Generation predicted = predictor.predict(as_run(*run.row));
-        scored.push_back({*run.row, predicted.total_s, predicted.low_s, predicted.high_s, run.waits});
+        const LanguageMeasurement& row = *run.row;
+        if (row.model != model || &row == anchor) continue;
+        const Generation predicted = predictor.predict(as_run(row));
+        append_scored(text,
+                      {anchor ? "one run known" : "model left out", framework_name(row.framework), row.model,
+                       std::to_string(row.prompt), std::to_string(row.new_tokens), std::to_string(row.batch),
+                       std::to_string(row.line), run.waits ? "1" : "0"},
+                      {row.latency_s, predicted.total_s, predicted.low_s, predicted.high_s});
     }
 }
 
 }  // namespace
 
-ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const std::string& source) {
-    ServingScore score;
+/// Rows of a framework at batch 1 only do not tell its two host costs apart: they are predicted with start values. Rows
+/// of other frameworks and models are passed over. The known run is that which is measured fastest: batch 1, the fewest
+/// tokens.
+std::string serving(Arguments a) {
+    const std::vector<LanguageMeasurement> rows = usable(read_language_measurements(read_csv(a[0])));
+    const std::string source = std::filesystem::path(a[0]).filename().string();
+    std::string text =
+        "fold,framework,model,prompt,new_tokens,batch,line,waits,measured_s,predicted_s,low_s,high_s,host_s,device_s\n";
+    std::string anchored, costs;
     for (const FrameworkModel* model : framework_models()) {
         if (!model->traits.serves_sequences) continue;
         const std::string framework(model->name);
@@ -126,8 +140,7 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
         std::map<std::string, FrameworkProfile> folds;  // by the model left out
         for (const Run& run : runs) folds.try_emplace(run.row->model);
         if (std::all_of(runs.begin(), runs.end(), [](const Run& run) { return run.row->batch == 1; })) {
-            for (const auto& [name, fold] : folds)
-                predict_runs(runs, name, framework_profile(*model), nullptr, score.runs);
+            for (const auto& [name, fold] : folds) append_runs(runs, name, framework_profile(*model), nullptr, text);
             continue;
         }
         std::map<std::string, std::vector<double>> logs;
@@ -146,36 +159,18 @@ ServingScore score_serving(const std::vector<LanguageMeasurement>& rows, const s
             }
             if (other_logs.empty()) other_logs = logs[name];
             const FrameworkProfile profile = with_noise(fold, std::move(other_logs), source);
-            predict_runs(runs, name, profile, nullptr, score.runs);
-            predict_runs(runs, name, profile, cheapest(runs, name).row, score.anchored);
+            append_runs(runs, name, profile, nullptr, text);
+            append_runs(runs, name, profile, cheapest(runs, name).row, anchored);
             all_logs.insert(all_logs.end(), logs[name].begin(), logs[name].end());
         }
-        score.profiles.push_back(
-            with_noise(fit_without(framework, runs, std::nullopt, source), std::move(all_logs), source));
+        const FrameworkProfile profile =
+            with_noise(fit_without(framework, runs, std::nullopt, source), std::move(all_logs), source);
+        if (a.size() > 1) write_profile(a[1], framework, profile);
+        costs +=
+            fmt::format("costs,{},,,,,,,,,,,{},{}\n", framework, format_number(host_parameter(profile, "host.forward")),
+                        format_number(host_parameter(profile, "host.sequence")));
     }
-    return score;
-}
-
-std::string serving_csv(const ServingScore& score) {
-    std::string text =
-        "fold,framework,model,prompt,new_tokens,batch,line,waits,measured_s,predicted_s,low_s,high_s,host_s,device_s\n";
-    const auto append = [&](const std::string& fold, const std::vector<ScoredRun>& runs) {
-        for (const ScoredRun& run : runs) {
-            const LanguageMeasurement& row = run.row;
-            text +=
-                fmt::format("{},{},{},{},{},{},{},{:d},{},{},{},{},,\n", fold, framework_name(row.framework), row.model,
-                            row.prompt, row.new_tokens, row.batch, row.line, run.waits, format_number(row.latency_s),
-                            format_number(run.predicted_s), format_number(run.low_s), format_number(run.high_s));
-        }
-    };
-    append("model left out", score.runs);
-    append("one run known", score.anchored);
-    for (const FrameworkProfile& profile : score.profiles) {
-        text += fmt::format("costs,{},,,,,,,,,,,{},{}\n", profile.framework,
-                            format_number(host_parameter(profile, "host.forward")),
-                            format_number(host_parameter(profile, "host.sequence")));
-    }
-    return text;
+    return text + anchored + costs;
 }
 
 }  // namespace ftax::folds

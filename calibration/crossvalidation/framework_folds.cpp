@@ -1,0 +1,312 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "calibration/crossvalidation/folds.hpp"
+#include "ftax/anchor.hpp"
+#include "ftax/device.hpp"
+#include "ftax/equations.hpp"
+#include "ftax/error.hpp"
+#include "ftax/import.hpp"
+#include "ftax/predict.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "src/core/excerpt.hpp"
+#include "src/core/statistics.hpp"
+#include "src/io/csv.hpp"
+
+namespace ftax::folds {
+namespace {
+
+/// Family of a model: architectures whose operator streams resemble each other.
+std::string family_of(const std::string& model) {
+    static constexpr std::pair<std::string_view, std::string_view> families[] = {
+        {"resnet", "resnet resnext wide_resnet gernet"},
+        {"mobilenet", "mobilenet mnasnet efficientnet shufflenet"},
+        {"bert", "bert distilbert funnel longformer squeeze_bert"},
+        {"vit", "vit"}};
+    for (const auto& [family, prefixes] : families) {
+        for (const std::string_view prefix : words_of(prefixes)) {
+            if (model.starts_with(prefix)) return std::string(family);
+        }
+    }
+    return model;
+}
+
+bool is_unsound(const Measurement& row) {
+    return row.gpu == unsound_gpu && row.framework == "pytorch-eager" && row.run == unsound_run;
+}
+
+/// Version of each framework in the campaigns, of 2022 with PyTorch 1.12 and CUDA 11.6.
+/// Source: github.com/JaredFern/Framework-Tax.
+std::string version_of(const std::string& framework) {
+    return framework == "torch-tensorrt" ? "1.2" : "1.12";  // so was that of ONNX Runtime
+}
+
+ShapeBindings bindings_of(const Graph& graph, const Measurement& row) {
+    ShapeBindings bindings;
+    for (const std::string& symbol : graph.expressions.symbols()) {
+        if (symbol == "batch") bindings["batch"] = row.batch;
+        if (symbol == "seq") bindings["seq"] = row.input.value_or(128);
+    }
+    return bindings;
+}
+
+/// What is left out, and how the rows that are predicted are anchored: by the others of the same (framework, run, gpu),
+/// or, where that was left out, by those of a card that are not scored.
+struct LeaveOut {
+    std::string_view title;
+    std::string (*member)(const Measurement&);
+    bool (*is_anchor)(const Measurement&) = nullptr;
+    bool knows_models = false;  ///< rows of each model are among the anchors
+};
+
+constexpr LeaveOut ways[] = {
+    {"leave one model out, anchored by the other models of the run", [](const Measurement& row) { return row.model; }},
+    {"leave one family out, anchored by the other families of the run",
+     [](const Measurement& row) { return family_of(row.model); }},
+    {"leave one GPU out, anchored by resnet18 at batch 1", [](const Measurement& row) { return row.gpu; },
+     [](const Measurement& row) { return row.batch == 1 && row.model == "resnet18"; }},
+    {"leave one GPU out, anchored by batch 1 of each model", [](const Measurement& row) { return row.gpu; },
+     [](const Measurement& row) { return row.batch == 1; }, true}};
+
+/// The anchor of a counted row under fitted shared costs: the same sum as predictors/host/host_costs.hpp.
+AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Precision precision, std::string_view call) {
+    const HostCosts costs = host_costs(unit, precision);
+    AnchorRow anchor{.measured_s = row.measured_s,
+                     .calls = row.calls,
+                     .device_s = row.device_s,
+                     .model = row.model,
+                     .label = fmt::format("{}, {}, batch {}", row.host, row.model, row.batch),
+                     .host = row.host,
+                     .class_s = row.class_s};
+    for (int kind = 0; kind < host_kind_count; ++kind) anchor.host_s += row.operations[kind] * costs.seconds[kind];
+    anchor.forward_s = costs[HostKind::forward];
+    anchor.call = call;
+    anchor.host_log_stddev = host_parameter(unit, "noise.host");
+    anchor.device_log_stddev = host_parameter(unit, "noise.device");
+    return anchor;
+}
+
+/// The noise of the last ledger: it widens intervals and moves no prediction.
+void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
+    for (const Parameter& p : from.parameters) {
+        if (p.name.starts_with("noise.")) to.parameters.push_back(p);
+    }
+    std::sort(to.parameters.begin(), to.parameters.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+/// A row with the prediction made without it.
+struct Scored {
+    const Measurement* row = nullptr;
+    Prediction predicted;
+};
+
+/// Rows with what the predictor counts on the host and times on the device for each; both are found once.
+class Folds {
+  public:
+    /// Rows whose model, device or framework is unknown are left out, as are rows above the largest batch, and those of
+    /// unsound_run.
+    explicit Folds(std::vector<Measurement> rows) {
+        constexpr std::int64_t largest_batch = 128;
+        std::map<std::tuple<std::string, std::string, Precision, std::string>, std::optional<Predictor>> predictors;
+        for (Measurement& row : rows) {
+            if (row.batch > largest_batch) {
+                left_out[fmt::format("batch above {}", largest_batch)].push_back(row.line);
+                continue;
+            }
+            if (is_unsound(row)) {
+                left_out[fmt::format("eager {} run {}, slowed 2 to 3 × by something else on the machine", unsound_gpu,
+                                     unsound_run)]
+                    .push_back(row.line);
+                continue;
+            }
+            try {
+                auto& graph = graphs_[row.model];
+                if (!graph) graph = std::make_unique<Graph>(load_graph(row.model));
+                auto& loaded = predictors[{row.framework, row.gpu, row.precision, row.model}];
+                if (!loaded)
+                    loaded.emplace(*graph, device_profile(row.gpu), FrameworkProfile{.framework = row.framework},
+                                   PredictOptions{.precision = row.precision});
+                host_rows_.push_back(fit::host_row(row, *loaded, bindings_of(*graph, row)));
+                rows_.push_back(std::move(row));
+            } catch (const Error& error) {
+                left_out[fmt::format("{}: {}", row.model, error.what())].push_back(row.line);
+            }
+        }
+    }
+
+    /// Fits every framework on all rows; the noise of host and device is that of rows predicted `unseen`.
+    [[nodiscard]] std::vector<fit::FrameworkFit> fit_all(const std::vector<Scored>& unseen) const {
+        std::map<std::string, std::vector<fit::HostRow>> by_framework;
+        for (std::size_t i = 0; i < rows_.size(); ++i) by_framework[rows_[i].framework].push_back(host_rows_[i]);
+        std::vector<fit::FrameworkFit> fits;
+        for (const auto& [framework, own] : by_framework) {
+            fits.push_back(fit::fit_framework(framework, version_of(framework), own));
+            for (const bool host : {true, false}) {
+                std::vector<double> errors;
+                for (const auto& [row, p] : unseen) {
+                    const double share = equations::decisive_share(p.host_s, p.device_s);
+                    if (row->framework == framework && (host ? share : 1 - share) > 0.8)
+                        errors.push_back(std::abs(std::log(p.latency_s / row->latency_s)));
+                }
+                if (errors.empty()) continue;
+                fits.back().reference.parameters.push_back(
+                    {host ? "noise.host" : "noise.device", quantile(errors, 0.9) / equations::normal_90, 0,
+                     fmt::format("framework_tax.csv {}, one model left out, {} rows", framework, errors.size())});
+            }
+        }
+        return fits;
+    }
+
+    /// Fits without each member of the class in turn and predicts its rows.
+    [[nodiscard]] std::vector<Scored> score(const LeaveOut& leave_out) const {
+        std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> folds;  // (framework, member) → rows
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            folds[{rows_[i].framework, leave_out.member(rows_[i])}].push_back(i);
+        }
+        std::vector<Scored> scored;
+        for (const auto& [fold, of_fold] : folds) {
+            const auto& [framework, member] = fold;
+            std::vector<fit::HostRow> seen;
+            std::map<std::string, std::vector<std::size_t>> anchors;  // by card
+            for (std::size_t i = 0; i < rows_.size(); ++i) {
+                if (rows_[i].framework != framework) continue;
+                const bool own = leave_out.member(rows_[i]) == member;
+                if (!own) seen.push_back(host_rows_[i]);
+                if (leave_out.is_anchor ? own && leave_out.is_anchor(rows_[i]) : !own)
+                    anchors[rows_[i].gpu].push_back(i);
+            }
+            // A framework measured on this member only has no fit; its priors remain.
+            FrameworkProfile profile{.framework = framework};
+            if (!seen.empty()) profile = fit::fit_framework(framework, version_of(framework), seen).reference;
+            copy_noise(framework_profile(framework), profile);
+
+            const std::string_view call = second_scalar(model_of(profile));
+            const FrameworkProfile unit = anchored(profile, HostScalars{.call = call});
+            std::map<std::string, std::vector<AnchorRow>> anchor_rows;  // by card
+            for (const auto& [gpu, own] : anchors) {
+                for (const std::size_t i : own) {
+                    anchor_rows[gpu].push_back(anchor_of(host_rows_[i], unit, rows_[i].precision, call));
+                }
+            }
+            std::map<std::pair<std::string, std::string>, Conditioned> cards;  // (card, model among the anchors)
+            std::map<std::tuple<HostKey, Precision, std::string>, std::optional<Predictor>> predictors;
+            for (const std::size_t i : of_fold) {
+                const Measurement& row = rows_[i];
+                if ((leave_out.is_anchor && leave_out.is_anchor(row)) || !anchor_rows.contains(row.gpu)) continue;
+                const std::string known_model = leave_out.knows_models ? row.model : std::string();
+                auto card = cards.find({row.gpu, known_model});
+                if (card == cards.end()) {
+                    const DeviceFactors prior = device_profile(row.gpu).factors;
+                    Conditioned known = condition(anchor_rows.at(row.gpu), prior, known_model);
+                    card = cards.emplace(std::pair{row.gpu, known_model}, std::move(known)).first;
+                }
+                const auto host = card->second.hosts.find(host_rows_[i].host);
+                if (host == card->second.hosts.end()) continue;
+                auto& own = predictors[{host_key(row), row.precision, row.model}];
+                if (!own) {
+                    DeviceProfile device = device_profile(row.gpu);
+                    device.factors = card->second.device;
+                    own.emplace(*graphs_.at(row.model), std::move(device), anchored(profile, host->second),
+                                PredictOptions{.precision = row.precision});
+                }
+                scored.push_back({&row, own->predict(bindings_of(*graphs_.at(row.model), row))});
+            }
+        }
+        return scored;
+    }
+
+    std::map<std::string, std::vector<std::size_t>>
+        left_out;  ///< lines of the file that are not among the rows, by reason
+    [[nodiscard]] const std::vector<Measurement>& rows() const { return rows_; }
+
+  private:
+    std::vector<Measurement> rows_;
+    std::vector<fit::HostRow> host_rows_;  ///< one per row
+    std::map<std::string, std::unique_ptr<Graph>> graphs_;
+};
+
+/// Composes one profile per GPU of framework_tax.csv, the machine of the run with the median scale among those that
+/// were measured with it: what `--host framework-tax-v100` names. The host differs by a factor of 2 between machines,
+/// and users know theirs by its GPU.
+std::vector<FrameworkProfile> host_profiles(const fit::FrameworkFit& fitted) {
+    using Run = std::pair<std::string, fit::FrameworkFit::Host>;
+    std::map<std::string, std::vector<Run>> machines;
+    for (const auto& [name, host] : fitted.hosts) {  // "framework|gpu|run"
+        const std::size_t gpu = name.find('|') + 1;
+        const std::size_t run = name.find('|', gpu) + 1;
+        machines[name.substr(gpu, run - 1 - gpu)].emplace_back(name.substr(run), host);
+    }
+    const std::string_view call = second_scalar(model_of(fitted.reference));
+    std::vector<FrameworkProfile> profiles;
+    for (auto& [gpu, runs] : machines) {
+        std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.second.scale < b.second.scale; });
+        const auto& [run, host] = runs[(runs.size() - 1) / 2];
+        FrameworkProfile profile = anchored(
+            fitted.reference,
+            HostScalars{.scale = host.scale, .scale_relative_stddev = 0.05, .call_s = host.call_s, .call = call});
+        profile.host = "framework-tax-" + device_spec(gpu).slug;
+        for (Parameter& p : profile.parameters) {
+            if (p.name == "host.scale" || p.name == call) {
+                p.source = fmt::format("fitted: framework_tax.csv {}, run {}", fitted.reference.framework, run);
+            }
+        }
+        profiles.push_back(std::move(profile));
+    }
+    return profiles;
+}
+
+}  // namespace
+
+std::string frameworks(Arguments a) {
+    const Folds folds(usable(read_model_measurements(read_csv(a[0]))));
+    std::string text =
+        "fold,framework,precision,gpu,run,model,batch,line,measured_s,predicted_s,low_s,high_s,host_s,device_s,"
+        "skipped\n";
+    std::vector<Scored> first;
+    for (const LeaveOut& way : ways) {
+        const std::vector<Scored> scored = folds.score(way);
+        for (const auto& [row, p] : scored) {
+            append_scored(text,
+                          {std::string(way.title), row->framework, std::string(name_of(row->precision)), row->gpu,
+                           row->run, row->model, std::to_string(row->batch), std::to_string(row->line)},
+                          {row->latency_s, p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s});
+        }
+        if (&way == std::begin(ways)) first = scored;
+    }
+    auto unscored = folds.left_out;
+    for (const auto& [reason, lines] : unscored) fmt::print(stderr, "left out, {} rows: {}\n", lines.size(), reason);
+    std::set<std::size_t> scored;
+    for (const Scored& s : first) scored.insert(s.row->line);
+    for (const Measurement& row : folds.rows()) {
+        if (scored.contains(row.line)) continue;
+        unscored["no other model of the run measures its host (line 7813 also says 0.3 ms where 65 would do)"]
+            .push_back(row.line);
+    }
+    for (const auto& [reason, lines] : unscored) {
+        for (const std::size_t line : lines) {
+            std::vector<std::string> cells(15);
+            cells[7] = std::to_string(line);
+            cells[14] = reason;
+            append_csv_row(text, cells);
+        }
+    }
+    if (a.size() < 2) return text;
+    for (const fit::FrameworkFit& fitted : folds.fit_all(first)) {
+        print_fit(fitted);
+        write_profile(a[1], fitted.reference.framework, fitted.reference);
+        for (const FrameworkProfile& profile : host_profiles(fitted))
+            write_profile(a[1], fmt::format("{}@{}", profile.framework, profile.host), profile);
+    }
+    return text;
+}
+
+}  // namespace ftax::folds
