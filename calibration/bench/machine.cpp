@@ -6,16 +6,15 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "ftax/error.hpp"
 #include "src/io/json_document.hpp"
+#include "src/io/machine.hpp"
 #include "src/io/number.hpp"
 
 namespace ftax::bench {
@@ -24,20 +23,14 @@ namespace {
 /// What a machine without readable caches is taken to have. Source: the smallest L2 of x86 servers since 2017.
 constexpr double usual_l2_bytes = 1 << 20;
 
-std::string first_line(const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
-
 /// Size of the data cache of one level of core 0. Sizes are written "2048K".
 double cache_bytes(int level, double fallback) {
     for (int i = 0; i < 8; ++i) {
         const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
-        if (first_line(folder + "level") != fmt::format("{}", level) || first_line(folder + "type") == "Instruction")
+        if (value_in(folder + "level", "") != fmt::format("{}", level) ||
+            value_in(folder + "type", "") == "Instruction")
             continue;
-        std::string size = first_line(folder + "size");
+        std::string size = value_in(folder + "size", "").value_or("");
         const double unit = size.ends_with('M') ? 1 << 20 : 1 << 10;
         if (!size.empty()) size.pop_back();
         if (const auto value = parse_number(size)) return *value * unit;
@@ -74,11 +67,7 @@ std::string datasheet_text(const DeviceSpec& cpu) {
 }
 
 std::string cpu_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with("model name")) return line.substr(line.find_first_not_of(" \t:", 10));
-    }
-    return "unknown CPU";
+    return value_in("/proc/cpuinfo", "model name").value_or("unknown CPU");
 }
 
 double load_average() {
@@ -92,14 +81,14 @@ Environment machine_environment(const std::string& command_line) {
     std::array<char, 32> now{};
     const std::time_t seconds = std::time(nullptr);
     std::strftime(now.data(), now.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&seconds));
-    const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-    return {{"date", now.data()},
-            {"cpu", cpu_name()},
-            {"logical_cores", fmt::format("{}", std::thread::hardware_concurrency())},
-            {"governor", governor.empty() ? "not readable" : governor},
-            {"kernel", fmt::format("{} {}", system.sysname, system.release)},
-            {"load_at_start", fmt::format("{:.2f}", load_average())},
-            {"command_line", command_line}};
+    return {
+        {"date", now.data()},
+        {"cpu", cpu_name()},
+        {"logical_cores", fmt::format("{}", std::thread::hardware_concurrency())},
+        {"governor", value_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "").value_or("not readable")},
+        {"kernel", fmt::format("{} {}", system.sysname, system.release)},
+        {"load_at_start", fmt::format("{:.2f}", load_average())},
+        {"command_line", command_line}};
 }
 
 std::string find_cuda_probe() {
@@ -111,13 +100,8 @@ std::string find_cuda_probe() {
 std::string run_cuda_probe(const std::string& program) {
     std::string command = "'";
     for (const char c : program) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    std::FILE* output = ::popen((command + "'").c_str(), "r");
-    if (!output) throw Error(ErrorCode::refused, fmt::format("cannot run {}", program));
-    std::string text;
-    std::array<char, 4096> buffer;
-    for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), output)) > 0;)
-        text.append(buffer.data(), count);
-    const int status = ::pclose(output);
+    const auto [text, status] = run_command(command + "'");
+    if (status == -1) throw Error(ErrorCode::refused, fmt::format("cannot run {}", program));
     if (status == 0) return text;
     throw Error(ErrorCode::refused, WIFEXITED(status)
                                         ? fmt::format("{} ended with status {}", program, WEXITSTATUS(status))

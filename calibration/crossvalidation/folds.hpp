@@ -50,8 +50,9 @@ constexpr std::string_view figures_header = "fold,class,region,gpu,rows,mape,med
 [[nodiscard]] std::string figures_csv(const LogErrors& errors);
 [[nodiscard]] std::string figures_csv(std::span<const fit::FitReport> reports);
 
-/// A row of a fold that was predicted without it: the cells that name it, then seconds.
-void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds);
+/// A row of a fold that was predicted without it: the cells that name it, then seconds and empty cells.
+void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds,
+                   std::size_t empty);
 
 template <class Row>
 std::vector<Row> usable(const MeasurementFile<Row>& file) {

@@ -98,9 +98,8 @@ AnchorRow anchor_of(const fit::HostRow& row, const FrameworkProfile& unit, Preci
 /// The noise of the last ledger: it widens intervals and moves no prediction.
 void copy_noise(const FrameworkProfile& from, FrameworkProfile& to) {
     for (const Parameter& p : from.parameters) {
-        if (p.name.starts_with("noise.")) to.parameters.push_back(p);
+        if (p.name.starts_with("noise.")) set_parameter(to.parameters, p);
     }
-    std::sort(to.parameters.begin(), to.parameters.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
 /// A row with the prediction made without it.
@@ -278,7 +277,7 @@ std::string frameworks(Arguments a) {
             append_scored(text,
                           {std::string(way.title), row->framework, std::string(name_of(row->precision)), row->gpu,
                            row->run, row->model, std::to_string(row->batch), std::to_string(row->line)},
-                          {row->latency_s, p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s});
+                          {row->latency_s, p.latency_s, p.low_s, p.high_s, p.host_s, p.device_s}, 1);
         }
         if (&way == std::begin(ways)) first = scored;
     }

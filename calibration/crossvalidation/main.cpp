@@ -45,9 +45,10 @@ constexpr Command commands[] = {
 
 }  // namespace
 
-void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds) {
+void append_scored(std::string& text, std::vector<std::string> cells, std::initializer_list<double> seconds,
+                   std::size_t empty) {
     for (const double value : seconds) cells.push_back(format_number(value));
-    cells.emplace_back();
+    cells.resize(cells.size() + empty);
     append_csv_row(text, cells);
 }
 

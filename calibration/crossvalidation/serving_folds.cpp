@@ -86,13 +86,10 @@ FrameworkProfile fit_without(const std::string& framework, const std::vector<Run
 /// A profile as fitted, with the spread between hosts and what is left of rows that no fit has seen.
 FrameworkProfile with_noise(FrameworkProfile profile, std::vector<double> left_out_logs, const std::string& source) {
     constexpr double unlike_hosts = 0.2;  // a guess: rows of one machine do not tell
-    profile.parameters.push_back({"host.scale", 1, unlike_hosts, "of the machine that was measured"});
+    set_parameter(profile.parameters, {"host.scale", 1, unlike_hosts, "of the machine that was measured"});
     const double spread = quantile(std::move(left_out_logs), 0.9) / 1.6449;
-    for (const char* noise : {"noise.device", "noise.host"}) {
-        profile.parameters.push_back({noise, spread, 0, fmt::format("{}, one model left out", source)});
-    }
-    std::sort(profile.parameters.begin(), profile.parameters.end(),
-              [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
+    for (const char* noise : {"noise.device", "noise.host"})
+        set_parameter(profile.parameters, {noise, spread, 0, fmt::format("{}, one model left out", source)});
     return profile;
 }
 
@@ -117,7 +114,7 @@ void append_runs(const std::vector<Run>& runs, const std::string& model, const F
                       {anchor ? "one run known" : "model left out", framework_name(row.framework), row.model,
                        std::to_string(row.prompt), std::to_string(row.new_tokens), std::to_string(row.batch),
                        std::to_string(row.line), run.waits ? "1" : "0"},
-                      {row.latency_s, predicted.total_s, predicted.low_s, predicted.high_s});
+                      {row.latency_s, predicted.total_s, predicted.low_s, predicted.high_s}, 2);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "ftax/error.hpp"
 #include "predictors/frameworks/framework_model.hpp"
+#include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/cpu.hpp"
 
 namespace ftax::fit {
@@ -18,11 +19,9 @@ constexpr double host_log_stddev = 1.5;
 
 std::vector<Parameter> parameters_of(const LogFit::Block& block, std::size_t rows) {
     std::vector<Parameter> parameters;
-    for (const Unknown& u : block) {
-        parameters.push_back(
-            {u.name, u.value, u.relative_stddev, fmt::format("fitted: {} operators on this machine", rows)});
-    }
-    std::sort(parameters.begin(), parameters.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    for (const Unknown& u : block)
+        set_parameter(parameters,
+                      {u.name, u.value, u.relative_stddev, fmt::format("fitted: {} operators on this machine", rows)});
     return parameters;
 }
 

@@ -146,9 +146,10 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     const std::string source = fmt::format("fitted: framework_tax.csv {}, {} host-bound rows of {} hosts", framework,
                                            rows.size(), unknowns.hosts.size());
     result.reference = {.framework = framework, .version = version, .host = "reference"};
-    for (const Unknown& u : unknowns.shared) {
-        result.reference.parameters.push_back({u.name, u.value, u.relative_stddev, source});
-    }
+    const auto set = [&](const std::string& name, double value, double relative_stddev) {
+        set_parameter(result.reference.parameters, {name, value, relative_stddev, source});
+    };
+    for (const Unknown& u : unknowns.shared) set(u.name, u.value, u.relative_stddev);
     std::vector<double> calls, log_scales;
     for (const auto& [host, scalars] : unknowns.hosts) {
         result.hosts[host] = {scalars[0].value, scalars[1].value};
@@ -160,10 +161,8 @@ FrameworkFit fit_framework(const std::string& framework, const std::string& vers
     double variance = 0;
     for (const double s : log_scales) variance += (s - middle) * (s - middle);
     const double spread = std::sqrt(variance / static_cast<double>(log_scales.size()));
-    result.reference.parameters.push_back({"host.scale", std::exp(middle), std::max(spread, 0.2), source});
-    result.reference.parameters.push_back({call, upper_median(calls), 0, source});
-    std::sort(result.reference.parameters.begin(), result.reference.parameters.end(),
-              [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
+    set("host.scale", std::exp(middle), std::max(spread, 0.2));
+    set(call, upper_median(calls), 0);
     return result;
 }
 

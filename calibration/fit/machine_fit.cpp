@@ -157,17 +157,12 @@ HostFit fit_machine_host(std::span<const HostRow> rows, const FrameworkProfile& 
     fit.profile.warnings.clear();
     const std::string source = source_of(used.size(), "host times", report);
     for (const Unknown& u : fitted.hosts.begin()->second) {
-        std::erase_if(fit.profile.parameters, [&](const Parameter& p) { return p.name == u.name; });
         const double spread =
             u.name == "host.scale" ? std::max(host_repeatability, left_out_errors(report).mean) : u.relative_stddev;
-        fit.profile.parameters.push_back({u.name, u.value, spread, source});
+        set_parameter(fit.profile.parameters, {u.name, u.value, spread, source});
     }
-    for (Parameter& measured_here : runtime_parameters(runtime, framework)) {
-        std::erase_if(fit.profile.parameters, [&](const Parameter& p) { return p.name == measured_here.name; });
-        fit.profile.parameters.push_back(std::move(measured_here));
-    }
-    std::sort(fit.profile.parameters.begin(), fit.profile.parameters.end(),
-              [](const auto& a, const auto& b) { return a.name < b.name; });
+    for (Parameter& measured_here : runtime_parameters(runtime, framework))
+        set_parameter(fit.profile.parameters, std::move(measured_here));
     return fit;
 }
 

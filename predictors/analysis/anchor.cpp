@@ -300,14 +300,7 @@ std::vector<AnchorRow> agreeing_rows(std::span<const AnchorRow> rows, HostScalar
 }
 
 void set(FrameworkProfile& profile, std::string_view name, double value, double relative_stddev) {
-    const auto at = std::lower_bound(profile.parameters.begin(), profile.parameters.end(), name,
-                                     [](const Parameter& p, std::string_view n) { return p.name < n; });
-    const Parameter parameter{std::string(name), value, relative_stddev, "anchor rows"};
-    if (at != profile.parameters.end() && at->name == name) {
-        *at = parameter;
-    } else {
-        profile.parameters.insert(at, parameter);
-    }
+    set_parameter(profile.parameters, {std::string(name), value, relative_stddev, "anchor rows"});
 }
 
 /// Names rows that no host and no card explains: in other units, of another card or model than they say.

@@ -102,6 +102,15 @@ double host_parameter(const FrameworkProfile& profile, std::string_view name) {
     return spec ? spec->initial : 1.0;
 }
 
+void set_parameter(std::vector<Parameter>& parameters, Parameter parameter) {
+    const auto at = std::ranges::lower_bound(parameters, parameter.name, {}, &Parameter::name);
+    if (at != parameters.end() && at->name == parameter.name) {
+        *at = std::move(parameter);
+    } else {
+        parameters.insert(at, std::move(parameter));
+    }
+}
+
 double HostCosts::host_relative_stddev(double call_share) const {
     const double scale = (1 - call_share) * scale_relative_stddev;
     const double call = call_share * call_relative_stddev;

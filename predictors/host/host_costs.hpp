@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "ftax/framework.hpp"
 #include "ftax/predict.hpp"
@@ -46,6 +47,9 @@ struct HostCosts {
 /// Value of one parameter: the profile's, or its framework's prior, or its initial one; 1 for a name that the model
 /// does not know (a factor).
 [[nodiscard]] double host_parameter(const FrameworkProfile& profile, std::string_view name);
+
+/// Puts a parameter into a list that is sorted by name, in place of the one of that name.
+void set_parameter(std::vector<Parameter>& parameters, Parameter parameter);
 
 /// The spec of one parameter of the host model with the framework's prior as its initial value; nullopt for a name
 /// without a spec.

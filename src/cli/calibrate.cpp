@@ -130,11 +130,9 @@ Proof prove(const Profiles& profiles, const Profiles* blind, const PredictOption
 void widen(FrameworkProfile& profile, double by) {
     for (const char* name : {"noise.host", "noise.device"}) {
         const double value = std::min(1.0, by * host_parameter(profile, name));
-        std::erase_if(profile.parameters, [&](const Parameter& p) { return p.name == name; });
-        profile.parameters.push_back({name, value, 0.5, "widened until the networks that were not fitted lay within"});
+        set_parameter(profile.parameters,
+                      {name, value, 0.5, "widened until the networks that were not fitted lay within"});
     }
-    std::sort(profile.parameters.begin(), profile.parameters.end(),
-              [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
 }
 
 std::string fit_table(const fit::FitReport& fitted) {

@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
-#include <memory>
-#include <optional>
 #include <thread>
 
 #include "ftax/device.hpp"
@@ -21,17 +19,6 @@ namespace ftax {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Returns the value of the first line "KEY : VALUE" in a file of /proc or /sys; with an empty key the first line.
-std::optional<std::string> value_in(const fs::path& path, std::string_view key) {
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
-        if (!line.starts_with(key)) continue;
-        const std::size_t start = key.empty() ? 0 : line.find_first_not_of(" \t:", key.size());
-        return start == std::string::npos ? std::string() : line.substr(start);
-    }
-    return std::nullopt;
-}
 
 Finding cpu() {
     const std::string model = value_in("/proc/cpuinfo", "model name").value_or("unknown model");
@@ -97,26 +84,6 @@ Finding cupti() {
     return finding;
 }
 
-/// Returns what a fixed command prints, or nullopt when it fails.
-std::optional<std::string> output_of(const char* command) {
-    struct Close {
-        int* status;
-        void operator()(std::FILE* pipe) const { *status = ::pclose(pipe); }
-    };
-    int status = 0;
-    std::string output;
-    {
-        const std::unique_ptr<std::FILE, Close> pipe(::popen(command, "r"), Close{&status});
-        if (!pipe) return std::nullopt;
-        std::array<char, 512> buffer;
-        while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
-            output.append(buffer.data(), got);
-        }
-    }
-    if (status != 0) return std::nullopt;
-    return output;
-}
-
 /// Prints the interpreter and, one a line, the packages found; imports none of them.
 constexpr const char* python_command =
     "python3 -c \"\n"
@@ -128,11 +95,12 @@ constexpr const char* python_command =
     "\" 2>/dev/null";
 
 std::vector<Finding> python() {
-    const std::optional<std::string> output = output_of(python_command);
-    if (!output) return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
-    const std::size_t first_line = output->find('\n');
-    std::vector<Finding> findings{{"python", FindingState::present, output->substr(0, first_line), {}}};
-    std::string packages = output->substr(std::min(first_line + 1, output->size()));
+    const auto [output, status] = run_command(python_command);
+    if (status != 0)
+        return {{"python", FindingState::absent, "no python3 on the path", "only exporting models needs it"}};
+    const std::size_t first_line = output.find('\n');
+    std::vector<Finding> findings{{"python", FindingState::present, output.substr(0, first_line), {}}};
+    std::string packages = output.substr(std::min(first_line + 1, output.size()));
     while (!packages.empty() && packages.back() == '\n') packages.pop_back();
     for (char& c : packages) c = c == '\n' ? ',' : c;
     if (packages.find("torch ") == std::string::npos) {
@@ -154,6 +122,27 @@ Finding folder(std::string what, const std::string& path) {
 std::string_view name_of(FindingState state) noexcept {
     constexpr std::array<std::string_view, 3> names{"present", "limited", "absent"};
     return names[static_cast<std::size_t>(state)];
+}
+
+std::optional<std::string> value_in(const std::filesystem::path& path, std::string_view key) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with(key)) continue;
+        const std::size_t start = key.empty() ? 0 : line.find_first_not_of(" \t:", key.size());
+        return start == std::string::npos ? std::string() : line.substr(start);
+    }
+    return std::nullopt;
+}
+
+Printed run_command(const std::string& command) {
+    Printed printed;
+    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    if (!pipe) return printed;
+    std::array<char, 4096> buffer;
+    while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+        printed.output.append(buffer.data(), got);
+    printed.status = ::pclose(pipe);
+    return printed;
 }
 
 std::vector<Finding> examine_machine() {
