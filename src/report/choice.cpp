@@ -15,25 +15,28 @@
 namespace ftax::report {
 namespace {
 
-/// The less, the better: for throughput the seconds of an item.
+/// A criterion: its name, its figure of a choice, of which less is better, and how that is printed.
+struct Figure {
+    std::string_view name;
+    std::optional<double> (*value)(const Choice&);
+    std::string (*print)(double);
+};
+
+const Figure& figure_of(Criterion by) {
+    static constexpr Figure figures[]{
+        {"latency", [](const Choice& c) { return c.latency_s; }, duration},
+        {"first-token", [](const Choice& c) { return c.first_token_s; }, duration},
+        {"per-token", [](const Choice& c) { return c.per_token_s; }, duration},
+        {"throughput", [](const Choice& c) { return c.items_per_s ? std::optional(1 / *c.items_per_s) : std::nullopt; },
+         [](double seconds) { return significant(1 / seconds); }},
+        {"cost", [](const Choice& c) { return c.dollars_per_million(); }, significant},
+        {"energy", [](const Choice& c) { return c.energy_per_item_j; }, significant},
+        {"memory", [](const Choice& c) { return c.memory_bytes; }, byte_size}};
+    return figures[static_cast<std::size_t>(by)];
+}
+
 std::optional<double> value_of(const Choice& choice, Criterion by) {
-    switch (by) {
-        case Criterion::latency:
-            return choice.latency_s;
-        case Criterion::first_token:
-            return choice.first_token_s;
-        case Criterion::per_token:
-            return choice.per_token_s;
-        case Criterion::throughput:
-            return choice.items_per_s ? std::optional(1 / *choice.items_per_s) : std::nullopt;
-        case Criterion::cost:
-            return choice.dollars_per_million();
-        case Criterion::energy:
-            return choice.energy_per_item_j;
-        case Criterion::memory:
-            return choice.memory_bytes;
-    }
-    return std::nullopt;
+    return figure_of(by).value(choice);
 }
 
 /// The interval of a figure as factors of it.
@@ -46,29 +49,15 @@ Factors factors_of(const Choice& choice, Criterion by) {
     return by == Criterion::memory || (choice.is_paced && !is_time) ? Factors{} : Factors{choice.low, choice.high};
 }
 
-/// What is printed of a value, without its unit: throughput is the inverse of its seconds.
-std::string number(double value, Criterion by) {
-    switch (by) {
-        case Criterion::throughput:
-            return significant(1 / value);
-        case Criterion::cost:
-        case Criterion::energy:
-            return significant(value);
-        case Criterion::memory:
-            return byte_size(value);
-        default:
-            return duration(value);
-    }
-}
-
 /// "2.16 ms (1.90 ms to 2.41 ms), 3500 items/s"
 std::string figures(const Choice& choice, Criterion by, const std::string& items) {
     const double value = *value_of(choice, by);
     Factors factors = factors_of(choice, by);
     if (by == Criterion::throughput) std::swap(factors.low, factors.high);
-    std::string text = number(value, by);
+    const auto print = figure_of(by).print;
+    std::string text = print(value);
     if (factors.low != factors.high)
-        text += fmt::format(" ({} to {})", number(value * factors.low, by), number(value * factors.high, by));
+        text += fmt::format(" ({} to {})", print(value * factors.low), print(value * factors.high));
     if (by == Criterion::cost) text += " $ per million " + items;
     if (by == Criterion::energy) text += " J/" + items.substr(0, items.size() - 1);
     if (by == Criterion::throughput) text += fmt::format(" {}/s", items);
@@ -214,8 +203,12 @@ std::string verdict_by_batch(const std::vector<const Choice*>& choices) {
 }  // namespace
 
 const std::vector<std::string>& criterion_names() {
-    static const std::vector<std::string> names{"latency", "first-token", "per-token", "throughput",
-                                                "cost",    "energy",      "memory"};
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> list;
+        for (int by = 0; by <= static_cast<int>(Criterion::memory); ++by)
+            list.emplace_back(figure_of(static_cast<Criterion>(by)).name);
+        return list;
+    }();
     return names;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <tuple>
 
 #include "src/io/escape.hpp"
 #include "src/io/json_document.hpp"

@@ -1,0 +1,426 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "src/report/breakdown.hpp"
+#include "src/report/charts.hpp"
+#include "src/report/launch_report.hpp"
+#include "src/report/page.hpp"
+#include "src/report/pages.hpp"
+#include "src/report/quantities.hpp"
+#include "src/report/units.hpp"
+
+/// The pages of predictions: predict, crossover, compare and generate.
+namespace ftax::report {
+namespace {
+
+std::vector<std::string> warnings_of(const PredictionReport& report, const Graph& graph) {
+    std::set<std::string> warnings(graph.warnings.begin(), graph.warnings.end());
+    warnings.insert(report.device.warnings.begin(), report.device.warnings.end());
+    warnings.insert(report.framework.warnings.begin(), report.framework.warnings.end());
+    warnings.insert(report.warnings.begin(), report.warnings.end());
+    for (const PredictionRow& row : report.rows) {
+        warnings.insert(row.prediction.warnings.begin(), row.prediction.warnings.end());
+    }
+    return {warnings.begin(), warnings.end()};
+}
+
+std::string name_of_device_profile(const PredictionReport& report) {
+    return fmt::format("{} {}", report.device.device.slug, report.device.version);
+}
+
+std::string name_of_framework_profile(const PredictionReport& report) {
+    return fmt::format("{} {}, {}", report.framework.framework, report.framework.version, report.framework.host);
+}
+
+/// Operators without a rule, by what the model file calls them.
+std::string uncovered_table(const Graph& graph) {
+    std::map<std::string, std::size_t> counts;
+    for (const Op& op : graph.ops) {
+        if (op.kind == OpKind::custom) ++counts[op.source.empty() ? op.name : op.source];
+    }
+    if (counts.empty()) return "";
+    const Columns<std::pair<const std::string, std::size_t>> columns{
+        {"operator", "operator without a rule", Unit::text, [](const auto& entry) { return entry.first; }},
+        {"count", "how many", Unit::plain, [](const auto& entry) { return entry.second; }}};
+    return columns.select(counts, "=operator =count").page_table("uncovered");
+}
+
+/// Shares of a whole, each with a bar in the colour of its look.
+struct NamedShare {
+    std::string_view name, look;
+    double value, share;
+};
+
+std::string shares_table(std::string_view id, std::string_view title, std::string_view value_title, Unit unit,
+                         std::string_view share_title, const std::vector<NamedShare>& rows) {
+    const Columns<NamedShare> columns{{"", std::string(title), Unit::text, &NamedShare::name},
+                                      {"", std::string(value_title), unit, &NamedShare::value},
+                                      {"", std::string(share_title), Unit::bars, [](const NamedShare& row) {
+                                           return Json{{std::string(row.look), row.share}};
+                                       }}};
+    return columns.select(rows).page_table(id);
+}
+
+/// Host, versions and dimensions, in a line below the title.
+std::string facts_line(const PredictionReport& report) {
+    std::string text = fmt::format("Framework profile {}; device profile {}", name_of_framework_profile(report),
+                                   name_of_device_profile(report));
+    for (const auto& [symbol, value] : report.dims) text += fmt::format("; {} {}", symbol, value);
+    return fmt::format("<p class=\"facts\">{}.</p>\n", escape_markup(text));
+}
+
+/// The sentences that the terminal shows of the crossovers.
+std::string crossover_paragraph(const CrossoverReport& crossover) {
+    std::istringstream lines(print_crossover(crossover, {}));
+    std::string html;
+    for (std::string line; std::getline(lines, line);) {
+        line.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(line.front())));
+        html += (html.empty() ? "" : ".<br>") + escape_markup(line);
+    }
+    return fmt::format("<p id=\"crossover\">{}.</p>\n", html);
+}
+
+std::string predictions_section(const PredictionReport& report) {
+    return section("Predictions", prediction_row_columns(report)
+                                      .select(report.rows,
+                                              "batch latency_s low_s high_s host_s device_s bound framework_overhead "
+                                              "=items_per_s ?total_bytes ?fits ?measured_latency_s")
+                                      .page_table("predictions"));
+}
+
+/// Host and device time by group, each with a bar as long as its share of the largest.
+std::string breakdown_section(std::string_view title, std::string_view id, const std::vector<Share>& shares) {
+    double longest_s = 0;
+    for (const Share& share : shares) longest_s = std::max({longest_s, share.host_s, share.device_s});
+    Columns<Share> columns = share_columns(title);
+    columns.add({"bars", "host above device", Unit::bars, [longest_s](const Share& share) {
+                     return host_and_device_bars(share.host_s, share.device_s, longest_s);
+                 }});
+    return section(fmt::format("By {}", title),
+                   columns.select(shares, "=name =launches =kernels =host_s =device_s =bars").page_table(id));
+}
+
+/// Whose host and which profile, how wide the interval is, every warning, how much of the model (as the framework runs
+/// it) has a rule, and what has none.
+std::string rests_on_section(const PredictionReport& report, const Graph& graph) {
+    const Coverage coverage = lowest_coverage(report.rows);
+    const std::string table = shares_table("coverage", "of the model's", "have a rule", Unit::share, "share",
+                                           {{"operators", "device", coverage.nodes, coverage.nodes},
+                                            {"FLOPs", "device", coverage.flops, coverage.flops},
+                                            {"host and device time", "device", coverage.time, coverage.time}});
+    const std::string_view rule =
+        "<p>An operator without a rule counts as memory-bound. Of several batches the least share stands here.</p>\n";
+    const bool unknown_host = report.framework.host == "reference" && !is_cpu(report.device.device);
+    const Prediction& last = report.rows.back().prediction;
+    const std::string facts = fmt::format(
+        "<ul>\n<li>{}</li>\n<li>{}</li>\n<li>{}</li>\n</ul>\n",
+        escape_markup(fmt::format("The host costs of {}{}", name_of_framework_profile(report),
+                                  unknown_host
+                                      ? ": a middling machine, not yours; one measured latency (--anchor) narrows the "
+                                        "interval"
+                                      : "")),
+        escape_markup(fmt::format("The kernels of the device profile {}", name_of_device_profile(report))),
+        escape_markup(fmt::format(
+            "90 % interval {} to {} around {}{}", duration(last.low_s), duration(last.high_s), duration(last.latency_s),
+            last.widest_component.empty() ? "" : fmt::format("; mostly {}", last.widest_component))));
+    return section("What the answer rests on", facts + warning_list(warnings_of(report, graph)) + table +
+                                                   uncovered_table(graph) + std::string(rule));
+}
+
+/// What takes the memory of the device, each with a bar as long as its share of it.
+std::string memory_section(const MemoryUse& memory) {
+    std::vector<NamedShare> rows{
+        {"weights", "", memory.weights_bytes},         {"keys and values", "", memory.cache_bytes},
+        {"activations", "", memory.activations_bytes}, {"workspace", "", memory.workspace_bytes},
+        {"context", "", memory.context_bytes},         {"all", "", memory.total_bytes()}};
+    for (NamedShare& row : rows) {
+        row.look = memory.fits() ? "device" : "host";
+        row.share = std::min(1.0, row.value / memory.capacity_bytes);
+    }
+    return section(fmt::format("Memory: {} of {}{}", byte_size(memory.total_bytes()), byte_size(memory.capacity_bytes),
+                               memory.fits() ? "" : ", does not fit"),
+                   shares_table("memory", "part", "bytes", Unit::bytes, "of the device", rows));
+}
+
+/// Every parameter of both profiles with its source.
+std::string provenance_section(const PredictionReport& report) {
+    std::vector<std::pair<std::string, const Parameter*>> rows;
+    for (const Parameter& p : report.device.parameters) rows.emplace_back(name_of_device_profile(report), &p);
+    for (const Parameter& p : report.framework.parameters) rows.emplace_back(name_of_framework_profile(report), &p);
+    using Row = std::pair<std::string, const Parameter*>;
+    const auto columns =
+        Columns<Row>{{"profile", "profile", Unit::text, &Row::first}}.including(parameter_columns(4), &Row::second);
+    return section("Parameters",
+                   folded("Each with its value and source",
+                          columns.select(rows, "=profile =name =value =source").page_table("provenance")));
+}
+
+std::string roofline_section(const DeviceSpec& device, const Graph& graph, const Explanation& explanation,
+                             std::string_view of, std::string_view at) {
+    constexpr std::size_t shown = 25;
+    const std::vector<RooflineKernel> kernels = roofline_kernels(device, graph, explanation);
+    if (kernels.empty()) return "";
+    double device_s = 0;
+    for (const RooflineKernel& kernel : kernels) device_s += kernel.launches * kernel.seconds;
+    using Kernel = RooflineKernel;
+    const Columns<Kernel> columns{
+        {"", "kernel", Unit::text, &Kernel::name},
+        {"", "operator", Unit::text, &Kernel::op},
+        {"", "units", Unit::text, &Kernel::path},
+        {"", "launches", Unit::plain, &Kernel::launches},
+        {"", "each", Unit::duration, &Kernel::seconds},
+        {"", "of device time", Unit::share, [&](const Kernel& k) { return k.launches * k.seconds / device_s; }},
+        {"", "FLOP per byte", Unit::significant, &Kernel::intensity},
+        {"", "FLOP/s", Unit::amount, &Kernel::flops_per_s},
+        {"", "bytes/s", Unit::amount, [](const Kernel& k) { return k.bytes / k.seconds; }},
+        {"", "of the roof", Unit::plain,
+         [](const Kernel& k) {
+             if (k.roof_flops_per_s <= 0) return Value();
+             return Value(k.of_roof(), fmt::format("{:.0f} %", 100 * k.of_roof()));
+         }},
+        {"", "bound", Unit::text, &Kernel::bound}};
+    const std::string caption = fmt::format(
+        "Dots: kernels{}, as large as their share of the device time. Lines: what the datasheet allows, {} of memory "
+        "and the peak of the units in use; a kernel above the slope finds its operands in the L2 cache. Each operand "
+        "counts once, and so does one operation per element where nothing is multiplied.",
+        at, quantity(device.memory_bandwidth_bytes_per_s, "B/s"));
+    return section(
+        "Roofline",
+        to_figure(roofline_chart(kernels, device, fmt::format("Roofline of {}", of)), escape_markup(caption)) +
+            (kernels.size() > shown ? fmt::format("<p>The {} of {} groups of equal kernels that take most time:</p>\n",
+                                                  shown, kernels.size())
+                                    : "") +
+            columns.select(std::span(kernels).first(std::min(shown, kernels.size()))).page_table("kernels"));
+}
+
+std::string launches_section(const Graph& graph, const std::vector<OpPrediction>& launches, std::string_view at) {
+    const Grid table = launch_columns(graph).select(
+        launches, "=operator =source =module =host_kind =kernels =host_s =device_s =bound");
+    return section(fmt::format("Launches{}", at),
+                   folded(fmt::format("All {}, one by one", launches.size()), table.page_table("launches")));
+}
+
+std::string causes_section(const std::vector<Crossover>& crossovers) {
+    struct Cause : HostCause {
+        double batch = 0, share = 0;
+    };
+    std::vector<Cause> causes;
+    for (const Crossover& crossover : crossovers) {
+        for (const HostCause& cause : crossover.causes)
+            causes.push_back({cause, crossover.batch, cause.host_s / crossover.host_s});
+    }
+    const Columns<Cause> columns{{"", "at batch", Unit::significant, &Cause::batch},
+                                 {"kind", "kind", Unit::text, &Cause::kind},
+                                 {"operations", "operations", Unit::plain, &Cause::operations},
+                                 {"host_s", "host", Unit::duration, &Cause::host_s},
+                                 {"", "of the host's time", Unit::share, &Cause::share},
+                                 {"", "share", Unit::bars, [](const Cause& c) {
+                                      return Json{{"host", c.share}};
+                                  }}};
+    return section("What costs the host most there", columns.select(causes).page_table("causes"));
+}
+
+std::string interval_table(const std::vector<Crossover>& crossovers) {
+    const auto waits = [](const Crossover& crossover) { return crossover.gpu_waits_above ? "above" : "below"; };
+    const Columns<Crossover> columns{{"batch", "crossover batch", Unit::significant, &Crossover::batch},
+                                     {"low", "90 % from", Unit::significant, &Crossover::low},
+                                     {"high", "to", Unit::significant, &Crossover::high},
+                                     {"host_s", "host there", Unit::duration, &Crossover::host_s},
+                                     {"gpu_waits", "the GPU waits", Unit::text, waits}};
+    return columns.select(crossovers).page_table("interval");
+}
+
+/// Where a name stands among those seen so far, at most at the last category; a new one is added.
+std::size_t index_of(const std::string& name, std::vector<std::string>& seen) {
+    const auto found = std::find(seen.begin(), seen.end(), name);
+    const auto index = static_cast<std::size_t>(found - seen.begin());
+    if (found == seen.end()) seen.push_back(name);
+    return std::min(index, category_count - 1);
+}
+
+/// One line per combination: devices differ in colour and dot, the rest in dash. What there is one of leaves colour and
+/// dash to the other; those beyond the last share it.
+Chart chart_of(const ComparisonReport& report) {
+    Chart chart{.title = title_of(report), .y_label = "latency, ms"};
+    std::vector<double> batches;
+    Differences differences(choices_of(report.rows));
+    differences.batch = false;
+    Differences others = differences;
+    others.device = false;
+    const bool has_others = others.framework || others.precision || others.cards;
+    std::vector<std::string> devices, rests;
+    std::map<std::string, std::size_t> series_of;
+    for (const ComparisonRow& row : report.rows) {
+        if (!row.prediction) continue;
+        if (row.batch) batches.push_back(static_cast<double>(*row.batch));
+        const std::string label = differences.name(row);
+        const std::size_t device = index_of(row.device, devices), rest = index_of(others.name(row), rests);
+        const auto [found, is_new] = series_of.emplace(label, chart.series.size());
+        if (is_new) {
+            chart.series.push_back({.label = label,
+                                    .look = SeriesLook::line,
+                                    .points = {},
+                                    .category = differences.device ? device : rest,
+                                    .dash = has_others ? rest : device});
+        }
+        chart.series[found->second].points.push_back(
+            {static_cast<double>(row.batch.value_or(1)), row.prediction->latency_s * 1e3});
+    }
+    for (Series& series : chart.series) {
+        std::stable_sort(series.points.begin(), series.points.end(),
+                         [](const auto& a, const auto& b) { return a.x < b.x; });
+    }
+    label_batches(chart, std::move(batches));
+    return chart;
+}
+
+std::string pairs_table(const ComparisonReport& report) {
+    return comparison_columns(report)
+        .select(rows_that_run(report.rows),
+                Differences(choices_of(report.rows)).keys(true) +
+                    "batch latency_s low_s high_s items_per_s ?dollars_per_million "
+                    "?keeps_level bound ratio_to_best host_s device_s =bars framework_overhead "
+                    "=total_and_fits")
+        .page_table("comparison");
+}
+
+/// What each pair rests on, once.
+std::string profiles_section(const ComparisonReport& report) {
+    std::vector<ComparisonRow> rows;
+    std::set<std::pair<std::string_view, std::string_view>> seen;
+    for (const ComparisonRow& row : report.rows) {
+        if (row.prediction && seen.emplace(row.device, row.framework).second) rows.push_back(row);
+    }
+    return section("What it rests on", comparison_columns(report)
+                                           .select(rows, "device device_profile framework framework_version host")
+                                           .page_table("profiles"));
+}
+
+/// What could not run, with the reason.
+std::string skipped_list(const std::vector<const Choice*>& choices) {
+    std::string html;
+    for (const std::string& line : reasons_of(choices)) html += fmt::format("<li>{}</li>\n", escape_markup(line));
+    return html.empty() ? "" : section("Not compared", fmt::format("<ul id=\"skipped\">\n{}</ul>\n", html));
+}
+
+/// The answer in one line.
+std::string verdict_line(const Ranking& ranking) {
+    const std::string& text = ranking.verdict;
+    return text.empty() ? "" : fmt::format("<p id=\"best\" class=\"verdict\">{}</p>\n", escape_markup(text));
+}
+
+Chart step_chart(const GenerationReport& report) {
+    Chart chart{.title = fmt::format("{} on {}, {}, {}", report.run.model, report.run.device.device.name,
+                                     report.run.framework.framework, name_of(report.run.precision)),
+                .y_label = "milliseconds",
+                .series = {}};
+    std::vector<double> batches;
+    const std::size_t model = shown(report).model;
+    Series host{.label = "host, a step of decoding", .look = SeriesLook::host, .points = {}};
+    Series device{.label = "device, a step of decoding", .look = SeriesLook::device, .points = {}};
+    Series step{.label = "per token", .look = SeriesLook::prediction, .points = {}};
+    Series first{.label = "first token", .look = SeriesLook::line, .points = {}, .category = 3};
+    for (const GenerationRow& row : report.rows) {
+        if (!row.runs() || row.model != model) continue;
+        const auto batch = static_cast<double>(row.generation.request.batch);
+        batches.push_back(batch);
+        host.points.push_back({batch, row.generation.decode_host_s * 1e3});
+        device.points.push_back({batch, row.generation.decode_device_s * 1e3});
+        step.points.push_back({batch, row.generation.tpot_s * 1e3});
+        first.points.push_back({batch, row.generation.ttft_s * 1e3});
+    }
+    chart.series = {std::move(host), std::move(device), std::move(step), std::move(first)};
+    for (Series& series : chart.series) {
+        std::stable_sort(series.points.begin(), series.points.end(),
+                         [](const auto& a, const auto& b) { return a.x < b.x; });
+    }
+    mark_crossovers(chart, shown(report).crossover.batches, "decoding's crossover");
+    label_batches(chart, std::move(batches));
+    return chart;
+}
+
+std::string generations_section(const GenerationReport& report) {
+    const Grid table = generation_columns(report).select(
+        rows_that_run(report.rows),
+        Differences(choices_of(report.rows)).keys(true) +
+            "batch ttft_s tpot_s total_s low_s high_s tokens_per_s "
+            "=prefill_bound =decode_bound =total_bytes fits ?dollars_per_million ?keeps_level");
+    return section(fmt::format("Prompts of {} tokens, {} new ones", shown(report).generation.request.prompt,
+                               shown(report).generation.request.new_tokens),
+                   table.page_table("generations"));
+}
+
+std::vector<std::string> warnings_of(const GenerationReport& report) {
+    std::set<std::string> warnings(report.run.warnings.begin(), report.run.warnings.end());
+    for (const GenerationRow& row : report.rows)
+        warnings.insert(row.generation.warnings.begin(), row.generation.warnings.end());
+    return {warnings.begin(), warnings.end()};
+}
+
+}  // namespace
+
+std::string prediction_page(const PredictionReport& report, const Graph& graph, const Explanation& last) {
+    const Chart chart = latency_chart(report);
+    const auto batch = report.rows.back().batch;
+    const std::string at = batch ? fmt::format(" at batch {}", *batch) : "";
+    std::string html = facts_line(report) + to_figure(chart, "") + rests_on_section(report, graph);
+    if (report.crossover) html += crossover_paragraph(*report.crossover);
+    if (report.anchors)
+        html += fmt::format("<p id=\"anchors\">{}</p>\n", escape_markup(print_anchors(*report.anchors)));
+    html += predictions_section(report) +
+            (report.rows.back().memory ? memory_section(*report.rows.back().memory) : "") +
+            roofline_section(report.device.device, graph, last, chart.title, at) +
+            breakdown_section("operator kind", "kinds", breakdown(graph, last.launches, kind_of)) +
+            breakdown_section("module", "modules", breakdown(graph, last.launches, stage_of)) +
+            launches_section(graph, last.launches, at) + provenance_section(report);
+    return page(chart.title, html);
+}
+
+std::string crossover_page(const PredictionReport& report, const PredictionReport& curve, const Graph& graph) {
+    const Chart chart = latency_chart(curve);
+    std::string html = facts_line(report) + to_figure(chart, "") + crossover_paragraph(*report.crossover);
+    if (const auto& crossovers = report.crossover->crossovers; !crossovers.empty())
+        html += interval_table(crossovers) + causes_section(crossovers);
+    html += predictions_section(report) + rests_on_section(report, graph) + provenance_section(report);
+    return page("Crossover of " + chart.title, html);
+}
+
+std::string comparison_page(const ComparisonReport& report) {
+    std::set<std::string> warnings(report.warnings.begin(), report.warnings.end());
+    for (const ComparisonRow& row : report.rows) {
+        if (row.prediction) warnings.insert(row.prediction->warnings.begin(), row.prediction->warnings.end());
+    }
+    for (std::string& line : rules_without_rows(report)) warnings.insert(std::move(line));
+    const Chart chart = chart_of(report);
+    const std::string predictions = pairs_table(report) +
+                                    "<p class=\"facts\">To best: latency against the fastest at the same batch. "
+                                    "Overhead: share of the latency that the "
+                                    "GPU waits.</p>\n" +
+                                    warning_list({warnings.begin(), warnings.end()});
+    const std::vector<const Choice*> choices = choices_of(report.rows);
+    return page(chart.title, verdict_line(report.ranking) + to_figure(chart, "") + section("Predictions", predictions) +
+                                 skipped_list(choices) + profiles_section(report));
+}
+
+std::string generation_page(const GenerationReport& report, const ExplainedPass& prefill, const ExplainedPass& decode) {
+    const Chart chart = step_chart(report);
+    const Generation& last = shown(report).generation;
+    const auto kinds = [](const ExplainedPass& pass) {
+        return breakdown(pass.graph, pass.explanation.launches, kind_of);
+    };
+    std::string html = verdict_line(report.ranking) + facts_line(report.run) + to_figure(chart, "") +
+                       generations_section(report) + memory_section(last.memory) +
+                       breakdown_section("operator kind, prompt", "prefill", kinds(prefill)) +
+                       breakdown_section("operator kind, a step of decoding", "decode", kinds(decode)) +
+                       section("Warnings", warning_list(warnings_of(report))) + skipped_list(choices_of(report.rows)) +
+                       provenance_section(report.run);
+    return page(chart.title, html);
+}
+
+}  // namespace ftax::report
