@@ -30,7 +30,7 @@ build_probe() {
 }
 # LibTorch's dispatch as C++ programs see it.
 build_libtorch() {
-    calibration/bench/libtorch/bare/build.sh \
+    calibration/bench/libtorch/build.sh \
         "$("$python" -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])")" "$carried/libtorch_dispatch.so"
 }
 if [ "${1:-}" = build ]; then

@@ -162,10 +162,7 @@ if(FTAX_BUILD_CUDA)
     target_include_directories(ftax_cuda_probe PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(ftax_cuda_probe PRIVATE $<LINK_ONLY:ftax_cupti> CUDA::cupti CUDA::cudart)
 endif()
-ftax_sources(bare_libtorch_sources # compiled by calibration/campaign.sh, where there is no CMake
-    calibration/bench/libtorch/bare/
-        library.cpp)
-ftax_sources(libtorch_sources
+ftax_sources(libtorch_sources # calibration/campaign.sh compiles them, too, where there is no CMake
     calibration/bench/libtorch/
         libtorch_device.cpp network.cpp)
 if(FTAX_BUILD_TORCH)

@@ -1,19 +1,18 @@
 #include "calibration/bench/python_device.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "ftax/error.hpp"
 #include "ftax/text_graph.hpp"
@@ -58,142 +57,154 @@ json lost(std::string_view why) {
     return {{"error", "lost"}, {"message", why}};
 }
 
-void close_if_open(int& descriptor) {
-    if (descriptor >= 0) ::close(descriptor);
-    descriptor = -1;
-}
+class PythonDevice : public BenchDevice {
+  public:
+    explicit PythonDevice(PythonOptions options) : options_(std::move(options)), folder_(write_scripts()) {
+        try {
+            start();
+        } catch (...) {
+            close();
+            throw;
+        }
+    }
+    PythonDevice(const PythonDevice&) = delete;
+    PythonDevice& operator=(const PythonDevice&) = delete;
+    ~PythonDevice() override { close(); }
 
-}  // namespace
+    [[nodiscard]] Environment environment() const override { return environment_; }
+    [[nodiscard]] std::string source() const override { return source_; }
 
-PythonDevice::PythonDevice(PythonOptions options) : options_(std::move(options)), folder_(write_scripts()) {
-    try {
-        start();
-    } catch (...) {
+    bool restart() override {
+        stop();
+        try {
+            start();
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
+    }
+
+    std::optional<Failure> prepare(const BenchCase& bench_case) override {
+        calls_ = bench_case.calls;
+        const json answer = ask({{"do", "prepare"},
+                                 {"model", bench_case.model},
+                                 {"graph", to_text(*bench_case.graph)},
+                                 {"bindings", bench_case.bindings},
+                                 {"mode", name_of(bench_case.mode)},
+                                 {"warm_ups", bench_case.warm_ups},
+                                 {"weight_sets", bench_case.weight_sets}});
+        source_ = answer.value("note", "");
+        return failure_in(answer);
+    }
+
+    std::variant<Sample, Failure> sample() override {
+        const json answer = ask({{"do", "sample"}, {"calls", calls_}});
+        if (const auto failure = failure_in(answer)) return *failure;
+        Sample sample{answer.value("seconds", 0.0)};
+        if (answer.contains("clock_ratio")) sample.clock_ratio = answer["clock_ratio"].get<double>();
+        sample.disturbed = answer.value("disturbed", false);
+        return sample;
+    }
+
+  private:
+    void start() {
+        std::array<int, 2> ends{};
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+            throw Error(ErrorCode::limit, fmt::format("cannot create a socket: {}", std::strerror(errno)));
+        posix_spawn_file_actions_t actions;
+        ::posix_spawn_file_actions_init(&actions);
+        ::posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
+        ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+        // Ctrl-C goes to the whole terminal; the worker must outlive it until the loop has stopped.
+        posix_spawnattr_t attributes;
+        ::posix_spawnattr_init(&attributes);
+        ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+        const std::string script = folder_ + "/worker.py";
+        const std::array<const char*, 3> arguments{options_.python.c_str(), script.c_str(), nullptr};
+        const int reason = ::posix_spawnp(&process_, options_.python.c_str(), &actions, &attributes,
+                                          const_cast<char* const*>(arguments.data()), environ);
+        ::posix_spawnattr_destroy(&attributes);
+        ::posix_spawn_file_actions_destroy(&actions);
+        ::close(ends[1]);
+        channel_ = ends[0];
+        if (reason != 0) {
+            process_ = -1;
+            throw Error(ErrorCode::usage, fmt::format("cannot start {}: {}; --python names another", options_.python,
+                                                      std::strerror(reason)));
+        }
+        const json answer = ask({{"do", "start"},
+                                 {"device", options_.device},
+                                 {"framework", options_.framework},
+                                 {"precision", name_of(options_.precision)},
+                                 {"threads", options_.threads}});
+        if (const auto failure = failure_in(answer)) {
+            throw Error(failure->kind == FailureKind::failed ? ErrorCode::refused : ErrorCode::usage,
+                        fmt::format("{}: {}", options_.python, failure->message));
+        }
+        environment_.clear();
+        for (const auto& [key, value] : answer["environment"].items()) {
+            environment_.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+        }
+    }
+
+    void stop() {
+        if (channel_ >= 0) ::close(std::exchange(channel_, -1));  // the worker ends at the end of its input
+        unread_.clear();
+        if (process_ <= 0) return;
+        for (int i = 0; i < 50 && ::waitpid(process_, nullptr, WNOHANG) == 0; ++i) {
+            if (i == 40) ::kill(process_, SIGKILL);
+            ::usleep(50'000);
+        }
+        process_ = -1;
+    }
+
+    json ask(const json& request) {
+        const std::string line = request.dump() + "\n";
+        for (std::size_t written = 0; written < line.size();) {
+            const ssize_t count = ::write(channel_, line.data() + written, line.size() - written);
+            if (count < 0 && errno == EINTR) continue;
+            if (count <= 0) return lost("the worker ended");
+            written += static_cast<std::size_t>(count);
+        }
+        for (;;) {
+            const std::size_t end = unread_.find('\n');
+            if (end != std::string::npos) {
+                json answer = json::parse(unread_.substr(0, end), nullptr, false);
+                unread_.erase(0, end + 1);
+                return answer.is_object() ? answer : lost("the worker answered with something else than JSON");
+            }
+            pollfd waiting{channel_, POLLIN, 0};
+            const int ready = ::poll(&waiting, 1, static_cast<int>(options_.answer_limit_s * 1e3));
+            if (ready < 0 && errno == EINTR) continue;
+            if (ready <= 0) return lost("the worker does not answer");
+            std::array<char, 1 << 16> buffer;
+            const ssize_t count = ::read(channel_, buffer.data(), buffer.size());
+            if (count < 0 && errno == EINTR) continue;
+            if (count <= 0) return lost("the worker died");
+            unread_.append(buffer.data(), static_cast<std::size_t>(count));
+        }
+    }
+
+    void close() {
         stop();
         std::error_code ignored;
         std::filesystem::remove_all(folder_, ignored);
-        throw;
     }
-}
 
-PythonDevice::~PythonDevice() {
-    stop();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-}
+    PythonOptions options_;
+    std::string folder_;  ///< of the scripts, removed at the end
+    Environment environment_;
+    pid_t process_ = -1;
+    int channel_ = -1;  ///< requests go there, answers come from it
+    std::string unread_;
+    std::string source_;  ///< of the prepared network
+    int calls_ = 1;
+};
 
-void PythonDevice::start() {
-    std::array<int, 2> to_worker{}, from_worker{};
-    if (::pipe2(to_worker.data(), O_CLOEXEC) != 0 || ::pipe2(from_worker.data(), O_CLOEXEC) != 0) {
-        throw Error(ErrorCode::limit, fmt::format("cannot create a pipe: {}", std::strerror(errno)));
-    }
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, to_worker[0], 0);
-    ::posix_spawn_file_actions_adddup2(&actions, from_worker[1], 1);
-    // Ctrl-C goes to the whole terminal; the worker must outlive it until the loop has stopped.
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    const std::string script = folder_ + "/worker.py";
-    const std::array<const char*, 3> arguments{options_.python.c_str(), script.c_str(), nullptr};
-    const int reason = ::posix_spawnp(&process_, options_.python.c_str(), &actions, &attributes,
-                                      const_cast<char* const*>(arguments.data()), environ);
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(to_worker[0]);
-    ::close(from_worker[1]);
-    requests_ = to_worker[1];
-    answers_ = from_worker[0];
-    if (reason != 0) {
-        process_ = -1;
-        throw Error(ErrorCode::usage,
-                    fmt::format("cannot start {}: {}; --python names another", options_.python, std::strerror(reason)));
-    }
-    const json answer = ask({{"do", "start"},
-                             {"device", options_.device},
-                             {"framework", options_.framework},
-                             {"precision", name_of(options_.precision)},
-                             {"threads", options_.threads}});
-    if (const auto failure = failure_in(answer)) {
-        throw Error(failure->kind == FailureKind::failed ? ErrorCode::refused : ErrorCode::usage,
-                    fmt::format("{}: {}", options_.python, failure->message));
-    }
-    environment_.clear();
-    for (const auto& [key, value] : answer["environment"].items()) {
-        environment_.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
-    }
-}
+}  // namespace
 
-void PythonDevice::stop() {
-    close_if_open(requests_);  // the worker ends at the end of its input
-    close_if_open(answers_);
-    unread_.clear();
-    if (process_ <= 0) return;
-    for (int i = 0; i < 50 && ::waitpid(process_, nullptr, WNOHANG) == 0; ++i) {
-        if (i == 40) ::kill(process_, SIGKILL);
-        ::usleep(50'000);
-    }
-    process_ = -1;
-}
-
-bool PythonDevice::restart() {
-    stop();
-    try {
-        start();
-        return true;
-    } catch (const Error&) {
-        return false;
-    }
-}
-
-json PythonDevice::ask(const json& request) {
-    const std::string line = request.dump() + "\n";
-    for (std::size_t written = 0; written < line.size();) {
-        const ssize_t count = ::write(requests_, line.data() + written, line.size() - written);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return lost("the worker ended");
-        written += static_cast<std::size_t>(count);
-    }
-    for (;;) {
-        const std::size_t end = unread_.find('\n');
-        if (end != std::string::npos) {
-            json answer = json::parse(unread_.substr(0, end), nullptr, false);
-            unread_.erase(0, end + 1);
-            return answer.is_object() ? answer : lost("the worker answered with something else than JSON");
-        }
-        pollfd waiting{answers_, POLLIN, 0};
-        const int ready = ::poll(&waiting, 1, static_cast<int>(options_.answer_limit_s * 1e3));
-        if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0) return lost("the worker does not answer");
-        std::array<char, 1 << 16> buffer;
-        const ssize_t count = ::read(answers_, buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return lost("the worker died");
-        unread_.append(buffer.data(), static_cast<std::size_t>(count));
-    }
-}
-
-std::optional<Failure> PythonDevice::prepare(const BenchCase& bench_case) {
-    calls_ = bench_case.calls;
-    const json answer = ask({{"do", "prepare"},
-                             {"model", bench_case.model},
-                             {"graph", to_text(*bench_case.graph)},
-                             {"bindings", bench_case.bindings},
-                             {"mode", name_of(bench_case.mode)},
-                             {"warm_ups", bench_case.warm_ups},
-                             {"weight_sets", bench_case.weight_sets}});
-    source_ = answer.value("note", "");
-    return failure_in(answer);
-}
-
-std::variant<Sample, Failure> PythonDevice::sample() {
-    const json answer = ask({{"do", "sample"}, {"calls", calls_}});
-    if (const auto failure = failure_in(answer)) return *failure;
-    Sample sample{answer.value("seconds", 0.0)};
-    if (answer.contains("clock_ratio")) sample.clock_ratio = answer["clock_ratio"].get<double>();
-    sample.disturbed = answer.value("disturbed", false);
-    return sample;
+std::unique_ptr<BenchDevice> open_python(PythonOptions options) {
+    return std::make_unique<PythonDevice>(std::move(options));
 }
 
 }  // namespace ftax::bench

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <sys/types.h>
-
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "calibration/bench/bench_device.hpp"
@@ -20,32 +17,8 @@ struct PythonOptions {
 };
 
 /// Measures through a Python process, since that is what users run: calibration/bench/python/worker.py, written out
-/// from the program. Whatever kills the process costs one case: restart() starts another.
-class PythonDevice : public BenchDevice {
-  public:
-    /// Throws Error{usage} when this Python or its packages cannot be used, Error{refused} when torch sees no GPU.
-    explicit PythonDevice(PythonOptions options);
-    ~PythonDevice() override;
-
-    [[nodiscard]] Environment environment() const override { return environment_; }
-    [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override;
-    [[nodiscard]] std::string source() const override { return source_; }
-    [[nodiscard]] std::variant<Sample, Failure> sample() override;
-    bool restart() override;
-
-  private:
-    void start();
-    void stop();
-    [[nodiscard]] nlohmann::json ask(const nlohmann::json& request);
-
-    PythonOptions options_;
-    std::string folder_;  ///< of the scripts, removed at the end
-    Environment environment_;
-    pid_t process_ = -1;
-    int requests_ = -1, answers_ = -1;
-    std::string unread_;
-    std::string source_;  ///< of the prepared network
-    int calls_ = 1;
-};
+/// from the program. Whatever kills the process costs one case: restart() starts another. Throws Error{usage} when this
+/// Python or its packages cannot be used, Error{refused} when torch sees no GPU.
+[[nodiscard]] std::unique_ptr<BenchDevice> open_python(PythonOptions options);
 
 }  // namespace ftax::bench

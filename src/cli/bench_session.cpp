@@ -81,11 +81,11 @@ std::unique_ptr<bench::BenchDevice> open_device(const BenchArguments& arguments)
     if (arguments.framework == "libtorch") {
         device = bench::open_libtorch(arguments.device, precision, arguments.threads);
     } else {
-        device = std::make_unique<bench::PythonDevice>(bench::PythonOptions{.python = python_of(arguments),
-                                                                            .device = arguments.device,
-                                                                            .framework = arguments.framework,
-                                                                            .precision = precision,
-                                                                            .threads = arguments.threads});
+        device = bench::open_python({.python = python_of(arguments),
+                                     .device = arguments.device,
+                                     .framework = arguments.framework,
+                                     .precision = precision,
+                                     .threads = arguments.threads});
     }
     if (arguments.device == "cpu") return device;
     return std::make_unique<bench::WatchedDevice>(std::move(device), bench::nvml_monitor());

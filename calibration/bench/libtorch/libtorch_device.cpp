@@ -1,5 +1,3 @@
-#include "calibration/bench/libtorch/libtorch_device.hpp"
-
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -12,11 +10,14 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <memory>
+#include <string>
 
 #include "calibration/bench/libtorch/network.hpp"
 #include "calibration/bench/libtorch_plugin.hpp"
 #include "ftax/error.hpp"
 #include "ftax/precision.hpp"
+#include "ftax/text_graph.hpp"
 
 namespace ftax::bench {
 namespace {
@@ -61,30 +62,79 @@ void sleep_on_stream(double seconds) {
     if (sleep) sleep(static_cast<std::int64_t>(seconds * cycles_per_s));
 }
 
-}  // namespace
+/// Measures LibTorch's operators in this process, on the CPU or on this machine's GPU.
+class LibtorchDevice : public BenchDevice {
+  public:
+    /// Throws Error{refused} when LibTorch sees no GPU.
+    LibtorchDevice(const std::string& name, Precision precision, int threads)
+        : device_(open(name)), precision_(precision), threads_(threads) {
+        at::set_num_threads(threads);
+        constexpr std::int64_t flush_bytes = 128 << 20;  // twice the largest L2 of a GPU (H100, A100: 50 MB)
+        flush_ = at::zeros({flush_bytes}, at::TensorOptions().dtype(at::kChar).device(device_));
+    }
 
-struct LibtorchDevice::State {
-    c10::Device device;
-    Precision precision;
-    int threads;
-    std::shared_ptr<const Graph> graph;  ///< of the prepared network, which refers to it
-    std::unique_ptr<Network> network;
-    Mode mode = Mode::end_to_end;
-    int calls = 1;
-    at::Tensor flush;
-    double queueing_s = 2e-4;  ///< host time of the last device sample of this network
+    [[nodiscard]] Environment environment() const override {
+        return {{"framework_version", TORCH_VERSION}, {"threads", std::to_string(at::get_num_threads())}};
+    }
 
-    bool cuda() const { return device.is_cuda(); }
-    double now_s() const { return !cuda() && threads == 1 ? process_s() : wall_s(); }
+    [[nodiscard]] std::string source() const override { return std::string(graph_source); }
+
+    [[nodiscard]] std::optional<Failure> prepare(const BenchCase& bench_case) override {
+        const c10::InferenceMode inference;
+        network_.reset();
+        graph_ = bench_case.graph;
+        mode_ = bench_case.mode;
+        calls_ = bench_case.calls;
+        queueing_s_ = 2e-4;
+        if (precision_spec(precision_).autocast)
+            return Failure{FailureKind::unsupported, "amp is measured through Python (--framework pytorch-eager)"};
+        // Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
+        const bool tf32 = precision_ == Precision::tf32;
+        at::globalContext().setAllowTF32CuBLAS(tf32);
+        at::globalContext().setAllowTF32CuDNN(tf32 || (!bench_case.model.empty() && precision_ == Precision::fp32));
+        try {
+            network_ =
+                std::make_unique<Network>(*graph_, bench_case.bindings, precision_, device_, bench_case.weight_sets);
+            if (!bench_case.model.empty()) network_->settle();
+            for (int i = 0; i < bench_case.warm_ups; ++i) network_->run();
+            synchronize();
+        } catch (const Error& error) {
+            return Failure{FailureKind::unsupported, error.what()};
+        } catch (const c10::OutOfMemoryError& error) {
+            return Failure{FailureKind::out_of_memory, first_line(error.what_without_backtrace())};
+        } catch (const c10::Error& error) {
+            const std::string message = first_line(error.what_without_backtrace());
+            const bool memory = message.find("allocate memory") != std::string::npos;
+            return Failure{memory ? FailureKind::out_of_memory : FailureKind::failed, message};
+        } catch (const std::bad_alloc&) {
+            return Failure{FailureKind::out_of_memory, "not enough memory"};
+        }
+        return std::nullopt;
+    }
+
+    [[nodiscard]] std::variant<Sample, Failure> sample() override {
+        const c10::InferenceMode inference;
+        try {
+            return Sample{measure()};
+        } catch (const c10::OutOfMemoryError& error) {
+            return Failure{FailureKind::out_of_memory, first_line(error.what_without_backtrace())};
+        } catch (const c10::Error& error) {
+            return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
+        }
+    }
+
+  private:
+    bool cuda() const { return device_.is_cuda(); }
+    double now_s() const { return !cuda() && threads_ == 1 ? process_s() : wall_s(); }
 
     void synchronize() const {
-        if (cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(device.index());
+        if (cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(device_.index());
     }
 
     double host_time(int count, bool synchronized) {
         synchronize();
         const double begin = now_s();
-        for (int i = 0; i < count; ++i) network->run();
+        for (int i = 0; i < count; ++i) network_->run();
         if (synchronized) synchronize();
         const double end = now_s();
         synchronize();
@@ -94,93 +144,102 @@ struct LibtorchDevice::State {
     /// Device time of calls that are queued behind a kernel which sleeps for as long as queueing took last time.
     double device_time(int count) {
         synchronize();
-        sleep_on_stream(std::min(1.2 * queueing_s + 5e-5, 0.2));
-        const c10::Stream stream = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device);
+        sleep_on_stream(std::min(1.2 * queueing_s_ + 5e-5, 0.2));
+        const c10::Stream stream = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device_);
         c10::Event begin(c10::kCUDA, c10::EventFlag::BACKEND_DEFAULT), end(c10::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
         begin.record(stream);
         const double queueing = wall_s();
-        for (int i = 0; i < count; ++i) network->run();
-        queueing_s = wall_s() - queueing;
+        for (int i = 0; i < count; ++i) network_->run();
+        queueing_s_ = wall_s() - queueing;
         end.record(stream);
         end.synchronize();
         return begin.elapsedTime(end) * 1e-3 / count;
     }
 
     double measure() {
-        switch (mode) {
+        switch (mode_) {
             case Mode::end_to_end:
                 return host_time(1, true);
             case Mode::host_dispatch:
-                return host_time(std::min(calls, queue_calls), false);
+                return host_time(std::min(calls_, queue_calls), false);
             case Mode::device_cold:
-                flush.add_(1);
+                flush_.add_(1);
                 return cuda() ? device_time(1) : host_time(1, true);
             case Mode::device_hot:
                 break;
         }
-        return cuda() ? device_time(calls) : host_time(calls, true);
+        return cuda() ? device_time(calls_) : host_time(calls_, true);
     }
+
+    c10::Device device_;
+    Precision precision_;
+    int threads_;
+    std::shared_ptr<const Graph> graph_;  ///< of the prepared network, which refers to it
+    std::unique_ptr<Network> network_;
+    Mode mode_ = Mode::end_to_end;
+    int calls_ = 1;
+    at::Tensor flush_;
+    double queueing_s_ = 2e-4;  ///< host time of the last device sample of this network
 };
 
-LibtorchDevice::LibtorchDevice(const std::string& device, Precision precision, int threads)
-    : state_(new State{.device = open(device), .precision = precision, .threads = threads}) {
-    at::set_num_threads(threads);
-    constexpr std::int64_t flush_bytes = 128 << 20;  // twice the largest L2 of a GPU (H100, A100: 50 MB)
-    state_->flush = at::zeros({flush_bytes}, at::TensorOptions().dtype(at::kChar).device(state_->device));
-}
+// The rest is for a machine that has neither ftax nor Debian's packages, only a Python with torch: campaign.sh builds
+// this library with LibTorch's headers (fmt among them), libtorch.py calls it. One network at a time; a function that
+// can fail returns why, or nullptr.
 
-LibtorchDevice::~LibtorchDevice() = default;
+std::unique_ptr<LibtorchDevice> opened;
+std::string problem;
 
-Environment LibtorchDevice::environment() const {
-    return {{"framework_version", TORCH_VERSION}, {"threads", std::to_string(at::get_num_threads())}};
-}
-
-std::optional<Failure> LibtorchDevice::prepare(const BenchCase& bench_case) {
-    const c10::InferenceMode inference;
-    state_->network.reset();
-    state_->graph = bench_case.graph;
-    state_->mode = bench_case.mode;
-    state_->calls = bench_case.calls;
-    state_->queueing_s = 2e-4;
-    if (precision_spec(state_->precision).autocast)
-        return Failure{FailureKind::unsupported, "amp is measured through Python (--framework pytorch-eager)"};
-    // Networks run with PyTorch's defaults (convolutions in TF32), operators in exactly the precision they name.
-    const bool tf32 = state_->precision == Precision::tf32;
-    at::globalContext().setAllowTF32CuBLAS(tf32);
-    at::globalContext().setAllowTF32CuDNN(tf32 || (!bench_case.model.empty() && state_->precision == Precision::fp32));
+template <class Action>
+const char* reason_why_not(Action action) {
     try {
-        state_->network = std::make_unique<Network>(*state_->graph, bench_case.bindings, state_->precision,
-                                                    state_->device, bench_case.weight_sets);
-        if (!bench_case.model.empty()) state_->network->settle();
-        for (int i = 0; i < bench_case.warm_ups; ++i) state_->network->run();
-        state_->synchronize();
-    } catch (const Error& error) {
-        return Failure{FailureKind::unsupported, error.what()};
-    } catch (const c10::OutOfMemoryError& error) {
-        return Failure{FailureKind::out_of_memory, first_line(error.what_without_backtrace())};
-    } catch (const c10::Error& error) {
-        const std::string message = first_line(error.what_without_backtrace());
-        const bool memory = message.find("allocate memory") != std::string::npos;
-        return Failure{memory ? FailureKind::out_of_memory : FailureKind::failed, message};
-    } catch (const std::bad_alloc&) {
-        return Failure{FailureKind::out_of_memory, "not enough memory"};
+        problem = action();
+    } catch (const std::exception& error) {
+        problem = error.what();
     }
-    return std::nullopt;
+    return problem.empty() ? nullptr : problem.c_str();
 }
 
-std::variant<Sample, Failure> LibtorchDevice::sample() {
-    const c10::InferenceMode inference;
-    try {
-        return Sample{state_->measure()};
-    } catch (const c10::OutOfMemoryError& error) {
-        return Failure{FailureKind::out_of_memory, first_line(error.what_without_backtrace())};
-    } catch (const c10::Error& error) {
-        return Failure{FailureKind::failed, first_line(error.what_without_backtrace())};
-    }
-}
-
+}  // namespace
 }  // namespace ftax::bench
 
-ftax::bench::BenchDevice* ftax_open_libtorch(const char* device, ftax::Precision precision, int threads) {
-    return new ftax::bench::LibtorchDevice(device, precision, threads);
+using namespace ftax;
+using namespace ftax::bench;
+
+BenchDevice* ftax_open_libtorch(const char* device, Precision precision, int threads) {
+    return new LibtorchDevice(device, precision, threads);
+}
+
+#define FTAX_EXPORT extern "C" __attribute__((visibility("default")))
+
+/// Opens "cpu" or "cuda"; an operator's tensors get this precision.
+FTAX_EXPORT const char* ftax_open(const char* name, const char* precision) {
+    return reason_why_not([&] {
+        const auto known = precision_from_name(precision);
+        if (!known) return "no precision is called " + std::string(precision);
+        opened = std::make_unique<LibtorchDevice>(name, *known, 1);
+        return std::string();
+    });
+}
+
+/// Readies a text graph without symbols for host_dispatch samples of `calls` calls each.
+FTAX_EXPORT const char* ftax_prepare(const char* graph, int calls) {
+    return reason_why_not([&] {
+        const auto failure =
+            opened->prepare({.id = "operator",
+                             .graph = std::make_shared<const Graph>(parse_text_graph(graph, "operator")),
+                             .mode = Mode::host_dispatch,
+                             .warm_ups = 5,
+                             .calls = calls});
+        return failure ? std::string(name_of(failure->kind)) + ": " + failure->message : std::string();
+    });
+}
+
+/// Takes one sample: host seconds of a call.
+FTAX_EXPORT const char* ftax_sample(double* seconds) {
+    return reason_why_not([&] {
+        const auto outcome = opened->sample();
+        if (const auto* failure = std::get_if<Failure>(&outcome)) return failure->message;
+        *seconds = std::get<Sample>(outcome).seconds;
+        return std::string();
+    });
 }

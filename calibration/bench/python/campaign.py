@@ -13,7 +13,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import design  # noqa: E402
 import stages  # noqa: E402
-from recording import Rows  # noqa: E402
 
 MOST_FILES, MOST_BYTES = 8, 16 << 20
 MOST_FAULTS = 5  # of one process and those that went on after it: then it is no single case that is at fault
@@ -88,8 +87,7 @@ class Campaign:
         return os.path.join(self.arguments.output, name)
 
     def rows(self, stage):
-        known = design.STAGES[stage]
-        return Rows(self.path(known.file), list(known.columns), known.key)
+        return design.STAGES[stage].rows(self.arguments.output)
 
     def remaining(self, stage, smoke):
         return design.remaining(stage, design.Options(self.arguments.device, smoke), self.rows(stage)) if stage != "environment" else []
@@ -164,7 +162,7 @@ def main():
     parser.add_argument("--output", required=True)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--budget-s", type=float, default=design.CALLS_S[0])
-    parser.add_argument("--libtorch", help="library of calibration/bench/libtorch/bare")
+    parser.add_argument("--libtorch", help="library that calibration/bench/libtorch/build.sh builds")
     parser.add_argument("--smoke", action="store_true", help="one case of every path, quickly")
     campaign = Campaign(parser.parse_args())
     import torch  # noqa: F401  once, for every process: it opens no GPU

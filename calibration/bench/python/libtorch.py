@@ -1,5 +1,5 @@
 """LibTorch's own dispatch, without Python around each operator: a library that calibration/campaign.sh builds
-(calibration/bench/libtorch/bare)."""
+(calibration/bench/libtorch/build.sh)."""
 
 import ctypes
 

@@ -43,7 +43,7 @@ BenchCase bench_case() {
 
 ErrorCode code_of(const PythonOptions& options) {
     try {
-        const PythonDevice device(options);
+        static_cast<void>(open_python(options));
     } catch (const Error& error) {
         return error.code();
     }
@@ -55,13 +55,13 @@ ErrorCode code_of(const PythonOptions& options) {
 
 TEST_CASE("a worker's answers become environment, samples and failures") {
     const FakePython python;
-    PythonDevice device(
-        python.options(starts +
-                       "    *prepare*) echo '{\"note\": \"\"}' ;;\n"
-                       "    *sample*) echo '{\"seconds\": 0.25, \"clock_ratio\": 0.9, \"disturbed\": true}' ;;\n"));
-    CHECK(device.environment() == Environment{{"framework_version", "1"}, {"threads", "2"}});
-    CHECK_FALSE(device.prepare(bench_case()));
-    const auto sample = std::get<Sample>(device.sample());
+    const auto device =
+        open_python(python.options(
+            starts + "    *prepare*) echo '{\"note\": \"\"}' ;;\n"
+                     "    *sample*) echo '{\"seconds\": 0.25, \"clock_ratio\": 0.9, \"disturbed\": true}' ;;\n"));
+    CHECK(device->environment() == Environment{{"framework_version", "1"}, {"threads", "2"}});
+    CHECK_FALSE(device->prepare(bench_case()));
+    const auto sample = std::get<Sample>(device->sample());
     CHECK(sample.seconds == 0.25);
     CHECK(sample.clock_ratio == 0.9);
     CHECK(sample.disturbed);
@@ -69,9 +69,9 @@ TEST_CASE("a worker's answers become environment, samples and failures") {
 
 TEST_CASE("BAD_INPUTS 46: out of memory in the framework is a failure of the case") {
     const FakePython python;
-    PythonDevice device(
+    const auto device = open_python(
         python.options(starts + "    *prepare*) echo '{\"error\": \"out_of_memory\", \"message\": \"20 GiB\"}' ;;\n"));
-    const auto failure = device.prepare(bench_case());
+    const auto failure = device->prepare(bench_case());
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::out_of_memory);
     CHECK(failure->message == "20 GiB");
@@ -79,31 +79,31 @@ TEST_CASE("BAD_INPUTS 46: out of memory in the framework is a failure of the cas
 
 TEST_CASE("BAD_INPUTS 46: a worker that is killed half-way is lost, and another one can be started") {
     const FakePython python;
-    PythonDevice device(python.options(starts + "    *prepare*) kill -9 $$ ;;\n"));
-    const auto failure = device.prepare(bench_case());
+    const auto device = open_python(python.options(starts + "    *prepare*) kill -9 $$ ;;\n"));
+    const auto failure = device->prepare(bench_case());
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::device_lost);
-    CHECK(device.restart());
-    CHECK(device.environment().size() == 2);
+    CHECK(device->restart());
+    CHECK(device->environment().size() == 2);
 }
 
 TEST_CASE("BAD_INPUTS 46: a worker that stalls is lost after its limit, and another one can be started") {
     const FakePython python;
     PythonOptions options = python.options(starts + "    *prepare*) exec sleep 60 ;;\n");
     options.answer_limit_s = 0.5;
-    PythonDevice device(options);
+    const auto device = open_python(options);
     const auto begin = std::chrono::steady_clock::now();
-    const auto failure = device.prepare(bench_case());
+    const auto failure = device->prepare(bench_case());
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::device_lost);
-    CHECK(device.restart());
+    CHECK(device->restart());
 }
 
 TEST_CASE("BAD_INPUTS 46: an answer that is no JSON is a lost device, not a crash") {
     const FakePython python;
-    PythonDevice device(python.options(starts + "    *prepare*) echo 'Segmentation fault' ;;\n"));
-    const auto failure = device.prepare(bench_case());
+    const auto device = open_python(python.options(starts + "    *prepare*) echo 'Segmentation fault' ;;\n"));
+    const auto failure = device->prepare(bench_case());
     REQUIRE(failure);
     CHECK(failure->kind == FailureKind::device_lost);
 }

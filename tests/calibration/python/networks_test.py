@@ -214,7 +214,7 @@ class Libtorch(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             library = os.path.join(os.environ.get("FTAX_CARRIED", folder), "libtorch_dispatch.so")
             if not os.path.exists(library):
-                subprocess.run([os.path.join(ROOT, "calibration", "bench", "libtorch", "bare", "build.sh"),
+                subprocess.run([os.path.join(ROOT, "calibration", "bench", "libtorch", "build.sh"),
                                 os.path.dirname(torch.__file__), library], check=True)
             import libtorch
             timer = libtorch.LibtorchTimer(library, "cpu")
