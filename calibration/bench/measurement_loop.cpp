@@ -18,21 +18,6 @@ std::string problem_of(const Failure& failure) {
     return fmt::format("{}: {}", name_of(failure.kind), failure.message);
 }
 
-/// Mean of the values that were known.
-class KnownMean {
-  public:
-    void add(const std::optional<double>& value) {
-        if (value) sum_ += *value, ++count_;
-    }
-    [[nodiscard]] std::optional<double> mean() const {
-        return count_ > 0 ? std::optional(sum_ / count_) : std::nullopt;
-    }
-
-  private:
-    double sum_ = 0;
-    int count_ = 0;
-};
-
 /// Measures one case until its stopping rule is content. Returns nullopt when interrupted: half a case is not kept.
 std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice& device, const LoopOptions& options,
                                        const LoopSurroundings& surroundings, bool& lost) {
@@ -47,7 +32,7 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         return result;
     }
     StoppingRule rule(options.limits);
-    KnownMean clock_ratio;
+    std::vector<double> clock_ratios;
     for (int discarded_in_sequence = 0, settling = options.settling_samples; !rule.reason();) {
         if (surroundings.interrupted()) return std::nullopt;
         const auto outcome = device.sample();
@@ -73,12 +58,13 @@ std::optional<CaseResult> measure_case(const BenchCase& bench_case, BenchDevice&
         }
         discarded_in_sequence = 0;
         result.samples_s.push_back(sample.seconds);
-        clock_ratio.add(sample.clock_ratio);
+        if (sample.clock_ratio) clock_ratios.push_back(*sample.clock_ratio);
         result.slowdown = sample.slowdown;
         rule.add(sample.seconds, sample.seconds * bench_case.calls);
     }
     result.source = device.source();
-    result.clock_ratio = clock_ratio.mean();
+    if (const auto known = static_cast<double>(clock_ratios.size()); known > 0)
+        result.clock_ratio = std::accumulate(clock_ratios.begin(), clock_ratios.end(), 0.0) / known;
     result.stopped = name_of(*rule.reason());
     return result;
 }
@@ -113,8 +99,7 @@ std::optional<StopReason> StoppingRule::reason() const {
 
 double relative_stddev(std::span<const double> values) {
     if (values.size() < 2) return 0;
-    double mean = 0;
-    for (const double value : values) mean += value / static_cast<double>(values.size());
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     double squares = 0;
     for (const double value : values) squares += (value - mean) * (value - mean);
     return std::sqrt(squares / static_cast<double>(values.size() - 1)) / mean;

@@ -23,46 +23,49 @@ struct nvmlProcessInfo_t {
     unsigned gpu_instance, compute_instance;
 };
 
+template <class Function>
+Function* find(void* library, const char* name) {
+    return library ? reinterpret_cast<Function*>(::dlsym(library, name)) : nullptr;
+}
+
 }  // namespace
 
 bool is_fault(std::string_view slowdown) {
     return slowdown.find("thermal") != slowdown.npos || slowdown.find("hardware") != slowdown.npos;
 }
 
-template <class Function>
-Function* Nvml::function(const char* name) const {
-    return library_ ? reinterpret_cast<Function*>(::dlsym(library_, name)) : nullptr;
+template <class... Arguments>
+bool Nvml::ask(const char* function, Arguments... arguments) const {
+    const auto call = find<nvmlReturn_t(nvmlDevice_t, Arguments...)>(library_, function);
+    return device_ && call && call(device_, arguments...) == NVML_SUCCESS;
 }
 
 Nvml::Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
-    const auto init = function<nvmlReturn_t()>("nvmlInit_v2");
-    const auto find = function<nvmlReturn_t(unsigned, nvmlDevice_t*)>("nvmlDeviceGetHandleByIndex_v2");
+    const auto init = find<nvmlReturn_t()>(library_, "nvmlInit_v2");
+    const auto get = find<nvmlReturn_t(unsigned, nvmlDevice_t*)>(library_, "nvmlDeviceGetHandleByIndex_v2");
     nvmlDevice_t device{};
-    if (init && find && init() == NVML_SUCCESS && find(0, &device) == NVML_SUCCESS) device_ = device;
+    if (init && get && init() == NVML_SUCCESS && get(0, &device) == NVML_SUCCESS) device_ = device;
 }
 
 Nvml::~Nvml() {
-    if (const auto shutdown = function<nvmlReturn_t()>("nvmlShutdown"); shutdown && device_) shutdown();
+    if (const auto shutdown = find<nvmlReturn_t()>(library_, "nvmlShutdown"); shutdown && device_) shutdown();
     if (library_) ::dlclose(library_);
 }
 
 std::string Nvml::driver() const {
     std::array<char, 96> text{};
-    const auto get = function<nvmlReturn_t(char*, unsigned)>("nvmlSystemGetDriverVersion");
-    return open() && get && get(text.data(), text.size()) == NVML_SUCCESS ? text.data() : "";
+    const auto get = find<nvmlReturn_t(char*, unsigned)>(library_, "nvmlSystemGetDriverVersion");
+    return device_ && get && get(text.data(), text.size()) == NVML_SUCCESS ? text.data() : "";
 }
 
 std::string Nvml::name() const {
     std::array<char, 96> text{};
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, char*, unsigned)>("nvmlDeviceGetName");
-    return open() && get && get(device_, text.data(), text.size()) == NVML_SUCCESS ? text.data() : "";
+    return ask("nvmlDeviceGetName", text.data(), static_cast<unsigned>(text.size())) ? text.data() : "";
 }
 
 std::optional<double> Nvml::clock_hz(const char* which) const {
     unsigned mhz = 0;
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, nvmlClockType_t, unsigned*)>(which);
-    if (!open() || !get || get(device_, NVML_CLOCK_SM, &mhz) != NVML_SUCCESS) return std::nullopt;
-    return mhz * 1e6;
+    return ask(which, NVML_CLOCK_SM, &mhz) ? std::optional(mhz * 1e6) : std::nullopt;
 }
 
 std::optional<double> Nvml::clock_hz() const {
@@ -78,9 +81,7 @@ std::string Nvml::slowdown() const {
     constexpr std::pair<unsigned long long, std::string_view> reasons[] = {
         {0x4, "power cap"}, {0x20 | 0x40, "thermal"}, {0x8 | 0x80, "hardware"}};
     unsigned long long now = 0;
-    const auto get =
-        function<nvmlReturn_t(nvmlDevice_t, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (!open() || !get || get(device_, &now) != NVML_SUCCESS) return "";
+    if (!ask("nvmlDeviceGetCurrentClocksThrottleReasons", &now)) return "";
     std::string text;
     for (const auto& [bits, name] : reasons) {
         if ((now & bits) != 0) text.append(text.empty() ? "" : " and ").append(name);
@@ -90,17 +91,14 @@ std::string Nvml::slowdown() const {
 
 std::optional<bool> Nvml::mig() const {
     unsigned current = 0, pending = 0;
-    const auto get = function<nvmlReturn_t(nvmlDevice_t, unsigned*, unsigned*)>("nvmlDeviceGetMigMode");
-    if (!open() || !get || get(device_, &current, &pending) != NVML_SUCCESS) return std::nullopt;
-    return current == NVML_DEVICE_MIG_ENABLE;
+    const bool known = ask("nvmlDeviceGetMigMode", &current, &pending);
+    return known ? std::optional(current == NVML_DEVICE_MIG_ENABLE) : std::nullopt;
 }
 
 std::optional<int> Nvml::other_processes() const {
     std::array<nvmlProcessInfo_t, 64> processes{};
     unsigned count = processes.size();
-    const auto get =
-        function<nvmlReturn_t(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*)>("nvmlDeviceGetComputeRunningProcesses_v3");
-    if (!open() || !get || get(device_, &count, processes.data()) != NVML_SUCCESS) return std::nullopt;
+    if (!ask("nvmlDeviceGetComputeRunningProcesses_v3", &count, processes.data())) return std::nullopt;
     const auto mine = static_cast<unsigned>(::getpid());
     return static_cast<int>(std::count_if(processes.begin(), processes.begin() + count,
                                           [&](const nvmlProcessInfo_t& p) { return p.pid != mine; }));

@@ -31,8 +31,9 @@ class Nvml {
 
   private:
     [[nodiscard]] std::optional<double> clock_hz(const char* which) const;
-    template <class Function>
-    [[nodiscard]] Function* function(const char* name) const;
+    /// Calls one of the library's functions on the GPU; false where there is none or it refuses.
+    template <class... Arguments>
+    [[nodiscard]] bool ask(const char* function, Arguments... arguments) const;
 
     void* library_ = nullptr;
     void* device_ = nullptr;

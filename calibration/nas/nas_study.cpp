@@ -21,19 +21,16 @@
 namespace ftax::nas_study {
 namespace {
 
-Column empty_column(const nas::Space& space, std::string_view name, const std::string& profile_path) {
-    const std::size_t underscore = name.rfind('_');
-    const auto batch = underscore == std::string_view::npos ? std::nullopt : parse_integer(name.substr(underscore + 1));
-    if (!batch) throw Error(ErrorCode::profile, fmt::format("column {} is not DEVICE_BATCH", name));
-    return {&space, std::string(name), device_profile(name.substr(0, underscore), profile_path), *batch, {}};
-}
-
 void read_space(const nas::Space& space, const std::string& path, std::size_t limit, const std::string& profile_path,
                 std::vector<Column>& columns) {
     const CsvTable table = read_csv(path);
     const std::size_t first = columns.size();
     for (const std::string_view name : table.header().subspan(1)) {
-        columns.push_back(empty_column(space, name, profile_path));
+        const std::size_t underscore = std::min(name.rfind('_'), name.size() - 1);
+        const auto batch = parse_integer(name.substr(underscore + 1));
+        if (!batch) throw Error(ErrorCode::profile, fmt::format("column {} is not DEVICE_BATCH", name));
+        columns.push_back(
+            {&space, std::string(name), device_profile(name.substr(0, underscore), profile_path), *batch, {}});
     }
     const std::size_t count = std::min(limit, table.rows());
     for (std::size_t i = 0; i < count; ++i) {
@@ -69,34 +66,26 @@ std::vector<double> ranks(std::span<const double> values) {
     return result;
 }
 
-/// What is scored of one column: architectures row by row, and their latencies.
-struct Rows {
-    std::vector<int> choices;
-    std::vector<double> measured_s;
-};
-
-/// All samples but those of `left_out`, ascending.
-Rows rows_of(const Column& column, std::span<const std::size_t> left_out) {
-    Rows rows;
-    for (std::size_t i = 0; i < column.samples.size(); ++i) {
-        if (std::binary_search(left_out.begin(), left_out.end(), i)) continue;
-        const nas::Sample& sample = column.samples[i];
-        rows.choices.insert(rows.choices.end(), sample.choices.begin(), sample.choices.end());
-        rows.measured_s.push_back(sample.latency_s);
-    }
-    return rows;
-}
-
 struct Fit {
     double spearman = 0, mape = 0;
 };
 
-Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign, const Rows& rows) {
+/// How well all samples but those of `left_out`, ascending, are predicted.
+Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::Campaign& campaign,
+           std::span<const std::size_t> left_out) {
+    std::vector<int> choices;
+    std::vector<double> measured_s;
+    for (std::size_t i = 0; i < column.samples.size(); ++i) {
+        if (std::binary_search(left_out.begin(), left_out.end(), i)) continue;
+        const nas::Sample& sample = column.samples[i];
+        choices.insert(choices.end(), sample.choices.begin(), sample.choices.end());
+        measured_s.push_back(sample.latency_s);
+    }
     const nas::CostFunction cost(*column.space, column.device, framework, {}, {column.batch}, campaign);
-    std::vector<double> predicted_s(rows.measured_s.size());
-    cost.cost(rows.choices, predicted_s, 1);
-    Fit fit{spearman(predicted_s, rows.measured_s)};
-    for (std::size_t i = 0; i < predicted_s.size(); ++i) fit.mape += std::abs(predicted_s[i] / rows.measured_s[i] - 1);
+    std::vector<double> predicted_s(measured_s.size());
+    cost.cost(choices, predicted_s, 1);
+    Fit fit{spearman(predicted_s, measured_s)};
+    for (std::size_t i = 0; i < predicted_s.size(); ++i) fit.mape += std::abs(predicted_s[i] / measured_s[i] - 1);
     fit.mape /= static_cast<double>(predicted_s.size());
     return fit;
 }
@@ -104,43 +93,26 @@ Fit fit_of(const Column& column, const FrameworkProfile& framework, const nas::C
 constexpr std::size_t scored_of = 4;
 
 /// One column for each option of each choice, behind a constant one.
-class Design {
-  public:
-    explicit Design(const nas::Space& space) : space_(space), options_(space.options()) {
-        for (const int options : options_) {
-            first_.push_back(columns_);
-            columns_ += options;
-        }
-    }
-
-    Eigen::VectorXd row(std::vector<int> choices) const {
-        Eigen::VectorXd row = Eigen::VectorXd::Zero(columns_);
-        row[0] = 1;
-        const std::vector<nas::Block> chain = blocks(choices);
-        for (std::size_t i = 0; i < choices.size(); ++i) {
-            // The kernel of a block that a shallow stage leaves out, say, is no choice.
-            const int chosen = choices[i];
-            choices[i] = chosen > 0 ? chosen - 1 : options_[i] - 1;
-            if (blocks(choices) != chain) row[first_[i] + chosen] = 1;
-            choices[i] = chosen;
-        }
-        return row;
-    }
-
-    Eigen::Index columns() const { return columns_; }
-
-  private:
-    std::vector<nas::Block> blocks(const std::vector<int>& choices) const {
+Eigen::VectorXd design_row(const nas::Space& space, std::vector<int> choices) {
+    const std::vector<int> options = space.options();
+    Eigen::VectorXd row = Eigen::VectorXd::Zero(std::accumulate(options.begin(), options.end(), Eigen::Index{1}));
+    row[0] = 1;
+    const auto blocks = [&] {
         std::vector<nas::Block> chain;
-        space_.blocks(choices, chain);
+        space.blocks(choices, chain);
         return chain;
+    };
+    const std::vector<nas::Block> chain = blocks();
+    Eigen::Index first = 1;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+        // The kernel of a block that a shallow stage leaves out, say, is no choice.
+        const int chosen = std::exchange(choices[i], choices[i] > 0 ? choices[i] - 1 : options[i] - 1);
+        if (blocks() != chain) row[first + chosen] = 1;
+        choices[i] = chosen;
+        first += options[i];
     }
-
-    const nas::Space& space_;
-    std::vector<int> options_;
-    std::vector<Eigen::Index> first_;
-    Eigen::Index columns_ = 1;
-};
+    return row;
+}
 
 }  // namespace
 
@@ -208,8 +180,7 @@ double spearman(std::span<const double> a, std::span<const double> b) {
 
 Score score(const Column& column, const FrameworkProfile& framework) {
     Score result{std::string(column.space->name()), column.device.device.slug, column.batch};
-    const Rows all = rows_of(column, {});
-    const Fit without = fit_of(column, framework, {}, all);
+    const Fit without = fit_of(column, framework, {}, {});
     result.spearman_0 = without.spearman;
     result.mape_0 = without.mape;
 
@@ -223,19 +194,20 @@ Score score(const Column& column, const FrameworkProfile& framework) {
         std::vector<nas::Sample> samples;
         for (auto i = order.begin(); i != end; ++i) samples.push_back(column.samples[*i]);
         const nas::Calibration calibration = nas::calibrate(*column.space, column.device, framework, {}, samples);
-        const Fit fit = fit_of(column, framework, calibration.campaign, rows_of(column, std::span(order.begin(), end)));
+        const Fit fit = fit_of(column, framework, calibration.campaign, std::span(order.begin(), end));
         result.spearman_10 += fit.spearman / draws;
         result.mape_10 += fit.mape / draws;
     }
 
-    std::vector<double> operators, flops;
+    std::vector<double> operators, flops, measured_s;
     for (const nas::Sample& sample : column.samples) {
+        measured_s.push_back(sample.latency_s);
         const Graph graph = nas::build_graph(*column.space, sample.choices);
         operators.push_back(static_cast<double>(graph.ops.size()));
         flops.push_back(static_cast<double>(total_work(graph, bind(graph, {{"batch", column.batch}})).flops));
     }
-    result.spearman_operators = spearman(operators, all.measured_s);
-    result.spearman_flops = spearman(flops, all.measured_s);
+    result.spearman_operators = spearman(operators, measured_s);
+    result.spearman_flops = spearman(flops, measured_s);
     result.spearman_additive = additive_spearman(column);
     return result;
 }
@@ -261,15 +233,16 @@ std::string ledger_csv(std::span<const Column> columns, const FrameworkProfile& 
 }
 
 double additive_spearman(const Column& column) {
-    const Design design(*column.space);
+    if (column.samples.empty()) return 0;
+    const Eigen::Index columns = design_row(*column.space, column.samples.front().choices).size();
     // A ridge of one row holds what the rows do not tell apart.
-    Eigen::MatrixXd normal = Eigen::MatrixXd::Identity(design.columns(), design.columns());
-    Eigen::VectorXd right = Eigen::VectorXd::Zero(design.columns());
+    Eigen::MatrixXd normal = Eigen::MatrixXd::Identity(columns, columns);
+    Eigen::VectorXd right = Eigen::VectorXd::Zero(columns);
     std::vector<Eigen::VectorXd> scored;
     std::vector<double> measured_s;
     for (std::size_t i = 0; i < column.samples.size(); ++i) {
         const nas::Sample& sample = column.samples[i];
-        Eigen::VectorXd row = design.row(sample.choices);
+        Eigen::VectorXd row = design_row(*column.space, sample.choices);
         if (i % scored_of == 0) {
             scored.push_back(std::move(row));
             measured_s.push_back(sample.latency_s);

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 
 from measuring import TIMES
+from recording import Rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 PRECISIONS = ("fp16", "bf16", "fp32", "tf32")
@@ -42,6 +43,9 @@ class Stage:
     limit_s: float
     start_s: float
     case_s: float
+
+    def rows(self, folder):
+        return Rows(os.path.join(folder, self.file), list(self.columns), self.key)
 
 
 def _networks_stage(limit_s, case_s):

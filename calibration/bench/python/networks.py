@@ -1,5 +1,7 @@
 """Where a network comes from: the library that users run where it is installed, else ftax's own graph of it."""
 
+import importlib
+
 from text_graph import Network
 
 # What a row says of a network that this interpreter ran: it makes no module calls (src/scenario/machine_rows.cpp).
@@ -62,26 +64,23 @@ def _images(batch, precision, device):
     return (torch.randn(batch, 3, 224, 224, device=device).to(float_type(precision)),)
 
 
-def _from_torchvision(name, bindings, precision, device):
-    import torchvision
-    module = _kept_module((name, precision, device), lambda: _torchvision_module(torchvision, name),
-                          _images(2, "fp32", device), precision, device)
-    return module, _images(bindings["batch"], precision, device), f"torchvision {torchvision.__version__}"
+def _from_images(package, make):
+    """Builds networks of a package whose inputs are images."""
+    def build(name, bindings, precision, device):
+        library = importlib.import_module(package)
+        module = _kept_module((name, precision, device), lambda: make(library, name), _images(2, "fp32", device), precision, device)
+        return module, _images(bindings["batch"], precision, device), f"{package} {library.__version__}"
+    return build
 
 
 def _torchvision_module(torchvision, name):
-    options = {"init_weights": False} if name == "googlenet" else {}
-    if name == "googlenet":
-        options["aux_logits"] = False
+    options = {"init_weights": False, "aux_logits": False} if name == "googlenet" else {}
     return getattr(torchvision.models, TORCHVISION[name])(weights=None, **options)
 
 
-def _from_timm(name, bindings, precision, device):
-    import timm
+def _timm_module(timm, name):
     timm.layers.set_fused_attn(False)  # the zoo's graphs were traced without
-    module = _kept_module((name, precision, device), lambda: timm.create_model(TIMM[name], pretrained=False),
-                          _images(2, "fp32", device), precision, device)
-    return module, _images(bindings["batch"], precision, device), f"timm {timm.__version__}"
+    return timm.create_model(TIMM[name], pretrained=False)
 
 
 def _from_transformers(name, bindings, precision, device):
@@ -102,7 +101,8 @@ def _from_transformers(name, bindings, precision, device):
     return module, (tokens, mask), f"transformers {transformers.__version__}"
 
 
-LIBRARIES = ((TORCHVISION, _from_torchvision), (TRANSFORMERS, _from_transformers), (TIMM, _from_timm))
+LIBRARIES = ((TORCHVISION, _from_images("torchvision", _torchvision_module)), (TRANSFORMERS, _from_transformers),
+             (TIMM, _from_images("timm", _timm_module)))
 
 
 def finite(outputs):

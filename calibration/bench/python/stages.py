@@ -13,7 +13,7 @@ sys.path.insert(0, HERE)
 import design  # noqa: E402
 from measuring import measure, reason  # noqa: E402
 from nvml import Nvml  # noqa: E402
-from recording import NO_LIBRARY, Rows  # noqa: E402
+from recording import NO_LIBRARY  # noqa: E402
 
 LOST = 3  # exit code: no kernel runs any more in this process; another process may go on
 # Of a weight that many kernels' worth of would not fill the cache before tensors are all a process makes: ftax counts the
@@ -124,8 +124,7 @@ class Campaign:
         os.replace(path + ".new", path)
 
     def rows(self, stage):
-        known = design.STAGES[stage]
-        return Rows(self.path(known.file), list(known.columns), known.key)
+        return design.STAGES[stage].rows(self.arguments.output)
 
     def measure_cases(self, stage, run_case):
         """Every case that the file lacks and this process is asked for, until the budget ends."""
@@ -156,11 +155,7 @@ class Campaign:
         copies = max(2, -(-2 * l2 // weights))
         return min(copies, SMALL_COPIES) if weights < SMALL_BYTES else copies
 
-    def operators(self):
-        self.measure_cases("operators", self.operator)
-
     def operator(self, rows, case):
-        result = {}
         try:
             sets = self.weight_sets(case)
             if "graph" in case:
@@ -175,7 +170,7 @@ class Campaign:
             raise  # the disk is full, not the operator at fault
         except Exception as error:
             result = {"problem": reason(error)}
-        rows.add(gpu=self.gpu, **{name: case[name] for name in ("op", "precision", "shape", "mode")}, **result)
+        rows.add(gpu=self.gpu, **case, **result)
         return result.get("problem")
 
     def dispatch(self):
@@ -190,7 +185,6 @@ class Campaign:
                 why_not = reason(error)
 
         def one(rows, case):
-            result = {}
             try:
                 timer = self.timer
                 if case["framework"] == "libtorch":
@@ -205,8 +199,7 @@ class Campaign:
                 result = measure(timer, run, "host_dispatch", self.power, self.limits, case["graph"].count(" = "))
             except Exception as error:
                 result = {"problem": reason(error)}
-            rows.add(gpu=self.gpu, **{name: case[name] for name in
-                                      ("framework", "op", "precision", "shape", "mode", "repetition")}, **result)
+            rows.add(gpu=self.gpu, **case, **result)
             return result.get("problem")
         self.measure_cases("dispatch", one)
 
@@ -267,6 +260,8 @@ class Campaign:
     def run(self, stage):
         if stage in design.NETWORK_STAGES:
             self.measure_cases(stage, self.measure_network)
+        elif stage == "operators":
+            self.measure_cases(stage, self.operator)
         else:
             getattr(self, stage)()
 

@@ -4,6 +4,7 @@ A graph holds shapes and no values: weights are random, and constants that the f
 activation, where a slice begins) are chosen so that the operator costs what it costs in the model.
 """
 
+import functools
 import math
 import re
 from dataclasses import dataclass, field
@@ -114,12 +115,8 @@ def parse(text, bindings):
         word, _, rest = line.partition(" ")
         if word == "graph":
             graph.name = rest
-        elif word == "input":
-            graph.inputs.append(declare(rest))
-        elif word == "weight":
-            graph.weights.append(declare(rest))
-        elif word == "constant":
-            graph.constants.append(declare(rest))
+        elif word in ("input", "weight", "constant"):
+            getattr(graph, word + "s").append(declare(rest))
         elif word == "output":
             graph.outputs = names(rest)
         elif line.startswith("%"):
@@ -177,9 +174,7 @@ def _convolution(operator, shapes, out_shape):
 
 
 def _pool(operator, shapes, out_shape):
-    a = operator.attributes
-    rank = len(shapes[0]) - 2
-    call = getattr(F, f"{'max' if a.get('function') == 'max' else 'avg'}_pool{rank}d")
+    a, call = operator.attributes, _pooling(operator, shapes)
     # A last window that begins inside and ends outside of the padded input: ceil mode.
     last = [(out - 1) * s + k - (size + p + q) for out, s, k, size, p, q in zip(
         out_shape[2:], a["stride"], a["kernel"], shapes[0][2:], a["pad_begin"], a["pad_end"])]
@@ -221,21 +216,14 @@ def _reduce(operator, shapes, out_shape):
     return lambda x: calls[function](x, dim=axes, keepdim=keep)
 
 
-def _global_pool(operator, shapes, out_shape):
-    rank = len(shapes[0]) - 2
+def _pooling(operator, shapes, prefix=""):
     kind = "max" if operator.attributes.get("function") == "max" else "avg"
-    call = getattr(F, f"adaptive_{kind}_pool{rank}d")
-    return lambda x: call(x, out_shape[2:])
+    return getattr(F, f"{prefix}{kind}_pool{len(shapes[0]) - 2}d")
 
 
-def _layer_norm(operator, shapes, out_shape):
-    normalized = shapes[0][operator.attributes.get("axis", -1) % len(shapes[0]):]
-    return lambda x, w=None, b=None: F.layer_norm(x, normalized, w, b)
-
-
-def _rms_norm(operator, shapes, out_shape):
-    normalized = shapes[0][operator.attributes.get("axis", -1) % len(shapes[0]):]
-    return lambda x, w=None: F.rms_norm(x, normalized, w)
+def _norm(operator, shapes, out_shape):
+    normalized, call = shapes[0][operator.attributes.get("axis", -1) % len(shapes[0]):], getattr(F, operator.kind)
+    return lambda x, *weights: call(x, normalized, *weights)
 
 
 def _attention(operator, shapes, out_shape):
@@ -267,14 +255,14 @@ _RULES = {
     "matmul": _matmul,
     "attention": _attention,
     "cumulative": _cumulative,
-    "rms_norm": _rms_norm,
+    "rms_norm": _norm,
     "batch_norm": lambda o, s, t: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, False),
-    "layer_norm": _layer_norm,
+    "layer_norm": _norm,
     "softmax": lambda o, s, t: lambda x: torch.softmax(x, o.attributes.get("axis", -1)),
     "log_softmax": lambda o, s, t: lambda x: torch.log_softmax(x, o.attributes.get("axis", -1)),
     "reduce": _reduce,
     "pool": _pool,
-    "global_pool": _global_pool,
+    "global_pool": lambda o, s, t: functools.partial(_pooling(o, s, "adaptive_"), output_size=t[2:]),
     "embedding": lambda o, s, t: lambda table, indices: F.embedding(indices, table),
     "reshape": lambda o, s, t: lambda x: x.reshape(t),
     "transpose": lambda o, s, t: lambda x: x.permute(o.attributes["perm"]),
