@@ -164,7 +164,7 @@ class BatchFollower {
         if (op.kind == OpKind::copy && rank(output) >= rank(from)) {  // as it was, or tiled
             const std::size_t at = carrier.axis + rank(output) - rank(from);
             const std::int64_t before = size(from, carrier.axis), after = size(output, at);
-            require(before > 0 && after % before == 0);
+            require(before > 0 && after > 0 && after % before == 0);
             return Carrier{at, checked_multiply(carrier.outer, after / before)};
         }
         require(size(output, carrier.axis) == size(from, carrier.axis));

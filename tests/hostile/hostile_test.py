@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from itertools import chain
 from pathlib import Path
 
 SECONDS = 10
@@ -284,8 +285,9 @@ def complaint(code, errors, seconds, memory, right, words):
 
 
 def main(ftax, torch, folder, verbose):
+    from generated_cases import generated
     failed = 0
-    for name, content, command, right, words in cases(torch):
+    for name, content, command, right, words in chain(cases(torch), generated()):
         if name:
             (Path(folder) / name).write_bytes(content)
         command = command.format(file=name)
