@@ -1,0 +1,159 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "ftax/generate.hpp"
+#include "ftax/import.hpp"
+#include "predictors/frameworks/framework_model.hpp"
+#include "predictors/host/host_costs.hpp"
+#include "predictors/kernels/power.hpp"
+#include "predictors/timeline/launch_costs.hpp"
+#include "tests/approx.hpp"
+
+// A prediction follows from its launches, and the host time of a launch from what the framework's profile costs.
+
+using namespace ftax;
+
+namespace {
+
+struct Run {
+    Prediction prediction;
+    std::vector<LaunchCosts> launches;
+    HostCosts costs;
+    DeviceProfile device;
+};
+
+Run run(const Graph& graph, const char* device, const std::string& framework, const ShapeBindings& bindings,
+        PredictOptions options = {}) {
+    Predictor predictor(graph, device_profile(device), framework_profile(framework), options);
+    Run run{.costs = host_costs(predictor.framework(), options.precision), .device = predictor.device()};
+    run.prediction = predictor.predict(bindings, run.launches);
+    return run;
+}
+
+template <class Value>
+double total(const Run& run, Value value) {
+    return std::accumulate(run.launches.begin(), run.launches.end(), 0.0,
+                           [&](double sum, const LaunchCosts& launch) { return sum + value(launch); });
+}
+
+bool is_engine_of_sequences(const std::string& framework) {
+    return framework_model(framework).traits.serves_sequences;
+}
+
+}  // namespace
+
+TEST_CASE("a launch costs the host its kind, the modules entered before it, the parts of its list and its BLAS call") {
+    for (const char* model : {"bert", "densenet", "resnet18"}) {
+        const Graph graph = load_graph(model);
+        ShapeBindings bindings{{"batch", 2}};
+        if (std::string(model) == "bert") bindings["seq"] = 32;
+        for (const std::string& framework : framework_names()) {
+            if (is_engine_of_sequences(framework)) continue;
+            if (framework.starts_with("onnxruntime")) continue;  // whose nodes may be several calls, some on the CPU
+            CAPTURE(std::string(model));
+            CAPTURE(framework);
+            const Run r = run(graph, "t4", framework, bindings);
+            for (const LaunchCosts& launch : r.launches) {
+                double host_s = r.costs[launch.host_kind] + launch.module_calls * r.costs[HostKind::module_call] +
+                                launch.list_parts * r.costs[HostKind::list_part];
+                if (launch.host_kind != HostKind::graph_node) host_s += launch.step_launches * r.costs.step_launch_s;
+                if (launch.blas_call) host_s += r.costs.blas_call_s;
+                CHECK(launch.host_s == approx(host_s));
+            }
+            const bool eager = framework == "pytorch-eager";
+            if (eager)
+                CHECK(total(r, [](const auto& l) { return l.module_calls; }) == double(graph.module_calls.size()));
+        }
+    }
+}
+
+TEST_CASE("figures of a prediction are the sums of its launches") {
+    for (const char* framework : {"pytorch-eager", "torch-tensorrt", "cuda-graph", "tensorrt"}) {
+        for (const std::int64_t batch : {1, 64}) {
+            CAPTURE(std::string(framework));
+            CAPTURE(batch);
+            const Graph graph = load_graph("resnet50");
+            const Run r = run(graph, "a100-sxm4-40gb", framework, {{"batch", batch}});
+            const Prediction& p = r.prediction;
+            CHECK(p.host_s == approx(total(r, [](const auto& l) { return l.host_s; })));
+            CHECK(p.device_s == approx(total(r, [](const auto& l) { return l.device_s; })));
+            CHECK(p.sm_active == approx(total(r, [](const auto& l) { return l.sm_active_s; }) / p.latency_s));
+            CHECK(p.warp_occupancy == approx(total(r, [](const auto& l) { return l.warps_active_s; }) / p.latency_s));
+            const double calls_s = total(r, [&](const auto& l) {
+                return (l.blas_call ? r.costs.blas_call_s : 0) + (l.host_kind == HostKind::engine_call ? l.host_s : 0);
+            });
+            CHECK(p.host_relative_stddev == approx(r.costs.host_relative_stddev(calls_s / p.host_s)));
+            std::array<double, factor_count> class_s{};
+            for (const LaunchCosts& l : r.launches) class_s[static_cast<std::size_t>(l.factor)] += l.device_s;
+            CHECK(r.device.factors.log_stddev(class_s) > 0);
+            CHECK(p.device_relative_stddev ==
+                  approx(std::hypot(r.costs.device_relative_stddev, r.device.factors.log_stddev(class_s))));
+            const double full_w = r.device.device.idle_power_w() + kernels::arithmetic_power_w(r.device.device);
+            CHECK(p.power_w <= full_w);
+            CHECK(p.power_w > r.device.device.idle_power_w());
+            // A board whose kernels wait for the host three quarters of the time draws little.
+            if (p.host_s > 4 * p.device_s) CHECK(p.power_w < (full_w + r.device.device.idle_power_w()) / 2);
+        }
+    }
+}
+
+TEST_CASE("kernels that the power limit slows keep their SMs as much longer") {
+    const Graph graph = load_graph("bert");
+    const Run r = run(graph, "t4", "pytorch-eager", {{"batch", 64}, {"seq", 128}}, {.precision = Precision::fp16});
+    bool slowed = false;
+    for (const LaunchCosts& l : r.launches) {
+        if (l.kernels != 1 || l.device_s == l.boost_s) continue;
+        slowed = true;
+        CHECK(l.throttling_s > 0);
+        CHECK(l.sm_active_s <= l.device_s * (1 + 1e-9));
+        CHECK(l.sm_active_s / l.device_s > 0.2);
+    }
+    CHECK(slowed);
+    // All SMs of a T4 hold blocks of a large layer's kernel: they do so for as long as it takes under the limit.
+    double fullest = 0;
+    for (const LaunchCosts& l : r.launches) {
+        if (l.kernels == 1 && l.device_s > l.boost_s) fullest = std::max(fullest, l.sm_active_s / l.device_s);
+    }
+    CHECK(fullest > 0.95);
+}
+
+TEST_CASE(
+    "a step of decoding that an engine captured has no calls of its own: one launch for the graph, and its nodes") {
+    const Graph graph = load_graph("llama-3-8b");
+    const ShapeBindings step{{"batch", 4}, {"seq", 1}, {"past", 100}};
+    PredictOptions options{.precision = Precision::bf16};
+    options.libraries.engine = 6;
+    const Run captured = run(graph, "h100-sxm5-80gb", "vllm", step, options);
+    options.libraries.engine = 2;  // before vLLM 0.3
+    const Run launched = run(graph, "h100-sxm5-80gb", "vllm", step, options);
+    for (std::size_t i = 1; i < captured.launches.size(); ++i) {
+        CHECK(captured.launches[i].host_kind == HostKind::graph_node);
+        CHECK_FALSE(captured.launches[i].blas_call);
+    }
+    CHECK(captured.prediction.host_s < 0.5 * launched.prediction.host_s);
+    const Run prompt = run(graph, "h100-sxm5-80gb", "vllm", {{"batch", 1}, {"seq", 64}, {"past", 0}}, options);
+    CHECK(total(prompt, [](const auto& l) { return l.host_kind == HostKind::graph_node ? 1 : 0; }) == 0);
+}
+
+TEST_CASE("a network whose operators have no rule is covered by what the others take, on the host and the device") {
+    const Graph graph = load_graph("resnet18");
+    Graph odd = graph;
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < odd.ops.size(); ++i) {
+        if (odd.ops[i].kind != OpKind::pointwise) continue;
+        odd.ops[i].kind = OpKind::custom;
+        ++changed;
+    }
+    const Run r = run(odd, "t4", "pytorch-eager", {{"batch", 1}});
+    double guessed_s = 0;
+    for (const LaunchCosts& l : r.launches) {
+        if (l.op != no_op && odd.ops[l.op].kind == OpKind::custom) guessed_s += l.host_s + l.device_s;
+    }
+    CHECK(r.prediction.coverage.nodes == approx(1 - double(changed) / double(odd.ops.size())));
+    CHECK(r.prediction.coverage.time == approx(1 - guessed_s / (r.prediction.host_s + r.prediction.device_s)));
+}
