@@ -11,6 +11,7 @@
 #include "predictors/kernels/kernel_models.hpp"
 #include "tests/approx.hpp"
 #include "tests/graphs/onnx/model_files.hpp"
+#include "tests/measured.hpp"
 
 using namespace ftax;
 
@@ -75,14 +76,18 @@ TEST_CASE("steps take what cuDNN's take") {
         return 1e3 * predict(graph, framework, "rtx-2080-ti").latency_s;
     };
     // Standard algorithm: LSTM of 104 and 152 values, four layers, before persistent kernels came.
-    CHECK(ms("1709,8,40", "lstm", 104, 4, "onnxruntime-cuda") == approx(45.9).epsilon(0.5));
-    CHECK(ms("5895,1,288", "lstm", 152, 4, "onnxruntime-cuda") == approx(158.0).epsilon(0.5));
+    CHECK(ms("1709,8,40", "lstm", 104, 4, "onnxruntime-cuda") ==
+          test::Measured("lstm of 104, 1709,8,40, onnxruntime-cuda"));
+    CHECK(ms("5895,1,288", "lstm", 152, 4, "onnxruntime-cuda") ==
+          test::Measured("lstm of 152, 5895,1,288, onnxruntime-cuda"));
     // In one kernel.
-    CHECK(ms("2560,3,368", "lstm", 40, 4, "pytorch-eager") == approx(6.1).epsilon(0.5));
-    CHECK(ms("1892,47,104", "lstm", 88, 4, "pytorch-eager") == approx(17.5).epsilon(0.5));
-    CHECK(ms("5895,1,288", "lstm", 152, 4, "pytorch-eager") == approx(129.5).epsilon(0.5));
-    CHECK(ms("5654,5,232", "rnn", 320, 4, "pytorch-eager") == approx(156.2).epsilon(0.5));
-    CHECK(ms("4936,7,216", "rnn", 208, 4, "pytorch-eager") == approx(18.2).epsilon(0.5));
+    CHECK(ms("2560,3,368", "lstm", 40, 4, "pytorch-eager") == test::Measured("lstm of 40, 2560,3,368, pytorch-eager"));
+    CHECK(ms("1892,47,104", "lstm", 88, 4, "pytorch-eager") ==
+          test::Measured("lstm of 88, 1892,47,104, pytorch-eager"));
+    CHECK(ms("5895,1,288", "lstm", 152, 4, "pytorch-eager") ==
+          test::Measured("lstm of 152, 5895,1,288, pytorch-eager"));
+    CHECK(ms("5654,5,232", "rnn", 320, 4, "pytorch-eager") == test::Measured("rnn of 320, 5654,5,232, pytorch-eager"));
+    CHECK(ms("4936,7,216", "rnn", 208, 4, "pytorch-eager") == test::Measured("rnn of 208, 4936,7,216, pytorch-eager"));
 }
 
 // timm_infer.csv, sequencer2d_s under amp, 1,024 images: 28 layers like this one and 8 others in both directions,
