@@ -260,3 +260,65 @@ TEST_CASE("BAD_INPUTS 17: layers of a recurrence are multiplied, not walked thro
     CHECK(flops("3") == 2 * (2 * 3) * 4 * 2 * 5 * ((8 + 5) + 2 * (10 + 5)));
     CHECK(test::failure_of([&] { return flops("1000000000000000000"); }).code == ErrorCode::limit);
 }
+
+TEST_CASE("targets are known that decompose and those that are one operator, others are not") {
+    for (const char* known : {"aten::relu", "aten::linear", "aten::_native_multi_head_attention"})
+        CHECK(is_known_aten(known));
+    for (const char* unknown : {"aten::no_such_operator", "mine::relu", ""}) CHECK_FALSE(is_known_aten(unknown));
+}
+
+namespace {
+
+/// The graph of one call on tensors of these shapes; inputs whose name begins with w are weights.
+struct OneCall {
+    Graph graph;
+    AtenCall call;
+
+    OneCall(const char* target, const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& operands,
+            const std::vector<std::int64_t>& result) {
+        call.target = target;
+        call.name = "call";
+        for (const auto& [name, dims] : operands) call.arguments.push_back({name, {add(name, dims)}, {}, {}, {}, {}});
+        call.outputs = {add("y", result)};
+    }
+    OneCall& integers(const char* name, const std::vector<std::int64_t>& values) {
+        call.arguments.push_back({name, {}, values, {}, {}, {}});
+        return *this;
+    }
+    Op append() {
+        append_aten(graph, call);
+        return graph.ops.back();
+    }
+
+  private:
+    TensorId add(const std::string& name, const std::vector<std::int64_t>& dims) {
+        Tensor tensor;
+        tensor.name = name;
+        if (name.starts_with("mat2")) tensor.role = TensorRole::weight;
+        for (const std::int64_t dim : dims) tensor.shape.push_back(graph.expressions.constant(dim));
+        graph.tensors.push_back(std::move(tensor));
+        return static_cast<TensorId>(graph.tensors.size() - 1);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a permutation has every axis once") {
+    const auto permute = [](const std::vector<std::int64_t>& dims) {
+        return test::failure_of([&] {
+            return OneCall("aten::permute", {{"self", {2, 3, 4}}}, {4, 2, 3}).integers("dims", dims).append();
+        });
+    };
+    CHECK_FALSE(permute({2, 0, -2}));
+    for (const std::vector<std::int64_t>& wrong :
+         std::vector<std::vector<std::int64_t>>{{0, 1}, {0, 0, 1}, {0, 1, 2, 2}})
+        CHECK(permute(wrong).says("'dims' is not a permutation"));
+}
+
+TEST_CASE("addmm of a bias vector is a linear layer, of a matrix a product and a sum") {
+    const auto kind = [](const std::vector<std::int64_t>& self) {
+        return OneCall("aten::addmm", {{"self", self}, {"mat1", {5, 16}}, {"mat2", {16, 8}}}, {5, 8}).append().kind;
+    };
+    CHECK(kind({8}) == OpKind::linear);
+    CHECK(kind({5, 8}) != OpKind::linear);
+}

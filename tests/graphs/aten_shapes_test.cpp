@@ -448,3 +448,12 @@ TEST_CASE("851 random calls have the types and shapes that PyTorch returns") {
     }
     CHECK(calls == 851);
 }
+
+TEST_CASE("chunks are as long as the first, the last one shorter, and as many as that makes") {
+    const auto chunks = [](const char* length, int count) {
+        return Call("aten::chunk").tensor("self", {length, "4"}).sizes("chunks", {std::to_string(count)}).infer();
+    };
+    CHECK(chunks("7", 3) == "f32[3,4] f32[3,4] f32[1,4]");
+    CHECK(chunks("6", 4) == "f32[2,4] f32[2,4] f32[2,4]");
+    CHECK(chunks("0", 2) == "f32[0,4] f32[0,4]");
+}

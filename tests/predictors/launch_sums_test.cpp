@@ -10,7 +10,10 @@
 #include "ftax/import.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
+#include "predictors/kernels/device_model.hpp"
 #include "predictors/kernels/power.hpp"
+#include "predictors/lowering/kernel_list.hpp"
+#include "predictors/lowering/lowering.hpp"
 #include "predictors/timeline/launch_costs.hpp"
 #include "tests/approx.hpp"
 
@@ -156,4 +159,25 @@ TEST_CASE("a network whose operators have no rule is covered by what the others 
     }
     CHECK(r.prediction.coverage.nodes == approx(1 - double(changed) / double(odd.ops.size())));
     CHECK(r.prediction.coverage.time == approx(1 - guessed_s / (r.prediction.host_s + r.prediction.device_s)));
+}
+
+TEST_CASE("the kernels of a pass, equal ones counted, take what its launches take") {
+    for (const char* model : {"resnet18", "squeezenet", "gpt2"}) {
+        CAPTURE(std::string(model));
+        const Graph graph = load_graph(model);
+        ShapeBindings bindings{{"batch", 4}};
+        if (std::string(model) == "gpt2") bindings["seq"] = 16;
+        const DeviceProfile device{.device = device_spec("v100-sxm2-32gb")};
+        Predictor predictor(graph, device, framework_profile("pytorch-eager"));
+        std::vector<LaunchCosts> launches;
+        static_cast<void>(predictor.predict(bindings, launches));
+        const Schedule schedule = lower(graph, device.device, {}, framework_model("pytorch-eager").traits);
+        const std::vector<CountedKernel> kernels = list_kernels(graph, schedule, bind(graph, bindings));
+        double boost_s = 0, count = 0, launched = 0;
+        for (const LaunchCosts& l : launches) boost_s += l.boost_s, launched += l.kernels;
+        for (const CountedKernel& kernel : kernels) count += kernel.count;
+        CHECK(count == launched);
+        CHECK(double(kernels.size()) < count);
+        CHECK(sum_time(kernels, std::get<KernelModels>(device_model(device))).seconds == approx(boost_s));
+    }
 }

@@ -71,6 +71,28 @@ TEST_CASE("rows that rise with the batch or that the device explains say nothing
     CHECK(host_bound_rows(std::vector{row(2, 1.9e-3, 2e-3)}).empty());
 }
 
+TEST_CASE("a row rises where twice its batch takes 15 % longer, and then says nothing of the host") {
+    const auto kept = [](double doubled_s) {
+        HostRow flat{.host = "a", .model = "m", .batch = 2, .device_s = 1e-4, .measured_s = 2e-3};
+        flat.operations[conv] = 5;
+        HostRow doubled = flat;
+        doubled.batch = 4, doubled.measured_s = doubled_s;
+        doubled.operations[conv] = 6;
+        return host_bound_rows(std::vector{flat, doubled}).size();
+    };
+    CHECK(kept(2.2e-3) == 2);
+    CHECK(kept(2.4e-3) == 1);
+    CHECK(kept(4e-3) == 1);
+}
+
+TEST_CASE("a row of a serving engine takes its device, its passes and each sequence of them") {
+    FrameworkProfile profile{.framework = "vllm"};
+    const double before_s = serving_s({.fixed_s = 1.5}, profile);
+    CHECK(before_s == approx(1.5));
+    profile.parameters = {{"host.forward", 0.02, 0, ""}, {"host.sequence", 0.003, 0, ""}};
+    CHECK(serving_s({.fixed_s = 1.5, .passes = 10, .sequences = 40}, profile) == approx(1.5 + 10 * 0.02 + 40 * 0.003));
+}
+
 TEST_CASE("a fit without rows is an error") {
     CHECK_THROWS_AS(fit_framework("pytorch-eager", "1.12", {}), Error);
 }

@@ -377,3 +377,32 @@ TEST_CASE(
     };
     CHECK(ranges(CacheKind::fixed) == ranges(CacheKind::dynamic) + 2);  // queries and keys of the mask
 }
+
+TEST_CASE("a whole model of a family that stands on another one has no warning of a part that is left out") {
+    CHECK(import(llama).warnings.empty());
+    for (const char* family : {R"("mistral")", R"("qwen2")", R"("qwen3")"})
+        CHECK(import(with("model_type", family)).warnings.empty());
+}
+
+TEST_CASE("names of layers that are left alone hold numbers of any length, and parts of them other names") {
+    const std::string deep = with("num_hidden_layers", "12");
+    const auto kept = [&](const std::string& pattern) {
+        std::string text = deep;
+        text.replace(
+            text.rfind('}'), 1,
+            R"(,"quantization_config":{"quant_method":"mxfp4","modules_to_not_convert":[")" + pattern + "\"]}}");
+        const Graph graph = import(text);
+        return std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
+            return op.kind == OpKind::linear && op.module.find(".mlp.") != std::string::npos &&
+                   op.text("weights").empty();
+        });
+    };
+    CHECK(kept("lm_head") == 0);
+    CHECK(kept("model.layers.*.mlp") == 12 * 3);
+    CHECK(kept("layers.*.mlp.up_proj") == 12);
+    CHECK(kept("model.layers.11.mlp") == 3);
+    CHECK(kept("model.layers.1.mlp") == 3);
+    CHECK(kept("mlp.down_proj") == 12);
+    CHECK(kept("model.layers.1*.mlp.up_proj") == 3);  // 1, 10 and 11
+    CHECK(kept("layers.*.ml") == 0);
+}

@@ -191,6 +191,46 @@ TEST_CASE("the largest rate that keeps a level is found to 1 %") {
     CHECK(find_rate(at_rate, {.latency_s = 0.005}, 10) == 0);
 }
 
+TEST_CASE("a level of all requests is kept where every one keeps it") {
+    const auto at_rate = [](double rate) {
+        return serve_batches(draw_requests(200, rate, 1, 1, 0, 1), {.max_batch = 1}, [](std::int64_t) {
+            return StepCost{0, 0.01, 0.01};
+        });
+    };
+    const ServiceLevel level{.latency_s = 0.05, .share = 1};
+    CHECK(kept_share(at_rate(1), level) == 1);
+    CHECK(find_rate(at_rate, level, 10) > 1);
+}
+
+TEST_CASE("a cache holds as many whole pages as a sequence needs, and one page less keeps it waiting") {
+    // 33 tokens are three pages of 16, each sequence its own; engines that do not evict reserve the answer as well.
+    const std::vector<ServingRequest> two{{0, 33, 1}, {0, 33, 1}};
+    const auto steps = [&](std::int64_t pages, std::int64_t output, bool evicts) {
+        std::vector<ServingRequest> requests = two;
+        for (ServingRequest& request : requests) request.output = output;
+        return serve(requests, {.cache_tokens = 16 * pages, .evicts = evicts}, engine).steps;
+    };
+    CHECK(steps(6, 1, true) == 1);
+    CHECK(steps(5, 1, true) == 2);
+    CHECK(steps(8, 20, false) == 20);  // 53 tokens are four pages
+    CHECK(steps(7, 20, false) == 40);
+    CHECK(steps(6, 15, false) == 15);  // 48 tokens are three
+}
+
+TEST_CASE("prompts beyond the tokens of a step are cut where an engine cuts, else they run whole and alone") {
+    const std::vector<ServingRequest> requests{{0, 1500, 1}, {0, 500, 1}};
+    const auto prompt_tokens = [&](bool chunks) {
+        std::vector<std::int64_t> tokens;
+        static_cast<void>(serve(requests, {.max_tokens = 1000, .chunks_prompts = chunks}, [&](const StepLoad& load) {
+            tokens.push_back(load.prompt_tokens);
+            return engine(load);
+        }));
+        return tokens;
+    };
+    CHECK(prompt_tokens(true) == std::vector<std::int64_t>{1000, 1000});
+    CHECK(prompt_tokens(false) == std::vector<std::int64_t>{1500, 500});
+}
+
 TEST_CASE("bad requests are refused") {
     const auto message = [](const std::vector<ServingRequest>& requests, const SchedulerOptions& options = {}) {
         return failure_of([&] { return serve(requests, options, constant); }).message;
@@ -252,4 +292,21 @@ TEST_CASE("a sampler on the device takes its time for each token of a step") {
     const auto more_s = [&](const StepLoad& load) { return sampling(load).latency_s - greedy(load).latency_s; };
     CHECK(more_s({.sequences = 100, .context = 500}) == approx(100 * sampling_s).epsilon(1e-6));
     CHECK(more_s({1000, 500, 100, 500}) == approx(101 * sampling_s).epsilon(1e-6));
+}
+
+TEST_CASE("the keys that a mixed step reads fill the pause in which the device waits for the host") {
+    const Graph graph = load_graph("llama-3-8b");
+    FrameworkProfile slow = framework_profile("vllm-eager");
+    slow.parameters.push_back({"host.scale", 20, 0, ""});  // a host that its device waits for
+    std::sort(slow.parameters.begin(), slow.parameters.end(),
+              [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
+    Generator generator(graph, device_profile("h100-sxm5-80gb"), slow, {.precision = Precision::bf16});
+    StepTable ahead(generator, true, 0), waiting(generator, false, 0);
+    const StepLoad mixed{.prompt_tokens = 16, .prompt_keys = 8, .sequences = 64, .context = 4000};
+    const StepLoad prompts{.prompt_tokens = 80, .prompt_keys = 2};
+    const StepCost base = ahead.exact(prompts), own = ahead.exact(mixed), other = waiting.exact(mixed);
+    REQUIRE(base.host_s > base.device_s);
+    CHECK(own.device_s > base.device_s);
+    CHECK(own.latency_s < other.latency_s);
+    CHECK(other.latency_s - own.latency_s == approx(other.device_s - base.device_s).epsilon(0.05));
 }

@@ -1,11 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ftax/graph_builder.hpp"
 #include "ftax/predict.hpp"
 #include "ftax/text_graph.hpp"
+#include "predictors/frameworks/framework_model.hpp"
 #include "tests/approx.hpp"
 #include "tests/measured.hpp"
 
@@ -294,4 +296,27 @@ TEST_CASE("runs wait for one another where the framework's own call does, elsewh
     for (const char* framework :
          {"pytorch-eager", "torchscript", "torch-compile", "libtorch", "cuda-graph", "torch-tensorrt", "tensorrt"})
         CHECK_MESSAGE(!waits(framework), framework);
+}
+
+TEST_CASE("runs wait for one another where a call ends with a wait for the device, and else where it is asked for") {
+    const std::set<std::string> waiting{"onnxruntime-cuda", "onnxruntime-cuda-graph",   "onnxruntime-tensorrt",
+                                        "tensorrt-onnx",    "torch-compile-cuda-graph", "torch-compile-max-autotune"};
+    const Graph graph = convolutions();
+    for (const std::string& name : framework_names()) {
+        if (framework_model(name).traits.serves_sequences) continue;
+        CAPTURE(name);
+        CHECK(Predictor(graph, device_profile("t4"), {.framework = name}).synchronized() == waiting.contains(name));
+        CHECK(Predictor(graph, device_profile("t4"), {.framework = name}, {.synchronized = true}).synchronized());
+    }
+}
+
+TEST_CASE("an engine that TorchScript calls costs its call, one that runs alone a forward pass") {
+    const Graph graph = convolutions();
+    for (const char* name : {"tensorrt", "torch-tensorrt"}) {
+        Predictor predictor(graph, device_profile("t4"), framework_profile(name));
+        const Explanation told = predictor.explain({{"batch", 1}});
+        const bool called = std::string(name) == "torch-tensorrt";
+        CHECK(told.launches.front().host_kind == (called ? HostKind::engine_call : HostKind::forward));
+        for (std::size_t i = 1; i < told.launches.size(); ++i) CHECK(told.launches[i].host_kind == HostKind::engine);
+    }
 }

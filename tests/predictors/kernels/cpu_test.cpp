@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "predictors/kernels/device_model.hpp"
 #include "tests/approx.hpp"
 #include "tests/calibration/fit/reference_cpu.hpp"
 
@@ -63,4 +64,21 @@ TEST_CASE("a depthwise convolution runs at a rate of its own") {
     const double before = cpu.seconds(shape);
     cpu.parameters.depthwise_flops_per_s /= 2;
     CHECK(cpu.seconds(shape) - before == approx(2.0 * 512 * 14 * 14 * 9 / (2 * cpu.parameters.depthwise_flops_per_s)));
+}
+
+TEST_CASE("a CPU's attention is arithmetic, its softmax traffic, a convolution both") {
+    const DeviceModel cpu{test::reference_cpu()};
+    const auto attention = plan(cpu, AttentionShape{2, 8, 512, 512, 64, 4}, MathPath::fp32);
+    CHECK(attention.seconds > 0);
+    CHECK(attention.compute_s == attention.seconds);
+    const auto softmax =
+        plan(cpu, MemoryShape{.elements = 1 << 22, .read_bytes = 1 << 24, .write_bytes = 1 << 24}, MathPath::fp32);
+    CHECK(softmax.compute_s == 0);
+    CHECK(softmax.memory_s == softmax.seconds);
+    ConvShape shape{.in_channels = 64, .out_channels = 64, .kernel_h = 3, .kernel_w = 3};
+    shape.batch = 8, shape.in_height = shape.in_width = shape.out_height = shape.out_width = 56;
+    const auto conv = plan(cpu, shape, MathPath::fp32);
+    CHECK(conv.compute_s > 0);
+    CHECK(conv.memory_s > 0);
+    CHECK(conv.compute_s + conv.memory_s == approx(conv.seconds));
 }
