@@ -187,6 +187,9 @@ TEST_CASE("numbers and text of a program follow Python, symbols where they can b
     CHECK(host("aten::remainder", {7.5, 2.0}) == "1.5");
     CHECK(host("aten::pow", {n(2), n(10)}) == "1024");
     CHECK(host("aten::pow", {n(2), n(-1)}) == "?");
+    CHECK(host("aten::pow", {host.symbol("batch"), n(2)}) == "?");
+    CHECK(host("aten::pow", {n(2), host.symbol("batch")}) == "?");
+    CHECK(host("aten::pow", {n(10), n(20)}) == "?");
     CHECK(host("aten::pow", {2.0, 0.5}) == "1.41421");
     CHECK(host("aten::mul", {1.5, n(2)}) == "3");
     CHECK(host("aten::sub", {1.5, 0.5}) == "1");
