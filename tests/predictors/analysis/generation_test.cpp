@@ -387,6 +387,33 @@ TEST_CASE("an engine serves what does not fit in turns") {
     CHECK(thrice.total_s == approx(3 * once_s));
 }
 
+TEST_CASE("an engine leaves a tenth of the memory, eager PyTorch nothing") {
+    const Graph graph = model();
+    for (const char* framework : {"vllm", "tensorrt-llm", "pytorch-eager"}) {
+        CAPTURE(framework);
+        Generator generate = generator(graph, framework, "t4");
+        GenerationRequest request{.batch = 1, .prompt = 1000, .new_tokens = 1000};
+        request.batch = generate.largest_batch(request);
+        const double share = std::string(framework) == "pytorch-eager" ? 1 : 0.9;
+        const double usable = share * generate.device().memory_bytes;
+        CHECK(generate.memory(request).total_bytes() <= usable);
+        ++request.batch;
+        CHECK(generate.memory(request).total_bytes() > usable);
+    }
+}
+
+TEST_CASE("an engine that does not evict serves the rest in a turn of its own") {
+    const Graph graph = model();
+    Generator engine = generator(graph, "tensorrt-llm", "t4");
+    GenerationRequest request{.batch = 1, .prompt = 1000, .new_tokens = 200};
+    const std::int64_t most = engine.largest_batch(request), rest = most / 3;
+    const auto total_s = [&](std::int64_t batch) {
+        request.batch = batch;
+        return engine.generate(request).total_s;
+    };
+    CHECK(total_s(2 * most + rest) == approx(2 * total_s(most) + total_s(rest)));
+}
+
 TEST_CASE("cards that share each layer hold their part of it and add up twice a layer") {
     ImportOptions options;
     options.tensor_parallel = 4;
