@@ -13,6 +13,7 @@
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/aten/aten_shapes.hpp"
+#include "graphs/loading.hpp"
 #include "graphs/torchscript/host_operators.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"
@@ -687,8 +688,7 @@ class Interpreter {
     // ---- operators
 
     void dispatch(const Node& node, Frame& frame, const std::vector<Value>& arguments) {
-        if (graph_.ops.size() >= options_.max_nodes)
-            throw Error(ErrorCode::limit, fmt::format("more than {} operators (--max-nodes)", options_.max_nodes));
+        check_room(graph_, options_, node.kind);
         AtenCall call;
         call.target = node.kind;
         call.module = module_;
