@@ -47,15 +47,14 @@ asan: sanitized
 	cmake --build $(BUILD)/sanitized -j $(JOBS) --target ftax_tests
 	ctest --test-dir $(BUILD)/sanitized -j $(JOBS) --output-on-failure --tests-regex :
 
-# Plants the faults of tests/mutants/table.tsv in a copy of the sources and says which ones no test notices (docs/testing.md).
+# Plants the faults of tests/mutants/table.tsv beside the build of `make test` and says which ones no test notices (docs/testing.md).
 # MUTANTS="--pick 20" takes some by chance, "--only graphs/" those of a folder, "--quick" leaves out tests that start programs.
 MUTANTS ?=
 mutants:
 	@cmake/packages.sh program fit tests
-	python3 tests/mutants/mutants.py apply $(BUILD)/mutants
-	cmake -S $(BUILD)/mutants -B $(BUILD)/mutants/build -G Ninja -DFTAX_UNITY=ON -DCMAKE_CXX_FLAGS_RELEASE='-O1 -w' --log-level=WARNING
-	cmake --build $(BUILD)/mutants/build -j $(JOBS) --target ftax_program ftax_tests
-	python3 $(BUILD)/mutants/tests/mutants/mutants.py run $(BUILD)/mutants/build $(MUTANTS)
+	$(RUN_CMAKE) -B $(BUILD)/test --log-level=WARNING
+	cmake --build $(BUILD)/test -j $(JOBS) --target ftax_program ftax_tests
+	python3 tests/mutants/mutants.py $(BUILD)/test $(MUTANTS)
 
 # What may run in parallel under ThreadSanitizer.
 tsan:
