@@ -317,23 +317,27 @@ class Importer {
                            [](const auto& a) { return !a.tensors.empty(); });
     }
 
-    void declare_outputs(Scope& scope, const Json& node, AtenCall& call) {
-        const auto add = [&](const Json& tensor) {
-            call.outputs.push_back(declare(scope, tensor.at("name"), TensorRole::activation));
-        };
-        for (const Json& output : node.at("outputs")) {
-            if (const Json* tensor = member(output, "as_tensor")) add(*tensor);
-            if (const Json* tensors = member(output, "as_tensors"))
-                std::for_each(tensors->begin(), tensors->end(), add);
-            if (const Json* tensor = member(output, "as_optional_tensor")) {
-                if (const Json* present = member(*tensor, "as_tensor")) add(*present);
-            }
-            if (const Json* tensors = member(output, "as_optional_tensors")) {
-                for (const Json& tensor : *tensors) {
-                    if (const Json* present = member(tensor, "as_tensor")) add(*present);
-                }
+    /// Calls `add` with each tensor of an argument or output, with null for one that is None.
+    template <class Add>
+    static void for_each_tensor(const Json& held, const Add& add) {
+        if (const Json* tensor = member(held, "as_tensor")) add(tensor);
+        if (const Json* tensor = member(held, "as_optional_tensor")) add(member(*tensor, "as_tensor"));
+        if (const Json* tensors = member(held, "as_tensors")) {
+            for (const Json& tensor : *tensors) add(&tensor);
+        }
+        if (const Json* tensors = member(held, "as_optional_tensors")) {
+            for (const Json& tensor : *tensors) add(member(tensor, "as_tensor"));
+        }
+        if (const Json* lists = member(held, "as_nested_tensors")) {
+            for (const Json& tensors : *lists) {
+                for (const Json& tensor : tensors) add(&tensor);
             }
         }
+    }
+
+    void declare_outputs(Scope& scope, const Json& node, AtenCall& call) {
+        for (const std::string& name : output_names(node))
+            call.outputs.push_back(declare(scope, name, TensorRole::activation));
     }
 
     void add_argument(const Scope& scope, const Json& input, AtenCall& call) {
@@ -349,23 +353,10 @@ class Importer {
             throw Error(ErrorCode::model, fmt::format("argument '{}' has no value", excerpt(argument.name)));
         const std::string& kind = chosen.key();
         const Json& held = chosen.value();
-        const auto add_tensor = [&](const Json& tensor) {
-            argument.tensors.push_back(lookup(scope, tensor.at("name")));
-        };
-        const auto add_optional = [&](const Json& tensor) {
-            const Json* present = member(tensor, "as_tensor");
-            present ? add_tensor(*present) : argument.tensors.push_back(no_tensor);
-        };
-        if (kind == "as_tensor") {
-            add_tensor(held);
-        } else if (kind == "as_tensors") {
-            std::for_each(held.begin(), held.end(), add_tensor);
-        } else if (kind == "as_optional_tensor") {
-            add_optional(held);
-        } else if (kind == "as_optional_tensors") {
-            std::for_each(held.begin(), held.end(), add_optional);
-        } else if (kind == "as_nested_tensors") {
-            for (const Json& tensors : held) std::for_each(tensors.begin(), tensors.end(), add_tensor);
+        if (kind.ends_with("tensor") || kind.ends_with("tensors")) {
+            for_each_tensor(value, [&](const Json* tensor) {
+                argument.tensors.push_back(tensor ? lookup(scope, tensor->at("name")) : no_tensor);
+            });
         } else if (kind == "as_int" || kind == "as_bool") {
             argument.integers = {integer(held)};
         } else if (kind == "as_ints") {
@@ -447,10 +438,9 @@ class Importer {
     static std::vector<std::string> output_names(const Json& node) {
         std::vector<std::string> names;
         for (const Json& output : node.at("outputs")) {
-            if (const Json* tensor = member(output, "as_tensor")) names.push_back(tensor->at("name"));
-            if (const Json* tensors = member(output, "as_tensors")) {
-                for (const Json& tensor : *tensors) names.push_back(tensor.at("name"));
-            }
+            for_each_tensor(output, [&](const Json* tensor) {
+                if (tensor) names.push_back(tensor->at("name"));
+            });
         }
         return names;
     }
