@@ -40,12 +40,9 @@ std::vector<const Tensor*> Call::tensors(std::string_view argument) const {
 }
 
 const Tensor& Call::first() const {
-    for (const AtenArgument& argument : call_.arguments) {
-        for (const TensorId id : argument.tensors) {
-            if (id != no_tensor) return graph_.tensors[id];
-        }
-    }
-    fail("it reads no tensor");
+    const auto all = tensors();
+    if (all.empty()) fail("it reads no tensor");
+    return *all.front();
 }
 
 const Tensor& Call::tensor(std::string_view argument) const {

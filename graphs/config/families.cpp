@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
 #include <initializer_list>
 
 #include "ftax/error.hpp"
 #include "src/core/embedded.hpp"
+#include "src/core/excerpt.hpp"
 
 namespace ftax::config {
 namespace {
@@ -17,14 +17,6 @@ constexpr std::string_view table_path = "graphs/config/families.txt";
 
 [[noreturn]] void fail(std::string_view row, std::string_view what) {
     throw Error(ErrorCode::profile, fmt::format("{}: {}: {}", table_path, row, what));
-}
-
-/// The next word of a row, taken off it; empty at its end.
-std::string_view next_word(std::string_view& rest) {
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(word.size());
-    return word;
 }
 
 /// Reads a feature's value into the family.
@@ -145,11 +137,12 @@ std::vector<Family> read_table() {
     std::vector<Family> table;
     std::string_view text = embedded_text(table_path);
     while (!text.empty()) {
-        std::string_view row = text.substr(0, text.find('\n'));
+        const std::string_view row = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(row.size() + 1, text.size()));
         if (row.empty() || row.front() == '#') continue;
-        const std::string_view model_type = next_word(row);
-        const std::string_view base = next_word(row);
+        std::vector<std::string_view> words = words_of(row);
+        std::erase(words, std::string_view{});
+        const std::string_view model_type = words.at(0), base = words.at(1);
         Family family;
         if (base != "-") {
             const auto found =
@@ -161,9 +154,7 @@ std::vector<Family> read_table() {
         family.model_type = model_type;
         family.base = base;
         family.title = title_of(model_type);
-        while (true) {
-            const std::string_view word = next_word(row);
-            if (word.empty()) break;
+        for (const std::string_view word : std::span(words).subspan(2)) {
             const std::size_t equals = word.find('=');
             const std::string_view value = word.substr(equals + 1);
             if (word[equals - 1] != ':') {
