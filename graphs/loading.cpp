@@ -13,7 +13,6 @@
 
 #include "ftax/error.hpp"
 #include "graphs/vary_batch.hpp"
-#include "src/core/excerpt.hpp"
 #include "src/core/symbol_range.hpp"
 
 namespace ftax {
@@ -233,12 +232,6 @@ MappedFile::~MappedFile() {
 
 void MappedFile::release() const noexcept {
     if (data_) ::madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);
-}
-
-void check_room(const Graph& graph, const ImportOptions& options, std::string_view node) {
-    if (graph.ops.size() < options.max_nodes) return;
-    throw Error(ErrorCode::limit,
-                fmt::format("{}: more than {} operators (--max-nodes)", excerpt(node), options.max_nodes));
 }
 
 }  // namespace ftax

@@ -43,7 +43,4 @@ void shorten_names(Graph& graph);
 /// Throws Error{usage} for an unknown input, another rank, or a number that the file fixes to another value.
 void apply_input_shapes(Graph& graph, const std::vector<InputShape>& shapes);
 
-/// Throws Error{limit} naming `node` where it would be one operator more than `options.max_nodes`.
-void check_room(const Graph& graph, const ImportOptions& options, std::string_view node);
-
 }  // namespace ftax

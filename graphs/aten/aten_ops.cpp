@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ftax/error.hpp"
 #include "graphs/aten/aten_decompositions.hpp"
 #include "graphs/aten/aten_table.hpp"
 #include "src/core/excerpt.hpp"
@@ -81,6 +82,11 @@ void note_scalar_operand(const AtenCall& call, const std::vector<TensorId>& inpu
 bool is_known_aten(std::string_view target) noexcept {
     const AtenRow* row = find_aten_row(target);
     return row && (row->kind != OpKind::custom || row->append);
+}
+
+void check_room(const Graph& graph, std::uint64_t most, std::string_view node) {
+    if (graph.ops.size() < most) return;
+    throw Error(ErrorCode::limit, fmt::format("{}: more than {} operators (--max-nodes)", excerpt(node), most));
 }
 
 void append_aten(Graph& graph, const AtenCall& call) {

@@ -14,4 +14,7 @@ void append_aten(Graph& graph, const AtenCall& call);
 /// Whether the table has a row for an operator, given as "aten::conv2d".
 [[nodiscard]] bool is_known_aten(std::string_view target) noexcept;
 
+/// Throws Error{limit} naming `node` where it would be one operator more than `most` (ImportOptions::max_nodes).
+void check_room(const Graph& graph, std::uint64_t most, std::string_view node);
+
 }  // namespace ftax

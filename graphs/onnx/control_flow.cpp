@@ -14,6 +14,7 @@ namespace {
 
 /// Passes that a loop without a trip count is followed for while its condition holds.
 constexpr std::int64_t max_passes = 1 << 16;
+constexpr std::int64_t most_counted = 1'000'000;  ///< passes; more stand for no limit
 
 }  // namespace
 
@@ -148,7 +149,7 @@ bool Importer::import_loop(Scope& scope, Call& call) {
     } else if (condition == 0) {
         state.passes = 0;
         state.count = construction_.math.constant(0);
-    } else if (limit && static_cast<std::uint64_t>(std::max<std::int64_t>(*limit, 0)) <= options_.max_nodes) {
+    } else if (limit && *limit <= most_counted) {
         state.passes = std::max<std::int64_t>(*limit, 0);
     } else if (has_condition && (limit || !has_count)) {
         state.by_condition = true;

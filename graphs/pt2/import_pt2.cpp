@@ -11,7 +11,6 @@
 
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
-#include "graphs/loading.hpp"
 #include "graphs/pt2/archive.hpp"
 #include "graphs/pt2/symbol_names.hpp"
 #include "src/core/control_flow.hpp"
@@ -289,7 +288,7 @@ class Importer {
         const auto here = [&] { return described(node); };
         call.target = in_context(here, [&] { return operator_name(node.at("target")); });
         if (is_bookkeeping(call.target)) return;
-        check_room(graph_, options_, here());
+        check_room(graph_, options_.max_nodes, here());
         note_modules(node, call);
         if (call.target.starts_with("higher_order::"))
             return in_context(here, [&] { import_subgraph(scope, node, call, depth); });
@@ -585,7 +584,7 @@ class Importer {
     }
 
     TensorId append_part(TensorId source, const std::string& name, const AtenCall& call) {
-        check_room(graph_, options_, name);
+        check_room(graph_, options_.max_nodes, name);
         const std::vector<Expression> shape(graph_.tensors[source].shape.begin() + 1,
                                             graph_.tensors[source].shape.end());
         const TensorId part = new_tensor(name, graph_.tensors[source].dtype, shape);

@@ -13,7 +13,6 @@
 #include "ftax/error.hpp"
 #include "graphs/aten/aten_ops.hpp"
 #include "graphs/aten/aten_shapes.hpp"
-#include "graphs/loading.hpp"
 #include "graphs/torchscript/host_operators.hpp"
 #include "src/core/excerpt.hpp"
 #include "src/core/shape_rules.hpp"
@@ -688,7 +687,7 @@ class Interpreter {
     // ---- operators
 
     void dispatch(const Node& node, Frame& frame, const std::vector<Value>& arguments) {
-        check_room(graph_, options_, node.kind);
+        check_room(graph_, options_.max_nodes, node.kind);
         AtenCall call;
         call.target = node.kind;
         call.module = module_;

@@ -312,7 +312,7 @@ TEST_CASE("a permutation has every axis once") {
     CHECK_FALSE(permute({2, 0, -2}));
     for (const std::vector<std::int64_t>& wrong :
          std::vector<std::vector<std::int64_t>>{{0, 1}, {0, 0, 1}, {0, 1, 2, 2}})
-        CHECK(permute(wrong).says("'dims' is not a permutation"));
+        CHECK(permute(wrong).says("is no permutation of 3 axes"));
 }
 
 TEST_CASE("addmm of a bias vector is a linear layer, of a matrix a product and a sum") {

@@ -156,7 +156,7 @@ def tests_of(build):
 
 
 def shared_folders(folder, file):
-    return len(os.path.commonprefix([folder.split("/"), file.split("/")])) if folder else 0
+    return len(os.path.commonprefix([folder.split("/"), file.removeprefix("src/").split("/")])) if folder else 0
 
 
 def killer(mutant, tests, seconds, quick=False):
@@ -164,7 +164,7 @@ def killer(mutant, tests, seconds, quick=False):
     number, file = mutant[:2]
     if quick:
         tests = [t for t in tests if not t[0] or (t[1] == "unit" and shared_folders(t[0], file))]
-    for test in sorted(tests, key=lambda t: (t[1] != "unit", -shared_folders(t[0], file), seconds.get(str(t[2]), 0))):
+    for test in sorted(tests, key=lambda t: (-shared_folders(t[0], file), t[1] != "unit", seconds.get(str(t[2]), 0))):
         environment = {**os.environ, "FTAX_MUTANT": str(number), "ASAN_OPTIONS": "allocator_may_return_null=1"}
         most = int(20 + 6 * seconds.get(str(test[2]), 100))  # of the processor: others may use this machine
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
