@@ -8,6 +8,7 @@
 
 #include "ftax/generate.hpp"
 #include "ftax/import.hpp"
+#include "ftax/text_graph.hpp"
 #include "predictors/frameworks/framework_model.hpp"
 #include "predictors/host/host_costs.hpp"
 #include "predictors/kernels/device_model.hpp"
@@ -180,4 +181,29 @@ TEST_CASE("the kernels of a pass, equal ones counted, take what its launches tak
         CHECK(double(kernels.size()) < count);
         CHECK(sum_time(kernels, std::get<KernelModels>(device_model(device))).seconds == approx(boost_s));
     }
+}
+
+TEST_CASE("what ONNX Runtime's host computes is copied there and back, what stays there is not") {
+    const auto host_s = [](const std::string& second, const std::string& third) {
+        const Graph graph = parse_text_graph(
+            "graph crossing\ninput %x f32[batch,1048576]\n"
+            "%a f32[batch,1048576] = pointwise(%x) {function=\"relu\"} \"Relu\"\n"
+            "%b f32[batch,1048576] = pointwise(%a) {function=\"mul\"} \"" +
+                second +
+                "\"\n"
+                "%c f32[batch,1048576] = pointwise(%b) {function=\"mul\"} \"" +
+                third +
+                "\"\n"
+                "%y f32[batch,1048576] = pointwise(%c) {function=\"relu\"} \"Relu\"\noutput %y\n",
+            "crossing.txt");
+        const Run r = run(graph, "t4", "onnxruntime-cuda", {{"batch", 16}});
+        return r.prediction.host_s;
+    };
+    const double copy_s = 16 * 4.0 * 1048576 / 12e9;  // over PCIe
+    const double none = host_s("Mul", "Mul"), one = host_s("QLinearMul", "Mul"),
+                 both = host_s("QLinearMul", "QLinearMul");
+    // One operator pays two copies and its own work, two pay as many copies and twice the work.
+    const double work_s = both - one;
+    CHECK(work_s > 0);
+    CHECK(one - none == approx(2 * copy_s + work_s).epsilon(0.02));
 }
