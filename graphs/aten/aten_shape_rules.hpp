@@ -82,7 +82,7 @@ Inference recurrent, recurrent_cell, integer_matmul, tensordot, differences, nor
 // aten_shapes_movement.cpp
 Inference view, view_like, flatten, unflatten, squeeze, unsqueeze, permute, transpose, matrix_transpose, movedim,
     expand, broadcast_tensors, meshgrid, select, slice, narrow, unfold, diagonal, chunk, split, tensor_split, unbind,
-    concat, stack, pad, repeat, repeat_interleave, pixel_shuffle, pixel_unshuffle, embedding, gather, index,
-    index_select, one_hot, real_view, complex_view;
+    concat, stack, pad, repeat, repeat_interleave, pixel_shuffle, embedding, gather, index, index_select, one_hot,
+    real_view, complex_view;
 
 }  // namespace ftax::aten_shapes

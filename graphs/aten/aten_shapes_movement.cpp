@@ -352,25 +352,11 @@ Outputs repeat_interleave(const Call& c) {
 }
 
 Outputs pixel_shuffle(const Call& c) {
-    Shape shape = c.first().shape;
-    const std::int64_t factor = c.integer("upscale_factor", 1);
+    const bool to_space = c.name() == "pixel_shuffle";
+    const Shape& shape = c.first().shape;
+    const std::int64_t factor = c.integer(to_space ? "upscale_factor" : "downscale_factor", 1);
     if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
-    const std::size_t channel = shape.size() - 3;
-    const Expression square = c.pool().multiply(c.constant(factor), c.constant(factor));
-    shape[channel] = c.pool().floor_divide(shape[channel], square);
-    for (std::size_t i = channel + 1; i < shape.size(); ++i) shape[i] = c.pool().multiply(shape[i], c.constant(factor));
-    return with_shape(c, std::move(shape));
-}
-
-Outputs pixel_unshuffle(const Call& c) {
-    Shape shape = c.first().shape;
-    const std::int64_t factor = c.integer("downscale_factor", 1);
-    if (shape.size() < 3 || factor < 1) c.fail("needs three dimensions and a factor");
-    const std::size_t channel = shape.size() - 3;
-    for (int i = 0; i < 2; ++i) shape[channel] = c.pool().multiply(shape[channel], c.constant(factor));
-    for (std::size_t i = channel + 1; i < shape.size(); ++i)
-        shape[i] = c.pool().floor_divide(shape[i], c.constant(factor));
-    return with_shape(c, std::move(shape));
+    return with_shape(c, c.shuffled(shape, shape.size() - 3, factor, to_space));
 }
 
 Outputs embedding(const Call& c) {

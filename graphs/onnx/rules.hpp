@@ -32,7 +32,7 @@ Rule reduce, arg_reduce, cumulative, top_k, unique, det;
 
 // movement (rules_movement.cpp)
 Rule reshape, flatten, squeeze, unsqueeze, transpose, slice, split, concat, expand, tile, pad, depth_to_space,
-    space_to_depth, center_crop_pad;
+    center_crop_pad;
 
 // lookups and data-dependent sizes (rules_index.cpp)
 Rule gather, gather_elements, gather_nd, scatter, one_hot, nonzero, compress, non_max_suppression, embed_layer_norm;

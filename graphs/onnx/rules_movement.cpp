@@ -309,33 +309,11 @@ void pad(Node& n) {
     n.output(0, n.dtype(0), std::move(result));
 }
 
-namespace {
-
-/// Checks [N, C, H, W] and returns the block size.
-std::int64_t block_size(const Node& n) {
+void depth_to_space(Node& n) {
     const std::int64_t block = n.required_integer("blocksize");
     if (n.rank(0) != 4) n.fail("input must have rank 4");
     if (block < 1 || block > (1 << 15)) n.fail(fmt::format("blocksize {}", block));
-    return block;
-}
-
-}  // namespace
-
-void depth_to_space(Node& n) {
-    const std::int64_t block = block_size(n);
-    const Dims& x = n.dims(0);
-    ShapeMath& math = n.math();
-    n.output(0, n.dtype(0),
-             {x[0], math.floor_divide(x[1], block * block), math.multiply(x[2], block), math.multiply(x[3], block)});
-}
-
-void space_to_depth(Node& n) {
-    const std::int64_t block = block_size(n);
-    const Dims& x = n.dims(0);
-    ShapeMath& math = n.math();
-    n.output(
-        0, n.dtype(0),
-        {x[0], math.multiply(x[1], block * block), math.floor_divide(x[2], block), math.floor_divide(x[3], block)});
+    n.output(0, n.dtype(0), n.shuffled(n.dims(0), 1, block, n.record.op_type == "DepthToSpace"));
 }
 
 void center_crop_pad(Node& n) {

@@ -218,6 +218,16 @@ class ShapeRules {
         return result;
     }
 
+    /// Channels become blocks of space, `factor` wide along each of the dimensions that follow them; or back.
+    [[nodiscard]] Dims shuffled(Dims dims, std::size_t channel, std::int64_t factor, bool to_space) const {
+        const auto scaled = [&](Expression dim, std::int64_t by, bool up) {
+            return up ? math().multiply(dim, by) : math().floor_divide(dim, by);
+        };
+        dims[channel] = scaled(dims[channel], checked_multiply(factor, factor), !to_space);
+        for (std::size_t i = channel + 1; i < dims.size(); ++i) dims[i] = scaled(dims[i], factor, to_space);
+        return dims;
+    }
+
     /// dims[begin, end) as one.
     [[nodiscard]] Dims flattened(const Dims& dims, std::size_t begin, std::size_t end) const {
         Dims result(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(begin));
