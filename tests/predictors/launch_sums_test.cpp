@@ -173,7 +173,7 @@ TEST_CASE("the kernels of a pass, equal ones counted, take what its launches tak
         std::vector<LaunchCosts> launches;
         static_cast<void>(predictor.predict(bindings, launches));
         const Schedule schedule = lower(graph, device.device, {}, framework_model("pytorch-eager").traits);
-        const std::vector<CountedKernel> kernels = list_kernels(graph, schedule, bind(graph, bindings));
+        const std::vector<CountedKernel> kernels = list_kernels(graph, schedule, ftax::bind(graph, bindings));
         double boost_s = 0, count = 0, launched = 0;
         for (const LaunchCosts& l : launches) boost_s += l.boost_s, launched += l.kernels;
         for (const CountedKernel& kernel : kernels) count += kernel.count;

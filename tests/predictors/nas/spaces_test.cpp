@@ -37,7 +37,7 @@ Counts counts_of(const nas::Space& space, const std::vector<int>& choices) {
     const Graph graph = nas::build_graph(space, choices);
     ShapeBindings bindings = space.usual_dims();
     bindings["batch"] = 1;
-    const BoundShapes bound = bind(graph, bindings);
+    const BoundShapes bound = ftax::bind(graph, bindings);
     Counts counts;
     for (const Op& op : graph.ops) {
         const bool is_pointwise = op.kind == OpKind::pointwise;
