@@ -137,7 +137,6 @@ class WidthMarks {
     void mark_reshape(TensorId x, TensorId y) {
         std::size_t i = 0, j = 0;
         while (i < rank(x) && j < rank(y)) {
-            const std::size_t first = j;
             bool grows = marks_[x][i];
             std::int64_t before = value(x, i++);
             std::int64_t after = value(y, j++);
@@ -152,9 +151,7 @@ class WidthMarks {
                 }
             }
             if (!grows) continue;
-            std::size_t axis = j - 1;
-            while (axis > first && value(y, axis) == 1) --axis;
-            set_mark(y, axis, true);
+            set_mark(y, j - 1, true);
         }
     }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "src/io/csv.hpp"
@@ -174,6 +176,12 @@ TEST_CASE("headroom: properties and frameworks, and what is no budget") {
     for (std::size_t i = 1; i < json["frameworks"].size(); ++i) {
         CHECK(json["frameworks"][i - 1]["latency_s"].get<double>() <= json["frameworks"][i]["latency_s"].get<double>());
     }
+    std::set<std::string> others;
+    for (const auto& row : json["frameworks"]) others.insert(row["framework"].get<std::string>());
+    CHECK(others.size() == json["frameworks"].size());
+    CHECK_FALSE(others.contains("pytorch-eager"));
+    for (const char* name : {"torchscript", "tensorrt", "torch-compile", "cuda-graph"}) CHECK(others.contains(name));
+    CHECK_FALSE(others.contains("vllm"));  // which serves no encoders
     for (const char* budget : {"0", "-5%", "much", "2000%"}) {
         CHECK(run_ftax({"headroom", "resnet18", "--device", "t4", "--budget", budget}).exit_code == 2);
     }

@@ -41,6 +41,29 @@ TEST_CASE("channels widen; colours, filters, pixels and classes do not") {
     CHECK(dims(wide, norm.inputs[1], bindings) == Dims{24});
 }
 
+TEST_CASE("groups of several channels get wider, not more, and biases and split dimensions with them") {
+    GraphBuilder net("grouped");
+    const TensorId x = net.input("x", {"batch", "3", "32", "32"});
+    const TensorId first = net.relu(net.conv(x, 16, {.kernel = 3, .pad = 1}, true));
+    const TensorId grouped = net.conv(first, 32, {.kernel = 3, .pad = 1, .groups = 4}, true);
+    const TensorId pooled = net.flatten(net.global_average_pool(grouped), 1);
+    const TensorId hidden = net.linear(pooled, 64);
+    const TensorId split = net.reshape(hidden, {"batch", "8", "8", "1"});
+    const TensorId classes = net.linear(net.reshape(split, {"batch", "64"}), 10);
+    const Graph graph = net.finish({classes});
+    const ShapeBindings bindings{{"batch", 2}};
+    const Graph wide = widened(graph, bindings, 2, 1);
+    const auto inputs = [&](TensorId of) { return wide.ops[wide.tensors[of].producer].inputs; };
+    CHECK(wide.ops[wide.tensors[grouped].producer].integer("groups", 1) == 4);
+    CHECK(dims(wide, inputs(grouped)[1], bindings) == Dims{64, 8, 3, 3});
+    CHECK(dims(wide, inputs(grouped)[2], bindings) == Dims{64});
+    CHECK(dims(wide, inputs(hidden)[1], bindings) == Dims{128, 64});
+    CHECK(dims(wide, inputs(hidden)[2], bindings) == Dims{128});
+    CHECK(dims(wide, split, bindings) == Dims{2, 8, 16, 1});
+    CHECK(dims(wide, inputs(classes)[1], bindings) == Dims{10, 128});
+    CHECK(dims(wide, inputs(classes)[2], bindings) == Dims{10});
+}
+
 TEST_CASE("attention heads get wider, not more; the vocabulary stays") {
     GraphBuilder net("attention");
     const TensorId ids = net.input("ids", {"batch", "seq"}, DType::i64);
