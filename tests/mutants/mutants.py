@@ -7,7 +7,7 @@ A row of table.tsv has a file, a text that occurs in it once, the text that repl
 that end in ';' are statements, others expressions. The faults are planted in copies of the sources, whose objects are linked in the
 place of those of BUILD: its programs with all faults in them then lie in BUILD/mutants. The environment variable FTAX_MUTANT switches
 one fault on, by its line in the table. Tests of the fault's own folder run first, then the others under `unit`, then those under
-`process`, until one fails or hangs. Fails where more than three of ten live.
+`process`, until one fails or hangs. Fails where more than half live.
 """
 import argparse
 import json
@@ -196,7 +196,7 @@ def run(build, pick, seed, only, jobs, quick):
             print(f"{found or 'LIVES':40} {number:4} {file}: {fault}" + ("" if found else f"\n    {old}  ->  {new}"), flush=True)
             lived += [] if found else [mutant]
     print(f"{len(mutants) - len(lived)} of {len(mutants)} faults were noticed")
-    return len(lived) <= 0.3 * len(mutants)
+    return len(lived) <= len(mutants) / 2
 
 
 KINDS = [(r" <= ", " < ", "excludes the bound"), (r" >= ", " > ", "excludes the bound"), (r" < ", " <= ", "includes the bound"),

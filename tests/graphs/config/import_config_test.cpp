@@ -406,3 +406,18 @@ TEST_CASE("names of layers that are left alone hold numbers of any length, and p
     CHECK(kept("model.layers.1*.mlp.up_proj") == 3);  // 1, 10 and 11
     CHECK(kept("layers.*.ml") == 0);
 }
+
+TEST_CASE("a vocabulary that cards cannot share evenly is cut into parts of one size, the last one padded") {
+    for (const auto& [size, part] : std::vector<std::pair<int, int>>{{100, 50}, {101, 51}}) {
+        ImportOptions options;
+        options.tensor_parallel = 2;
+        const Graph graph = import_config(with("vocab_size", std::to_string(size)), "config.json", "model", options);
+        const BoundShapes bound = bind(graph, {{"batch", 1}, {"seq", 1}, {"past", 0}});
+        std::int64_t rows = 0;
+        for (const Tensor& tensor : graph.tensors) {
+            if (tensor.role == TensorRole::weight && tensor.name.find("lm_head") != std::string::npos)
+                rows = bound[tensor.shape[0]];
+        }
+        CHECK(rows == part);
+    }
+}
